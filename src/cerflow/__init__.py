@@ -1,0 +1,41 @@
+"""cerflow recognises complex events in streams, with a formal meaning that does not depend on the engine.
+
+>>> import cerflow
+>>> query = cerflow.parse("SELECT * WHERE (T AS hot ; H AS dry) FILTER hot.value > 40 AND dry.value <= 25")
+>>> events = [{"type": "T", "value": 45}, {"type": "H", "value": 20}]
+>>> query.match(events).count()
+1
+"""
+
+from cerflow.engine.matches import Matches
+from cerflow.engine.recognizer import Recognizer
+from cerflow.errors import (
+    BadRecordError,
+    CerflowError,
+    InputError,
+    QueryError,
+    QuerySyntaxError,
+    SnapshotError,
+    UnsupportedQueryError,
+)
+from cerflow.language.parser import parse_formula
+from cerflow.language.sremo_parser import parse_sremo
+from cerflow.query import Query, parse
+from cerflow.schema import Schema
+
+__all__ = [
+    "BadRecordError",
+    "CerflowError",
+    "InputError",
+    "Matches",
+    "Query",
+    "QueryError",
+    "QuerySyntaxError",
+    "Recognizer",
+    "Schema",
+    "SnapshotError",
+    "UnsupportedQueryError",
+    "parse",
+    "parse_formula",
+    "parse_sremo",
+]

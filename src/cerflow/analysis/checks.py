@@ -1,0 +1,254 @@
+"""What can be checked of a query before anything is known of its events: scopes, names, and what stands where."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from cerflow.analysis.multiplicity import multiplicity
+from cerflow.analysis.scopes import Labels, condition_labels, resolve
+from cerflow.errors import QueryError, nearest
+from cerflow.language.condition import (
+    AGGREGATES,
+    FUNCTIONS,
+    SET_TESTS,
+    Aggregate,
+    Attribute,
+    Bracket,
+    Condition,
+    Expression,
+    Function,
+    In,
+    LabelReference,
+    Literal,
+    PredicateCall,
+    Regexp,
+    SetTest,
+)
+from cerflow.language.formula import Filter, NotEvent
+from cerflow.language.node import Node, walk
+from cerflow.language.select import CountItem, ExpressionItem, LabelItem, Select
+from cerflow.language.sremo import MARK, Sremo, Terminal
+from cerflow.predicates import find_predicate, predicate_names
+
+__all__ = ["check_expression", "check_query", "check_sremo", "computed_names"]
+
+_LABEL_FUNCTIONS = ("position", "time")
+
+
+def check_query(select: Select) -> None:
+    """Everything of a query that needs no schema.
+
+    Raises `QueryError` for labels that are unknown or that nothing binds, unknown functions and predicates, arguments
+    that do not belong to a function, and result columns of one name.
+    """
+    scopes = resolve(select.formula)
+    labels = scopes.labels[max(scopes.labels)]
+    for current in walk(select.formula):
+        if isinstance(current, Filter | NotEvent) and current.condition is not None:
+            check_expression(current.condition)
+    several = multiplicity(select.formula, scopes)
+    for item in select.projection.items:
+        if isinstance(item, LabelItem):
+            _check_label(item.label, item, labels)
+        elif isinstance(item, CountItem):
+            if len(select.projection.items) > 1:
+                raise QueryError("COUNT(*) stands alone: it counts matches instead of reporting them", span=item.span)
+        else:
+            check_expression(item.expression)
+            for label, place in condition_labels(item.expression).items():
+                _check_label(label, place, labels)
+            for label, place in _single_labels(item.expression):
+                if label in several.several or (several.types and label not in labels.assigned):
+                    raise QueryError(
+                        f"'{label}' may have several events in one match, but a column holds one value",
+                        span=place.span,
+                        hint=f"Use an aggregate, such as first({label}.…) or max({label}.…).",
+                    )
+    _check_column_names(select)
+
+
+def _check_label(label: str, place: Node, labels: Labels) -> None:
+    # EVENT and NOT give their event the name of its type, which may be anything.
+    if label not in labels.assigned and not labels.wildcard:
+        known = ", ".join(sorted(labels.assigned))
+        raise QueryError(
+            f"unknown label '{label}'",
+            span=place.span,
+            suggestion=nearest(label, labels.assigned),
+            hint=f"The labels of the formula are {known}." if known else "The formula gives no labels.",
+        )
+
+
+def _single_labels(expression: Expression) -> Iterator[tuple[str, Node]]:
+    """The labels outside aggregates, with the node that names each."""
+    stack: list[Node] = [expression]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, Aggregate):
+            continue
+        if isinstance(current, Attribute | LabelReference) and current.label is not None:
+            yield current.label, current
+        stack.extend(current.children)
+
+
+def computed_names(select: Select) -> list[tuple[str, Node]]:
+    """The names of the computed columns, with the items that make them."""
+    return [(item.name, item) for item in select.projection.items if isinstance(item, ExpressionItem | CountItem)]
+
+
+def _check_column_names(select: Select) -> None:
+    if any(isinstance(item, CountItem) for item in select.projection.items):
+        taken = {"detected_at", "end_time"}
+    else:
+        taken = {"detected_at", "start", "end", "start_time", "end_time", "events"}
+    for key in select.partition:
+        if key[0] in taken:
+            raise QueryError(
+                f"partition key '{key[0]}' would be a second result column of that name",
+                span=select.span,
+                hint="Rename the attribute in the input.",
+            )
+        taken.add(key[0])
+    for name, item in computed_names(select):
+        if name in taken:
+            raise QueryError(
+                f"column '{name}' would be a second result column of that name",
+                span=item.span,
+                hint=f"The result has these columns already: {', '.join(sorted(taken))}.",
+            )
+        taken.add(name)
+
+
+def check_expression(root: Condition | Expression, *, bare: bool = False) -> None:
+    """Names and places within a condition or expression; with ``bare`` attributes may stand without a label.
+
+    Raises `QueryError` as `check_query` does.
+    """
+    stack: list[tuple[Node, bool, Node | None]] = [(root, bare, None)]
+    while stack:
+        current, inside, above = stack.pop()
+        if isinstance(current, Attribute | LabelReference) and current.label is None and not inside:
+            what = f"attribute '{current.name}'" if isinstance(current, Attribute) else "EVENT"
+            raise QueryError(
+                f"{what} stands without a label", span=current.span, hint="Only in a bracket x[…] may it do so."
+            )
+        match current:
+            case LabelReference():
+                _check_reference(current, above)
+            case Literal():
+                _check_literal(current)
+            case Function():
+                _check_function(current)
+            case Aggregate() | SetTest():
+                _check_aggregate(current, inside)
+            case PredicateCall():
+                _check_predicate(current)
+            case Regexp():
+                try:
+                    re.compile(current.pattern)
+                except re.error as error:
+                    reason = f"this regular expression cannot be read: {error}"
+                    raise QueryError(reason, span=current.span) from None
+            case In():
+                if not current.items:
+                    raise QueryError("the list behind IN is empty", span=current.span)
+        within = inside or isinstance(current, Bracket)
+        stack.extend((child, within, current) for child in current.children)
+
+
+def _check_reference(reference: LabelReference, above: Node | None) -> None:
+    if isinstance(above, PredicateCall):
+        return
+    if isinstance(above, Function) and above.name in _LABEL_FUNCTIONS:
+        return
+    if isinstance(above, Aggregate) and above.name == "count":
+        return
+    label = reference.label or "EVENT"
+    raise QueryError(
+        f"label '{label}' stands where a value is expected", span=reference.span, hint=f"Name an attribute: {label}.…"
+    )
+
+
+def _check_literal(literal: Literal) -> None:
+    value = literal.value
+    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
+        raise QueryError(f"{value} does not fit into 64 bits", span=literal.span)
+
+
+def _known_names() -> tuple[str, ...]:
+    return (*FUNCTIONS, *_LABEL_FUNCTIONS, *AGGREGATES, *SET_TESTS, *predicate_names())
+
+
+def _check_function(function: Function) -> None:
+    if function.name not in (*FUNCTIONS, *_LABEL_FUNCTIONS):
+        raise QueryError(
+            f"unknown function '{function.name}'",
+            span=function.span,
+            suggestion=nearest(function.name, (*FUNCTIONS, *_LABEL_FUNCTIONS, *AGGREGATES)),
+        )
+    if len(function.arguments) != 1:
+        raise QueryError(
+            f"{function.name} takes one argument, but {len(function.arguments)} are given", span=function.span
+        )
+    if function.name in _LABEL_FUNCTIONS and not isinstance(function.arguments[0], LabelReference):
+        raise QueryError(f"{function.name} takes a label", span=function.arguments[0].span or function.span)
+
+
+def _check_aggregate(current: Aggregate | SetTest, inside: bool) -> None:
+    if current.name not in (AGGREGATES if isinstance(current, Aggregate) else SET_TESTS):
+        raise QueryError(
+            f"unknown function '{current.name}'", span=current.span, suggestion=nearest(current.name, _known_names())
+        )
+    labels: set[str | None] = set()
+    for below in walk(current.argument):
+        if isinstance(below, Aggregate):
+            raise QueryError("an aggregate cannot stand inside an aggregate", span=below.span)
+        if isinstance(below, Attribute | LabelReference):
+            labels.add(below.label)
+    if len(labels) != 1:
+        count = "none" if not labels else "several"
+        hint = "In a bracket, name the label of every attribute." if inside and None in labels else None
+        reason = f"{current.name} goes over the events of one label, but its argument reads {count}"
+        raise QueryError(reason, span=current.span, hint=hint)
+
+
+def _check_predicate(call: PredicateCall) -> None:
+    predicate = find_predicate(call.name)
+    if predicate is None:
+        raise QueryError(
+            f"unknown function or predicate '{call.name}'",
+            span=call.span,
+            suggestion=nearest(call.name, _known_names()),
+            hint="A predicate of your own must be registered before the query is checked.",
+        )
+    if len(call.arguments) != predicate.arity:
+        raise QueryError(
+            f"predicate '{call.name}' takes {predicate.arity} arguments, but {len(call.arguments)} are given",
+            span=call.span,
+        )
+
+
+def check_sremo(expression: Sremo) -> None:
+    """Everything of a SREMO expression that needs no schema.
+
+    Raises `QueryError` as `check_query` does, and for a register that is read but never written.
+    """
+    terminals = [current for current in walk(expression) if isinstance(current, Terminal)]
+    written = {register for terminal in terminals for register in terminal.registers}
+    for terminal in terminals:
+        check_expression(terminal.condition, bare=True)
+        for register, place in condition_labels(terminal.condition).items():
+            if register not in written:
+                raise QueryError(
+                    f"register '{register}' is read but never written",
+                    span=place.span,
+                    suggestion=nearest(register, written),
+                    hint=f"A terminal writes it with INTO {register}.",
+                )
+    if not any(terminal.label is not None for terminal in terminals):
+        raise QueryError(
+            "the expression marks no event, so it can have no match",
+            span=expression.span,
+            hint=f"Put MARK (label '{MARK}') or AS label behind a terminal.",
+        )

@@ -1,0 +1,243 @@
+"""The first-order reading: variables, and the properties of formulas that the papers build on them.
+
+Formulas are read as core-CEL (P1 §3): an event type with AS defines a variable, which stands for one event; a filter
+speaks of variables. NEXT, LAST, MAX, STRICT (P1 §4) and WITHIN may stand around formulas too; an event type without
+AS defines no variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Many
+
+from cerflow.analysis.scopes import condition_labels
+from cerflow.errors import QueryError, nearest
+from cerflow.language.condition import And, Condition, Not, Or
+from cerflow.language.formula import (
+    AnyEvent,
+    As,
+    Disjunction,
+    EventType,
+    Filter,
+    Formula,
+    Iteration,
+    NotEvent,
+    Selection,
+    Sequence,
+    Within,
+)
+from cerflow.language.node import Node, fold, walk
+
+__all__ = [
+    "bound_variables",
+    "check_first_order",
+    "condition_variables",
+    "defined_outside_iterations",
+    "defined_variables",
+    "is_bounded",
+    "is_safe",
+    "is_unary",
+    "is_well_formed",
+    "variables",
+]
+
+Names = frozenset[str]
+_NONE: Names = frozenset()
+
+
+def condition_variables(current: Formula) -> Names:
+    """The variables that a filter, or a NOT with a condition, speaks of; NOT's own event type is none of them."""
+    if isinstance(current, Filter):
+        return frozenset(condition_labels(current.condition))
+    if isinstance(current, NotEvent) and current.condition is not None:
+        return frozenset(condition_labels(current.condition)) - {current.event.name}
+    return _NONE
+
+
+def variables(formula: Formula) -> Names:
+    """var(φ): all variables that are mentioned, in conditions too (P1 §3)."""
+    found: set[str] = set()
+    for current in walk(formula):
+        if isinstance(current, As):
+            found.add(current.label)
+        elif isinstance(current, Formula):
+            found |= condition_variables(current)
+    return frozenset(found)
+
+
+def defined_variables(formula: Formula) -> Names:
+    """vdef(φ): the variables with a clause ``R AS x`` (P1 §3)."""
+    return frozenset(current.label for current in walk(formula) if isinstance(current, As))
+
+
+def defined_outside_iterations(formula: Formula) -> Names:
+    """vdef+(φ): the variables with a clause ``R AS x`` outside every ``+`` (P1 §3)."""
+    return fold(formula, combine_defined)
+
+
+def combine_defined(current: Node, below: Many[Names]) -> Names:
+    """vdef+ of a formula from vdef+ of its parts."""
+    match current:
+        case As():
+            return below[0] | {current.label}
+        case Iteration():
+            return _NONE
+        case Formula():
+            return _NONE.union(*below)
+    return _NONE
+
+
+def bound_variables(formula: Formula) -> Names:
+    """bound(φ) (P1 §5.1): the variables that stand for an event in every match."""
+    return fold(formula, _combine_bound)
+
+
+def _combine_bound(current: Node, below: Many[Names]) -> Names:
+    if isinstance(current, Disjunction):
+        return below[0] & below[1]
+    return combine_defined(current, below)
+
+
+def check_first_order(formula: Formula) -> None:
+    """Whether a formula can be read as first-order CEL.
+
+    Raises `QueryError` where AS does not stand on an event type, for operators that the first-order language does not
+    have, and for filters on variables that are not well-formed there: none of the formulas around the filter binds
+    the variable. A repetition binds its variables anew, so those of a formula around ``+`` that its body defines
+    itself do not count (erratum E9).
+    """
+    for current in walk(formula):
+        if isinstance(current, As) and not isinstance(current.operand, EventType | AnyEvent | NotEvent):
+            raise QueryError(
+                f"in the first-order reading AS stands on an event type, but '{current.label}' stands on a formula",
+                span=current.span,
+                hint='Read the query without reading="first-order" to label several events at once.',
+            )
+        if isinstance(current, Formula) and not isinstance(
+            current,
+            EventType | AnyEvent | NotEvent | As | Filter | Disjunction | Sequence | Iteration | Selection | Within,
+        ):
+            raise QueryError(
+                f"the first-order reading has no {type(current).__name__}",
+                span=current.span,
+                hint="It has event types with AS, FILTER, OR, ;, +, the strategies and WITHIN.",
+            )
+    faults = _ill_formed(formula, strict=True)
+    if faults:
+        name, place = faults[0]
+        known = defined_variables(formula)
+        if name not in known:
+            raise QueryError(
+                f"unknown variable '{name}'",
+                span=place.span,
+                suggestion=nearest(name, known),
+                hint=f"The variables are {', '.join(sorted(known))}." if known else "AS defines a variable.",
+            )
+        raise QueryError(
+            f"variable '{name}' need not stand for an event here: no formula around the filter binds it",
+            span=place.span,
+            hint="A variable under + or in one branch of OR is bound only there; move the filter to it.",
+        )
+
+
+def is_well_formed(formula: Formula, *, strict: bool = True) -> bool:
+    """Whether every variable of every filter is bound by a formula around it (P1 §5.1).
+
+    ``strict`` (erratum E9) takes away, within ``ρ+``, what is bound around it but defined again in ρ.
+    """
+    return not _ill_formed(formula, strict=strict)
+
+
+def _ill_formed(formula: Formula, *, strict: bool) -> list[tuple[str, Node]]:
+    """The variables of filters that nothing binds, with the first node that names each."""
+    nodes = list(walk(formula))
+    bound: list[Names] = []
+    defined: list[Names] = []
+    below: list[list[int]] = []
+    open_: list[int] = []
+    for index, current in enumerate(nodes):
+        count = len(current.children)
+        parts = open_[len(open_) - count :]
+        del open_[len(open_) - count :]
+        open_.append(index)
+        below.append(parts)
+        bound.append(_combine_bound(current, [bound[p] for p in parts]))
+        defined.append(combine_defined(current, [defined[p] for p in parts]))
+    faults: list[tuple[int, str, Node]] = []
+    stack: list[tuple[int, Names]] = [(len(nodes) - 1, _NONE)]
+    while stack:
+        index, inherited = stack.pop()
+        current = nodes[index]
+        if not isinstance(current, Formula):
+            continue
+        here = inherited | bound[index]
+        condition = current.condition if isinstance(current, Filter | NotEvent) else None
+        if condition is not None:
+            places = condition_labels(condition)
+            faults += [(index, name, places[name]) for name in condition_variables(current) - here]
+        if strict and isinstance(current, Iteration):
+            here -= defined[below[index][0]]
+        stack += [(part, here) for part in below[index]]
+    return [(name, place) for _, name, place in sorted(faults, key=lambda fault: fault[:2])]
+
+
+def is_safe(formula: Formula) -> bool:
+    """Whether no ``φ1 ; φ2`` defines a variable on both sides, repetitions aside (P1 §5.1)."""
+    safe = True
+
+    def visit(current: Node, below: Many[Names]) -> Names:
+        nonlocal safe
+        if isinstance(current, Sequence) and below[0] & below[1]:
+            safe = False
+        return combine_defined(current, below)
+
+    fold(formula, visit)
+    return safe
+
+
+def is_unary(formula: Formula) -> bool:
+    """Whether every atom of every filter speaks of one variable at most (P1 §5.1)."""
+    return all(
+        len(condition_labels(atom)) <= 1
+        for current in walk(formula)
+        if isinstance(current, Filter | NotEvent) and current.condition is not None
+        for atom in _atoms(current.condition)
+    )
+
+
+def _atoms(condition: Condition) -> list[Condition]:
+    found: list[Condition] = []
+    stack = [condition]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, And | Or):
+            stack += [current.left, current.right]
+        elif isinstance(current, Not):
+            stack.append(current.operand)
+        else:
+            found.append(current)
+    return found
+
+
+def is_bounded(formula: Formula) -> bool:
+    """Whether a formula is bounded (register transducers §1.1, Definition 3), so that finite memory is enough.
+
+    It is well-formed, the variables of every filter are bound under that filter, and the two sides of ``;`` have no
+    variable in common.
+    """
+
+    def visit(current: Node, below: Many[tuple[Names, Names, bool]]) -> tuple[Names, Names, bool]:
+        # Of each formula: bound, var, and whether it and all its parts are bounded.
+        bound = _combine_bound(current, [b for b, _, _ in below])
+        mentioned = _NONE.union(*(v for _, v, _ in below))
+        fine = all(f for _, _, f in below)
+        if isinstance(current, As):
+            mentioned |= {current.label}
+        if isinstance(current, Formula):
+            used = condition_variables(current)
+            mentioned |= used
+            fine = fine and used <= bound
+        if isinstance(current, Sequence):
+            fine = fine and not below[0][1] & below[1][1]
+        return bound, mentioned, fine
+
+    return is_well_formed(formula, strict=False) and fold(formula, visit)[2]

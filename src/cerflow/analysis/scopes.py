@@ -1,0 +1,232 @@
+"""Which events a label in a condition means (spec §3).
+
+An *occurrence* is a place in a tree, named by its index in `cerflow.language.node.walk` (children before parents);
+the same subtree may occur twice and mean different things.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Many
+from dataclasses import dataclass
+
+from cerflow.errors import QueryError, nearest
+from cerflow.language.condition import Attribute, Bracket, Condition, LabelReference
+from cerflow.language.formula import (
+    All,
+    AnyEvent,
+    As,
+    Conjunction,
+    Disjunction,
+    EventType,
+    Filter,
+    Formula,
+    Iteration,
+    NotEvent,
+    Project,
+    Rename,
+    Sequence,
+    StrictIteration,
+    StrictSequence,
+    Unless,
+    Without,
+)
+from cerflow.language.node import Node, fold, walk
+
+__all__ = ["Labels", "Scopes", "condition_labels", "labels_of", "relation_names", "resolve"]
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The labels of a formula.
+
+    ``assigned`` may be given to some event; ``bound`` are given to exactly one event of every match; ``wildcard``
+    says that EVENT or NOT can add the type of an event, whatever it is; ``single`` that exactly one event is read;
+    ``relations`` are the assigned labels that are names of event types.
+    """
+
+    assigned: frozenset[str] = frozenset()
+    bound: frozenset[str] = frozenset()
+    relations: frozenset[str] = frozenset()
+    wildcard: bool = False
+    single: bool = False
+
+
+@dataclass(frozen=True)
+class Scopes:
+    """The outcome of `resolve`.
+
+    ``outer[k][label]`` is the occurrence of the formula that binds ``label`` for the filter (or NOT) at occurrence
+    k; labels of that filter which are not in ``outer[k]`` are those its own operand assigns. ``labels[k]`` are the
+    labels of the formula at occurrence k.
+    """
+
+    outer: dict[int, dict[str, int]]
+    labels: dict[int, Labels]
+
+
+def condition_labels(condition: Node) -> dict[str, Node]:
+    """The labels that a condition or expression reads, each with the first node that names it."""
+    found: dict[str, Node] = {}
+    for current in walk(condition):
+        if isinstance(current, Attribute | LabelReference | Bracket) and current.label is not None:
+            found.setdefault(current.label, current)
+    return found
+
+
+def relation_names(formula: Formula) -> frozenset[str]:
+    """The names of event types that a formula mentions."""
+    return frozenset(n.name for n in walk(formula) if isinstance(n, EventType))
+
+
+def _combine(current: Formula, below: Many[Labels]) -> Labels:
+    match current:
+        case EventType():
+            name = frozenset((current.name,))
+            return Labels(name, name, name, single=True)
+        case AnyEvent() | NotEvent():
+            return Labels(wildcard=True, single=True)
+        case As():
+            inner = below[0]
+            label = frozenset((current.label,))
+            bound = inner.bound | label if inner.single else inner.bound - label
+            return Labels(inner.assigned | label, bound, inner.relations, inner.wildcard, inner.single)
+        case Rename():
+            return _rename(below[0], current.old, current.new)
+        case Project():
+            kept = frozenset(current.labels)
+            inner = below[0]
+            # A wildcard still gives the kept labels to events of types called so.
+            return Labels(inner.assigned & kept, inner.bound & kept, inner.relations & kept, inner.wildcard)
+        case Iteration() | StrictIteration():
+            inner = below[0]
+            return Labels(inner.assigned, frozenset(), inner.relations, inner.wildcard)
+        case Disjunction():
+            left, right = below
+            return Labels(
+                left.assigned | right.assigned,
+                left.bound & right.bound,
+                left.relations | right.relations,
+                left.wildcard or right.wildcard,
+            )
+        case Sequence() | StrictSequence() | Conjunction() | All():
+            left, right = below
+            twice = left.assigned & right.assigned
+            twice |= (left.relations if right.wildcard else frozenset()) | (
+                right.relations if left.wildcard else frozenset()
+            )
+            return Labels(
+                left.assigned | right.assigned,
+                (left.bound | right.bound) - twice,
+                left.relations | right.relations,
+                left.wildcard or right.wildcard,
+            )
+        case Filter():
+            return below[0]
+        case Unless() | Without():
+            inner = below[0]
+        case _:
+            inner = below[0]
+    return Labels(inner.assigned, inner.bound, inner.relations, inner.wildcard)
+
+
+def _rename(inner: Labels, old: str, new: str) -> Labels:
+    if old == new:
+        return inner
+
+    def renamed(names: frozenset[str]) -> frozenset[str]:
+        return (names - {old}) | {new} if old in names else names
+
+    bound = renamed(inner.bound)
+    # Two labels that fall together mean two events, unless only one event is read.
+    if {old, new} <= inner.assigned and not inner.single:
+        bound -= {new}
+    return Labels(renamed(inner.assigned), bound, inner.relations - {old}, inner.wildcard, inner.single)
+
+
+def _all_labels(formula: Formula) -> dict[int, Labels]:
+    table: dict[int, Labels] = {}
+    index = -1
+
+    def visit(current: Node, below: Many[Labels | None]) -> Labels | None:
+        nonlocal index
+        index += 1
+        if not isinstance(current, Formula):
+            return None
+        table[index] = _combine(current, [b for b in below if b is not None])
+        return table[index]
+
+    fold(formula, visit)
+    return table
+
+
+def labels_of(formula: Formula) -> Labels:
+    """The labels of a formula (bound of spec §3, P1 §5.1)."""
+    table = _all_labels(formula)
+    return table[max(table)]
+
+
+def _parents(formula: Formula) -> dict[int, int]:
+    """The occurrence directly above each occurrence."""
+    parents: dict[int, int] = {}
+    open_: list[int] = []
+    for index, current in enumerate(walk(formula)):
+        count = len(current.children)
+        for child in open_[len(open_) - count :]:
+            parents[child] = index
+        del open_[len(open_) - count :]
+        open_.append(index)
+    return parents
+
+
+def _condition_of(current: Node) -> Condition | None:
+    return current.condition if isinstance(current, Filter | NotEvent) else None
+
+
+def resolve(formula: Formula) -> Scopes:
+    """Find for every label of every filter the events it means.
+
+    Raises `QueryError` for a label that the filtered formula does not assign and no enclosing formula binds.
+    """
+    labels = _all_labels(formula)
+    parents = _parents(formula)
+    outer: dict[int, dict[str, int]] = {}
+    known = frozenset().union(*(entry.assigned for entry in labels.values()))
+    for index, current in enumerate(walk(formula)):
+        condition = _condition_of(current)
+        if condition is None:
+            continue
+        if isinstance(current, NotEvent):
+            own, wildcard = frozenset((current.event.name,)), False
+        else:
+            own, wildcard = labels[index].assigned, labels[index].wildcard
+        bindings: dict[str, int] = {}
+        for label, place in condition_labels(condition).items():
+            if label in own:
+                continue
+            above = parents.get(index)
+            while above is not None and label not in labels[above].bound:
+                above = parents.get(above)
+            if above is not None:
+                bindings[label] = above
+            elif not wildcard:
+                raise _unbound(label, place, known)
+        outer[index] = bindings
+    return Scopes(outer, labels)
+
+
+def _unbound(label: str, place: Node, known: frozenset[str]) -> QueryError:
+    if label not in known:
+        return QueryError(
+            f"unknown label '{label}'", span=place.span, suggestion=nearest(label, known), hint=_listing(known)
+        )
+    return QueryError(
+        f"label '{label}' is not bound here: the filtered formula does not assign it, and no enclosing formula gives "
+        "it exactly one event",
+        span=place.span,
+        hint="A label under + or in one branch of OR may have many events or none; move the FILTER to a formula that "
+        f"contains the whole of '{label}'.",
+    )
+
+
+def _listing(known: frozenset[str]) -> str:
+    return f"The labels of the formula are {', '.join(sorted(known))}."

@@ -1,0 +1,283 @@
+"""Types: whether a query fits the columns of its input."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Sequence
+
+from cerflow.analysis.checks import check_query, check_sremo
+from cerflow.errors import QueryError, nearest
+from cerflow.language.condition import (
+    Aggregate,
+    Arithmetic,
+    Attribute,
+    Between,
+    Comparison,
+    Condition,
+    Expression,
+    Function,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Negative,
+    Operator,
+    Regexp,
+    SetTest,
+)
+from cerflow.language.formula import AttributeWindow, DurationWindow, Filter, NotEvent, Window, Within
+from cerflow.language.node import Node, fold, walk
+from cerflow.language.select import ExpressionItem, LabelItem, Select
+from cerflow.language.sremo import Sremo, Terminal, Windowed
+from cerflow.schema import Kind, Schema
+
+__all__ = ["check_query", "check_sremo_types", "check_types", "kind_of_expression"]
+
+
+def check_types(select: Select, schema: Schema) -> None:
+    """Whether a query fits a schema.
+
+    Raises `QueryError`, with the place, for all that `check_query` refuses and for unknown attributes and partition
+    keys, values of kinds that cannot be compared or computed with, and windows on what is no number or without times.
+    """
+    check_query(select)
+    for current in walk(select.formula):
+        if isinstance(current, Filter | NotEvent) and current.condition is not None:
+            _check_condition(current.condition, schema)
+        elif isinstance(current, Within):
+            _check_window(current.window, schema)
+    if select.window is not None:
+        _check_window(select.window, schema)
+    for key in select.partition:
+        _check_key(key, select, schema)
+    for item in select.projection.items:
+        if isinstance(item, LabelItem):
+            for name in item.attributes or ():
+                _kind_of_attribute(name, item, schema)
+        elif isinstance(item, ExpressionItem):
+            kind_of_expression(item.expression, schema)
+
+
+def check_sremo_types(expression: Sremo, schema: Schema) -> None:
+    """Whether a SREMO expression fits a schema; raises `QueryError` as `check_types` does."""
+    check_sremo(expression)
+    for current in walk(expression):
+        if isinstance(current, Terminal):
+            _check_condition(current.condition, schema)
+        elif isinstance(current, Windowed):
+            _check_window(current.window, schema)
+
+
+def kind_of_expression(expression: Expression, schema: Schema) -> Kind:
+    """The kind of an expression's values; that of a bare NULL is ``OTHER``.
+
+    Raises `QueryError` for unknown attributes and operands of the wrong kind.
+    """
+    return _kind(expression, schema) or Kind.OTHER
+
+
+def _kind(expression: Expression, schema: Schema) -> Kind | None:
+    """The same with None for NULL, which goes with everything."""
+
+    def visit(current: Node, below: Sequence[Kind | None]) -> Kind | None:
+        match current:
+            case Literal():
+                return _kind_of_literal(current)
+            case Attribute():
+                kind = _kind_of_attribute(current.name, current, schema)
+                if kind is Kind.OTHER:
+                    raise QueryError(
+                        f"attribute '{current.name}' has type {schema.columns.field(current.name).type}, which cannot "
+                        "be computed with",
+                        span=current.span,
+                    )
+                return kind
+            case Arithmetic():
+                for operand, found in zip((current.left, current.right), below):
+                    _numeric(found, operand, f"'{current.operator}'")
+                if None in below:
+                    return None
+                if current.operator == "/" or Kind.FLOAT in below:
+                    return Kind.FLOAT
+                return Kind.INTEGER
+            case Negative():
+                return _numeric(below[0], current.operand, "'-'")
+            case Function():
+                return _kind_of_function(current, below[0], schema)
+            case Aggregate():
+                return _kind_of_aggregate(current, below[0])
+        return None
+
+    return fold(expression, visit)
+
+
+def _kind_of_literal(literal: Literal) -> Kind | None:
+    match literal.value:
+        case None:
+            return None
+        case bool():
+            return Kind.BOOLEAN
+        case int():
+            return Kind.INTEGER
+        case float():
+            return Kind.FLOAT
+        case str():
+            return Kind.STRING
+
+
+def _kind_of_attribute(name: str, place: Node, schema: Schema) -> Kind:
+    if name in schema.attributes:
+        return schema.kind(name)
+    # The event type can always be read as `type`.
+    if name == "type":
+        return schema.kind(schema.type)
+    raise QueryError(
+        f"unknown attribute '{name}'",
+        span=place.span,
+        suggestion=nearest(name, schema.attributes),
+        hint=f"The attributes are {', '.join(schema.attributes)}.",
+    )
+
+
+def _a(kind: Kind | None) -> str:
+    return f"{'an' if kind is Kind.INTEGER else 'a'} {kind}"
+
+
+def _numeric(kind: Kind | None, operand: Node, what: str) -> Kind | None:
+    if kind is not None and not kind.numeric:
+        raise QueryError(f"{what} needs numbers, but this is {_a(kind)}", span=operand.span)
+    return kind
+
+
+def _string(kind: Kind | None, operand: Node, what: str) -> None:
+    if kind not in (None, Kind.STRING):
+        raise QueryError(f"{what} needs a string, but this is {_a(kind)}", span=operand.span)
+
+
+def _kind_of_function(function: Function, argument: Kind | None, schema: Schema) -> Kind | None:
+    operand = function.arguments[0]
+    match function.name:
+        case "position":
+            return Kind.INTEGER
+        case "time":
+            return Kind.FLOAT if schema.time is not None and schema.kind(schema.time) is Kind.FLOAT else Kind.INTEGER
+        case "lower" | "upper":
+            _string(argument, operand, function.name)
+            return Kind.STRING
+        case "length":
+            _string(argument, operand, function.name)
+            return Kind.INTEGER
+    return _numeric(argument, operand, function.name)
+
+
+def _kind_of_aggregate(aggregate: Aggregate, argument: Kind | None) -> Kind | None:
+    match aggregate.name:
+        case "count":
+            return Kind.INTEGER
+        case "avg" | "stddev":
+            _numeric(argument, aggregate.argument, aggregate.name)
+            return Kind.FLOAT
+        case "sum":
+            return _numeric(argument, aggregate.argument, aggregate.name)
+        case "min" | "max":
+            _ordered(argument, aggregate.argument, aggregate.name)
+    return argument
+
+
+def _ordered(kind: Kind | None, operand: Node, what: str) -> None:
+    if kind is Kind.BOOLEAN:
+        raise QueryError(f"{what} needs values that have an order, but this is a boolean", span=operand.span)
+
+
+def _check_condition(condition: Condition, schema: Schema) -> None:
+    for current in walk(condition):
+        match current:
+            case Comparison():
+                _comparable(current.left, current.right, current.operator, current, schema)
+            case Like() | Regexp():
+                what = "LIKE" if isinstance(current, Like) else "REGEXP"
+                _string(_kind(current.operand, schema), current.operand, what)
+            case In():
+                for item in current.items:
+                    _comparable(current.operand, item, Operator.EQ, item, schema)
+            case Between():
+                for bound in (current.low, current.high):
+                    if bound is not None:
+                        _comparable(current.operand, bound, Operator.LE, bound, schema)
+            case IsNull():
+                for place in _attributes(current.operand):
+                    _kind_of_attribute(place.name, place, schema)
+                if not isinstance(current.operand, Attribute):
+                    _kind(current.operand, schema)
+            case SetTest():
+                _ordered(_kind(current.argument, schema), current.argument, current.name)
+
+
+def _attributes(expression: Node) -> Iterator[Attribute]:
+    return (current for current in walk(expression) if isinstance(current, Attribute))
+
+
+def _comparable(left: Expression, right: Expression, operator: Operator, place: Node, schema: Schema) -> None:
+    """Whether two values can be compared: numbers with numbers, timestamps also with strings that are written out."""
+    kinds = _kind(left, schema), _kind(right, schema)
+    if None in kinds or all(kind is not None and kind.numeric for kind in kinds):
+        return
+    if set(kinds) == {Kind.TIMESTAMP, Kind.STRING}:
+        _check_moment(left if kinds[0] is Kind.STRING else right)
+        return
+    if kinds[0] is not kinds[1]:
+        raise QueryError(f"{_a(kinds[0])} cannot be compared with {_a(kinds[1])}", span=place.span)
+    if kinds[0] is Kind.BOOLEAN and operator not in (Operator.EQ, Operator.NE):
+        raise QueryError(f"booleans have no order, so '{operator}' cannot compare them", span=place.span)
+
+
+def _check_moment(expression: Expression) -> None:
+    if not isinstance(expression, Literal):
+        raise QueryError("a timestamp cannot be compared with a string", span=expression.span)
+    try:
+        datetime.datetime.fromisoformat(str(expression.value))
+    except ValueError:
+        raise QueryError(
+            f"'{expression.value}' is no timestamp",
+            span=expression.span,
+            hint="Write it as in '2024-02-29', '2024-02-29 13:45:00' or '2024-02-29T13:45:00+01:00'.",
+        ) from None
+
+
+def _check_window(window: Window, schema: Schema) -> None:
+    if isinstance(window, DurationWindow) and schema.time is None:
+        raise QueryError(
+            "a window of time needs a time column, but none is named",
+            span=window.span,
+            hint="Name it with time=…, or use n EVENTS, or n [attribute].",
+        )
+    if isinstance(window, AttributeWindow):
+        kind = _kind_of_attribute(window.attribute, window, schema)
+        if not kind.numeric:
+            raise QueryError(
+                f"a window needs a numeric attribute, but '{window.attribute}' is {_a(kind)}", span=window.span
+            )
+
+
+def _check_key(key: tuple[str, ...], select: Select, schema: Schema) -> None:
+    kinds = []
+    for name in key:
+        if name not in schema.attributes and name != "type":
+            raise QueryError(
+                f"unknown partition key '{name}'",
+                span=select.span,
+                suggestion=nearest(name, schema.attributes),
+                hint=f"The attributes are {', '.join(schema.attributes)}.",
+            )
+        kind = _kind_of_attribute(name, select, schema)
+        if kind is Kind.OTHER:
+            column = schema.columns.field(name).type
+            raise QueryError(f"partition key '{name}' has type {column}, which has no equality", span=select.span)
+        kinds.append(kind)
+    if len(set(kinds)) > 1 and not all(kind.numeric for kind in kinds):
+        different = next(i for i, kind in enumerate(kinds) if kind is not kinds[0])
+        raise QueryError(
+            f"the attributes of one partition key must be of one kind, but '{key[0]}' is {_a(kinds[0])} "
+            f"and '{key[different]}' {_a(kinds[different])}",
+            span=select.span,
+        )

@@ -1,0 +1,53 @@
+"""Whether two runs of a transducer can give the same output, so that matches would come twice (cf. P1 §6)."""
+
+from __future__ import annotations
+
+from cerflow.automata.guards import conjuncts
+from cerflow.automata.satisfiable import contradicts
+from cerflow.automata.transducer import Transducer, Transition
+
+__all__ = ["ambiguous"]
+
+#: Beyond this many pairs of states the answer is "perhaps", which is always right.
+MOST_PAIRS = 20_000
+
+
+def ambiguous(transducer: Transducer) -> bool:
+    """False only if on every stream every complex event is given by at most one run (atoms count as satisfiable).
+
+    The product of the transducer with itself is searched for two different runs with equal labels at every event
+    that end together.
+    """
+    leaving: list[dict[frozenset[str], list[Transition]]] = [{} for _ in range(transducer.states)]
+    for t in transducer.transitions:
+        leaving[t.source].setdefault(t.labels, []).append(t)
+    compatible: dict[tuple[int, int], bool] = {}
+    tests = {t: conjuncts(t.test) for t in transducer.transitions}
+
+    def together(a: Transition, b: Transition) -> bool:
+        key = (id(a), id(b))
+        if key not in compatible:
+            compatible[key] = not contradicts([*tests[a], *tests[b]])
+        return compatible[key]
+
+    initial = sorted(transducer.initial)
+    seen = {(p, q, p != q) for p in initial for q in initial if p <= q}
+    pending = list(seen)
+    while pending:
+        p, q, differ = pending.pop()
+        for labels, firsts in leaving[p].items():
+            for a in firsts:
+                for b in leaving[q].get(labels, ()):
+                    if not together(a, b):
+                        continue
+                    apart = differ or a is not b
+                    if apart and a.target in transducer.final and b.target in transducer.final:
+                        return True
+                    low, high = sorted((a.target, b.target))
+                    pair = (low, high, apart)
+                    if pair not in seen:
+                        if len(seen) >= MOST_PAIRS:
+                            return True
+                        seen.add(pair)
+                        pending.append(pair)
+    return False

@@ -1,0 +1,228 @@
+"""Formula to transducer: one construction per operator, bottom-up (P1 Theorem 3, P2 Theorem 6.2, here with registers)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence as Many
+
+from cerflow.analysis.scopes import Scopes, condition_labels, relation_names, resolve
+from cerflow.automata.clauses import clauses
+from cerflow.automata.conditions import apply_clause
+from cerflow.automata.fragment import (
+    Fragment,
+    atom,
+    iterate,
+    iterate_strictly,
+    relabel,
+    sequence,
+    sequence_strictly,
+    union,
+)
+from cerflow.automata.guards import Of, Satisfied, TypeTest, conjunction, is_local, leaves, separate, substitute
+from cerflow.automata.references import resolve_reference
+from cerflow.automata.registers import RegisterFile
+from cerflow.automata.simplify import simplify
+from cerflow.automata.transducer import TYPE_LABEL, Transducer, Transition
+from cerflow.automata.windows import restrict
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.condition import (
+    Aggregate,
+    And,
+    Condition,
+    Expression,
+    Not,
+    PredicateCall,
+    SetTest,
+)
+from cerflow.language.formula import (
+    AnyEvent,
+    As,
+    Disjunction,
+    EventType,
+    Filter,
+    Formula,
+    Iteration,
+    NotEvent,
+    Project,
+    Rename,
+    Sequence,
+    StrictIteration,
+    StrictSequence,
+    Window,
+    Within,
+)
+from cerflow.language.node import Node, fold, walk
+from cerflow.language.printer import show
+
+__all__ = ["compile_formula"]
+
+
+def compile_formula(
+    formula: Formula,
+    *,
+    window: Window | None = None,
+    keep: frozenset[str] | None = None,
+    named: frozenset[str] = frozenset(),
+) -> Transducer:
+    """The transducer that detects a complex event C at n exactly if the formula does.
+
+    ``window`` bounds the extent of C; ``keep`` projects on those labels afterwards (None keeps all); ``named`` are
+    labels that are asked for outside the formula. Raises
+    `QueryError` for labels out of scope and `UnsupportedQueryError` for operators that have no construction yet.
+    """
+    while window is None and isinstance(formula, Within):
+        formula, window = formula.operand, formula.window
+    compiler = _Compiler(formula, named | (keep or frozenset()))
+    whole = compiler.run()
+    if window is not None and keep is not None and _hides_some(whole, keep):
+        # The engine measures from the first event that it reports; here the first event may be left out.
+        whole = restrict(whole, window, compiler.registers)
+        window = None
+    if keep is not None:
+        whole = relabel(whole, lambda labels: labels & keep)
+    return simplify(whole, compiler.registers.registers, window, compiler.mentioned)
+
+
+def _hides_some(whole: Fragment, keep: frozenset[str]) -> bool:
+    return any(t.labels and not t.labels & keep for t in whole.transitions)
+
+
+class _Compiler:
+    """The fold over one formula; ``scopes`` and the fold number occurrences alike."""
+
+    def __init__(self, formula: Formula, named: frozenset[str]) -> None:
+        self.formula = formula
+        self.scopes: Scopes = resolve(formula)
+        self.registers = RegisterFile()
+        self.mentioned = relation_names(formula) | _named_labels(formula) | named
+        # What each formula has to resolve: the labels it binds for filters below it.
+        self.binds: dict[int, set[str]] = {}
+        for bindings in self.scopes.outer.values():
+            for label, scope in bindings.items():
+                self.binds.setdefault(scope, set()).add(label)
+
+    def run(self) -> Fragment:
+        index = -1
+
+        def visit(current: Node, below: Many[Fragment | None]) -> Fragment | None:
+            nonlocal index
+            index += 1
+            if not isinstance(current, Formula):
+                return None
+            built = self._build(current, index, [b for b in below if b is not None])
+            for label in sorted(self.binds.get(index, ())):
+                built = resolve_reference(built, label, index, self.registers)
+            return built
+
+        whole = fold(self.formula, visit)
+        assert whole is not None
+        return whole
+
+    def _build(self, current: Formula, index: int, below: list[Fragment]) -> Fragment:
+        simple: dict[type[Formula], Callable[..., Fragment]] = {
+            Disjunction: union,
+            Sequence: sequence,
+            StrictSequence: sequence_strictly,
+            Iteration: iterate,
+            StrictIteration: iterate_strictly,
+        }
+        construction = simple.get(type(current))
+        if construction is not None:
+            return construction(*below)
+        match current:
+            case EventType():
+                test = TypeTest(current.name, current.stream)
+                return atom([Transition(0, 1, test, labels=frozenset((current.name,)))])
+            case AnyEvent():
+                return atom(self._any_type(None))
+            case NotEvent():
+                return self._not_event(current, index)
+            case As():
+                label = current.label
+                return relabel(below[0], lambda labels: labels | {label})
+            case Rename():
+                old, new = current.old, current.new
+                return relabel(below[0], lambda labels: (labels - {old}) | {new} if old in labels else labels)
+            case Project():
+                kept = frozenset(current.labels)
+                return relabel(below[0], lambda labels: labels & kept)
+            case Within():
+                return restrict(below[0], current.window, self.registers)
+            case Filter():
+                return self._filter(below[0], current.condition, index)
+            case _:
+                raise UnsupportedQueryError(
+                    f"{_name(current)} cannot be evaluated by the engine yet",
+                    span=current.span,
+                    hint="The reference semantics evaluates it on short streams: match(…, runner='semantics').",
+                )
+
+    def _any_type(self, check: Condition | None) -> list[Transition]:
+        """One transition for every named type, labelled with it, and one for all others."""
+        known = [TypeTest(name) for name in sorted(self.mentioned)]
+        other = conjunction([Not(test) for test in known])
+        cases = [(test, frozenset((test.type,))) for test in known] + [(other, frozenset((TYPE_LABEL,)))]
+        result = []
+        for test, labels in cases:
+            guard = [test] if check is None else [test, check]
+            local = [g for g in guard if is_local(g)]
+            result.append(
+                Transition(0, 1, conjunction(local), tuple(g for g in guard if not is_local(g)), frozenset(labels))
+            )
+        return result
+
+    def _not_event(self, current: NotEvent, index: int) -> Fragment:
+        test: Condition = TypeTest(current.event.name, current.event.stream)
+        if current.condition is not None:
+            _refuse(current.condition)
+            own = current.event.name
+            scopes = {**self.scopes.outer[index], own: index}
+            # One event is read, so AND, OR and NOT on the complex event are those on the event.
+            resolved = separate(current.condition, {name: scopes[name] for name in condition_labels(current.condition)})
+            here: dict[Expression, Expression] = {u: u.expression for u in _leaves_of(resolved, index)}
+            test = And(test, substitute(resolved, here))
+        return atom(self._any_type(Not(Satisfied(test))))
+
+    def _filter(self, operand: Fragment, condition: Condition, index: int) -> Fragment:
+        _refuse(condition)
+        outer = self.scopes.outer[index]
+        scopes = {label: outer.get(label, index) for label in condition_labels(condition)}
+        for clause in clauses(condition):
+            operand = apply_clause(operand, [separate(part, scopes) for part in clause], index, self.registers)
+        return operand
+
+
+def _leaves_of(condition: Condition, scope: int) -> list[Of]:
+    return [leaf for leaf in leaves(condition) if isinstance(leaf, Of) and leaf.scope == scope]
+
+
+def _named_labels(formula: Formula) -> frozenset[str]:
+    """Labels that some operator tells apart from others: an event of a type called so must be told apart too."""
+    found: set[str] = set()
+    for current in walk(formula):
+        match current:
+            case Filter() | NotEvent() if current.condition is not None:
+                found.update(condition_labels(current.condition))
+            case Rename():
+                found.update((current.old, current.new))
+            case Project():
+                found.update(current.labels)
+            case As():
+                found.add(current.label)
+    return frozenset(found)
+
+
+def _refuse(condition: Condition) -> None:
+    for current in walk(condition):
+        if isinstance(current, Aggregate | SetTest | PredicateCall):
+            raise UnsupportedQueryError(
+                f"{show(current)}: conditions on sets of events and registered predicates cannot be evaluated by the "
+                "engine yet",
+                span=current.span,
+                hint="The reference semantics evaluates it on short streams: match(…, runner='semantics').",
+            )
+
+
+def _name(current: Formula) -> str:
+    strategy = getattr(current, "strategy", None)
+    return str(strategy) if strategy is not None else type(current).__name__.upper()

@@ -1,0 +1,275 @@
+"""What transitions test and store, beyond the conditions of the language.
+
+A guard is a `Condition` whose attributes are bare: they are read on the event at hand. Two kinds of leaf reach
+beyond that event: `Stored` reads a register, `Of` stands for the event of a label that is not resolved yet and
+occurs only while a formula is being compiled.
+"""
+
+from __future__ import annotations
+
+from cerflow.language.condition import (
+    And,
+    Attribute,
+    Bracket,
+    Comparison,
+    Condition,
+    Constant,
+    Expression,
+    Function,
+    IsNull,
+    LabelReference,
+    Literal,
+    Operator,
+)
+from cerflow.language.formula import Window
+from cerflow.language.node import Node, node, transform, walk, with_children
+
+__all__ = [
+    "TRUE",
+    "InWindow",
+    "Measure",
+    "Of",
+    "Satisfied",
+    "Stored",
+    "Truth",
+    "TypeTest",
+    "conjunction",
+    "conjuncts",
+    "is_local",
+    "leaves",
+    "separate",
+    "substitute",
+]
+
+TRUE = Constant(True)
+
+
+@node
+class TypeTest(Condition):
+    """The event at hand has this type (and comes from this stream, if one is named)."""
+
+    type: str
+    stream: str | None = None
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return (f"type = {self.type}" if self.stream is None else f"type = {self.stream}>{self.type}",)
+
+
+@node
+class Satisfied(Condition):
+    """Two-valued: the condition is true, not false or unknown. ``NOT Satisfied(c)`` is not the same as ``NOT c``."""
+
+    condition: Condition
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return ("satisfied(", self.condition, ")")
+
+
+@node
+class Truth(Expression):
+    """The truth value of a condition on one event, as a boolean (null if unknown), so that it can be stored."""
+
+    condition: Condition
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return ("[", self.condition, "]")
+
+
+@node
+class Measure(Expression):
+    """What a window measures, on the event at hand: its time, its position in the substream, or an attribute."""
+
+    window: Window
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return ("measure of ", self.window)
+
+
+@node
+class Stored(Expression):
+    """Field ``field`` of a register; of a collection it ranges over all rows (a universal condition)."""
+
+    register: int
+    field: int
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return (f"r{self.register}.{self.field}",)
+
+
+@node
+class InWindow(Condition):
+    """The measure of the event at hand is less than the window's size beyond the measure stored at the start."""
+
+    start: Stored
+    window: Window
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return ("within ", self.window, " of ", self.start)
+
+
+@node
+class Of(Expression):
+    """A bare expression evaluated on the event of ``label``, which the formula at occurrence ``scope`` assigns."""
+
+    label: str
+    scope: int
+    expression: Expression
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return (f"{self.label}.(", self.expression, ")")
+
+
+def leaves(condition: Node) -> tuple[Expression, ...]:
+    """The distinct `Of` and `Stored` leaves, in order of appearance."""
+    found: dict[Expression, None] = {}
+    for current in walk(condition):
+        if isinstance(current, Of | Stored):
+            found.setdefault(current)
+    return tuple(found)
+
+
+def is_local(condition: Node) -> bool:
+    """Whether a condition or expression depends on the event at hand alone."""
+    return not leaves(condition)
+
+
+def conjuncts(condition: Condition) -> list[Condition]:
+    """The operands of nested ANDs; none for TRUE."""
+    found: list[Condition] = []
+    stack = [condition]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, And):
+            stack.extend((current.right, current.left))
+        elif current != TRUE:
+            found.append(current)
+    return found
+
+
+def conjunction(parts: list[Condition]) -> Condition:
+    """The AND of distinct conditions, in order; TRUE for none."""
+    distinct = list(dict.fromkeys(parts))
+    if not distinct:
+        return TRUE
+    whole = distinct[0]
+    for part in distinct[1:]:
+        whole = And(whole, part)
+    return whole
+
+
+def _bare(expression: Node) -> Node:
+    def strip(current: Node) -> Node:
+        match current:
+            case Attribute():
+                return Attribute(None, current.name, span=current.span)
+            case LabelReference():
+                return LabelReference(None, span=current.span)
+            case _:
+                return current
+
+    return transform(expression, strip)
+
+
+def _without_brackets(condition: Condition) -> Condition:
+    """Write ``x[…]`` with ``x.`` before every bare attribute."""
+
+    def open_(current: Node) -> Node:
+        if not isinstance(current, Bracket):
+            return current
+        label = current.label
+
+        def name(leaf: Node) -> Node:
+            if isinstance(leaf, Attribute) and leaf.label is None:
+                return Attribute(label, leaf.name, span=leaf.span)
+            if isinstance(leaf, LabelReference) and leaf.label is None:
+                return LabelReference(label, span=leaf.span)
+            return leaf
+
+        inner = transform(current.condition, name)
+        assert isinstance(inner, Condition)
+        if any(isinstance(n, Attribute | LabelReference) and n.label == label for n in walk(inner)):
+            return inner
+        # A bracket that reads nothing of its label still speaks of every event of it.
+        return And(inner, IsNull(Function("position", (LabelReference(label),)), True))
+
+    result = transform(condition, open_)
+    assert isinstance(result, Condition)
+    return result
+
+
+def separate(condition: Condition, scopes: dict[str, int]) -> Condition:
+    """Replace every greatest part that reads one label by an `Of` leaf; ``scopes`` gives the scope of each label.
+
+    A part that is a condition becomes a comparison of its truth value, so that a later event can ask for it.
+    """
+    condition = _without_brackets(condition)
+    owner: dict[int, str | None] = {}  # identity of a node -> its only label; absent means none, None means several
+    keep: list[Node] = []
+
+    def labels(current: Node) -> set[str | None]:
+        found = {owner[id(c)] for c in current.children if id(c) in owner}
+        if isinstance(current, Attribute | LabelReference) and current.label is not None:
+            found.add(current.label)
+        return found
+
+    def wrap(current: Node, label: str) -> Node:
+        bare = _bare(current)
+        if isinstance(bare, Condition):
+            return Comparison(Operator.EQ, Of(label, scopes[label], Truth(bare)), Literal(True))
+        assert isinstance(bare, Expression)
+        return Of(label, scopes[label], bare)
+
+    for current in walk(condition):
+        found = labels(current)
+        if len(found) == 1:
+            owner[id(current)] = next(iter(found))
+        elif found:
+            owner[id(current)] = None
+        keep.append(current)
+
+    whole = owner.get(id(condition))
+    if whole is not None:
+        return wrap(condition, whole)  # type: ignore[return-value]
+
+    # Rebuild from the leaves up; a child with one label below a parent with several is a greatest part.
+    done: list[Node] = []
+    for current in walk(condition):
+        count = len(current.children)
+        children = done[len(done) - count :]
+        del done[len(done) - count :]
+        if id(current) in owner and owner[id(current)] is None:
+            replaced = []
+            for original, child in zip(current.children, children):
+                label = owner.get(id(original))
+                replaced.append(wrap(original, label) if label is not None else child)
+            done.append(with_children(current, replaced))
+        else:
+            done.append(current)
+    return done[0]  # type: ignore[return-value]
+
+
+def substitute(condition: Condition, replacements: dict[Expression, Expression]) -> Condition:
+    """Replace leaves; a comparison of a local truth value with TRUE becomes the condition itself again."""
+
+    def visit(current: Node) -> Node:
+        if isinstance(current, Of | Stored):
+            return replacements.get(current, current)
+        if (
+            isinstance(current, Comparison)
+            and isinstance(current.left, Truth)
+            and current.operator is Operator.EQ
+            and current.right == Literal(True)
+        ):
+            return current.left.condition
+        return current
+
+    result = transform(condition, visit)
+    assert isinstance(result, Condition)
+    return result

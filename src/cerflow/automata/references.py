@@ -1,0 +1,184 @@
+"""First-order references: a label that an enclosing formula binds to one event (spec §3).
+
+Where that event comes first, its values wait in a register for the conditions that ask for them. Where it comes
+later, it is the other way round: what a condition would compare with it is put aside, and checked when it arrives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from cerflow.automata.conditions import guarded
+from cerflow.automata.fragment import Fragment, track
+from cerflow.automata.guards import Of, Stored, Truth, leaves, substitute
+from cerflow.automata.registers import RegisterFile, reduced
+from cerflow.automata.transducer import Accumulation, Register, Transition, Write
+from cerflow.language.condition import Comparison, Condition, Expression, Literal, Operator
+from cerflow.language.node import Node, transform
+
+__all__ = ["resolve_reference"]
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """Whether the event has been read, and for which conditions something has been put aside."""
+
+    event: bool = False
+    aside: frozenset[Condition] = frozenset()
+
+
+@dataclass(frozen=True)
+class _Deferred:
+    """A condition that waits for the event: its form with numbered gaps, and what fills the gaps at a transition."""
+
+    form: Condition
+    row: tuple[Expression, ...]
+
+
+def _gap(index: int) -> Stored:
+    return Stored(-1, index)
+
+
+def _defer(atom: Condition, label: str, scope: int) -> _Deferred:
+    """Cut out of an atom all that will be gone when the event of ``label`` arrives."""
+    row: dict[Expression, Stored] = {}
+
+    def gap(value: Expression) -> Stored:
+        return row.setdefault(value, _gap(len(row)))
+
+    local = _greatest_local(atom)
+
+    def cut(current: Node) -> Node:
+        if isinstance(current, Stored):
+            return gap(current)
+        if current in local:
+            if isinstance(current, Condition):
+                return Comparison(Operator.EQ, gap(Truth(current)), Literal(True))
+            assert isinstance(current, Expression)
+            return gap(current)
+        return current
+
+    # Leaves of other references stay as they are, and what they hold is not looked into.
+    veils: dict[Expression, Expression] = {
+        leaf: Of("", -1 - k, Literal(None)) for k, leaf in enumerate(leaves(atom)) if isinstance(leaf, Of)
+    }
+    form = transform(substitute(atom, veils), cut)
+    assert isinstance(form, Condition)
+    return _Deferred(substitute(form, {veil: leaf for leaf, veil in veils.items()}), tuple(row))
+
+
+def _greatest_local(atom: Condition) -> frozenset[Node]:
+    """The greatest parts that read nothing but the event at hand (literals alone are left in place)."""
+    found: set[Node] = set()
+    stack: list[Node] = [atom]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, Of | Stored | Literal):
+            continue
+        if leaves(current):
+            stack.extend(current.children)
+        else:
+            found.add(current)
+    return frozenset(found)
+
+
+def resolve_reference(operand: Fragment, label: str, scope: int, registers: RegisterFile) -> Fragment:
+    """Resolve the `Of` leaves of ``label`` that the formula at occurrence ``scope`` (this operand) binds."""
+    units = list(dict.fromkeys(u for t in operand.transitions for u in _units(t, label, scope)))
+    if not units:
+        return operand
+    memory = registers.add(
+        Register(
+            Accumulation.VALUE, len(units), ", ".join(f"{label}.{registers.describe(u.expression)}" for u in units)
+        )
+    )
+    stored: dict[Expression, Expression] = {u: Stored(memory, k) for k, u in enumerate(units)}
+    here: dict[Expression, Expression] = {u: u.expression for u in units}
+    repeated = _put_aside_repeatedly(operand, label, scope)
+    aside: dict[Condition, int] = {}
+
+    def register_for(deferred: _Deferred) -> int:
+        if deferred.form not in aside:
+            keeps = Accumulation.VALUE
+            if deferred.form in repeated:
+                keeps = _accumulation(deferred)
+            aside[deferred.form] = registers.add(
+                Register(keeps, len(deferred.row), ", ".join(registers.describe(e) for e in deferred.row))
+            )
+        return aside[deferred.form]
+
+    def step(seen: _Seen, t: Transition) -> tuple[_Seen, Transition] | None:
+        if label in t.labels:
+            if seen.event:
+                return None  # a second event under a label that is bound to one
+            checks = [substitute(atom, here) for atom in t.atoms]
+            for form in sorted(seen.aside, key=repr):
+                gaps: dict[Expression, Expression] = {
+                    leaf: Stored(aside[form], leaf.field)
+                    for leaf in leaves(form)
+                    if isinstance(leaf, Stored) and leaf.register == -1
+                }
+                checks.append(substitute(form, {**gaps, **here}))
+            keep = Write(memory, tuple(u.expression for u in units), fresh=True)
+            read = guarded(replace(t, atoms=()), checks)
+            return _Seen(True), replace(read, writes=(*t.writes, keep))
+        if seen.event:
+            return seen, guarded(replace(t, atoms=()), [substitute(atom, stored) for atom in t.atoms])
+        waiting = [atom for atom in t.atoms if any(u in stored for u in leaves(atom))]
+        if not waiting:
+            return seen, t
+        writes = list(t.writes)
+        forms = set(seen.aside)
+        fresh_now: set[Condition] = set()
+        for atom in waiting:
+            deferred = _defer(atom, label, scope)
+            fresh = deferred.form not in seen.aside and deferred.form not in fresh_now
+            writes.append(Write(register_for(deferred), deferred.row, fresh))
+            fresh_now.add(deferred.form)
+            forms.add(deferred.form)
+        rest = tuple(atom for atom in t.atoms if atom not in waiting)
+        return _Seen(False, frozenset(forms)), replace(t, atoms=rest, writes=tuple(writes))
+
+    return track(operand, _Seen(), step, lambda seen: seen.event)[0]
+
+
+def _units(t: Transition, label: str, scope: int) -> list[Of]:
+    return [u for atom in t.atoms for u in leaves(atom) if isinstance(u, Of) and (u.label, u.scope) == (label, scope)]
+
+
+def _put_aside_repeatedly(operand: Fragment, label: str, scope: int) -> frozenset[Condition]:
+    """The forms of conditions of which several instances may have to wait at the same time."""
+    found: set[Condition] = set()
+
+    def step(aside: frozenset[Condition], t: Transition) -> tuple[frozenset[Condition], Transition] | None:
+        if label in t.labels:
+            return None
+        forms = [_defer(atom, label, scope) for atom in t.atoms if _mentions(atom, label, scope)]
+        new: set[Condition] = set()
+        for deferred in forms:
+            if deferred.form in aside or deferred.form in new or _ranges(deferred):
+                found.add(deferred.form)
+            new.add(deferred.form)
+        return aside | new, t
+
+    track(operand, frozenset[Condition](), step)
+    return frozenset(found)
+
+
+def _mentions(atom: Condition, label: str, scope: int) -> bool:
+    return any(isinstance(u, Of) and (u.label, u.scope) == (label, scope) for u in leaves(atom))
+
+
+def _ranges(deferred: _Deferred) -> bool:
+    # A stored leaf may be a collection, whose rows all have to wait.
+    return any(isinstance(e, Stored) for e in deferred.row)
+
+
+def _accumulation(deferred: _Deferred) -> Accumulation:
+    form = deferred.form
+    if len(deferred.row) == 1 and isinstance(form, Comparison) and not _ranges(deferred):
+        if form.left == _gap(0):
+            return reduced(form.operator, left=True)
+        if form.right == _gap(0):
+            return reduced(form.operator, left=False)
+    return Accumulation.SET

@@ -1,0 +1,105 @@
+"""``cerflow check`` and ``cerflow explain``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import pyarrow.compute as pc
+
+from cerflow.cli.reading import Columns, Events, read_events
+from cerflow.cli.reporting import count, warn
+from cerflow.cli.request import is_sremo, load_query, query_text, several_streams
+from cerflow.cli.sources import InputFormat, parse_source
+from cerflow.cli.usage import usage_of
+from cerflow.errors import nearest
+from cerflow.language.formula import As, EventType, Rename, Window
+from cerflow.language.node import walk
+from cerflow.language.printer import show
+from cerflow.query import Query
+from cerflow.schema import Schema
+
+__all__ = ["check_query", "explain_query"]
+
+ExplainFormatName = Literal["text", "json", "dot"]
+
+
+def check_query(
+    path: str | None,
+    expression: str | None,
+    inputs: Sequence[str],
+    input_format: InputFormat | None,
+    *,
+    type: str,
+    time: str | None,
+) -> str:
+    """The summary of a sound query; raises the error of one that is not, and warns of types that never occur."""
+    if is_sremo(path):
+        from cerflow.language.sremo_parser import parse_sremo
+
+        parse_sremo(query_text(path, expression))
+        return "ok (SREMO: read, but not evaluated yet)"
+    query = load_query(path, expression)
+    if inputs:
+        events = _read(query, inputs, input_format, type, time)
+        query.check(Schema(events.table.schema, type=type, time=time, stream=events.stream))
+        _warn_of_types(query, events, type)
+        if events.refused is not None:
+            row, reason = (events.refused.column(name)[0] for name in ("row", "reason"))
+            warn(f"{count(len(events.refused), 'row')} of the input cannot be used; the first is row {row}: {reason}")
+    else:
+        query.check()
+    return _summary(query)
+
+
+def explain_query(
+    path: str | None,
+    expression: str | None,
+    inputs: Sequence[str],
+    input_format: InputFormat | None,
+    form: ExplainFormatName,
+    *,
+    type: str,
+    time: str | None,
+) -> str:
+    """What the query is compiled to, for the schema of the inputs if there are any."""
+    query = load_query(path, expression)
+    schema = None
+    if inputs:
+        events = _read(query, inputs, input_format, type, time)
+        schema = Schema(events.table.schema, type=type, time=time, stream=events.stream)
+    text: str = query.explain(form, schema=schema)
+    return text
+
+
+def _read(query: Query, inputs: Sequence[str], input_format: InputFormat | None, type: str, time: str | None) -> Events:
+    sources = [parse_source(text, input_format) for text in inputs]
+    columns = Columns(type=type, time=time, usage=usage_of(query.tree))
+    return read_events(sources, columns, named=several_streams(query, sources))
+
+
+def _warn_of_types(query: Query, events: Events, type_column: str) -> None:
+    occurring = [str(v) for v in pc.unique(events.table.column(type_column)).to_pylist()]
+    for name in sorted(_event_types(query) - set(occurring)):
+        near = nearest(name, occurring)
+        warn(f"no event of the input has the type '{name}'" + (f"; did you mean '{near}'?" if near else ""))
+
+
+def _event_types(query: Query) -> set[str]:
+    return {n.name for n in walk(query.tree) if isinstance(n, EventType)}
+
+
+def _summary(query: Query) -> str:
+    nodes = list(walk(query.tree))
+    types = sorted(_event_types(query))
+    labels = sorted({n.label for n in nodes if isinstance(n, As)} | {n.new for n in nodes if isinstance(n, Rename)})
+    windows = list(dict.fromkeys(show(n) for n in nodes if isinstance(n, Window)))
+    lines = [
+        "ok",
+        f"event types: {', '.join(types) or 'any'}",
+        f"labels:      {', '.join(labels) or 'none of its own'}",
+        f"window:      {', '.join(windows) or 'none'}",
+    ]
+    if query.tree.partition:
+        lines.append(f"partitioned: {', '.join('/'.join(key) for key in query.tree.partition)}")
+    return "\n".join(lines)

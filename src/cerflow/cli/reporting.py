@@ -1,0 +1,79 @@
+"""What the command line says on standard error: errors, warnings, progress, and a closing line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import typer
+from rich.console import Console
+
+from cerflow.errors import CerflowError
+
+__all__ = ["Outcome", "count", "errors_reported", "note", "progress", "warn"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to: usable events, matches written, records refused, seconds it took."""
+
+    events: int
+    matches: int
+    bad_records: int
+    seconds: float
+
+    def __str__(self) -> str:
+        rate = f", {self.events / self.seconds:,.0f} events/s" if self.seconds > 0 else ""
+        return (
+            f"{count(self.events, 'event')}, {count(self.matches, 'match', 'matches')}, "
+            f"{count(self.bad_records, 'bad record')}, {self.seconds:.2f} s{rate}"
+        )
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """A number with its noun in the right form; the plural is regular unless given."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def note(message: str) -> None:
+    """A line for the person at the terminal."""
+    typer.echo(message, err=True)
+
+
+def warn(message: str) -> None:
+    """A line about something that is probably not meant."""
+    typer.echo(f"{typer.style('warning:', fg='yellow', bold=True)} {message}", err=True)
+
+
+@contextmanager
+def errors_reported(place: str | None = None) -> Iterator[None]:
+    """Turn errors of cerflow and of the file system into a message and exit code 1; a closed pipe into silence.
+
+    ``place`` names the file that an error about the query is in.
+    """
+    try:
+        yield
+    except BrokenPipeError as error:
+        # Whoever read our output has had enough. What Python would still flush at its end must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from error
+    except (CerflowError, OSError) as error:
+        message = str(error)
+        if place is not None and getattr(error, "line", None) is not None:
+            message = f"{place}, {message}"
+        typer.echo(f"{typer.style('error:', fg='red', bold=True)} {message}", err=True)
+        raise typer.Exit(1) from error
+
+
+@contextmanager
+def progress(quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """A function that shows what is being done; it shows nothing unless standard error is a terminal."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda _: None
+        return
+    with console.status("starting") as status:
+        yield status.update

@@ -1,0 +1,67 @@
+"""The Spark session of the command line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.resources import as_file, files
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from cerflow.cli.java import java_problem
+from cerflow.errors import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["spark_session"]
+
+#: Settings that a run needs or that keep it quiet; ``--conf`` overrides them.
+_SETTINGS = {
+    # Times without a zone in files stay as they are, whatever the zone of the machine.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    # Lines with too few fields are only noticed if Spark splits all of them.
+    "spark.sql.csv.parser.columnPruning.enabled": "false",
+    "spark.ui.enabled": "false",
+}
+
+
+@contextmanager
+def spark_session(master: str | None, settings: Sequence[tuple[str, str]]) -> Iterator[SparkSession]:
+    """A session with these settings, ended afterwards unless it was there before.
+
+    Raises InputError, which says what to install, if PySpark or a suitable Java is missing.
+    """
+    if find_spec("pyspark") is None:
+        raise InputError("PySpark is not installed; run pip install 'cerflow[spark]', or use --runner local")
+    from pyspark.sql import SparkSession
+
+    before = SparkSession.getActiveSession()
+    if before is not None:
+        yield before
+        return
+    problem = java_problem()
+    if problem is not None:
+        raise InputError(problem)
+    # Workers must run this very interpreter: cerflow may not be installed in another.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    with as_file(files("cerflow.cli") / "log4j2.properties") as log:
+        given = dict(settings)
+        java_options = given.pop("spark.driver.extraJavaOptions", "")
+        builder = SparkSession.Builder().appName("cerflow").master(master or "local[*]")
+        builder = builder.config(
+            "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log.as_uri()} {java_options}"
+        )
+        builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
+        for key, value in (_SETTINGS | given).items():
+            builder = builder.config(key, value)
+        spark = builder.getOrCreate()
+        try:
+            spark.sparkContext.setLogLevel("ERROR")
+            yield spark
+        finally:
+            spark.stop()

@@ -1,0 +1,146 @@
+"""How a query uses the columns of its input: which it takes for numbers and which for text.
+
+Files without types (CSV, JSON lines) are read accordingly: a column of digits that is compared with a string stays
+text, and a stray word in a column that is compared with a number spoils its row, not the whole run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cerflow.language.condition import (
+    Aggregate,
+    Arithmetic,
+    Attribute,
+    Between,
+    Comparison,
+    Expression,
+    Function,
+    In,
+    Like,
+    Literal,
+    Negative,
+    Operator,
+    Regexp,
+    SetTest,
+)
+from cerflow.language.formula import AttributeWindow
+from cerflow.language.node import Node, walk
+
+__all__ = ["Usage", "usage_of"]
+
+_NUMBER_FUNCTIONS = ("abs", "floor", "ceil", "round")
+_TEXT_FUNCTIONS = ("lower", "upper", "length")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:[\d:.+Z-]+)?")
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Names of columns by use. No column is in more than one set.
+
+    ``numbers`` are computed with or compared with numbers, ``text`` with strings; of ``ordered`` it is only known
+    that their values are compared with each other by size.
+    """
+
+    numbers: frozenset[str] = frozenset()
+    text: frozenset[str] = frozenset()
+    ordered: frozenset[str] = frozenset()
+
+
+def usage_of(tree: Node) -> Usage:
+    """What a query tree says about the columns it reads; what it says in two ways, it does not say."""
+    numbers: set[str] = set()
+    text: set[str] = set()
+    ordered: set[str] = set()
+    pairs: list[tuple[str, str]] = []
+    for node in walk(tree):
+        numbers.update(_as_numbers(node))
+        text.update(_as_text(node))
+        if isinstance(node, SetTest) or (isinstance(node, Aggregate) and node.name in ("min", "max")):
+            ordered.update(_column(node.argument))
+        for left, right, by_size in _comparisons(node):
+            for one, other in ((left, right), (right, left)):
+                if _is_number(other):
+                    numbers.update(_column(one))
+                elif _is_text(other):
+                    text.update(_column(one))
+                elif by_size:
+                    ordered.update(_column(one))
+            pairs.extend((a, b) for a in _column(left) for b in _column(right) if a != b)
+    _spread(pairs, numbers)
+    _spread(pairs, text)
+    return Usage(
+        numbers=frozenset(numbers - text),
+        text=frozenset(text - numbers),
+        ordered=frozenset(ordered - numbers - text),
+    )
+
+
+def _spread(pairs: list[tuple[str, str]], known: set[str]) -> None:
+    """Columns compared with each other are used alike."""
+    grown = True
+    while grown:
+        grown = False
+        for a, b in pairs:
+            if (a in known) != (b in known):
+                known.update((a, b))
+                grown = True
+
+
+def _column(expression: Expression) -> tuple[str, ...]:
+    if isinstance(expression, Aggregate) and expression.name in ("min", "max", "first", "last"):
+        expression = expression.argument
+    return (expression.name,) if isinstance(expression, Attribute) else ()
+
+
+def _is_number(expression: Expression) -> bool:
+    if isinstance(expression, Literal):
+        return isinstance(expression.value, int | float) and not isinstance(expression.value, bool)
+    if isinstance(expression, Function):
+        return expression.name not in ("lower", "upper")
+    if isinstance(expression, Aggregate):
+        return expression.name in ("count", "sum", "avg", "stddev")
+    return isinstance(expression, Arithmetic | Negative)
+
+
+def _is_text(expression: Expression) -> bool:
+    if isinstance(expression, Literal):
+        # A string that looks like a date may be meant for a column of timestamps.
+        return isinstance(expression.value, str) and not _DATE.fullmatch(expression.value)
+    return isinstance(expression, Function) and expression.name in ("lower", "upper")
+
+
+def _as_numbers(node: Node) -> Iterator[str]:
+    if isinstance(node, Arithmetic):
+        yield from _column(node.left)
+        yield from _column(node.right)
+    elif isinstance(node, Negative):
+        yield from _column(node.operand)
+    elif isinstance(node, Function) and node.name in _NUMBER_FUNCTIONS:
+        yield from _column(node.arguments[0])
+    elif isinstance(node, Aggregate) and node.name in ("sum", "avg", "stddev"):
+        yield from _column(node.argument)
+    elif isinstance(node, AttributeWindow):
+        yield node.attribute
+
+
+def _as_text(node: Node) -> Iterator[str]:
+    if isinstance(node, Like | Regexp):
+        yield from _column(node.operand)
+    elif isinstance(node, Function) and node.name in _TEXT_FUNCTIONS:
+        yield from _column(node.arguments[0])
+
+
+def _comparisons(node: Node) -> Iterator[tuple[Expression, Expression, bool]]:
+    """Pairs of expressions whose values a node compares, and whether by size."""
+    if isinstance(node, Comparison):
+        yield node.left, node.right, node.operator not in (Operator.EQ, Operator.NE)
+    elif isinstance(node, Between):
+        for bound in (node.low, node.high):
+            if bound is not None:
+                yield node.operand, bound, True
+    elif isinstance(node, In):
+        for item in node.items:
+            yield node.operand, item, False

@@ -1,0 +1,259 @@
+"""Matches (and refused rows) go to a file or to standard output, batch by batch.
+
+A file is written under a temporary name beside its place and renamed when it is complete, so there is never half an
+output.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from cerflow.errors import InputError
+
+__all__ = ["STANDARD_OUTPUT", "OutputFormat", "Sink", "check_writable", "open_sink", "output_format_of"]
+
+STANDARD_OUTPUT = "-"
+
+_ROW_GROUP = 65_536
+
+
+class OutputFormat(StrEnum):
+    """Formats of output; in CSV, lists (the events of a match) are one column of JSON text."""
+
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    CSV = "csv"
+
+
+_SUFFIXES = {
+    ".jsonl": OutputFormat.JSONL,
+    ".json": OutputFormat.JSONL,
+    ".ndjson": OutputFormat.JSONL,
+    ".parquet": OutputFormat.PARQUET,
+    ".pq": OutputFormat.PARQUET,
+    ".csv": OutputFormat.CSV,
+}
+
+
+class Sink(Protocol):
+    """Somewhere batches go."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write the rows of a batch."""
+
+    def close(self) -> None:
+        """Write what is still missing; the stream below stays open."""
+
+
+def output_format_of(target: str, given: OutputFormat | None = None) -> OutputFormat:
+    """The format that was given, else that of the suffix, else (standard output) JSON lines; or InputError."""
+    if given is not None:
+        return given
+    if target == STANDARD_OUTPUT:
+        return OutputFormat.JSONL
+    found = _SUFFIXES.get(Path(target).suffix.lower())
+    if found is None:
+        raise InputError(
+            f"the output format does not follow from the name '{target}'; "
+            f"say --output-format {'|'.join(f.value for f in OutputFormat)}"
+        )
+    return found
+
+
+def check_writable(target: str) -> None:
+    """Raise InputError if a file cannot be made there, before any work is done."""
+    if target == STANDARD_OUTPUT:
+        return
+    path = Path(target)
+    if path.is_dir():
+        raise InputError(f"cannot write to '{target}': it is a directory")
+    if not path.parent.is_dir():
+        raise InputError(f"cannot write to '{target}': there is no directory '{path.parent}'")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"cannot write to '{target}': the directory '{path.parent}' is not writable")
+
+
+@contextmanager
+def open_sink(target: str, output_format: OutputFormat, schema: pa.Schema) -> Iterator[Sink]:
+    """A sink for rows of a schema. On an error inside the block the file's old state, or its absence, remains."""
+    if target == STANDARD_OUTPUT:
+        stream = sys.stdout.buffer
+        if output_format is OutputFormat.PARQUET and sys.stdout.isatty():
+            raise InputError("Parquet is not for terminals; use --output PATH or --output-format jsonl")
+        with _closing(_sink(stream, output_format, schema)) as sink:
+            yield sink
+        stream.flush()
+        return
+    path = Path(target)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file, _closing(_sink(file, output_format, schema)) as sink:
+            yield sink
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def _closing(sink: _JsonLines | _Csv | _Parquet) -> Iterator[Sink]:
+    try:
+        yield sink
+        sink.close()
+    except BaseException:
+        sink.abandon()
+        raise
+
+
+def _sink(stream: BinaryIO, output_format: OutputFormat, schema: pa.Schema) -> _JsonLines | _Csv | _Parquet:
+    kinds: dict[OutputFormat, type[_JsonLines] | type[_Csv] | type[_Parquet]] = {
+        OutputFormat.JSONL: _JsonLines,
+        OutputFormat.CSV: _Csv,
+        OutputFormat.PARQUET: _Parquet,
+    }
+    return kinds[output_format](stream, schema)
+
+
+class _JsonLines:
+    def __init__(self, stream: BinaryIO, schema: pa.Schema) -> None:
+        self._stream = stream
+        self._schema = _readable(schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        rows = _cast(batch, self._schema).to_pylist()
+        self._stream.write("".join(f"{_json(row)}\n" for row in rows).encode())
+        self._stream.flush()
+
+    def close(self) -> None:
+        pass
+
+    def abandon(self) -> None:
+        pass
+
+
+class _Csv:
+    def __init__(self, stream: BinaryIO, schema: pa.Schema) -> None:
+        self._stream = stream
+        self._schema = _readable(schema)
+        self._put([tuple(schema.names)])
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        columns = [[_field(v) for v in column.to_pylist()] for column in _cast(batch, self._schema).columns]
+        self._put(list(zip(*columns)))
+
+    def close(self) -> None:
+        pass
+
+    def abandon(self) -> None:
+        pass
+
+    def _put(self, rows: list[tuple[Any, ...]]) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        self._stream.write(text.getvalue().encode())
+        self._stream.flush()
+
+
+class _Parquet:
+    def __init__(self, stream: BinaryIO, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._writer = pyarrow.parquet.ParquetWriter(stream, schema)
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        # Every write makes a row group, and small ones make large, slow files.
+        self._waiting.append(batch.cast(self._schema) if batch.schema != self._schema else batch)
+        self._rows += batch.num_rows
+        if self._rows >= _ROW_GROUP:
+            self._flush()
+
+    def close(self) -> None:
+        self._flush()
+        self._writer.close()
+
+    def abandon(self) -> None:
+        # Else the writer would write its footer when it is collected, to a stream that is gone by then.
+        self._writer.is_open = False
+
+    def _flush(self) -> None:
+        if self._waiting:
+            self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema))
+        self._waiting, self._rows = [], 0
+
+
+def _readable(schema: pa.Schema) -> pa.Schema:
+    """The schema with timestamps in microseconds, which is what Python's datetime holds."""
+    return pa.schema([pa.field(f.name, _microseconds(f.type)) for f in schema])
+
+
+def _microseconds(data_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(data_type):
+        return pa.timestamp("us", tz=data_type.tz)
+    if pa.types.is_struct(data_type):
+        return pa.struct([pa.field(f.name, _microseconds(f.type)) for f in data_type])
+    if pa.types.is_list(data_type):
+        return pa.list_(_microseconds(data_type.value_type))
+    return data_type
+
+
+def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    return batch.cast(schema, safe=False) if batch.schema != schema else batch
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+    except ValueError:
+        return json.dumps(_finite(value), ensure_ascii=False, default=_plain)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity and no NaN: they become text and null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    if isinstance(value, list):
+        return [_finite(v) for v in value]
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no notation for: times in ISO 8601, the rest as text."""
+    if isinstance(value, datetime):
+        text = value.isoformat(timespec="milliseconds" if value.microsecond % 1000 == 0 else "microseconds")
+        return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Decimal):
+        return float(value)
+    return str(value)
+
+
+def _field(value: Any) -> Any:
+    if isinstance(value, list | dict):
+        return _json(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return _plain(value)

@@ -1,0 +1,339 @@
+"""Atoms as table rows: a comparison of an event column with a register slot where possible, else a small program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cerflow.analysis.types import kind_of_expression
+from cerflow.automata.guards import InWindow, Measure, Satisfied, Stored, leaves
+from cerflow.automata.guards import Truth as TruthOf
+from cerflow.automata.transducer import Accumulation, Transducer
+from cerflow.engine import layout, opcodes
+from cerflow.engine.evaluate import finest_unit, instant
+from cerflow.engine.strings import Strings
+from cerflow.language.condition import (
+    And,
+    Arithmetic,
+    Between,
+    Comparison,
+    Condition,
+    Constant,
+    Expression,
+    Function,
+    In,
+    IsNull,
+    Literal,
+    Negative,
+    Not,
+    Operator,
+    Or,
+)
+from cerflow.language.formula import Window
+from cerflow.schema import Kind, Schema
+
+__all__ = ["AtomCompiler", "Column"]
+
+_OPERATORS = {
+    Operator.LT: layout.LT,
+    Operator.LE: layout.LE,
+    Operator.EQ: layout.EQ,
+    Operator.NE: layout.NE,
+    Operator.GE: layout.GE,
+    Operator.GT: layout.GT,
+}
+_FLIPPED = {
+    Operator.LT: Operator.GT,
+    Operator.LE: Operator.GE,
+    Operator.GT: Operator.LT,
+    Operator.GE: Operator.LE,
+    Operator.EQ: Operator.EQ,
+    Operator.NE: Operator.NE,
+}
+_INTEGER_CODE = {
+    "+": opcodes.ADD_I,
+    "-": opcodes.SUBTRACT_I,
+    "*": opcodes.MULTIPLY_I,
+    "%": opcodes.REMAINDER_I,
+}
+_FLOAT_CODE = {
+    "+": opcodes.ADD_F,
+    "-": opcodes.SUBTRACT_F,
+    "*": opcodes.MULTIPLY_F,
+    "%": opcodes.REMAINDER_F,
+    "/": opcodes.DIVIDE,
+}
+_ROUNDING = {"floor": opcodes.FLOOR, "ceil": opcodes.CEIL, "round": opcodes.ROUND}
+
+Places = Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class Column:
+    """An event column: an expression, or (with ``window``) the measure of a window or its bound."""
+
+    expression: Expression | None
+    as_float: bool = False
+    window: Window | None = None
+    bound: bool = False
+
+
+class AtomCompiler:
+    """Collects the rows of all atoms and the columns that they and the registers read."""
+
+    def __init__(self, transducer: Transducer, schema: Schema, kinds: list[list[Kind]], strings: Strings) -> None:
+        self.transducer = transducer
+        self.schema = schema
+        self.kinds = kinds
+        self.strings = strings
+        self.unit = finest_unit(schema)
+        self.rows: list[list[int]] = []
+        self.code: list[list[int]] = []
+        self.constants: list[int] = []
+        self.ranges: list[list[int]] = []
+        self.columns: list[Column] = []
+        self._numbers: dict[Column, int] = {}
+        #: Whether the order of strings is asked for.
+        self.ordered = any(
+            r.keeps in (Accumulation.MIN, Accumulation.MAX) and Kind.STRING in kinds[k]
+            for k, r in enumerate(transducer.registers)
+        )
+
+    @property
+    def count(self) -> int:
+        """The number of atoms so far."""
+        return len(self.rows)
+
+    def column(self, expression: Expression, *, as_float: bool) -> int:
+        """The number of the column of an expression."""
+        if isinstance(expression, Measure):
+            return self._column(Column(None, window=expression.window))
+        return self._column(Column(expression, as_float))
+
+    def bound_column(self, window: Window) -> int:
+        """The number of the column with the bound of a window."""
+        return self._column(Column(None, window=window, bound=True))
+
+    def _column(self, column: Column) -> int:
+        if column not in self._numbers:
+            self._numbers[column] = len(self.columns)
+            self.columns.append(column)
+        return self._numbers[column]
+
+    def add(self, atom: Condition, places: Places) -> None:
+        """Add the row of an atom, tested in a state whose registers are at ``places``."""
+        if isinstance(atom, InWindow):
+            slot = places[atom.start.register] + atom.start.field
+            self.rows.append([layout.LT, layout.INT, self.bound_column(atom.window), slot, 0, 0])
+            return
+        simple = self._simple(atom, places) if isinstance(atom, Comparison) else None
+        self.rows.append(simple if simple is not None else self._program(atom, places))
+
+    def kind(self, expression: Expression) -> Kind:
+        """The kind of an expression that may read registers."""
+        if isinstance(expression, Stored):
+            return self.kinds[expression.register][expression.field]
+        if isinstance(expression, TruthOf):
+            return Kind.BOOLEAN
+        if leaves(expression):
+            match expression:
+                case Arithmetic():
+                    below = (self.kind(expression.left), self.kind(expression.right))
+                    floating = expression.operator == "/" or Kind.FLOAT in below
+                    return Kind.FLOAT if floating else Kind.INTEGER
+                case Negative(operand):
+                    return self.kind(operand)
+                case Function(_, (argument,)):
+                    return self.kind(argument)
+        return kind_of_expression(expression, self.schema)
+
+    def _is_scalar(self, expression: Expression) -> bool:
+        return (
+            isinstance(expression, Stored)
+            and self.transducer.registers[expression.register].keeps is not Accumulation.SET
+        )
+
+    def _simple(self, atom: Comparison, places: Places) -> list[int] | None:
+        operator, left, right = atom.operator, atom.left, atom.right
+        if self._is_scalar(left) and not leaves(right):
+            operator, left, right = _FLIPPED[operator], right, left
+        if leaves(left) or not self._is_scalar(right):
+            return None
+        assert isinstance(right, Stored)
+        a, b = self.kind(left), self.kind(right)
+        if a != b or a is Kind.OTHER:
+            return None
+        column = self.column(left, as_float=a is Kind.FLOAT)
+        order = layout.FLOAT if a is Kind.FLOAT else layout.INT
+        if a is Kind.STRING and operator not in (Operator.EQ, Operator.NE):
+            order = layout.RANK
+            self.ordered = True
+        return [_OPERATORS[operator], order, column, places[right.register] + right.field, 0, 0]
+
+    def _program(self, atom: Condition, places: Places) -> list[int]:
+        start = len(self.code)
+        first = len(self.ranges)
+        sets: dict[int, int] = {}
+        for leaf in leaves(atom):
+            if isinstance(leaf, Stored) and not self._is_scalar(leaf) and leaf.register not in sets:
+                sets[leaf.register] = len(sets)
+                self.ranges.append([places[leaf.register], self.transducer.registers[leaf.register].fields])
+        _Emitter(self, places, sets).condition(atom)
+        return [layout.PROGRAM, 0, start, len(self.code), first, len(self.ranges)]
+
+    def emit(self, opcode: int, argument: int = 0) -> None:
+        """Append an instruction."""
+        self.code.append([opcode, argument])
+
+    def constant(self, value: int) -> None:
+        """Append an instruction that pushes 64 bits."""
+        self.constants.append(value)
+        self.emit(opcodes.CONSTANT, len(self.constants) - 1)
+
+
+class _Emitter:
+    """Writes the program of one atom. Work still to do waits on a stack, so depth does not matter."""
+
+    def __init__(self, compiler: AtomCompiler, places: Places, sets: dict[int, int]) -> None:
+        self.to = compiler
+        self.places = places
+        self.sets = sets
+        self._pending: list[Callable[[], None]] = []
+
+    def condition(self, atom: Condition) -> None:
+        self._later(lambda: self._condition(atom))
+        while self._pending:
+            self._pending.pop()()
+
+    def _later(self, *work: Callable[[], None]) -> None:
+        """Do these next, in this order."""
+        self._pending.extend(reversed(work))
+
+    def _then(self, opcode: int, argument: int = 0) -> Callable[[], None]:
+        return lambda: self.to.emit(opcode, argument)
+
+    def _condition(self, current: Condition) -> None:
+        if not leaves(current):
+            if isinstance(current, Constant):
+                self.to.constant(int(current.value))
+            else:
+                self.to.emit(opcodes.COLUMN, self.to.column(TruthOf(current), as_float=False))
+            return
+        match current:
+            case And(left, right):
+                self._later(self._of(left), self._of(right), self._then(opcodes.AND))
+            case Or(left, right):
+                self._later(self._of(left), self._of(right), self._then(opcodes.OR))
+            case Not(operand):
+                self._later(self._of(operand), self._then(opcodes.NOT))
+            case Satisfied(operand):
+                self._later(self._of(operand), self._then(opcodes.TRUE_ONLY))
+            case Comparison(operator, left, right):
+                self._compare(operator, left, right)
+            case Between(operand, low, high, negated):
+                parts: list[Condition] = []
+                if low is not None:
+                    parts.append(Comparison(Operator.GE, operand, low))
+                if high is not None:
+                    parts.append(Comparison(Operator.LE, operand, high))
+                self._joined(parts, opcodes.AND, negated)
+            case In(operand, items, negated):
+                self._joined([Comparison(Operator.EQ, operand, item) for item in items], opcodes.OR, negated)
+            case IsNull(operand, negated):
+                is_float = self.to.kind(operand) is Kind.FLOAT
+                work = [self._value(operand), self._then(opcodes.IS_NULL_F if is_float else opcodes.IS_NULL_I)]
+                self._later(*work, *([self._then(opcodes.NOT)] if negated else []))
+            case _:
+                raise AssertionError(f"{type(current).__name__} over several events")
+
+    def _of(self, current: Condition) -> Callable[[], None]:
+        return lambda: self._condition(current)
+
+    def _joined(self, parts: list[Condition], opcode: int, negated: bool) -> None:
+        work = [self._of(parts[0])]
+        for part in parts[1:]:
+            work += [self._of(part), self._then(opcode)]
+        self._later(*work, *([self._then(opcodes.NOT)] if negated else []))
+
+    def _compare(self, operator: Operator, left: Expression, right: Expression) -> None:
+        a, b = self.to.kind(left), self.to.kind(right)
+        if Kind.TIMESTAMP in (a, b) and Kind.STRING in (a, b):
+            left, right = self._moment(left), self._moment(right)
+            a = b = Kind.TIMESTAMP
+        # NULL alone goes with everything.
+        a, b = (b if a is Kind.OTHER else a), (a if b is Kind.OTHER else b)
+        if Kind.FLOAT in (a, b):
+            self._later(
+                *self._as_float(left), *self._as_float(right), self._then(opcodes.COMPARE_F, _OPERATORS[operator])
+            )
+            return
+        ranked = []
+        if Kind.STRING in (a, b) and operator not in (Operator.EQ, Operator.NE):
+            self.to.ordered = True
+            ranked = [self._then(opcodes.RANKED)]
+        self._later(
+            self._value(left), *ranked, self._value(right), *ranked, self._then(opcodes.COMPARE_I, _OPERATORS[operator])
+        )
+
+    def _moment(self, expression: Expression) -> Expression:
+        if isinstance(expression, Literal) and isinstance(expression.value, str):
+            return Literal(instant(expression.value, self.to.unit))
+        return expression
+
+    def _as_float(self, expression: Expression) -> list[Callable[[], None]]:
+        if not leaves(expression) and not isinstance(expression, Literal):
+            return [self._then(opcodes.COLUMN, self.to.column(expression, as_float=True))]
+        if isinstance(expression, Literal):
+            value = expression.value
+            assert value is None or isinstance(value, int | float)
+            bits = int(np.float64(np.nan if value is None else value).view(np.int64))
+            return [lambda: self.to.constant(bits)]
+        work = [self._value(expression)]
+        if self.to.kind(expression) is not Kind.FLOAT:
+            work.append(self._then(opcodes.TO_FLOAT))
+        return work
+
+    def _value(self, expression: Expression) -> Callable[[], None]:
+        return lambda: self._expression(expression)
+
+    def _expression(self, current: Expression) -> None:
+        match current:
+            case Stored(register, field) if register in self.sets:
+                self.to.emit(opcodes.SET_FIELD, (self.sets[register] << 16) | field)
+            case Stored(register, field):
+                self.to.emit(opcodes.SLOT, self.places[register] + field)
+            case Literal(value):
+                self._literal(value)
+            case _ if not leaves(current):
+                is_float = self.to.kind(current) is Kind.FLOAT
+                self.to.emit(opcodes.COLUMN, self.to.column(current, as_float=is_float))
+            case Arithmetic(operator, left, right):
+                if self.to.kind(current) is Kind.FLOAT:
+                    self._later(*self._as_float(left), *self._as_float(right), self._then(_FLOAT_CODE[operator]))
+                else:
+                    self._later(self._value(left), self._value(right), self._then(_INTEGER_CODE[operator]))
+            case Negative(operand):
+                is_float = self.to.kind(operand) is Kind.FLOAT
+                self._later(self._value(operand), self._then(opcodes.NEGATE_F if is_float else opcodes.NEGATE_I))
+            case Function(name, (argument,)):
+                is_float = self.to.kind(argument) is Kind.FLOAT
+                work = [self._value(argument)]
+                if name == "abs":
+                    work.append(self._then(opcodes.ABS_F if is_float else opcodes.ABS_I))
+                elif is_float:
+                    work.append(self._then(_ROUNDING[name]))
+                self._later(*work)
+            case _:
+                raise AssertionError(f"{type(current).__name__} over several events")
+
+    def _literal(self, value: int | float | str | bool | None) -> None:
+        if value is None:
+            self.to.constant(layout.NULL)
+        elif isinstance(value, str):
+            self.to.constant(self.to.strings.code(value))
+        elif isinstance(value, float):
+            self.to.constant(int(np.float64(value).view(np.int64)))
+        else:
+            self.to.constant(int(value))

@@ -1,0 +1,210 @@
+"""Bare expressions and conditions of a transducer on the rows of a record batch."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cerflow.automata.guards import Satisfied, TypeTest
+from cerflow.automata.guards import Truth as TruthOf
+from cerflow.engine.vectors import (
+    Truth,
+    Vector,
+    arithmetic,
+    column_vector,
+    compare,
+    is_null,
+    like_pattern,
+    literal,
+    matches_text,
+    unary_function,
+)
+from cerflow.language.condition import (
+    And,
+    Arithmetic,
+    Attribute,
+    Between,
+    Comparison,
+    Condition,
+    Constant,
+    Expression,
+    Function,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Negative,
+    Not,
+    Operator,
+    Or,
+    Regexp,
+)
+from cerflow.language.node import Node, fold
+from cerflow.schema import Kind, Schema
+
+__all__ = ["Rows", "finest_unit", "instant"]
+
+_UNITS = ("s", "ms", "us", "ns")
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def finest_unit(schema: Schema) -> str:
+    """The unit in which all timestamps of a schema are whole numbers (at least microseconds)."""
+    units = [f.type.unit for f in schema.columns if pa.types.is_timestamp(f.type)]
+    return max([*units, "us"], key=_UNITS.index)
+
+
+def instant(text: str, unit: str) -> int:
+    """An ISO 8601 text as a number of units since the epoch; without an offset it is UTC. Raises ValueError."""
+    moment = datetime.fromisoformat(text)
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    micros = (delta.days * 86_400 + delta.seconds) * 10**6 + delta.microseconds
+    return micros * _PER_SECOND[unit] // 10**6
+
+
+class Rows:
+    """Some rows of a batch; columns are read and expressions evaluated on demand, each once."""
+
+    def __init__(self, batch: pa.RecordBatch, schema: Schema, positions: NDArray[np.int64], unit: str) -> None:
+        self.batch = batch
+        self.schema = schema
+        self.positions = positions
+        self.unit = unit
+        self._vectors: dict[str, Vector] = {}
+        self._raw: dict[str, Vector] = {}
+
+    def attribute(self, name: str) -> Vector:
+        """The values of an attribute; ``type`` is the type of the event if no attribute is called so."""
+        column = self.schema.type if name == "type" and name not in self.schema.attributes else name
+        if column not in self._vectors:
+            self._vectors[column] = column_vector(self.batch.column(column), self.unit)
+        return self._vectors[column]
+
+    def time(self) -> Vector:
+        """The time of each event: its position if there is no time column, microseconds for timestamps."""
+        if self.schema.time is None:
+            return Vector(Kind.INTEGER, self.positions)
+        vector = self.attribute(self.schema.time)
+        if vector.kind is Kind.TIMESTAMP:
+            return Vector(Kind.INTEGER, vector.data // (_PER_SECOND[self.unit] // 10**6), vector.nulls)
+        return vector
+
+    def value(self, expression: Expression) -> Vector:
+        """An expression on each row."""
+        result = fold(expression, self._visit)
+        assert isinstance(result, Vector)
+        return result
+
+    def truth(self, condition: Condition) -> Truth:
+        """A condition on each row, three-valued."""
+        result = fold(condition, self._visit)
+        assert isinstance(result, Truth)
+        return result
+
+    def _visit(self, current: Node, below: list[Vector | Truth]) -> Vector | Truth:
+        if isinstance(current, Condition):
+            return self._condition(current, below)
+        assert isinstance(current, Expression)
+        return self._expression(current, [b for b in below if isinstance(b, Vector)], below)
+
+    def _expression(self, current: Expression, operands: list[Vector], below: list[Vector | Truth]) -> Vector:
+        match current:
+            case Literal():
+                return literal(current.value)
+            case Attribute():
+                return self.attribute(current.name)
+            case Arithmetic():
+                return arithmetic(current.operator, *operands)
+            case Negative():
+                return unary_function("-", operands[0])
+            case Function(name="position"):
+                return Vector(Kind.INTEGER, self.positions)
+            case Function(name="time"):
+                return self.time()
+            case Function():
+                return unary_function(current.name, operands[0])
+            case TruthOf():
+                (truth,) = below
+                assert isinstance(truth, Truth)
+                return truth.vector()
+            case _:
+                # A label as the argument of position or time: the event at hand.
+                return Vector(Kind.INTEGER, self.positions)
+
+    def _condition(self, current: Condition, below: list[Vector | Truth]) -> Truth:
+        truths = [b for b in below if isinstance(b, Truth)]
+        operands = [b for b in below if isinstance(b, Vector)]
+        match current:
+            case Constant():
+                return Truth(np.array(current.value))
+            case And():
+                return truths[0] & truths[1]
+            case Or():
+                return truths[0] | truths[1]
+            case Not():
+                return ~truths[0]
+            case Satisfied():
+                return Truth(truths[0].true)
+            case TypeTest():
+                return self._type_test(current)
+            case Comparison():
+                return self._compare(current.operator, *operands)
+            case Between():
+                return _negated(self._between(current, operands), current.negated)
+            case In():
+                return _negated(self._among(operands), current.negated)
+            case Like():
+                accepts = like_pattern(current.pattern).fullmatch
+                return _negated(matches_text(operands[0], lambda s: accepts(s) is not None), current.negated)
+            case Regexp():
+                finds = re.compile(current.pattern).search
+                return _negated(matches_text(operands[0], lambda s: finds(s) is not None), current.negated)
+            case IsNull():
+                return _negated(is_null(operands[0]), current.negated)
+            case _:
+                raise AssertionError(f"{type(current).__name__} on one event")
+
+    def _type_test(self, current: TypeTest) -> Truth:
+        outcome = self._named(self.schema.type, current.type)
+        if current.stream is not None and self.schema.stream is not None:
+            outcome = outcome & self._named(self.schema.stream, current.stream)
+        return Truth(outcome.true)
+
+    def _named(self, column: str, name: str) -> Truth:
+        return compare(Operator.EQ, self.attribute(column), literal(name))
+
+    def _compare(self, operator: Operator, left: Vector, right: Vector) -> Truth:
+        return compare(operator, *self._aligned(left, right))
+
+    def _aligned(self, left: Vector, right: Vector) -> tuple[Vector, Vector]:
+        """A text beside a timestamp is a point in time."""
+        if left.kind is Kind.TIMESTAMP and right.kind is Kind.STRING:
+            return left, Vector(Kind.TIMESTAMP, np.array(instant(right.dictionary[0], self.unit)))
+        if right.kind is Kind.TIMESTAMP and left.kind is Kind.STRING:
+            return Vector(Kind.TIMESTAMP, np.array(instant(left.dictionary[0], self.unit))), right
+        return left, right
+
+    def _between(self, current: Between, operands: list[Vector]) -> Truth:
+        value, *bounds = operands
+        outcome = Truth(np.array(True))
+        if current.low is not None:
+            outcome = self._compare(Operator.GE, value, bounds.pop(0))
+        if current.high is not None:
+            outcome = outcome & self._compare(Operator.LE, value, bounds.pop(0))
+        return outcome
+
+    def _among(self, operands: list[Vector]) -> Truth:
+        value, *items = operands
+        outcome = Truth(np.array(False))
+        for item in items:
+            outcome = outcome | self._compare(Operator.EQ, value, item)
+        return outcome
+
+
+def _negated(outcome: Truth, negated: bool) -> Truth:
+    return ~outcome if negated else outcome

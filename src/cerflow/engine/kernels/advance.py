@@ -1,0 +1,597 @@
+"""The step of the engine: what one event does to all configurations, first collected, then applied.
+
+Nothing that an event causes is seen by the event itself. Whatever needs room is asked for before anything is
+applied, so an event that does not fit can simply be tried again.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from cerflow.engine.kernels.graph import add_to_set, meld
+from cerflow.engine.kernels.pool import (
+    add,
+    add_partition,
+    clear_partition,
+    drop_partition,
+    find,
+    find_partition,
+    hash_members,
+    hash_one,
+    unlink,
+)
+from cerflow.engine.kernels.sets import insert_member
+from cerflow.engine.kernels.transitions import fire
+from cerflow.engine.layout import (
+    BOTTOM,
+    C_COUNT,
+    C_DEAD,
+    C_MEMBER,
+    C_NEXT,
+    C_ROOT,
+    D_BOUND,
+    D_LABEL,
+    D_POSITION,
+    D_ROOT,
+    DONE,
+    FULL_CONFIGS,
+    FULL_DETECTIONS,
+    FULL_MEMBERS,
+    FULL_NODES,
+    FULL_PARTITIONS,
+    FULL_SCRATCH,
+    FULL_SETS,
+    L_LAST,
+    N_CONFIGS,
+    N_DETECTIONS,
+    N_FREE,
+    N_FREE_PARTITIONS,
+    N_MEMBERS,
+    N_NODES,
+    N_PARTITIONS,
+    N_RANK,
+    N_VISITED,
+    NOWHERE,
+    O_CONSUME,
+    O_COUNTED,
+    O_GROUPED,
+    O_LOCAL_WINDOW,
+    O_PARTITIONED,
+    O_STATES,
+    R_LIVE,
+    R_MOVED,
+    SEVERAL,
+    U_COUNT,
+    U_FINAL,
+    U_LABEL,
+    U_MEMBER,
+    U_ROOT,
+    U_STATE,
+    W_MEASURE,
+)
+
+
+@njit(cache=True, nogil=True)
+def advance(
+    start, stop, events, columns_f, tables, state, small, values_f, member_f, scratch, stack_f, out_f, result_f
+):
+    """Process the events ``[start, stop)``; returns (what stopped it, the first event not processed).
+
+    The arrays ending in ``_f`` view those of the same name as floats, ``small`` views the nodes as int32.
+    """
+    partitioned = tables.options[O_PARTITIONED] == 1
+    counted = tables.options[O_COUNTED] == 1
+    local_window = tables.options[O_LOCAL_WINDOW]
+    for k in range(start, stop):
+        p = 0
+        place = events.position[k]
+        if partitioned:
+            p = find_partition(events.keys, k, state, tables)
+            if counted:
+                place = state.partition_long[p, 0] + 1 if p >= 0 else 1
+        measure = events.measure[k]
+        bound = events.bound[k]
+        if local_window > 0:
+            measure = place
+            bound = place - local_window
+        for c in range(tables.local.shape[0]):
+            events.columns[k, tables.local[c, 0]] = place - tables.local[c, 1]
+
+        updates, members, removed, moved = _gather(
+            k, p, place, bound, events, columns_f, tables, state, values_f, member_f, scratch, stack_f, out_f, result_f
+        )
+        if updates == -1:
+            return FULL_SCRATCH, k
+        if updates == -2:
+            return FULL_SETS, k
+        if updates > 0:
+            lacking = _lacks_room(p, updates, members, state)
+            if lacking != DONE:
+                return lacking, k
+            if p < 0:
+                p = add_partition(events.keys, k, state, tables)
+        if p < 0:
+            continue
+        if counted and partitioned:
+            state.partition_long[p, 0] = place
+        if moved:
+            state.partition[p, R_MOVED] = 1
+        for r in range(removed):
+            state.config[scratch.removed[r], C_DEAD] = 1
+        if updates > 0:
+            found = _detect(updates, events.position[k], bound, state, scratch)
+            if found and tables.options[O_CONSUME] > 0:
+                if tables.options[O_CONSUME] == 1:
+                    _clear_others(p, state, tables)
+                clear_partition(p, state)
+            else:
+                _apply(updates, p, k, place, measure, bound, events, tables, state, small, scratch)
+        if partitioned and state.partition[p, R_LIVE] == 0 and state.partition[p, R_MOVED] == 0:
+            drop_partition(p, state, tables)
+    return DONE, stop
+
+
+@njit(cache=True, nogil=True)
+def _clear_others(p, state, tables):
+    for q in range(state.counters[N_PARTITIONS]):
+        # Slots on the free list have no configurations and are not taken out twice.
+        if q != p and (state.partition[q, R_LIVE] > 0 or state.partition[q, R_MOVED] == 1):
+            clear_partition(q, state)
+            drop_partition(q, state, tables)
+
+
+@njit(cache=True, nogil=True)
+def _lacks_room(p, updates, members, state):
+    counters = state.counters
+    if counters[N_NODES] + updates * (2 * counters[N_RANK] + 6) > state.nodes.shape[0]:
+        return FULL_NODES
+    if counters[N_CONFIGS] - counters[N_FREE] + updates > state.config.shape[0]:
+        return FULL_CONFIGS
+    if counters[N_MEMBERS] + members > state.members.shape[0]:
+        return FULL_MEMBERS
+    if counters[N_DETECTIONS] + updates > state.detections.shape[0]:
+        return FULL_DETECTIONS
+    if p < 0 and counters[N_FREE_PARTITIONS] == 0 and counters[N_PARTITIONS] >= state.partition.shape[0]:
+        return FULL_PARTITIONS
+    return DONE
+
+
+@njit(cache=True, nogil=True)
+def _gather(
+    k, p, place, bound, events, columns_f, tables, state, values_f, member_f, scratch, stack_f, out_f, result_f
+):
+    """Collect what event ``k`` does.
+
+    Returns the numbers of updates, of their members and of configurations to drop, and whether the initial set is no
+    longer what it was. The first is -1 if there is too little room for that, -2 if the collections are full.
+    """
+    grouped = tables.options[O_GROUPED] == 1
+    states = tables.options[O_STATES]
+    n = 0
+    members = 0
+    removed = 0
+    moved = False
+    signature = events.signature[k]
+    if grouped and (p < 0 or state.partition[p, R_MOVED] == 0):
+        n, members, changed = _group(
+            k,
+            -1,
+            place,
+            BOTTOM,
+            n,
+            members,
+            events,
+            columns_f,
+            tables,
+            state,
+            member_f,
+            values_f,
+            scratch,
+            stack_f,
+            result_f,
+        )
+        if n < 0:
+            return n, 0, 0, False
+        moved = changed
+    for r in range(tables.signature_start[signature], tables.signature_start[signature + 1]):
+        q = tables.signature_rows[r, 0]
+        first = tables.signature_rows[r, 1]
+        last = tables.signature_rows[r, 2]
+        if not grouped and tables.initial[q] == 1:
+            before = n
+            n = fire(
+                first,
+                last,
+                tables,
+                events,
+                columns_f,
+                k,
+                state.values,
+                values_f,
+                0,
+                state,
+                scratch,
+                stack_f,
+                scratch.updates,
+                scratch.update_values,
+                out_f,
+                n,
+            )
+            if n < 0:
+                return n, 0, 0, False
+            for u in range(before, n):
+                scratch.updates[u, U_ROOT] = BOTTOM
+        if p < 0:
+            continue
+        previous = -1
+        c = state.heads[p, q]
+        while c >= 0:
+            after = state.config[c, C_NEXT]
+            state.counters[N_VISITED] += 1
+            if _gone(c, q, k, place, bound, events, tables, state):
+                unlink(c, previous, state)
+                c = after
+                continue
+            previous = c
+            if grouped:
+                if removed >= scratch.removed.shape[0]:
+                    return -1, 0, 0, False
+                n, members, changed = _group(
+                    k,
+                    c,
+                    place,
+                    state.config[c, C_ROOT],
+                    n,
+                    members,
+                    events,
+                    columns_f,
+                    tables,
+                    state,
+                    member_f,
+                    values_f,
+                    scratch,
+                    stack_f,
+                    result_f,
+                )
+                if n < 0:
+                    return n, 0, 0, False
+                if changed:
+                    scratch.removed[removed] = c
+                    removed += 1
+            else:
+                before = n
+                n = fire(
+                    first,
+                    last,
+                    tables,
+                    events,
+                    columns_f,
+                    k,
+                    state.values,
+                    values_f,
+                    c,
+                    state,
+                    scratch,
+                    stack_f,
+                    scratch.updates,
+                    scratch.update_values,
+                    out_f,
+                    n,
+                )
+                if n < 0:
+                    return n, 0, 0, False
+                for u in range(before, n):
+                    scratch.updates[u, U_ROOT] = state.config[c, C_ROOT]
+            c = after
+    if grouped and p >= 0:
+        previous = -1
+        c = state.heads[p, states]
+        while c >= 0:
+            after = state.config[c, C_NEXT]
+            state.counters[N_VISITED] += 1
+            if _gone(c, states, k, place, bound, events, tables, state):
+                unlink(c, previous, state)
+                c = after
+                continue
+            previous = c
+            if removed >= scratch.removed.shape[0]:
+                return -1, 0, 0, False
+            n, members, changed = _group(
+                k,
+                c,
+                place,
+                state.config[c, C_ROOT],
+                n,
+                members,
+                events,
+                columns_f,
+                tables,
+                state,
+                member_f,
+                values_f,
+                scratch,
+                stack_f,
+                result_f,
+            )
+            if n < 0:
+                return n, 0, 0, False
+            if changed:
+                scratch.removed[removed] = c
+                removed += 1
+            c = after
+    return n, members, removed, moved
+
+
+@njit(cache=True, nogil=True)
+def _gone(c, group, k, place, bound, events, tables, state):
+    """Whether a configuration can no longer take part in a match."""
+    if state.config[c, C_DEAD] == 1:
+        return True
+    root = state.config[c, C_ROOT]
+    if root != BOTTOM and state.nodes[root, W_MEASURE] <= bound:
+        return True
+    if group < tables.options[O_STATES]:
+        if tables.skips[group] == 0 and state.config_long[c, L_LAST] != place - 1:
+            return True
+        for e in range(tables.expiring_start[group], tables.expiring_start[group + 1]):
+            if state.values[c, tables.expiring[e, 0]] <= events.columns[k, tables.expiring[e, 1]]:
+                return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _group(
+    k, c, place, root, n, members, events, columns_f, tables, state, member_f, values_f, scratch, stack_f, result_f
+):
+    """Collect what a configuration (-1: the initial set) becomes, one update for each label set.
+
+    Returns the numbers of updates and members, and whether the configuration itself is replaced or dropped.
+    """
+    states = tables.options[O_STATES]
+    signature = events.signature[k]
+    results = 0
+    stays = 0
+    changed = False
+    # The members that only skip the event are put first among those of the empty label set.
+    first = members
+    count = tables.options[O_STATES] if c < 0 else state.config[c, C_COUNT]
+    single = c >= 0 and state.config[c, 0] < states
+    base = 0 if c < 0 or single else state.config[c, C_MEMBER]
+    for m in range(count):
+        if c < 0:
+            q = m
+            if tables.initial[q] == 0:
+                continue
+        elif single:
+            q = state.config[c, 0]
+        else:
+            q = state.members[base + m]
+        skips = tables.skips[q] == 1
+        if c >= 0 and not skips and state.config_long[c, L_LAST] != place - 1:
+            changed = True
+            continue
+        at = c if single else base + m
+        expired = False
+        if c >= 0:
+            for e in range(tables.expiring_start[q], tables.expiring_start[q + 1]):
+                value = (
+                    state.values[at, tables.expiring[e, 0]]
+                    if single
+                    else state.member_values[at, tables.expiring[e, 0]]
+                )
+                if value <= events.columns[k, tables.expiring[e, 1]]:
+                    expired = True
+        if expired:
+            changed = True
+            continue
+        r = tables.signature_state[signature, q]
+        if r >= 0:
+            if single:
+                results = fire(
+                    tables.signature_rows[r, 1],
+                    tables.signature_rows[r, 2],
+                    tables,
+                    events,
+                    columns_f,
+                    k,
+                    state.values,
+                    values_f,
+                    at,
+                    state,
+                    scratch,
+                    stack_f,
+                    scratch.results,
+                    scratch.result_values,
+                    result_f,
+                    results,
+                )
+            else:
+                results = fire(
+                    tables.signature_rows[r, 1],
+                    tables.signature_rows[r, 2],
+                    tables,
+                    events,
+                    columns_f,
+                    k,
+                    state.member_values,
+                    member_f,
+                    at,
+                    state,
+                    scratch,
+                    stack_f,
+                    scratch.results,
+                    scratch.result_values,
+                    result_f,
+                    results,
+                )
+            if results < 0:
+                return results, 0, False
+        if skips:
+            if first + stays + 1 >= scratch.members.shape[0]:
+                return -1, 0, False
+            if single:
+                stays = insert_member(
+                    q,
+                    state.values,
+                    at,
+                    scratch.members,
+                    scratch.member_values,
+                    first,
+                    stays,
+                    tables.slots,
+                    tables.dominated,
+                )
+            else:
+                stays = insert_member(
+                    q,
+                    state.member_values,
+                    at,
+                    scratch.members,
+                    scratch.member_values,
+                    first,
+                    stays,
+                    tables.slots,
+                    tables.dominated,
+                )
+        else:
+            changed = True
+    final = 0
+    unlabelled = False
+    for i in range(results):
+        if scratch.results[i, U_LABEL] == 0:
+            changed = True
+            unlabelled = True
+            if scratch.results[i, U_FINAL] == 1:
+                final = 1
+            if scratch.results[i, U_STATE] >= 0:
+                if first + stays + 1 >= scratch.members.shape[0]:
+                    return -1, 0, False
+                stays = insert_member(
+                    scratch.results[i, U_STATE],
+                    scratch.result_values,
+                    i,
+                    scratch.members,
+                    scratch.member_values,
+                    first,
+                    stays,
+                    tables.slots,
+                    tables.dominated,
+                )
+    if changed and (stays > 0 or final == 1):
+        if n >= scratch.updates.shape[0]:
+            return -1, 0, False
+        n, members = _close(n, 0, root, final, first, stays, scratch)
+    elif unlabelled and final == 1:
+        n, members = _close(n, 0, root, final, first, 0, scratch)
+    # The other label sets one by one; a result that was taken is marked with label -1.
+    for i in range(results):
+        label = scratch.results[i, U_LABEL]
+        if label <= 0:
+            continue
+        if n >= scratch.updates.shape[0]:
+            return -1, 0, False
+        first = members
+        count = 0
+        final = 0
+        for j in range(i, results):
+            if scratch.results[j, U_LABEL] != label:
+                continue
+            scratch.results[j, U_LABEL] = -1
+            if scratch.results[j, U_FINAL] == 1:
+                final = 1
+            if scratch.results[j, U_STATE] >= 0:
+                if first + count + 1 >= scratch.members.shape[0]:
+                    return -1, 0, False
+                count = insert_member(
+                    scratch.results[j, U_STATE],
+                    scratch.result_values,
+                    j,
+                    scratch.members,
+                    scratch.member_values,
+                    first,
+                    count,
+                    tables.slots,
+                    tables.dominated,
+                )
+        n, members = _close(n, label, root, final, first, count, scratch)
+    return n, members, changed
+
+
+@njit(cache=True, nogil=True)
+def _close(n, label, root, final, first, count, scratch):
+    """Write the update for members ``[first, first + count)``; returns the numbers of updates and members."""
+    scratch.updates[n, U_LABEL] = label
+    scratch.updates[n, U_ROOT] = root
+    scratch.updates[n, U_FINAL] = final
+    scratch.updates[n, U_MEMBER] = first
+    scratch.updates[n, U_COUNT] = count
+    if count == 0:
+        scratch.updates[n, U_STATE] = NOWHERE
+    elif count == 1:
+        scratch.updates[n, U_STATE] = scratch.members[first]
+        for s in range(scratch.update_values.shape[1]):
+            scratch.update_values[n, s] = scratch.member_values[first, s]
+    else:
+        scratch.updates[n, U_STATE] = SEVERAL
+    return n + 1, first + count
+
+
+@njit(cache=True, nogil=True)
+def _detect(updates, position, bound, state, scratch):
+    """Record the detections among the updates; returns whether there are any."""
+    found = False
+    for u in range(updates):
+        if scratch.updates[u, U_FINAL] == 1:
+            d = state.counters[N_DETECTIONS]
+            state.counters[N_DETECTIONS] = d + 1
+            state.detections[d, D_POSITION] = position
+            state.detections[d, D_BOUND] = bound
+            state.detections[d, D_LABEL] = scratch.updates[u, U_LABEL]
+            state.detections[d, D_ROOT] = scratch.updates[u, U_ROOT]
+            found = True
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _apply(updates, p, k, place, measure, bound, events, tables, state, small, scratch):
+    """Put the updates into effect: grow the match graph, find or make the configurations."""
+    several = tables.options[O_STATES]
+    nodes = state.nodes
+    for u in range(updates):
+        q = scratch.updates[u, U_STATE]
+        if q == NOWHERE:
+            continue
+        child = scratch.updates[u, U_ROOT]
+        label = scratch.updates[u, U_LABEL]
+        if q == SEVERAL:
+            group = several
+            first = scratch.updates[u, U_MEMBER]
+            count = scratch.updates[u, U_COUNT]
+            h = hash_members(p, group, scratch.members, scratch.member_values, first, count, tables.slots)
+            c = find(p, group, scratch.members, scratch.member_values, first, count, h, state, tables)
+        else:
+            group = q
+            count = 1
+            h = hash_one(p, q, scratch.update_values, u, tables)
+            c = find(p, group, scratch.members, scratch.update_values, u, 1, h, state, tables)
+        old = -1
+        if c >= 0:
+            old = state.config[c, C_ROOT]
+            left_behind = q >= 0 and tables.skips[q] == 0 and state.config_long[c, L_LAST] != place
+            if left_behind or (old != BOTTOM and nodes[old, W_MEASURE] <= bound):
+                old = -1
+        if label > 0:
+            root = add_to_set(
+                nodes, small, state.counters, scratch.path, events.position[k], measure, label, child, old, bound
+            )
+        elif old < 0:
+            root = child
+        else:
+            root = meld(nodes, small, state.counters, scratch.path, child, old, bound)
+        if c >= 0:
+            state.config[c, C_ROOT] = root
+            state.config_long[c, L_LAST] = place
+        elif q == SEVERAL:
+            add(p, group, scratch.members, scratch.member_values, first, count, h, root, place, state, tables)
+        else:
+            add(p, group, scratch.members, scratch.update_values, u, 1, h, root, place, state, tables)

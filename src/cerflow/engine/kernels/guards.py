@@ -1,0 +1,262 @@
+"""Conditions that relate the event at hand to registers, and small programs for those that are no comparison."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from cerflow.engine.layout import (
+    A_KIND,
+    A_LEFT,
+    A_OPERATOR,
+    A_RANGE,
+    A_RANGE_END,
+    A_RIGHT,
+    EQ,
+    FLOAT,
+    GE,
+    LE,
+    LT,
+    NE,
+    NULL,
+    PROGRAM,
+    RANK,
+)
+from cerflow.engine.opcodes import (
+    ABS_F,
+    ABS_I,
+    ADD_F,
+    ADD_I,
+    AND,
+    CEIL,
+    COLUMN,
+    COMPARE_F,
+    COMPARE_I,
+    CONSTANT,
+    DIVIDE,
+    FLOOR,
+    IS_NULL_F,
+    IS_NULL_I,
+    MULTIPLY_F,
+    MULTIPLY_I,
+    NEGATE_F,
+    NEGATE_I,
+    NOT,
+    OR,
+    RANKED,
+    REMAINDER_F,
+    ROUND,
+    SET_FIELD,
+    SLOT,
+    SUBTRACT_F,
+    SUBTRACT_I,
+    TO_FLOAT,
+    TRUE_ONLY,
+)
+
+
+@njit(cache=True, nogil=True)
+def compare(operator, a, b):
+    """Whether ``a operator b`` (neither is null)."""
+    if operator == LT:
+        return a < b
+    if operator == LE:
+        return a <= b
+    if operator == EQ:
+        return a == b
+    if operator == NE:
+        return a != b
+    if operator == GE:
+        return a >= b
+    return a > b
+
+
+@njit(cache=True, nogil=True)
+def holds(atom, tables, columns, columns_f, ranks, k, values, values_f, row, sets, words, stack, stack_f, odometer):
+    """Whether an atom holds for event ``k`` and the registers in ``values[row]``."""
+    operator = tables.atoms[atom, A_OPERATOR]
+    if operator == PROGRAM:
+        return _for_all(
+            atom, tables, columns, columns_f, ranks, k, values, values_f, row, sets, words, stack, stack_f, odometer
+        )
+    left = tables.atoms[atom, A_LEFT]
+    right = tables.atoms[atom, A_RIGHT]
+    kind = tables.atoms[atom, A_KIND]
+    if kind == FLOAT:
+        x = columns_f[k, left]
+        y = values_f[row, right]
+        if math.isnan(x) or math.isnan(y):
+            return False
+        return compare(operator, x, y)
+    i = columns[k, left]
+    j = values[row, right]
+    if i == NULL or j == NULL:
+        return False
+    if kind == RANK:
+        i = ranks[i]
+        j = ranks[j]
+    return compare(operator, i, j)
+
+
+@njit(cache=True, nogil=True)
+def _for_all(atom, tables, columns, columns_f, ranks, k, values, values_f, row, sets, words, stack, stack_f, odometer):
+    """Run a program for every choice of one row from each collection it reads."""
+    first = tables.atoms[atom, A_RANGE]
+    last = tables.atoms[atom, A_RANGE_END]
+    for r in range(first, last):
+        odometer[r - first] = 0
+        if sets[values[row, tables.ranges[r, 0]], 1] == 0:
+            return True
+    while True:
+        if not _run(
+            atom, tables, columns, columns_f, ranks, k, values, values_f, row, sets, words, stack, stack_f, odometer
+        ):
+            return False
+        r = first
+        while r < last:
+            width = tables.ranges[r, 1]
+            odometer[r - first] += 1
+            if odometer[r - first] * width < sets[values[row, tables.ranges[r, 0]], 1]:
+                break
+            odometer[r - first] = 0
+            r += 1
+        if r >= last:
+            return True
+
+
+@njit(cache=True, nogil=True)
+def _run(atom, tables, columns, columns_f, ranks, k, values, values_f, row, sets, words, stack, stack_f, odometer):
+    top = 0
+    first = tables.atoms[atom, A_RANGE]
+    for at in range(tables.atoms[atom, A_LEFT], tables.atoms[atom, A_RIGHT]):
+        opcode = tables.code[at, 0]
+        argument = tables.code[at, 1]
+        if opcode == COLUMN:
+            stack[top] = columns[k, argument]
+            top += 1
+        elif opcode == SLOT:
+            stack[top] = values[row, argument]
+            top += 1
+        elif opcode == CONSTANT:
+            stack[top] = tables.constants[argument]
+            top += 1
+        elif opcode == SET_FIELD:
+            which = argument >> 16
+            r = first + which
+            start = sets[values[row, tables.ranges[r, 0]], 0]
+            stack[top] = words[start + odometer[which] * tables.ranges[r, 1] + (argument & 0xFFFF)]
+            top += 1
+        elif opcode < NOT:
+            top -= 1
+            _binary(opcode, argument, stack, stack_f, top)
+        else:
+            _unary(opcode, stack, stack_f, top - 1, ranks)
+    return stack[0] == 1
+
+
+@njit(cache=True, nogil=True)
+def _truth(known, value):
+    if not known:
+        return NULL
+    return 1 if value else 0
+
+
+@njit(cache=True, nogil=True)
+def _binary(opcode, argument, stack, stack_f, top):
+    """Combine the entries at ``top - 1`` and ``top``."""
+    at = top - 1
+    if opcode == AND:
+        a, b = stack[at], stack[top]
+        if a == 0 or b == 0:
+            stack[at] = 0
+        elif a == NULL or b == NULL:
+            stack[at] = NULL
+        else:
+            stack[at] = 1
+    elif opcode == OR:
+        a, b = stack[at], stack[top]
+        if a == 1 or b == 1:
+            stack[at] = 1
+        elif a == NULL or b == NULL:
+            stack[at] = NULL
+        else:
+            stack[at] = 0
+    elif opcode == COMPARE_F:
+        x, y = stack_f[at], stack_f[top]
+        stack[at] = _truth(not (math.isnan(x) or math.isnan(y)), compare(argument, x, y))
+    elif opcode == COMPARE_I:
+        a, b = stack[at], stack[top]
+        stack[at] = _truth(a != NULL and b != NULL, compare(argument, a, b))
+    elif opcode == ADD_F:
+        stack_f[at] = stack_f[at] + stack_f[top]
+    elif opcode == SUBTRACT_F:
+        stack_f[at] = stack_f[at] - stack_f[top]
+    elif opcode == MULTIPLY_F:
+        stack_f[at] = stack_f[at] * stack_f[top]
+    elif opcode == DIVIDE:
+        stack_f[at] = math.nan if stack_f[top] == 0.0 else stack_f[at] / stack_f[top]
+    elif opcode == REMAINDER_F:
+        x, y = stack_f[at], stack_f[top]
+        stack_f[at] = math.nan if y == 0.0 or math.isinf(x) else np.fmod(x, y)
+    else:
+        _integers(opcode, stack, at, stack[at], stack[top])
+
+
+@njit(cache=True, nogil=True)
+def _integers(opcode, stack, at, a, b):
+    """Arithmetic on 64-bit integers; null where the result leaves them."""
+    if a == NULL or b == NULL:
+        stack[at] = NULL
+    elif opcode == ADD_I:
+        c = a + b
+        stack[at] = NULL if ((a ^ c) & (b ^ c)) < 0 else c
+    elif opcode == SUBTRACT_I:
+        c = a - b
+        stack[at] = NULL if ((a ^ b) & (a ^ c)) < 0 else c
+    elif opcode == MULTIPLY_I:
+        c = a * b
+        stack[at] = NULL if a != 0 and (c // a != b or c % a != 0) else c
+    elif b == 0:
+        stack[at] = NULL
+    else:
+        # REMAINDER_I: the sign of the dividend
+        c = abs(a) % abs(b)
+        stack[at] = -c if a < 0 else c
+
+
+@njit(cache=True, nogil=True)
+def _unary(opcode, stack, stack_f, at, ranks):
+    if opcode == NOT:
+        if stack[at] != NULL:
+            stack[at] = 1 - stack[at]
+    elif opcode == TRUE_ONLY:
+        stack[at] = 1 if stack[at] == 1 else 0
+    elif opcode == RANKED:
+        if stack[at] != NULL:
+            stack[at] = ranks[stack[at]]
+    elif opcode == TO_FLOAT:
+        stack_f[at] = math.nan if stack[at] == NULL else float(stack[at])
+    elif opcode == IS_NULL_I:
+        stack[at] = 1 if stack[at] == NULL else 0
+    elif opcode == IS_NULL_F:
+        stack[at] = 1 if math.isnan(stack_f[at]) else 0
+    elif opcode == NEGATE_I:
+        if stack[at] != NULL:
+            stack[at] = -stack[at]
+    elif opcode == NEGATE_F:
+        stack_f[at] = -stack_f[at]
+    elif opcode == ABS_I:
+        if stack[at] != NULL:
+            stack[at] = abs(stack[at])
+    elif opcode == ABS_F:
+        stack_f[at] = abs(stack_f[at])
+    elif opcode == FLOOR:
+        stack_f[at] = math.floor(stack_f[at]) if math.isfinite(stack_f[at]) else stack_f[at]
+    elif opcode == CEIL:
+        stack_f[at] = math.ceil(stack_f[at]) if math.isfinite(stack_f[at]) else stack_f[at]
+    elif opcode == ROUND and math.isfinite(stack_f[at]):
+        x = stack_f[at]
+        whole = math.trunc(x)
+        stack_f[at] = whole + math.copysign(1.0, x) if abs(x - whole) >= 0.5 else whole

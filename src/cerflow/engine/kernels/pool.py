@@ -1,0 +1,317 @@
+"""The pool of configurations: one entry per distinct (partition, set of states with registers)."""
+
+from __future__ import annotations
+
+from numba import njit
+
+from cerflow.engine.kernels.collections import hash_words
+from cerflow.engine.layout import (
+    BOTTOM,
+    C_CHAIN,
+    C_COUNT,
+    C_DEAD,
+    C_GROUP,
+    C_MEMBER,
+    C_NEXT,
+    C_PARTITION,
+    C_ROOT,
+    L_HASH,
+    L_LAST,
+    N_CONFIGS,
+    N_FREE,
+    N_FREE_PARTITIONS,
+    N_LIVE,
+    N_MEMBERS,
+    N_PARTITIONS,
+    O_KEY,
+    O_STATES,
+    R_CHAIN,
+    R_LIVE,
+    R_MOVED,
+    W_MEASURE,
+)
+
+
+@njit(cache=True, nogil=True)
+def find_partition(keys, k, state, tables):
+    """The slot of the partition of event ``k``, or -1."""
+    width = tables.options[O_KEY]
+    h = 1
+    for w in range(width):
+        h = hash_words(keys[k], w, w + 1, h)
+    p = state.partition_table[h & (state.partition_table.shape[0] - 1)]
+    while p >= 0:
+        same = True
+        for w in range(width):
+            if state.partition_long[p, 1 + w] != keys[k, w]:
+                same = False
+                break
+        if same:
+            return p
+        p = state.partition[p, R_CHAIN]
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def add_partition(keys, k, state, tables):
+    """A new slot for the partition of event ``k``; there must be room."""
+    counters = state.counters
+    if counters[N_FREE_PARTITIONS] > 0:
+        counters[N_FREE_PARTITIONS] -= 1
+        p = state.free_partitions[counters[N_FREE_PARTITIONS]]
+    else:
+        p = counters[N_PARTITIONS]
+        counters[N_PARTITIONS] += 1
+    width = tables.options[O_KEY]
+    h = 1
+    for w in range(width):
+        state.partition_long[p, 1 + w] = keys[k, w]
+        h = hash_words(keys[k], w, w + 1, h)
+    h &= state.partition_table.shape[0] - 1
+    state.partition[p, R_CHAIN] = state.partition_table[h]
+    state.partition_table[h] = p
+    state.partition[p, R_LIVE] = 0
+    state.partition[p, R_MOVED] = 0
+    state.partition_long[p, 0] = 0
+    for g in range(state.heads.shape[1]):
+        state.heads[p, g] = -1
+    return p
+
+
+@njit(cache=True, nogil=True)
+def drop_partition(p, state, tables):
+    """Free a slot that has no configurations."""
+    h = 1
+    for w in range(tables.options[O_KEY]):
+        h = hash_words(state.partition_long[p], 1 + w, 2 + w, h)
+    h &= state.partition_table.shape[0] - 1
+    q = state.partition_table[h]
+    if q == p:
+        state.partition_table[h] = state.partition[p, R_CHAIN]
+    else:
+        while state.partition[q, R_CHAIN] != p:
+            q = state.partition[q, R_CHAIN]
+        state.partition[q, R_CHAIN] = state.partition[p, R_CHAIN]
+    state.free_partitions[state.counters[N_FREE_PARTITIONS]] = p
+    state.counters[N_FREE_PARTITIONS] += 1
+
+
+@njit(cache=True, nogil=True)
+def unlink(c, before, state):
+    """Take a configuration out of its group (``before`` precedes it there, or -1) and out of the hash table."""
+    group = state.config[c, C_GROUP]
+    p = state.config[c, C_PARTITION]
+    after = state.config[c, C_NEXT]
+    if before < 0:
+        state.heads[p, group] = after
+    else:
+        state.config[before, C_NEXT] = after
+    h = state.config_long[c, L_HASH] & (state.table.shape[0] - 1)
+    q = state.table[h]
+    if q == c:
+        state.table[h] = state.config[c, C_CHAIN]
+    else:
+        while state.config[q, C_CHAIN] != c:
+            q = state.config[q, C_CHAIN]
+        state.config[q, C_CHAIN] = state.config[c, C_CHAIN]
+    counters = state.counters
+    state.free[counters[N_FREE]] = c
+    counters[N_FREE] += 1
+    counters[N_LIVE] -= 1
+    state.partition[p, R_LIVE] -= 1
+    state.config[c, C_DEAD] = 1
+    state.config[c, C_ROOT] = -1
+
+
+@njit(cache=True, nogil=True)
+def hash_members(p, group, states, values, first, count, slots):
+    """A hash of a partition, a group, and members with their registers."""
+    h = p * 31 + group
+    for m in range(first, first + count):
+        h = hash_words(values[m], 0, slots[states[m]], h + states[m])
+    return h
+
+
+@njit(cache=True, nogil=True)
+def find(p, group, states, values, first, count, h, state, tables):
+    """The living configuration with just these members, or -1."""
+    c = state.table[h & (state.table.shape[0] - 1)]
+    while c >= 0:
+        if (
+            state.config_long[c, L_HASH] == h
+            and state.config[c, C_DEAD] == 0
+            and state.config[c, C_PARTITION] == p
+            and state.config[c, C_GROUP] == group
+            and state.config[c, C_COUNT] == count
+            and _same(c, group, states, values, first, count, state, tables)
+        ):
+            return c
+        c = state.config[c, C_CHAIN]
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def _same(c, group, states, values, first, count, state, tables):
+    if group < tables.options[O_STATES]:
+        for s in range(tables.slots[group]):
+            if state.values[c, s] != values[first, s]:
+                return False
+        return True
+    base = state.config[c, C_MEMBER]
+    for m in range(count):
+        q = states[first + m]
+        if state.members[base + m] != q:
+            return False
+        for s in range(tables.slots[q]):
+            if state.member_values[base + m, s] != values[first + m, s]:
+                return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def add(p, group, states, values, first, count, h, root, last, state, tables):
+    """A new configuration; there must be room."""
+    counters = state.counters
+    if counters[N_FREE] > 0:
+        counters[N_FREE] -= 1
+        c = state.free[counters[N_FREE]]
+    else:
+        c = counters[N_CONFIGS]
+        counters[N_CONFIGS] += 1
+    counters[N_LIVE] += 1
+    state.partition[p, R_LIVE] += 1
+    state.config[c, C_GROUP] = group
+    state.config[c, C_PARTITION] = p
+    state.config[c, C_ROOT] = root
+    state.config[c, C_NEXT] = state.heads[p, group]
+    state.heads[p, group] = c
+    at = h & (state.table.shape[0] - 1)
+    state.config[c, C_CHAIN] = state.table[at]
+    state.table[at] = c
+    state.config[c, C_COUNT] = count
+    state.config[c, C_DEAD] = 0
+    state.config_long[c, L_LAST] = last
+    state.config_long[c, L_HASH] = h
+    if group < tables.options[O_STATES]:
+        for s in range(tables.slots[group]):
+            state.values[c, s] = values[first, s]
+    else:
+        base = counters[N_MEMBERS]
+        counters[N_MEMBERS] += count
+        state.config[c, C_MEMBER] = base
+        for m in range(count):
+            state.members[base + m] = states[first + m]
+            for s in range(state.member_values.shape[1]):
+                state.member_values[base + m, s] = values[first + m, s]
+    return c
+
+
+@njit(cache=True, nogil=True)
+def clear_partition(p, state):
+    """Forget everything begun in a partition."""
+    for g in range(state.heads.shape[1]):
+        c = state.heads[p, g]
+        while c >= 0:
+            after = state.config[c, C_NEXT]
+            unlink(c, -1, state)
+            c = after
+    state.partition[p, R_MOVED] = 0
+
+
+@njit(cache=True, nogil=True)
+def sweep(bound, columns, k, state, tables):
+    """Drop what has left the window, in every partition; idle partitions free their slots.
+
+    ``bound`` must hold for all partitions; of the windows inside formulas only those that do are looked at.
+    """
+    several = tables.options[O_STATES]
+    for p in range(state.counters[N_PARTITIONS]):
+        if state.partition[p, R_LIVE] == 0:
+            continue
+        for g in range(state.heads.shape[1]):
+            before = -1
+            c = state.heads[p, g]
+            while c >= 0:
+                after = state.config[c, C_NEXT]
+                root = state.config[c, C_ROOT]
+                dead = state.config[c, C_DEAD] == 1 or (root != BOTTOM and state.nodes[root, W_MEASURE] <= bound)
+                if not dead and g < several:
+                    for e in range(tables.expiring_start[g], tables.expiring_start[g + 1]):
+                        everywhere = tables.expiring[e, 2] == 1
+                        if everywhere and state.values[c, tables.expiring[e, 0]] <= columns[k, tables.expiring[e, 1]]:
+                            dead = True
+                if dead:
+                    unlink(c, before, state)
+                else:
+                    before = c
+                c = after
+        if state.partition[p, R_LIVE] == 0 and state.partition[p, R_MOVED] == 0 and tables.options[O_KEY] > 0:
+            drop_partition(p, state, tables)
+
+
+@njit(cache=True, nogil=True)
+def rebuild_tables(state, tables):
+    """Fill empty hash tables anew from the configurations and partitions."""
+    for c in range(state.counters[N_CONFIGS]):
+        if state.config[c, C_ROOT] >= 0:
+            at = state.config_long[c, L_HASH] & (state.table.shape[0] - 1)
+            state.config[c, C_CHAIN] = state.table[at]
+            state.table[at] = c
+    free = set([-1])
+    for i in range(state.counters[N_FREE_PARTITIONS]):
+        free.add(state.free_partitions[i])
+    for p in range(state.counters[N_PARTITIONS]):
+        if p in free:
+            continue
+        h = 1
+        for w in range(tables.options[O_KEY]):
+            h = hash_words(state.partition_long[p], 1 + w, 2 + w, h)
+        h &= state.partition_table.shape[0] - 1
+        state.partition[p, R_CHAIN] = state.partition_table[h]
+        state.partition_table[h] = p
+
+
+@njit(cache=True, nogil=True)
+def compact_members(state, members, member_values):
+    """Copy the members of living configurations to new arrays; returns their number."""
+    n = 0
+    several = state.heads.shape[1] - 1
+    for c in range(state.counters[N_CONFIGS]):
+        if state.config[c, C_ROOT] >= 0 and state.config[c, C_GROUP] == several:
+            base = state.config[c, C_MEMBER]
+            state.config[c, C_MEMBER] = n
+            for m in range(state.config[c, C_COUNT]):
+                members[n] = state.members[base + m]
+                for s in range(member_values.shape[1]):
+                    member_values[n, s] = state.member_values[base + m, s]
+                n += 1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def rehash(state, tables):
+    """Compute the hashes of configurations from their registers."""
+    states = tables.options[O_STATES]
+    for c in range(state.counters[N_CONFIGS]):
+        if state.config[c, C_ROOT] < 0:
+            continue
+        group = state.config[c, C_GROUP]
+        p = state.config[c, C_PARTITION]
+        if group < states:
+            state.config_long[c, L_HASH] = hash_one(p, group, state.values, c, tables)
+        else:
+            state.config_long[c, L_HASH] = hash_members(
+                p,
+                group,
+                state.members,
+                state.member_values,
+                state.config[c, C_MEMBER],
+                state.config[c, C_COUNT],
+                tables.slots,
+            )
+
+
+@njit(cache=True, nogil=True)
+def hash_one(p, q, values, row, tables):
+    """A hash of a configuration of one member."""
+    return hash_words(values[row], 0, tables.slots[q], p * 31 + q)

@@ -1,0 +1,175 @@
+"""The arrays that kernels share, and the numbers that stand for things in them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Events", "Scratch", "State", "Tables"]
+
+Ints = NDArray[np.int64]
+Smalls = NDArray[np.int32]
+Floats = NDArray[np.float64]
+
+#: Null in an int64 column or register; in float64 it is NaN.
+NULL = -(2**63)
+#: A window register whose window has passed.
+EXPIRED = -(2**63) + 1
+#: The measure of a complex event that has not begun: it never leaves a window.
+NOT_BEGUN = 2**63 - 1
+#: The bound that everything is beyond (no window).
+NO_BOUND = -(2**63) + 1
+
+# Columns of Tables.transitions
+T_SOURCE, T_TARGET, T_LABEL, T_FINAL, T_ATOM, T_ATOM_END, T_COPY, T_COPY_END, T_STEP, T_STEP_END = range(10)
+
+# Columns of Tables.atoms: operator, kind, event column or first instruction, slot or end, collections
+A_OPERATOR, A_KIND, A_LEFT, A_RIGHT, A_RANGE, A_RANGE_END = range(6)
+# operators 0-5 compare a column with a slot
+LT, LE, EQ, NE, GE, GT, PROGRAM = range(7)
+# kinds of values
+INT, FLOAT, RANK = range(3)
+
+# Steps of a transition, applied to the registers of the target: operation, slot, source kind, source, fields
+S_OPERATION, S_SLOT, S_SOURCE, S_INDEX, S_KIND, S_FIELDS_END = range(6)
+WRITE, LEAST, GREATEST, SAME, NEW_SET, ADD_ROW = range(6)
+# where a value comes from: an event column, a register slot before the transition, or a field of a collection there
+FROM_COLUMN, FROM_SLOT, FROM_SET = range(3)
+
+# Columns of Tables.copies: slot of the target, slot of the source, bound column of a window register or -1
+P_TARGET, P_SOURCE, P_BOUND = range(3)
+
+# Columns of Scratch.updates and Scratch.results
+U_STATE, U_LABEL, U_ROOT, U_FINAL, U_MEMBER, U_COUNT = range(6)
+#: In U_STATE: nothing goes on from here; a set of several members goes on.
+NOWHERE, SEVERAL = -1, -2
+
+# Columns of State.partition (int32)
+R_CHAIN, R_LIVE, R_MOVED = range(3)
+
+# Columns of State.config (int32)
+C_GROUP, C_PARTITION, C_ROOT, C_NEXT, C_CHAIN, C_MEMBER, C_COUNT, C_DEAD = range(8)
+# Columns of State.config_long (int64)
+L_LAST, L_HASH = range(2)
+
+# State.counters
+(
+    N_NODES,  # nodes in the arena
+    N_CONFIGS,  # configurations ever taken from the pool (high-water mark)
+    N_FREE,  # length of the free list
+    N_MEMBERS,  # rows of the member pool in use
+    N_PARTITIONS,  # high-water mark of partition slots
+    N_FREE_PARTITIONS,
+    N_SETS,  # collections
+    N_SET_WORDS,  # words of collections
+    N_DETECTIONS,
+    N_RANK,  # greatest rank of a node: bounds the cost of melding
+    N_LIVE,  # configurations alive
+    N_VISITED,  # configurations looked at (a measure of work)
+    N_ROWS,  # events for which positions in the substream were counted
+) = range(13)
+COUNTERS = 16
+
+# Node records: int64 words position, measure, then three words of int32 pairs
+W_POSITION, W_MEASURE = range(2)  # as int64
+I_CHILD, I_LEFT, I_RIGHT, I_LABEL, I_RANK = 4, 5, 6, 7, 8  # as int32
+NODE_WORDS = 5
+#: The node of the complex event without events.
+BOTTOM = 0
+
+# What `advance` answers
+DONE, FULL_SCRATCH, FULL_NODES, FULL_CONFIGS, FULL_MEMBERS, FULL_PARTITIONS, FULL_SETS, FULL_DETECTIONS = range(8)
+
+# Columns of State.detections (int64)
+D_POSITION, D_BOUND, D_LABEL, D_ROOT = range(4)
+
+
+class Tables(NamedTuple):
+    """A transducer as tables; those by signature grow as new signatures appear."""
+
+    transitions: Smalls  # (transitions, 10)
+    atoms: Smalls  # (atoms, 6)
+    code: Smalls  # (instructions, 2): opcode, argument
+    constants: Ints  # literals of programs (floats by their bits)
+    ranges: Smalls  # (collections of atoms, 2): slot, width
+    copies: Smalls  # (copies, 3)
+    steps: Smalls  # (steps, 6)
+    fields: Smalls  # (row fields, 4): source kind, index, field of a collection, width of that collection
+    skips: Smalls  # (states,): 1 if any event may be skipped there
+    slots: Smalls  # (states,): number of register slots
+    expiring: Smalls  # (entries, 3): slot, bound column, whether it holds for all partitions; see `Program`
+    expiring_start: Smalls  # (states + 1,)
+    initial: Smalls  # (states,): 1 if initial
+    dominated: Smalls  # (states,): slot of which only the greatest value matters among runs of equal output, or -1
+    local: Smalls  # (columns, 2): columns that hold the position in the substream, less a constant
+    signature_start: Smalls  # (signatures + 1,) into signature_rows
+    signature_rows: Smalls  # (rows, 3): state, first and last entry of signature_transitions
+    signature_transitions: Smalls
+    signature_state: Smalls  # (signatures, states): row of signature_rows, or -1
+    options: Ints  # see O_…
+
+
+(
+    O_GROUPED,  # runs with equal outputs are determinised into sets
+    O_CONSUME,  # 0 no, 1 everything, 2 in the partition
+    O_PARTITIONED,
+    O_COUNTED,  # positions in the substream are needed
+    O_STATES,
+    O_SLOTS,  # the greatest number of slots of a state
+    O_KEY,  # words of a partition key
+    O_LOCAL_WINDOW,  # size of a count window on the substream, or 0
+) = range(8)
+OPTIONS = 8
+
+
+class Events(NamedTuple):
+    """The events of a batch that the kernel looks at."""
+
+    signature: Smalls  # (events,)
+    position: Ints  # (events,) number of the event in the stream
+    measure: Ints  # (events,) what the window of the query measures
+    bound: Ints  # (events,) starts at or before this are outside the window now
+    keys: Ints  # (events, words) partition key
+    columns: Ints  # (events, columns) expressions, floats by their bits
+    ranks: Ints  # string code -> its place in the order of strings
+
+
+class State(NamedTuple):
+    """What the engine remembers between events."""
+
+    counters: Ints
+    nodes: Ints  # (capacity, NODE_WORDS)
+    config: Smalls  # (capacity, 8)
+    config_long: Ints  # (capacity, 2)
+    values: Ints  # (capacity, slots) registers of configurations with one member
+    free: Smalls  # free configurations
+    table: Smalls  # hash table of configurations
+    members: Smalls  # (capacity,) states of the members of larger configurations
+    member_values: Ints  # (capacity, slots)
+    heads: Smalls  # (partitions, groups) first configuration of each group
+    partition: Smalls  # (partitions, 3): chain, live configurations, whether the initial set has moved on
+    partition_long: Ints  # (partitions, 1 + words): events counted, key
+    free_partitions: Smalls
+    partition_table: Smalls
+    set_index: Ints  # (collections, 3): first word, words, hash
+    set_words: Ints
+    set_table: Smalls
+    detections: Ints  # (capacity, 4)
+
+
+class Scratch(NamedTuple):
+    """Room for what one event does before it is applied."""
+
+    updates: Smalls  # (capacity, 6)
+    update_values: Ints  # (capacity, slots)
+    results: Smalls  # (capacity, 6)
+    result_values: Ints  # (capacity, slots)
+    members: Smalls  # (capacity,) members of sets under construction: states
+    member_values: Ints  # (capacity, slots)
+    removed: Smalls  # configurations to drop
+    path: Smalls  # nodes along which a meld goes
+    stack: Ints  # values of a program
+    odometer: Ints  # rows of collections
+    row: Ints  # a row under construction

@@ -1,0 +1,87 @@
+"""What windows measure, as 64-bit integers: a start is inside the window as long as it is greater than a bound."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cerflow.engine.evaluate import Rows
+from cerflow.engine.layout import NO_BOUND, NULL
+from cerflow.engine.vectors import Vector
+from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
+from cerflow.schema import Kind, Schema
+
+__all__ = ["bounds", "duration", "is_global", "measures"]
+
+Ints = NDArray[np.int64]
+
+#: Microseconds to a unit.
+_PER_MICROSECOND = {"s": Fraction(1, 10**6), "ms": Fraction(1, 1000), "us": Fraction(1), "ns": Fraction(1000)}
+
+
+def is_global(window: Window, partitioned: bool) -> bool:
+    """Whether the measure grows along the whole stream, so that a bound holds for every partition."""
+    return isinstance(window, DurationWindow) or not partitioned
+
+
+def duration(window: DurationWindow, schema: Schema, unit: str) -> Fraction:
+    """The size of a window in the units of the time column: its own for timestamps, milliseconds for numbers."""
+    assert schema.time is not None
+    of = unit if schema.kind(schema.time) is Kind.TIMESTAMP else "ms"
+    return window.microseconds * _PER_MICROSECOND[of]
+
+
+def _vector(window: Window, rows: Rows, schema: Schema) -> Vector:
+    if isinstance(window, AttributeWindow):
+        return rows.attribute(window.attribute)
+    if isinstance(window, DurationWindow):
+        assert schema.time is not None
+        return rows.attribute(schema.time)
+    return Vector(Kind.INTEGER, rows.positions)
+
+
+def measures(window: Window, rows: Rows, schema: Schema) -> Ints:
+    """The measure of each event, null where an attribute is."""
+    vector = _vector(window, rows, schema)
+    if vector.kind is Kind.FLOAT:
+        return np.where(vector.missing(), NULL, _ordered(vector.floats()))
+    return vector.integers()
+
+
+def bounds(window: Window, rows: Rows, schema: Schema) -> Ints:
+    """For each event the greatest measure that a start may have to be outside its window; null if it has none."""
+    vector = _vector(window, rows, schema)
+    size: Fraction
+    if isinstance(window, CountWindow):
+        size = Fraction(window.events)
+    elif isinstance(window, DurationWindow):
+        size = duration(window, schema, rows.unit)
+    else:
+        assert isinstance(window, AttributeWindow)
+        size = Fraction(window.size)
+    if vector.kind is not Kind.FLOAT:
+        # For whole numbers a < size means a < the next whole number.
+        whole = -(-size.numerator // size.denominator)
+        values = vector.integers()
+        if whole > 2**62:
+            return np.full(values.shape, NO_BOUND)
+        below = np.maximum(values, NO_BOUND + whole) - whole
+        return below if vector.nulls is None else np.where(vector.nulls, NULL, below)
+    now = vector.floats()
+    width = float(size)
+    edge = now - width
+    # The edge is where `now - start < width` changes, computed as the condition itself would be.
+    with np.errstate(invalid="ignore"):
+        while (outside := now - np.nextafter(edge, np.inf) >= width).any():
+            edge = np.where(outside, np.nextafter(edge, np.inf), edge)
+        while (inside := now - edge < width).any():
+            edge = np.where(inside, np.nextafter(edge, -np.inf), edge)
+    return np.where(np.isnan(now), NULL, _ordered(edge))
+
+
+def _ordered(values: NDArray[np.float64]) -> Ints:
+    """Integers in the order of the floats."""
+    bits = (values + 0.0).view(np.int64)
+    return np.where(bits < 0, np.int64(NULL) - bits - 1, bits)

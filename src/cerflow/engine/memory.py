@@ -1,0 +1,263 @@
+"""The state of the engine as arrays, and how they grow and are cleaned up."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cerflow.engine import layout
+from cerflow.engine.kernels.graph import collect
+from cerflow.engine.kernels.pool import compact_members, rebuild_tables, rehash, sweep
+from cerflow.engine.layout import Events, Scratch, State
+from cerflow.engine.program import Program
+
+__all__ = ["Memory"]
+
+Ints = NDArray[np.int64]
+
+
+def _grown(array: NDArray[np.generic], rows: int) -> NDArray[np.generic]:
+    larger = np.zeros((rows, *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+class Memory:
+    """Arrays of one recogniser. They are replaced, not resized: who holds the old nodes can still read them."""
+
+    def __init__(self, program: Program) -> None:
+        slots = int(program.tables.options[layout.O_SLOTS])
+        groups = program.transducer.states + 1
+        words = int(program.tables.options[layout.O_KEY])
+        counters = np.zeros(layout.COUNTERS, np.int64)
+        counters[layout.N_NODES] = 1
+        counters[layout.N_SETS] = 1
+        partitions = 1
+        if not program.partitioned:
+            counters[layout.N_PARTITIONS] = 1
+        self.state = State(
+            counters=counters,
+            nodes=_first_nodes(1 << 10),
+            config=np.zeros((64, 8), np.int32),
+            config_long=np.zeros((64, 2), np.int64),
+            values=np.zeros((64, slots), np.int64),
+            free=np.zeros(64, np.int32),
+            table=np.full(128, -1, np.int32),
+            members=np.zeros(64, np.int32),
+            member_values=np.zeros((64, slots), np.int64),
+            heads=np.full((partitions, groups), -1, np.int32),
+            partition=np.zeros((partitions, 3), np.int32),
+            partition_long=np.zeros((partitions, 2 + words), np.int64),
+            free_partitions=np.zeros(partitions, np.int32),
+            partition_table=np.full(2, -1, np.int32),
+            set_index=np.zeros((64, 3), np.int64),
+            set_words=np.zeros(256, np.int64),
+            set_table=np.full(256, -1, np.int32),
+            detections=np.zeros((256, 4), np.int64),
+        )
+        self.scratch = _scratch(64, slots, program)
+        self._slots = slots
+        self._program = program
+        self._last_request = (-1, -1)
+
+    def make_room(self, lacking: int, events: Events, k: int) -> None:
+        """Make room for event ``k``, for which the kernel lacked it."""
+        # Cleaning up may not be enough for an event that needs very much; then it is asked for again.
+        request = (lacking, int(events.position[k]))
+        again = request == self._last_request
+        self._last_request = request
+        if lacking == layout.FULL_SCRATCH:
+            self.scratch = _scratch(2 * len(self.scratch.updates), self._slots, self._program)
+        elif lacking == layout.FULL_NODES:
+            self._collect_nodes(int(events.bound[k]), grow=again)
+        elif lacking == layout.FULL_CONFIGS:
+            self._free_configurations(events, k)
+        elif lacking == layout.FULL_MEMBERS:
+            self._compact_members()
+        elif lacking == layout.FULL_PARTITIONS:
+            self._free_partitions(events, k)
+        elif lacking == layout.FULL_SETS:
+            self._clean_sets(grow=again)
+        else:
+            detections = self.state.detections
+            self.state = self.state._replace(detections=_grown(detections, 2 * len(detections)))
+
+    def take_detections(self) -> tuple[Ints, Ints]:
+        """The detections since the last call with the nodes that they refer to."""
+        n = int(self.state.counters[layout.N_DETECTIONS])
+        found = self.state.detections[:n].copy()
+        self.state.counters[layout.N_DETECTIONS] = 0
+        return self.state.nodes, found
+
+    def live_positions(self, bound: int) -> Ints:
+        """The positions of all events that may still be part of a match."""
+        self._collect_nodes(bound)
+        n = int(self.state.counters[layout.N_NODES])
+        return np.unique(self.state.nodes[1:n, layout.W_POSITION])
+
+    @property
+    def _bound_is_global(self) -> bool:
+        return self._program.global_window
+
+    def _collect_nodes(self, bound: int, *, grow: bool = False) -> None:
+        """Copy what is alive to a new arena, which is larger if that is more than half of the old one."""
+        state = self.state
+        configs = int(state.counters[layout.N_CONFIGS])
+        top = int(state.counters[layout.N_NODES])
+        roots = state.config[:configs, layout.C_ROOT].astype(np.int64)
+        living = np.flatnonzero((roots >= 0) & (state.config[:configs, layout.C_DEAD] == 0))
+        roots = np.ascontiguousarray(roots[living])
+        # Only a window that holds for all partitions tells what can be left out.
+        bounds = np.full(len(roots), bound if self._bound_is_global else layout.NO_BOUND, np.int64)
+        new = np.empty_like(state.nodes)
+        forward = np.full(top, -1, np.int32)
+        stack = np.empty(top, np.int64)
+        count = collect(
+            state.nodes, state.nodes.view(np.int32), top, roots, bounds, new, new.view(np.int32), forward, stack
+        )
+        if grow or 2 * count > len(new):
+            new = _grown(new[:count], 2 * len(new))
+        state.config[living, layout.C_ROOT] = roots
+        state.counters[layout.N_NODES] = count
+        self.state = state._replace(nodes=new)
+
+    def _free_configurations(self, events: Events, k: int) -> None:
+        self._sweep(events, k)
+        state = self.state
+        capacity = len(state.config)
+        needed = len(self.scratch.updates)
+        free = capacity - int(state.counters[layout.N_CONFIGS]) + int(state.counters[layout.N_FREE])
+        if 2 * free > capacity and free > needed:
+            return
+        while capacity < 2 * (len(state.config) - free) + needed:
+            capacity *= 2
+        capacity = max(capacity, 2 * len(state.config))
+        self.state = state._replace(
+            config=_grown(state.config, capacity),
+            config_long=_grown(state.config_long, capacity),
+            values=_grown(state.values, capacity),
+            free=_grown(state.free, capacity),
+            table=np.full(2 * capacity, -1, np.int32),
+        )
+        self._rebuild()
+
+    def _sweep(self, events: Events, k: int) -> None:
+        bound = int(events.bound[k]) if self._bound_is_global else layout.NO_BOUND
+        sweep(bound, events.columns, k, self.state, self._program.tables)
+
+    def _rebuild(self) -> None:
+        self.state.table.fill(-1)
+        self.state.partition_table.fill(-1)
+        rebuild_tables(self.state, self._program.tables)
+
+    def _free_partitions(self, events: Events, k: int) -> None:
+        self._sweep(events, k)
+        state = self.state
+        capacity = len(state.partition)
+        free = capacity - int(state.counters[layout.N_PARTITIONS]) + int(state.counters[layout.N_FREE_PARTITIONS])
+        if 2 * free > capacity:
+            return
+        heads = np.full((2 * capacity, state.heads.shape[1]), -1, np.int32)
+        heads[:capacity] = state.heads
+        self.state = state._replace(
+            heads=heads,
+            partition=_grown(state.partition, 2 * capacity),
+            partition_long=_grown(state.partition_long, 2 * capacity),
+            free_partitions=_grown(state.free_partitions, 2 * capacity),
+            partition_table=np.full(4 * capacity, -1, np.int32),
+        )
+        self._rebuild()
+
+    def _compact_members(self) -> None:
+        state = self.state
+        needed = len(self.scratch.members)
+        members = np.zeros_like(state.members)
+        values = np.zeros_like(state.member_values)
+        count = compact_members(state, members, values)
+        state.counters[layout.N_MEMBERS] = count
+        capacity = len(members)
+        while capacity < 2 * count + needed:
+            capacity *= 2
+        self.state = state._replace(members=_grown(members, capacity), member_values=_grown(values, capacity))
+
+    def _clean_sets(self, *, grow: bool) -> None:
+        """Renumber the collections that some register still holds; make room for twice as many."""
+        state = self.state
+        holders = self._set_holders()
+        old = np.unique(np.concatenate([array[rows, slot] for array, rows, slot in holders] or [np.zeros(0, np.int64)]))
+        old = np.union1d(old, [0])
+        index = np.zeros((max(64, 4 * len(old), len(state.set_index)), 3), np.int64)
+        sizes = state.set_index[old, 1]
+        words = np.zeros(max(len(state.set_words), 4 * int(sizes.sum()), 256), np.int64)
+        if grow or 2 * len(old) > len(state.set_index) or 2 * int(sizes.sum()) > len(state.set_words):
+            words = np.zeros(2 * len(words), np.int64)
+            index = np.zeros((2 * len(index), 3), np.int64)
+        table = np.full(4 * len(index), -1, np.int32)
+        at = 0
+        for new, number in enumerate(old.tolist()):
+            start, size, h = (int(v) for v in state.set_index[number])
+            words[at : at + size] = state.set_words[start : start + size]
+            index[new] = (at, size, h)
+            at += size
+            if new > 0:
+                slot = h & (len(table) - 1)
+                while table[slot] >= 0:
+                    slot = (slot + 1) & (len(table) - 1)
+                table[slot] = new
+        for array, rows, slot in holders:
+            array[rows, slot] = np.searchsorted(old, array[rows, slot])
+        state.counters[layout.N_SETS] = len(old)
+        state.counters[layout.N_SET_WORDS] = at
+        self.state = state._replace(set_index=index, set_words=words, set_table=table)
+        if holders:
+            self._rehash()
+
+    def _set_holders(self) -> list[tuple[Ints, Ints, int]]:
+        """Where collections are: (array, rows, slot)."""
+        state = self.state
+        configs = int(state.counters[layout.N_CONFIGS])
+        alive = state.config[:configs, layout.C_ROOT] >= 0
+        holders: list[tuple[Ints, Ints, int]] = []
+        self._compact_members()
+        state = self.state
+        compact = int(state.counters[layout.N_MEMBERS])
+        for q, slots in enumerate(self._program.set_slots):
+            rows = np.flatnonzero(alive & (state.config[:configs, layout.C_GROUP] == q))
+            members = np.flatnonzero(state.members[:compact] == q)
+            for slot in slots:
+                holders.append((state.values, rows, slot))
+                holders.append((state.member_values, members, slot))
+        return holders
+
+    def _rehash(self) -> None:
+        """Registers were rewritten, so the hashes of configurations have to be computed anew."""
+        rehash(self.state, self._program.tables)
+        self._rebuild()
+
+
+def _first_nodes(capacity: int) -> Ints:
+    nodes = np.zeros((capacity, layout.NODE_WORDS), np.int64)
+    small = nodes.view(np.int32)
+    nodes[layout.BOTTOM, layout.W_POSITION] = -1
+    nodes[layout.BOTTOM, layout.W_MEASURE] = layout.NOT_BEGUN
+    small[layout.BOTTOM, [layout.I_CHILD, layout.I_LEFT, layout.I_RIGHT]] = -1
+    small[layout.BOTTOM, layout.I_RANK] = 1
+    return nodes
+
+
+def _scratch(capacity: int, slots: int, program: Program) -> Scratch:
+    members = max(capacity, 4 * program.transducer.states)
+    code = len(program.tables.code) + 4
+    return Scratch(
+        updates=np.zeros((capacity, 6), np.int32),
+        update_values=np.zeros((capacity, slots), np.int64),
+        results=np.zeros((capacity, 6), np.int32),
+        result_values=np.zeros((capacity, slots), np.int64),
+        members=np.zeros(members, np.int32),
+        member_values=np.zeros((members, slots), np.int64),
+        removed=np.zeros(capacity, np.int32),
+        path=np.zeros(256, np.int32),
+        stack=np.zeros(code, np.int64),
+        odometer=np.zeros(64, np.int64),
+        row=np.zeros(64, np.int64),
+    )

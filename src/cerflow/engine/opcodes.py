@@ -1,0 +1,40 @@
+"""Instructions of the small stack programs that evaluate atoms which are no plain comparison.
+
+Truth values are 1, 0 and null (unknown). Instructions below `NOT` combine the two topmost values, from `NOT` on they
+change the topmost one.
+"""
+
+from __future__ import annotations
+
+(
+    COLUMN,
+    SLOT,
+    CONSTANT,
+    SET_FIELD,
+    AND,
+    OR,
+    COMPARE_I,
+    COMPARE_F,
+    ADD_I,
+    SUBTRACT_I,
+    MULTIPLY_I,
+    REMAINDER_I,
+    ADD_F,
+    SUBTRACT_F,
+    MULTIPLY_F,
+    REMAINDER_F,
+    DIVIDE,
+    NOT,
+    TRUE_ONLY,
+    RANKED,
+    TO_FLOAT,
+    IS_NULL_I,
+    IS_NULL_F,
+    NEGATE_I,
+    NEGATE_F,
+    ABS_I,
+    ABS_F,
+    FLOOR,
+    CEIL,
+    ROUND,
+) = range(30)

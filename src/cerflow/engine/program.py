@@ -1,0 +1,398 @@
+"""A transducer and a schema turned into tables for the kernels.
+
+States get slots for the registers that are live there, expressions become columns, relating atoms become comparisons
+of a column with a slot (or small programs), and the tests of transitions become the *signature* of an event: the set
+of tests it satisfies, of which each distinct one gets a number when it first appears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cerflow.analysis.types import kind_of_expression
+from cerflow.automata.ambiguity import ambiguous
+from cerflow.automata.guards import InWindow, Measure, Stored, conjuncts, leaves
+from cerflow.automata.guards import Truth as TruthOf
+from cerflow.automata.transducer import Accumulation, Transducer, Transition
+from cerflow.engine import layout
+from cerflow.engine.atoms import AtomCompiler, Column
+from cerflow.engine.layout import Tables
+from cerflow.engine.measures import is_global
+from cerflow.engine.strings import Strings
+from cerflow.language.condition import Condition, Expression
+from cerflow.language.formula import CountWindow, Window
+from cerflow.schema import Kind, Schema
+
+__all__ = ["Program", "Slots"]
+
+_OPERATIONS = {
+    Accumulation.MIN: layout.LEAST,
+    Accumulation.MAX: layout.GREATEST,
+    Accumulation.SAME: layout.SAME,
+    Accumulation.SET: layout.ADD_ROW,
+}
+
+
+@dataclass
+class Slots:
+    """Where the registers of each state are: ``at[state][register]`` is the first slot, ``count[state]`` their number."""
+
+    at: list[dict[int, int]]
+    count: list[int]
+
+
+@dataclass
+class _Move:
+    """What one row of the transition table does."""
+
+    transition: Transition
+    target: int
+    final: bool
+    number: int = field(default=-1)
+
+
+class Program:
+    """The tables of one transducer for one schema, with all that is needed to prepare events for them."""
+
+    def __init__(
+        self, transducer: Transducer, schema: Schema, *, partitioned: bool, key_words: int = 0, consume: int = 0
+    ) -> None:
+        self.transducer = transducer
+        self.schema = schema
+        self.partitioned = partitioned
+        self.grouped = ambiguous(transducer)
+        self.live = transducer.live()
+        self.strings = Strings()
+        self.kinds = _register_kinds(transducer, schema)
+        self.slots = self._allocate()
+        self.atoms = AtomCompiler(transducer, schema, self.kinds, self.strings)
+        #: Label sets by number; 0 is the empty one.
+        self.label_sets: list[frozenset[str]] = [frozenset()]
+        self._label_numbers: dict[frozenset[str], int] = {frozenset(): 0}
+        #: The tests of which signatures are made.
+        self.tests: list[Condition] = []
+        self._test_numbers: dict[Condition, int] = {}
+        self.moves = self._moves()
+        self._needs = [self._tests_of(move.transition) for move in self.moves]
+        self._signatures: dict[frozenset[int], int] = {}
+        self._signature_moves: list[list[int]] = []
+        self.relevant: list[bool] = []
+        self.tables = self._tables(key_words, consume)
+        self.signature(frozenset())
+
+    # -- columns and windows -------------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> list[Column]:
+        """The expressions that the kernels read, in the order of the event columns."""
+        return self.atoms.columns
+
+    @property
+    def counted(self) -> bool:
+        """Whether positions in the substream matter, so that every event of it has to be counted."""
+        windows = [self.transducer.window, *(r.window for r in self.transducer.registers)]
+        strict = set(range(self.transducer.states)) - self.transducer.skipping - self.transducer.final
+        return self.partitioned and (bool(strict) or any(isinstance(w, CountWindow) for w in windows))
+
+    @property
+    def global_window(self) -> bool:
+        """Whether the window of the query ends at the same time for all partitions."""
+        window = self.transducer.window
+        return window is not None and is_global(window, self.partitioned)
+
+    @property
+    def set_slots(self) -> list[list[int]]:
+        """For each state the slots that hold collections."""
+        registers = self.transducer.registers
+        return [
+            [slot for register, slot in places.items() if registers[register].keeps is Accumulation.SET]
+            for places in self.slots.at
+        ]
+
+    # -- slots ---------------------------------------------------------------------------------------------------
+
+    def _allocate(self) -> Slots:
+        at: list[dict[int, int]] = []
+        count: list[int] = []
+        for live in self.live:
+            places: dict[int, int] = {}
+            used = 0
+            for register in sorted(live):
+                places[register] = used
+                kept = self.transducer.registers[register]
+                used += 1 if kept.keeps is Accumulation.SET else kept.fields
+            at.append(places)
+            count.append(used)
+        return Slots(at, count)
+
+    # -- transitions ---------------------------------------------------------------------------------------------
+
+    def _moves(self) -> list[_Move]:
+        going_on = {t.source for t in self.transducer.transitions}
+        final = self.transducer.final
+        moves: list[_Move] = []
+        together: dict[tuple[object, ...], list[Transition]] = {}
+        for t in self.transducer.transitions:
+            if not t.skips:
+                together.setdefault((t.source, t.test, t.atoms, t.labels), []).append(t)
+        for group in together.values():
+            ends = any(t.target in final for t in group)
+            rows = [_Move(t, t.target, False) for t in group if t.target in going_on]
+            if not rows:
+                rows = [_Move(group[0], -1, False)]
+            # One of the rows says that a match ends here, or it would be found twice.
+            rows[0].final = ends
+            moves.extend(rows)
+        for number, move in enumerate(moves):
+            move.number = number
+        return moves
+
+    def _tests_of(self, t: Transition) -> frozenset[int]:
+        found = set()
+        for test in conjuncts(t.test):
+            if test not in self._test_numbers:
+                self._test_numbers[test] = len(self.tests)
+                self.tests.append(test)
+            found.add(self._test_numbers[test])
+        return frozenset(found)
+
+    def label_set(self, labels: frozenset[str]) -> int:
+        """The number of a label set."""
+        if labels not in self._label_numbers:
+            self._label_numbers[labels] = len(self.label_sets)
+            self.label_sets.append(labels)
+        return self._label_numbers[labels]
+
+    # -- tables --------------------------------------------------------------------------------------------------
+
+    def _tables(self, key_words: int, consume: int) -> Tables:
+        transitions: list[list[int]] = []
+        copies: list[tuple[int, int, int]] = []
+        steps: list[list[int]] = []
+        fields: list[list[int]] = []
+        for move in self.moves:
+            t = move.transition
+            row = [t.source, move.target, self.label_set(t.labels), int(move.final)]
+            row.append(self.atoms.count)
+            for atom in t.atoms:
+                self.atoms.add(atom, self.slots.at[t.source])
+            row.append(self.atoms.count)
+            row.append(len(copies))
+            if move.target >= 0:
+                copies.extend(self._copies(t, move.target))
+            row.extend((len(copies), len(steps)))
+            if move.target >= 0:
+                self._steps(t, move.target, steps, fields)
+            row.append(len(steps))
+            transitions.append(row)
+        expiring, expiring_start = self._expiring()
+        states = self.transducer.states
+        options = np.zeros(layout.OPTIONS, np.int64)
+        options[layout.O_GROUPED] = self.grouped
+        options[layout.O_CONSUME] = consume
+        options[layout.O_PARTITIONED] = self.partitioned
+        options[layout.O_COUNTED] = self.counted
+        options[layout.O_STATES] = states
+        options[layout.O_SLOTS] = max([1, *self.slots.count])
+        options[layout.O_KEY] = key_words
+        window = self.transducer.window
+        if self.partitioned and isinstance(window, CountWindow):
+            options[layout.O_LOCAL_WINDOW] = window.events
+        return Tables(
+            transitions=_table(transitions, 10),
+            atoms=_table(self.atoms.rows, 6),
+            code=_table(self.atoms.code, 2),
+            constants=np.array(self.atoms.constants or [0], np.int64),
+            ranges=_table(self.atoms.ranges, 2),
+            copies=_table(copies, 3),
+            steps=_table(steps, 6),
+            fields=_table(fields, 4),
+            skips=np.array([q in self.transducer.skipping for q in range(states)], np.int32),
+            slots=np.array(self.slots.count, np.int32),
+            expiring=_table(expiring, 3),
+            expiring_start=np.array(expiring_start, np.int32),
+            initial=np.array([q in self.transducer.initial for q in range(states)], np.int32),
+            dominated=np.array([self._dominated(q) for q in range(states)], np.int32),
+            local=_table(self._local_columns(), 2),
+            signature_start=np.zeros(1, np.int32),
+            signature_rows=_table([], 3),
+            signature_transitions=np.zeros(0, np.int32),
+            signature_state=np.zeros((0, states), np.int32),
+            options=options,
+        )
+
+    def _copies(self, t: Transition, target: int) -> list[tuple[int, int, int]]:
+        result = []
+        source = self.slots.at[t.source]
+        renewed = {w.register for w in t.writes if w.fresh}
+        for register, slot in self.slots.at[target].items():
+            if register in renewed or register not in source:
+                continue
+            kept = self.transducer.registers[register]
+            bound = -1 if kept.window is None else self.atoms.bound_column(kept.window)
+            width = 1 if kept.keeps is Accumulation.SET else kept.fields
+            result.extend((slot + k, source[register] + k, bound) for k in range(width))
+        return result
+
+    def _steps(self, t: Transition, target: int, steps: list[list[int]], fields: list[list[int]]) -> None:
+        for write in t.writes:
+            if write.register not in self.slots.at[target]:
+                continue
+            slot = self.slots.at[target][write.register]
+            kept = self.transducer.registers[write.register]
+            if kept.keeps is Accumulation.SET:
+                first = len(fields)
+                fields.extend(self._field(e, t.source, self.kinds[write.register][k]) for k, e in enumerate(write.row))
+                operation = layout.NEW_SET if write.fresh else layout.ADD_ROW
+                steps.append([operation, slot, 0, first, 0, len(fields)])
+                continue
+            for k, expression in enumerate(write.row):
+                kind = self.kinds[write.register][k]
+                source, index, _, _ = self._field(expression, t.source, kind)
+                operation = layout.WRITE if write.fresh else _OPERATIONS[kept.keeps]
+                steps.append([operation, slot + k, source, index, _order(kind), 0])
+
+    def _field(self, expression: Expression, state: int, kind: Kind) -> list[int]:
+        """Where a value to be stored comes from: source, index, field and width of a collection."""
+        if isinstance(expression, Stored):
+            slot = self.slots.at[state][expression.register]
+            kept = self.transducer.registers[expression.register]
+            if kept.keeps is Accumulation.SET:
+                return [layout.FROM_SET, slot, expression.field, kept.fields]
+            return [layout.FROM_SLOT, slot + expression.field, 0, 0]
+        return [layout.FROM_COLUMN, self.atoms.column(expression, as_float=kind is Kind.FLOAT), 0, 0]
+
+    # -- windows inside formulas ---------------------------------------------------------------------------------
+
+    def _window_slots(self, state: int) -> list[tuple[int, int, Window]]:
+        return [
+            (register, slot, window)
+            for register, slot in self.slots.at[state].items()
+            if (window := self.transducer.registers[register].window) is not None
+        ]
+
+    def _dominated(self, state: int) -> int:
+        found = self._window_slots(state)
+        return found[0][1] if len(found) == 1 else -1
+
+    def _expiring(self) -> tuple[list[list[int]], list[int]]:
+        """Windows that every way from a state to a match still asks for: once they have passed, nothing comes of it."""
+        windows = frozenset(r for r, kept in enumerate(self.transducer.registers) if kept.window is not None)
+        needed = [windows] * self.transducer.states
+        changed = bool(windows)
+        while changed:
+            changed = False
+            for q in range(self.transducer.states):
+                left = needed[q]
+                for t in self.transducer.transitions:
+                    if t.source != q or t.skips:
+                        continue
+                    asked = {a.start.register for a in t.atoms if isinstance(a, InWindow)}
+                    written = {w.register for w in t.writes if w.fresh}
+                    after = frozenset() if t.target in self.transducer.final else needed[t.target] - written
+                    left = left & (asked | after)
+                if left != needed[q]:
+                    needed[q] = left
+                    changed = True
+        rows: list[list[int]] = []
+        starts = [0]
+        for q in range(self.transducer.states):
+            for register, slot, window in self._window_slots(q):
+                if register in needed[q]:
+                    rows.append([slot, self.atoms.bound_column(window), int(is_global(window, self.partitioned))])
+            starts.append(len(rows))
+        return rows, starts
+
+    def _local_columns(self) -> list[list[int]]:
+        """Columns that hold positions in the substream, which only the kernel knows."""
+        if not self.partitioned:
+            return []
+        rows = []
+        for k, column in enumerate(self.columns):
+            if isinstance(column.window, CountWindow):
+                rows.append([k, column.window.events if column.bound else 0])
+        return rows
+
+    # -- signatures ----------------------------------------------------------------------------------------------
+
+    def signature(self, satisfied: frozenset[int]) -> int:
+        """The number of a set of satisfied tests; the tables grow when it is new."""
+        if satisfied not in self._signatures:
+            self._signatures[satisfied] = len(self._signatures)
+            moves = [m.number for m, needs in zip(self.moves, self._needs) if needs <= satisfied]
+            self._signature_moves.append(moves)
+            self.relevant.append(bool(moves))
+            self.tables = self._with_signature(self.tables, moves)
+        return self._signatures[satisfied]
+
+    def _with_signature(self, tables: Tables, moves: Sequence[int]) -> Tables:
+        by_state: dict[int, list[int]] = {}
+        for number in moves:
+            by_state.setdefault(self.moves[number].transition.source, []).append(number)
+        states = np.full((1, self.transducer.states), -1, np.int32)
+        rows = []
+        order: list[int] = []
+        for q in sorted(by_state):
+            begin = len(tables.signature_transitions) + len(order)
+            order.extend(by_state[q])
+            states[0, q] = len(tables.signature_rows) + len(rows)
+            rows.append([q, begin, begin + len(by_state[q])])
+        signature_rows = np.concatenate([tables.signature_rows, _table(rows, 3)])
+        return tables._replace(
+            signature_start=np.append(tables.signature_start, np.int32(len(signature_rows))),
+            signature_rows=signature_rows,
+            signature_transitions=np.append(tables.signature_transitions, np.array(order, np.int32)),
+            signature_state=np.concatenate([tables.signature_state, states]),
+        )
+
+
+def _order(kind: Kind) -> int:
+    if kind is Kind.FLOAT:
+        return layout.FLOAT
+    return layout.RANK if kind is Kind.STRING else layout.INT
+
+
+def _table(rows: Sequence[Sequence[int]], width: int) -> layout.Smalls:
+    return np.array(rows, np.int32).reshape(-1, width)
+
+
+def _register_kinds(transducer: Transducer, schema: Schema) -> list[list[Kind]]:
+    """The kind of each field of each register; integers that meet floats become floats."""
+    kinds: list[list[Kind | None]] = [[None] * r.fields for r in transducer.registers]
+    changed = True
+    while changed:
+        changed = False
+        for t in transducer.transitions:
+            for write in t.writes:
+                for k, expression in enumerate(write.row):
+                    found = _kind(expression, schema, kinds)
+                    old = kinds[write.register][k]
+                    joined = found if old is None else old if found is None else _join(old, found)
+                    if joined != old:
+                        kinds[write.register][k] = joined
+                        changed = True
+                    if isinstance(expression, Stored) and joined is Kind.FLOAT and found is Kind.INTEGER:
+                        # What is copied from register to register must have one form.
+                        kinds[expression.register][expression.field] = joined
+                        changed = True
+    return [[kind or Kind.INTEGER for kind in row] for row in kinds]
+
+
+def _kind(expression: Expression, schema: Schema, kinds: list[list[Kind | None]]) -> Kind | None:
+    if isinstance(expression, Stored):
+        return kinds[expression.register][expression.field]
+    if isinstance(expression, TruthOf):
+        return Kind.BOOLEAN
+    if isinstance(expression, Measure):
+        return Kind.INTEGER
+    assert not leaves(expression)
+    return kind_of_expression(expression, schema)
+
+
+def _join(a: Kind, b: Kind) -> Kind:
+    if a is b:
+        return a
+    return Kind.FLOAT if Kind.FLOAT in (a, b) else a

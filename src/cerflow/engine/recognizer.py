@@ -1,0 +1,185 @@
+"""The recogniser: events in, matches out, with all that is remembered in between."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from cerflow.analysis.scopes import condition_labels
+from cerflow.analysis.types import check_types
+from cerflow.automata.compile import compile_formula
+from cerflow.automata.transducer import Transducer
+from cerflow.engine import layout
+from cerflow.engine.columns import EventReader
+from cerflow.engine.kernels.advance import advance
+from cerflow.engine.matches import Matches, Part
+from cerflow.engine.memory import Memory
+from cerflow.engine.program import Program
+from cerflow.engine.records import BadRecordPolicy, RecordChecker
+from cerflow.engine.results import Report
+from cerflow.engine.store import EventStore
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.condition import Aggregate
+from cerflow.language.formula import Strategy
+from cerflow.language.node import walk
+from cerflow.language.select import Consumption, ProjectionKind, Select
+from cerflow.schema import Schema
+
+__all__ = ["Recognizer", "compile_select", "limit_of"]
+
+_CONSUME = {Consumption.NONE: 0, Consumption.ANY: 1, Consumption.PARTITION: 2}
+#: Rows that are prepared and processed at a time.
+_ROWS = 1 << 17
+
+
+def compile_select(select: Select, report: Report | None = None) -> Transducer:
+    """The transducer of a query; raises `UnsupportedQueryError` for what the engine cannot evaluate yet."""
+    if select.strategy not in (Strategy.ALL, Strategy.ANY):
+        raise UnsupportedQueryError(
+            f"SELECT {select.strategy} cannot be evaluated by the engine yet",
+            span=select.span,
+            hint="The reference semantics evaluates it on short streams: match(…, runner='semantics').",
+        )
+    named: set[str] = set()
+    for item in select.projection.items:
+        named.update(condition_labels(item))
+        for current in walk(item):
+            if isinstance(current, Aggregate):
+                raise UnsupportedQueryError(
+                    "aggregates in computed columns cannot be evaluated by the engine yet", span=current.span
+                )
+    return compile_formula(
+        select.formula, window=select.window, keep=None if report is None else report.keep, named=frozenset(named)
+    )
+
+
+def limit_of(select: Select) -> int | None:
+    """The greatest number of matches per detecting event, None for any."""
+    if select.strategy is Strategy.ANY or select.projection.kind is ProjectionKind.NONE:
+        return 1
+    return select.limit
+
+
+class Recognizer:
+    """Recognises the matches of one query in a stream that comes in batches.
+
+    ``schema`` describes the batches; ``position`` names a column that holds each event's position in the whole
+    stream (otherwise events are counted as they come, and ``positions=False`` leaves positions null). ``on_bad_record``
+    says what happens to events that cannot be used: ``"fail"`` raises `BadRecordError`, ``"skip"`` leaves them out,
+    a callable gets them as a table with the columns ``row`` and ``reason`` in addition. Raises `QueryError` if the
+    query does not fit the schema and `UnsupportedQueryError` if the engine cannot evaluate it.
+    """
+
+    def __init__(
+        self,
+        select: Select,
+        schema: Schema,
+        *,
+        position: str | None = None,
+        positions: bool = True,
+        on_bad_record: BadRecordPolicy = "fail",
+    ) -> None:
+        check_types(select, schema)
+        self._select = select
+        self._schema = schema
+        self._report = Report(select, schema, positions=positions, position=position)
+        self._program = Program(
+            compile_select(select, self._report),
+            schema,
+            partitioned=bool(select.partition),
+            key_words=len(select.partition),
+            consume=_CONSUME[select.consume],
+        )
+        self._reader = EventReader(self._program, select.partition)
+        self._checker = RecordChecker(schema, on_bad_record)
+        self._memory = Memory(self._program)
+        self._columns = self._report.stored
+        self._store = EventStore(pa.schema([schema.columns.field(n) for n in self._columns]))
+        self._limit = limit_of(select)
+
+    @property
+    def events(self) -> int:
+        """The number of events accepted so far."""
+        return self._checker.accepted
+
+    @property
+    def bad_records(self) -> int:
+        """The number of events refused so far."""
+        return self._checker.refused
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the matches."""
+        return self._report.schema
+
+    @property
+    def live(self) -> dict[str, int]:
+        """How much is remembered: configurations, nodes of the match graph, events, partitions; and work done."""
+        c = self._memory.state.counters
+        return {
+            "configurations": int(c[layout.N_LIVE]),
+            "nodes": int(c[layout.N_NODES]),
+            "partitions": int(c[layout.N_PARTITIONS] - c[layout.N_FREE_PARTITIONS]),
+            "events": len(self._store.kept().positions),
+            "strings": len(self._program.strings),
+            "visited": int(c[layout.N_VISITED]),
+        }
+
+    def push(self, batch: pa.RecordBatch | pa.Table) -> Matches:
+        """Process events, in the order of the rows; returns the matches detected by them.
+
+        Raises `InputError` if the batch has another schema, `BadRecordError` by policy; then nothing of the batch
+        has been processed.
+        """
+        parts: list[Part] = []
+        for rows in self._checker.accept(batch):
+            for start in range(0, rows.num_rows, _ROWS):
+                parts.extend(self._process(rows.slice(start, _ROWS)))
+        return Matches(parts, self._report, self._limit)
+
+    def _process(self, rows: pa.RecordBatch) -> list[Part]:
+        first = self._checker.accepted
+        events, chosen = self._reader.read(rows, first)
+        self._checker.accepted += rows.num_rows
+        self._checker.note_time(rows)
+        if not len(chosen):
+            return []
+        kept = rows.select(self._columns)
+        self._store.add(first + chosen, kept if len(chosen) == rows.num_rows else kept.take(pa.array(chosen)))
+        parts: list[Part] = []
+        at = 0
+        memory = self._memory
+        floats = events.columns.view(np.float64)
+        while at < len(chosen):
+            state, scratch = memory.state, memory.scratch
+            reason, at = advance(
+                at,
+                len(chosen),
+                events,
+                floats,
+                self._program.tables,
+                state,
+                state.nodes.view(np.int32),
+                state.values.view(np.float64),
+                state.member_values.view(np.float64),
+                scratch,
+                scratch.stack.view(np.float64),
+                scratch.update_values.view(np.float64),
+                scratch.result_values.view(np.float64),
+            )
+            if reason == layout.DONE:
+                break
+            if reason == layout.FULL_NODES:
+                # The nodes found so far move away with their detections.
+                self._close_part(parts)
+            memory.make_room(reason, events, at)
+        self._close_part(parts)
+        if self._store.crowded:
+            bound = int(events.bound[-1]) if self._program.global_window else layout.NO_BOUND
+            self._store.forget(memory.live_positions(bound))
+        return parts
+
+    def _close_part(self, parts: list[Part]) -> None:
+        nodes, detections = self._memory.take_detections()
+        if len(detections):
+            parts.append(Part(nodes, detections, self._store.kept(), self._program.label_sets))

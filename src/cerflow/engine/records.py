@@ -1,0 +1,130 @@
+"""Which events can be used: types known, times known and not going backwards (spec §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cerflow.errors import BadRecordError, InputError
+from cerflow.schema import Kind, Schema
+
+__all__ = ["BadRecordPolicy", "RecordChecker"]
+
+BadRecordPolicy = Literal["fail", "skip"] | Callable[[pa.Table], None]
+
+
+class RecordChecker:
+    """Lets the usable events of batches through; ``accepted`` and ``refused`` count events."""
+
+    def __init__(self, schema: Schema, policy: BadRecordPolicy, *, in_order: bool = True) -> None:
+        if not callable(policy) and policy not in ("fail", "skip"):
+            raise ValueError(f"on_bad_record must be 'fail', 'skip' or a callable, not {policy!r}")
+        if schema.kind(schema.type) is not Kind.STRING:
+            found = schema.columns.field(schema.type).type
+            raise InputError(f"the type column '{schema.type}' must hold text, not {found}")
+        self.schema = schema
+        self.policy = policy
+        #: Whether times must not go backwards.
+        self.in_order = in_order
+        self.accepted = 0
+        self.refused = 0
+        #: The latest time seen, as the time column has it (None before the first event).
+        self.latest: int | float | None = None
+
+    def accept(self, batch: pa.RecordBatch | pa.Table) -> Iterator[pa.RecordBatch]:
+        """The usable rows of a batch; raises `BadRecordError` or `InputError`, before anything is counted."""
+        rows = self._aligned(batch)
+        if rows.num_rows == 0:
+            return
+        reasons = self._reasons(rows)
+        bad = np.array([r is not None for r in reasons], bool) if reasons is not None else None
+        if bad is not None and bad.any():
+            rows = self._refuse(rows, reasons or [], bad)
+        if rows.num_rows:
+            yield rows
+
+    def _aligned(self, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
+        columns = self.schema.columns
+        missing = [name for name in columns.names if name not in batch.schema.names]
+        if missing:
+            raise InputError(f"the batch has no column '{missing[0]}', which the schema of the recogniser has")
+        batch = batch.select(columns.names)
+        if batch.schema.types != columns.types:
+            try:
+                batch = batch.cast(pa.schema([(f.name, f.type) for f in columns]))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise InputError(f"the batch does not fit the schema of the recogniser: {error}") from error
+        if isinstance(batch, pa.Table):
+            batches = batch.combine_chunks().to_batches()
+            batch = batches[0] if batches else pa.RecordBatch.from_pylist([], batch.schema)
+        return batch
+
+    def _reasons(self, rows: pa.RecordBatch) -> list[str | None] | None:
+        """For each row why it is refused; None if all are fine."""
+        types = rows.column(self.schema.type)
+        found: list[tuple[NDArray[np.bool_], str]] = []
+        if types.null_count:
+            found.append((np.asarray(types.is_null()), f"no event type in '{self.schema.type}'"))
+        if self.schema.time is not None:
+            found.extend(self._bad_times(rows.column(self.schema.time)))
+        found = [(mask, reason) for mask, reason in found if mask.any()]
+        if not found:
+            return None
+        reasons: list[str | None] = [None] * rows.num_rows
+        for mask, reason in reversed(found):
+            for k in np.flatnonzero(mask):
+                reasons[k] = reason
+        return reasons
+
+    def _bad_times(self, column: pa.Array) -> list[tuple[NDArray[np.bool_], str]]:
+        name = self.schema.time
+        values = _numbers(column)
+        unknown = np.asarray(column.is_null()) if column.null_count else np.zeros(len(column), bool)
+        if values.dtype.kind == "f":
+            unknown = unknown | np.isnan(values)
+        if not self.in_order:
+            return [(unknown, f"no time in '{name}'")]
+        least = values.dtype.type(-np.inf) if values.dtype.kind == "f" else np.iinfo(np.int64).min
+        filled = np.where(unknown, least, values)
+        start = least if self.latest is None else self.latest
+        # The latest time before each row; a row that goes back does not hold the following ones up.
+        before = np.maximum.accumulate(np.concatenate([[start], filled[:-1]]).astype(values.dtype))
+        backwards = ~unknown & (filled < before)
+        return [(unknown, f"no time in '{name}'"), (backwards, f"time goes backwards in '{name}'")]
+
+    def _refuse(self, rows: pa.RecordBatch, reasons: list[str | None], bad: NDArray[np.bool_]) -> pa.RecordBatch:
+        numbers = np.flatnonzero(bad)
+        first = self.accepted + self.refused
+        if self.policy == "fail":
+            raise BadRecordError(first + int(numbers[0]), reasons[int(numbers[0])] or "")
+        if callable(self.policy):
+            refused = pa.Table.from_batches([rows.take(pa.array(numbers))])
+            for name, values in (
+                ("row", pa.array(first + numbers)),
+                ("reason", pa.array([reasons[int(k)] for k in numbers])),
+            ):
+                while name in refused.column_names:
+                    name += "_"
+                refused = refused.append_column(name, values)
+            self.policy(refused)
+        self.refused += len(numbers)
+        return rows.filter(pa.array(~bad))
+
+    def note_time(self, rows: pa.RecordBatch) -> None:
+        """Remember the time of the last of some accepted rows."""
+        if self.schema.time is not None and rows.num_rows:
+            self.latest = _numbers(rows.column(self.schema.time).slice(rows.num_rows - 1, 1))[0].item()
+
+
+def _numbers(column: pa.Array) -> NDArray[np.int64] | NDArray[np.float64]:
+    """Times as numbers, whatever stands for null."""
+    if pa.types.is_floating(column.type) or pa.types.is_decimal(column.type):
+        return column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("ms"))
+    return pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)

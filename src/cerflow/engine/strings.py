@@ -1,0 +1,44 @@
+"""Strings as numbers: codes that stay the same from batch to batch, and their order by rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Strings"]
+
+
+class Strings:
+    """A table of strings; each has a code, given in order of appearance."""
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self.texts: list[str] = []
+        self._codes: dict[str, int] = {}
+        self._ranks: NDArray[np.int64] = np.zeros(0, np.int64)
+        for text in texts:
+            self.code(text)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def code(self, text: str) -> int:
+        """The code of a string."""
+        found = self._codes.get(text)
+        if found is None:
+            found = self._codes[text] = len(self.texts)
+            self.texts.append(text)
+        return found
+
+    def codes(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """The codes of many strings."""
+        return np.fromiter((self.code(t) for t in texts), np.int64, len(texts))
+
+    def ranks(self) -> NDArray[np.int64]:
+        """For each code the place of its string in the order of all strings so far."""
+        if len(self._ranks) != len(self.texts):
+            order = sorted(range(len(self.texts)), key=self.texts.__getitem__)
+            self._ranks = np.empty(len(order), np.int64)
+            self._ranks[order] = np.arange(len(order))
+        return self._ranks

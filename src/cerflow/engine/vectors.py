@@ -1,0 +1,266 @@
+"""Expressions and conditions on one event, evaluated for a whole batch at once.
+
+Values come as NumPy arrays: integers, booleans and timestamps as int64 with a mask of nulls, floats as float64 with
+NaN for null, strings as codes into a dictionary. Literals are arrays of no dimension, which broadcast.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cerflow.engine.layout import NULL
+from cerflow.errors import InputError, UnsupportedQueryError
+from cerflow.language.condition import Operator
+from cerflow.schema import Kind, kind_of
+
+__all__ = [
+    "Truth",
+    "Vector",
+    "arithmetic",
+    "column_vector",
+    "compare",
+    "is_null",
+    "like_pattern",
+    "literal",
+    "matches_text",
+    "unary_function",
+]
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Values of one kind; ``dictionary`` belongs to strings only, ``nulls`` is None where there are none."""
+
+    kind: Kind
+    data: NDArray[np.int64] | NDArray[np.float64]
+    nulls: Mask | None = None
+    dictionary: Sequence[str] = ()
+
+    def missing(self) -> Mask:
+        """Where the value is null."""
+        if self.kind is Kind.FLOAT:
+            return np.isnan(self.data)
+        return np.zeros(self.data.shape, bool) if self.nulls is None else self.nulls
+
+    def floats(self) -> NDArray[np.float64]:
+        """The numbers as floats, NaN for null."""
+        values = self.data.astype(np.float64)
+        if self.kind is not Kind.FLOAT and self.nulls is not None:
+            values = np.where(self.nulls, np.nan, values)
+        return values
+
+    def integers(self) -> NDArray[np.int64]:
+        """The values as int64, `NULL` for null."""
+        values = self.data.astype(np.int64)
+        return values if self.nulls is None else np.where(self.nulls, NULL, values)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """A three-valued outcome: where it is true and where it is unknown."""
+
+    true: Mask
+    unknown: Mask | None = None
+
+    def __invert__(self) -> Truth:
+        false = ~self.true if self.unknown is None else ~(self.true | self.unknown)
+        return Truth(false, self.unknown)
+
+    def __and__(self, other: Truth) -> Truth:
+        true = self.true & other.true
+        if self.unknown is None and other.unknown is None:
+            return Truth(true)
+        possible = self._possible() & other._possible()
+        return Truth(true, possible & ~true)
+
+    def __or__(self, other: Truth) -> Truth:
+        true = self.true | other.true
+        if self.unknown is None and other.unknown is None:
+            return Truth(true)
+        return Truth(true, (self._possible() | other._possible()) & ~true)
+
+    def _possible(self) -> Mask:
+        return self.true if self.unknown is None else self.true | self.unknown
+
+    def vector(self) -> Vector:
+        """As a boolean value, null where unknown."""
+        return Vector(Kind.BOOLEAN, self.true.astype(np.int64), self.unknown)
+
+
+def column_vector(column: pa.Array, unit: str) -> Vector:
+    """The values of an Arrow column; timestamps in ``unit`` (s, ms, us or ns) since the epoch.
+
+    Raises `InputError` for integers beyond 64 bits and for types that conditions cannot read.
+    """
+    kind = kind_of(column.type)
+    nulls = None if column.null_count == 0 else np.asarray(column.is_null())
+    if kind is Kind.STRING:
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        codes = encoded.indices.cast(pa.int64())
+        data = codes.fill_null(0).to_numpy(zero_copy_only=False) if nulls is not None else codes.to_numpy()
+        return Vector(kind, data, nulls, encoded.dictionary.to_pylist())
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if kind is Kind.FLOAT:
+        floats = column.cast(pa.float64())
+        return Vector(kind, floats.to_numpy(zero_copy_only=False).astype(np.float64, copy=False))
+    try:
+        if kind is Kind.TIMESTAMP:
+            zone = getattr(column.type, "tz", None)
+            column = column.cast(pa.timestamp(unit, tz=zone), safe=False).cast(pa.int64())
+        elif kind in (Kind.INTEGER, Kind.BOOLEAN):
+            column = column.cast(pa.int64())
+        else:
+            raise UnsupportedQueryError(f"values of type {column.type} cannot be used in conditions")
+    except pa.ArrowInvalid as error:
+        raise InputError(f"a value does not fit 64 bits: {error}") from error
+    data = column.fill_null(0).to_numpy(zero_copy_only=False) if nulls is not None else column.to_numpy()
+    return Vector(kind, data, nulls)
+
+
+def literal(value: int | float | str | bool | None) -> Vector:
+    """A literal as a vector of no dimension."""
+    if value is None:
+        return Vector(Kind.FLOAT, np.array(np.nan))
+    if isinstance(value, str):
+        return Vector(Kind.STRING, np.array(0), None, (value,))
+    if isinstance(value, bool):
+        return Vector(Kind.BOOLEAN, np.array(int(value)))
+    if isinstance(value, int):
+        return Vector(Kind.INTEGER, np.array(value, np.int64))
+    return Vector(Kind.FLOAT, np.array(value, np.float64))
+
+
+_UFUNCS: dict[Operator, Callable[..., Mask]] = {
+    Operator.EQ: np.equal,
+    Operator.NE: np.not_equal,
+    Operator.LT: np.less,
+    Operator.LE: np.less_equal,
+    Operator.GT: np.greater,
+    Operator.GE: np.greater_equal,
+}
+
+
+def _either_missing(left: Vector, right: Vector) -> Mask | None:
+    if left.kind is not Kind.FLOAT and right.kind is not Kind.FLOAT and left.nulls is None and right.nulls is None:
+        return None
+    missing: Mask = left.missing() | right.missing()
+    return missing
+
+
+def compare(operator: Operator, left: Vector, right: Vector) -> Truth:
+    """``left operator right``, unknown where either is null."""
+    ufunc = _UFUNCS[operator]
+    unknown = _either_missing(left, right)
+    if left.kind is Kind.STRING and right.kind is Kind.STRING:
+        if right.data.ndim == 0:
+            allowed = ufunc(np.array(left.dictionary, dtype=object), right.dictionary[0]).astype(bool)
+            outcome = allowed[left.data] if len(allowed) else np.zeros(left.data.shape, bool)
+        elif left.data.ndim == 0:
+            allowed = ufunc(left.dictionary[0], np.array(right.dictionary, dtype=object)).astype(bool)
+            outcome = allowed[right.data] if len(allowed) else np.zeros(right.data.shape, bool)
+        else:
+            order = {s: k for k, s in enumerate(sorted({*left.dictionary, *right.dictionary}))}
+            ranks = [np.array([order[s] for s in v.dictionary] or [0], np.int64)[v.data] for v in (left, right)]
+            outcome = ufunc(*ranks)
+    elif left.kind is Kind.FLOAT or right.kind is Kind.FLOAT:
+        outcome = ufunc(left.floats(), right.floats())
+    else:
+        outcome = ufunc(left.data, right.data)
+    return Truth(outcome if unknown is None else outcome & ~unknown, unknown)
+
+
+def arithmetic(operator: str, left: Vector, right: Vector) -> Vector:
+    """``left operator right`` on numbers: integers stay integers except under ``/``; null where there is no result."""
+    with np.errstate(all="ignore"):
+        if operator == "/" or Kind.FLOAT in (left.kind, right.kind):
+            a, b = left.floats(), right.floats()
+            if operator in "/%":
+                b = np.where(b == 0.0, np.nan, b)
+            results = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.fmod}
+            return Vector(Kind.FLOAT, results[operator](a, b))
+        a, b = left.data.astype(np.int64), right.data.astype(np.int64)
+        unknown = left.missing() | right.missing()
+        if operator == "+":
+            c = a + b
+            unknown = unknown | (((a ^ c) & (b ^ c)) < 0)
+        elif operator == "-":
+            c = a - b
+            unknown = unknown | (((a ^ b) & (a ^ c)) < 0)
+        elif operator == "*":
+            c = a * b
+            safe = np.where(a == 0, 1, a)
+            unknown = unknown | ((a != 0) & ((c // safe != b) | (c % safe != 0)))
+        else:
+            c = np.fmod(a, np.where(b == 0, 1, b))
+            unknown = unknown | (b == 0)
+        # The smallest integer stands for null.
+        unknown = unknown | (c == NULL)
+        return Vector(Kind.INTEGER, c, unknown)
+
+
+def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    whole = np.trunc(values)
+    return np.where(np.abs(values - whole) >= 0.5, whole + np.copysign(1.0, values), whole)
+
+
+_FLOAT_FUNCTIONS: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+    "abs": np.abs,
+    "-": np.negative,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": _rounded,
+}
+
+
+def unary_function(name: str, operand: Vector) -> Vector:
+    """A scalar function of `cerflow.language.condition.FUNCTIONS`, or unary minus (``-``)."""
+    if name in ("lower", "upper"):
+        change = str.lower if name == "lower" else str.upper
+        return Vector(operand.kind, operand.data, operand.nulls, [change(s) for s in operand.dictionary])
+    if name == "length":
+        lengths = np.array([len(s) for s in operand.dictionary] or [0], np.int64)
+        return Vector(Kind.INTEGER, lengths[operand.data], operand.nulls)
+    if operand.kind is Kind.FLOAT:
+        with np.errstate(invalid="ignore"):
+            return Vector(Kind.FLOAT, _FLOAT_FUNCTIONS[name](operand.data.astype(np.float64)))
+    if name in ("abs", "-"):
+        changed = np.abs(operand.data) if name == "abs" else -operand.data
+        return Vector(Kind.INTEGER, changed, operand.nulls)
+    return operand
+
+
+def like_pattern(pattern: str) -> re.Pattern[str]:
+    """The regular expression (for `fullmatch`) of a LIKE pattern."""
+    parts: list[str] = []
+    taken = iter(pattern)
+    for c in taken:
+        if c == "%":
+            parts.append(".*")
+        elif c == "_":
+            parts.append(".")
+        else:
+            parts.append(re.escape(next(taken, "\\") if c == "\\" else c))
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def matches_text(operand: Vector, accepts: Callable[[str], bool]) -> Truth:
+    """A test of strings, made once per distinct string."""
+    allowed = np.array([accepts(s) for s in operand.dictionary] or [False], bool)
+    outcome = allowed[operand.data]
+    if operand.nulls is None:
+        return Truth(outcome)
+    return Truth(outcome & ~operand.nulls, operand.nulls)
+
+
+def is_null(operand: Vector) -> Truth:
+    """Where a value is null (or NaN)."""
+    return Truth(operand.missing())

@@ -1,0 +1,100 @@
+"""What ``make demo`` runs: a pattern in a day of stock ticks, recognised by Spark in local mode.
+
+``python -m cerflow.examples.demo`` writes its files to the directory ``demo-output``; it needs PySpark and Java 17+.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from heapq import nsmallest
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from cerflow.cli.bad_records import BadRecords, Policy
+from cerflow.cli.reporting import Outcome, errors_reported, progress
+from cerflow.cli.request import Request
+from cerflow.cli.spark_runner import run_on_spark
+from cerflow.examples import query_text, stocks
+from cerflow.query import parse
+
+__all__ = ["main", "run_demo"]
+
+_SHOWN = 5
+
+
+def run_demo(directory: Path, events: int = 200_000, seed: int = 7) -> Outcome:
+    """Generate the stock ticks, recognise ``dip.ceql`` in them on Spark, and print what was found.
+
+    Leaves ``stocks.parquet``, ``dip.ceql`` and ``matches.jsonl`` in the directory, which is made if need be.
+    """
+    console = Console(highlight=False)
+    directory.mkdir(parents=True, exist_ok=True)
+    events_path, query_path, matches_path = (directory / n for n in ("stocks.parquet", "dip.ceql", "matches.jsonl"))
+    pyarrow.parquet.write_table(stocks(events, seed), events_path)
+    query_path.write_text(query_text("dip"), encoding="utf-8")
+    console.print(f"{events:,} stock ticks of ten companies over a trading day: {events_path}\n")
+    console.print(query_text("dip"), markup=False)
+    request = Request.prepare(
+        parse(query_text("dip")),
+        [str(events_path)],
+        input_format=None,
+        type="type",
+        time="time",
+        sequence="id",
+        output=str(matches_path),
+        output_format=None,
+        positions=True,
+        bad_records=BadRecords(Policy.FAIL),
+    )
+    with progress() as show:
+        outcome = run_on_spark(request, show, master=None, settings=[])
+    console.print(f"[bold]{outcome.matches:,} matches[/bold]; the first {min(_SHOWN, outcome.matches)} of them:")
+    with matches_path.open(encoding="utf-8") as lines:
+        first = nsmallest(_SHOWN, (json.loads(line) for line in lines), key=lambda m: (m["detected_at"], m["start"]))
+    console.print(_table(first))
+    console.print(f"on Spark in local mode: {outcome}")
+    console.print(f"all matches: {matches_path}")
+    console.print(
+        f"the same by hand: cerflow run {query_path} --input {events_path} "
+        f"--time-column time --sequence-column id --output {matches_path}",
+        soft_wrap=True,
+    )
+    return outcome
+
+
+def _table(matches: Sequence[dict[str, Any]]) -> Table:
+    table = Table("company", "sold", "bought", "resold", "events")
+    for match in matches:
+        events = match["events"]
+        table.add_row(
+            match["name"],
+            *("\n".join(_trade(e) for e in events if label in e["labels"]) for label in ("sold", "bought", "resold")),
+            ", ".join(str(e["position"]) for e in events),
+        )
+        table.add_section()
+    return table
+
+
+def _trade(event: dict[str, Any]) -> str:
+    return f"{event['volume']:,} at {event['price']:.2f}, {event['time'][11:19]}"
+
+
+def main() -> int:
+    """Run the demonstration; 1, after a plain sentence on standard error, if it cannot."""
+    try:
+        with errors_reported():
+            run_demo(Path("demo-output"))
+    except typer.Exit as end:
+        return end.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

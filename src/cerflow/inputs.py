@@ -1,0 +1,77 @@
+"""Events as people have them, as Arrow tables in the order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cerflow.errors import InputError, nearest
+
+__all__ = ["in_order", "to_table"]
+
+
+def to_table(events: Any) -> pa.Table:
+    """A table of events.
+
+    Takes Arrow tables and record batches (also many of them), whatever exports Arrow data by the PyCapsule interface
+    (pandas, Polars, DuckDB, …), and lists of dicts, whose keys are united. Raises `InputError` for anything else and
+    for values that have no Arrow type.
+    """
+    try:
+        if isinstance(events, pa.Table):
+            return events
+        if isinstance(events, pa.RecordBatch):
+            return pa.Table.from_batches([events])
+        if hasattr(events, "__arrow_c_stream__") or hasattr(events, "__arrow_c_array__"):
+            return _plain_strings(pa.table(events))
+        if isinstance(events, Mapping):
+            return pa.table(dict(events))
+        if isinstance(events, Iterable) and not isinstance(events, str | bytes):
+            return _from_rows(list(events))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise InputError(f"the events cannot be made an Arrow table: {error}") from error
+    raise InputError(f"{type(events).__name__} is not a table of events")
+
+
+def _from_rows(rows: list[Any]) -> pa.Table:
+    if rows and all(isinstance(r, pa.RecordBatch) for r in rows):
+        return pa.Table.from_batches(rows)
+    if not all(isinstance(r, Mapping) for r in rows):
+        found = next(r for r in rows if not isinstance(r, Mapping))
+        raise InputError(f"events in a list must be dicts or record batches, not {type(found).__name__}")
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return pa.table({name: pa.array([row.get(name) for row in rows]) for name in names})
+
+
+def _plain_strings(table: pa.Table) -> pa.Table:
+    """Views of strings as ordinary ones, which every compute function takes."""
+    views = (pa.types.is_string_view, pa.types.is_large_string)
+    fields = [
+        pa.field(f.name, pa.string()) if any(is_view(f.type) for is_view in views) else f for f in table.schema
+    ]
+    return table.cast(pa.schema(fields))
+
+
+def in_order(table: pa.Table, time: str | None, sequence: str | None) -> pa.Table:
+    """The rows ordered by time, ties by ``sequence``, and then as they came; untouched if they are so already."""
+    if sequence is not None and sequence not in table.column_names:
+        near = nearest(sequence, table.column_names)
+        hint = f"; did you mean '{near}'?" if near else ""
+        raise InputError(f"the sequence column '{sequence}' is not in the input{hint}")
+    keys = [name for name in (time, sequence) if name is not None]
+    if not keys or _ordered(table, keys):
+        return table
+    return table.take(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in keys]))
+
+
+def _ordered(table: pa.Table, keys: list[str]) -> bool:
+    if len(keys) > 1 or table.num_rows < 2:
+        return False
+    column = table.column(keys[0])
+    later, earlier = column.slice(1), column.slice(0, len(column) - 1)
+    outcome = pc.all(pc.greater_equal(later, earlier), skip_nulls=False).as_py()
+    return bool(outcome)
+

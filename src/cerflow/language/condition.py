@@ -1,0 +1,228 @@
+"""Conditions and the expressions they compare (spec §3).
+
+In a bracket ``x[…]`` and in the terminals of SREMO an attribute may stand alone; it is then read on the event at
+hand and has ``label=None``.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from cerflow.language.node import Node, node
+
+__all__ = [
+    "AGGREGATES",
+    "FUNCTIONS",
+    "SET_TESTS",
+    "Aggregate",
+    "And",
+    "Arithmetic",
+    "Attribute",
+    "Between",
+    "Bracket",
+    "Comparison",
+    "Condition",
+    "Constant",
+    "Expression",
+    "Function",
+    "In",
+    "IsNull",
+    "LabelReference",
+    "Like",
+    "Literal",
+    "Negative",
+    "Not",
+    "Operator",
+    "Or",
+    "PredicateCall",
+    "Regexp",
+    "SetTest",
+]
+
+#: Scalar functions of one expression.
+FUNCTIONS = ("abs", "floor", "ceil", "round", "lower", "upper", "length")
+#: Aggregates over the events of a label.
+AGGREGATES = ("count", "sum", "avg", "min", "max", "first", "last", "stddev")
+#: Tests on the events of a label, in the order of their positions.
+SET_TESTS = ("increasing", "decreasing", "nondecreasing", "nonincreasing")
+
+
+class Operator(StrEnum):
+    """Comparison operators (``<>`` is read as ``!=``)."""
+
+    EQ = "="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+
+
+class Expression(Node):
+    """A value computed from events."""
+
+
+@node
+class Literal(Expression):
+    """A number, string, boolean or NULL."""
+
+    value: int | float | str | bool | None
+
+
+@node
+class Attribute(Expression):
+    """``label.name``; with ``label=None`` the attribute of the event at hand."""
+
+    label: str | None
+    name: str
+
+
+@node
+class LabelReference(Expression):
+    """A label as an argument: ``position(x)``, ``time(x)``, ``count(x)``, ``p(x, y)``; None is the event at hand."""
+
+    label: str | None
+
+
+@node
+class Arithmetic(Expression):
+    """``left op right`` with op one of ``+ - * / %``."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@node
+class Negative(Expression):
+    """Unary minus."""
+
+    operand: Expression
+
+
+@node
+class Function(Expression):
+    """A function of `FUNCTIONS` of one expression, or ``position(x)``, ``time(x)``; the name is in lower case."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+
+
+@node
+class Aggregate(Expression):
+    """An aggregate of `AGGREGATES` over all events of the one label in ``argument``."""
+
+    name: str
+    argument: Expression
+
+
+class Condition(Node):
+    """What a complex event, or an event in a bracket, satisfies or not."""
+
+
+@node
+class Constant(Condition):
+    """``TRUE`` or ``FALSE``."""
+
+    value: bool
+
+
+@node
+class Comparison(Condition):
+    """``left op right``."""
+
+    operator: Operator
+    left: Expression
+    right: Expression
+
+
+@node
+class Like(Condition):
+    """``operand [NOT] LIKE 'pattern'``: ``%`` any characters, ``_`` one, a backslash takes the next literally."""
+
+    operand: Expression
+    pattern: str
+    negated: bool = False
+
+
+@node
+class Regexp(Condition):
+    """``operand [NOT] REGEXP 'pattern'``: the regular expression is found somewhere in the string."""
+
+    operand: Expression
+    pattern: str
+    negated: bool = False
+
+
+@node
+class In(Condition):
+    """``operand [NOT] IN (items)``."""
+
+    operand: Expression
+    items: tuple[Literal, ...]
+    negated: bool = False
+
+
+@node
+class Between(Condition):
+    """``operand [NOT] BETWEEN low AND high``, ``IN {low..high}``, ``IN RANGE(low, high)``; both ends belong to it."""
+
+    operand: Expression
+    low: Expression | None
+    high: Expression | None
+    negated: bool = False
+
+
+@node
+class IsNull(Condition):
+    """``operand IS [NOT] NULL``."""
+
+    operand: Expression
+    negated: bool = False
+
+
+@node
+class PredicateCall(Condition):
+    """``name(x, y, …)``: a registered predicate over the events of labels."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+
+
+@node
+class SetTest(Condition):
+    """A test of `SET_TESTS` on all events of the one label in ``argument``."""
+
+    name: str
+    argument: Expression
+
+
+@node
+class Bracket(Condition):
+    """``label[condition]``: the condition is evaluated event by event, with bare attributes read on the event."""
+
+    label: str
+    condition: Condition
+
+
+@node
+class Not(Condition):
+    """Negation."""
+
+    operand: Condition
+
+
+@node
+class And(Condition):
+    """Conjunction."""
+
+    left: Condition
+    right: Condition
+
+
+@node
+class Or(Condition):
+    """Disjunction."""
+
+    left: Condition
+    right: Condition

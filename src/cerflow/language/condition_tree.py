@@ -1,0 +1,381 @@
+"""Callbacks that turn the grammar of conditions (`condition.lark`) into trees, for CEQL and SREMO alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from cerflow.errors import QueryError, QuerySyntaxError, nearest
+from cerflow.language.condition import (
+    AGGREGATES,
+    FUNCTIONS,
+    Aggregate,
+    And,
+    Arithmetic,
+    Attribute,
+    Between,
+    Bracket,
+    Comparison,
+    Condition,
+    Constant,
+    Expression,
+    Function,
+    In,
+    IsNull,
+    LabelReference,
+    Like,
+    Literal,
+    Negative,
+    Not,
+    Operator,
+    Or,
+    PredicateCall,
+    Regexp,
+    SetTest,
+)
+from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
+from cerflow.language.parsing import Name, Part, Piece, TreeBuilder, span_of
+from cerflow.language.words import BUILT_IN, LARGEST_INTEGER, UNITS
+
+__all__ = ["ConditionBuilder", "positive_integer"]
+
+
+class ConditionBuilder(TreeBuilder):
+    """Conditions, expressions and windows."""
+
+    # -- which kind of thing stands where
+
+    def condition(self, part: Part) -> Condition:
+        """The part as a condition; an error if it is a value."""
+        value = part.value
+        if isinstance(value, Condition):
+            return value
+        if isinstance(value, Literal) and isinstance(value.value, bool):
+            return Constant(value.value, span=value.span)
+        raise QuerySyntaxError(
+            "this is a value, but a condition is expected here",
+            span=span_of(part),
+            hint="compare it with something, as in x.price > 10",
+            expected=("a condition",),
+        )
+
+    def value(self, part: Part) -> Expression:
+        """The part as a value; an error if it is a condition."""
+        value = part.value
+        if isinstance(value, Expression):
+            return value
+        if isinstance(value, PredicateCall):
+            raise _unknown_function(value.name, part)
+        raise QuerySyntaxError(
+            "this is a condition, but a value is expected here", span=span_of(part), expected=("a value",)
+        )
+
+    def closed(self, part: Part) -> Part:
+        """The part, if every attribute in it has its label; an error that names the first which has none."""
+        bare = part.bare
+        if bare is None:
+            return part
+        assert bare.name is not None
+        if isinstance(bare.value, LabelReference):
+            reason, hint = "EVENT means the event at hand, but there is none outside a bracket", "name a label instead"
+        else:
+            reason = f"'{bare.name.text}' stands here without a label"
+            hint = f"write label.{bare.name.text}, or {bare.name.text}.attribute if it is a label"
+            if bare.name.quoted:
+                hint += "; strings stand in single quotes"
+        raise QuerySyntaxError(reason, span=span_of(bare), hint=hint)
+
+    # -- conditions
+
+    def or_(self, children: Sequence[Piece]) -> Part:
+        """``c OR d``."""
+        return self._connect(children, Or)
+
+    def and_(self, children: Sequence[Piece]) -> Part:
+        """``c AND d``."""
+        return self._connect(children, And)
+
+    def _connect(self, children: Sequence[Piece], cls: type[And | Or]) -> Part:
+        left, right = self.parts(children)
+        return self.make(children, cls, self.condition(left), self.condition(right))
+
+    def not_(self, children: Sequence[Piece]) -> Part:
+        """``NOT c``."""
+        (operand,) = self.parts(children)
+        return self.make(children, Not, self.condition(operand))
+
+    def comparison(self, children: Sequence[Piece]) -> Part:
+        """``a < b``."""
+        left, sign, right = children
+        assert isinstance(left, Part)
+        assert isinstance(right, Part)
+        part = self.make(children, Comparison, _operator(sign), self.value(left), self.value(right))
+        part.last = right
+        return part
+
+    def chained(self, children: Sequence[Piece]) -> Part:
+        """``a = b = c``: the neighbours compared, joined by AND."""
+        before, sign, right = children
+        assert isinstance(before, Part)
+        assert isinstance(right, Part)
+        middle = before.last
+        assert middle is not None
+        pair = (middle, sign, right)
+        added = Comparison(_operator(sign), self.value(middle), self.value(right), span=span_of(*pair))
+        part = self.make(children, And, before.value, added)
+        part.last = right
+        return part
+
+    def like(self, children: Sequence[Piece]) -> Part:
+        """``a [NOT] LIKE 'pattern'``."""
+        return self.make(children, Like, self.value(_first(children)), _string(children[-1]), _negated(children))
+
+    def regexp(self, children: Sequence[Piece]) -> Part:
+        """``a [NOT] REGEXP 'pattern'``."""
+        pattern = _string(children[-1])
+        try:
+            re.compile(pattern)
+        except (re.error, RecursionError, OverflowError) as error:
+            reason = f"this regular expression cannot be read: {error}"
+            raise QueryError(reason, span=span_of(children[-1])) from None
+        return self.make(children, Regexp, self.value(_first(children)), pattern, _negated(children))
+
+    def between(self, children: Sequence[Piece]) -> Part:
+        """``a [NOT] BETWEEN low AND high``."""
+        operand, low, high = (self.value(part) for part in self.parts(children))
+        return self.make(children, Between, operand, low, high, _negated(children))
+
+    in_range = between
+
+    def in_interval(self, children: Sequence[Piece]) -> Part:
+        """``a [NOT] IN {low..high}``, where either end may be left out."""
+        dots = next(i for i, child in enumerate(children) if child == "..")
+        low, high = children[dots - 1], children[dots + 1]
+        return self.make(
+            children,
+            Between,
+            self.value(_first(children)),
+            self.value(low) if isinstance(low, Part) else None,
+            self.value(high) if isinstance(high, Part) else None,
+            _negated(children),
+        )
+
+    def in_(self, children: Sequence[Piece]) -> Part:
+        """``a [NOT] IN (item, …)``."""
+        operand, *items = self.parts(children)
+        for item in items:
+            if not isinstance(item.value, Literal):
+                raise QuerySyntaxError(
+                    "only numbers, strings, TRUE, FALSE and NULL can stand in the list behind IN",
+                    span=span_of(item),
+                    expected=("a literal",),
+                )
+        return self.make(children, In, self.value(operand), tuple(i.value for i in items), _negated(children))
+
+    def is_null(self, children: Sequence[Piece]) -> Part:
+        """``a IS [NOT] NULL``."""
+        return self.make(children, IsNull, self.value(_first(children)), _negated(children))
+
+    def bracket(self, children: Sequence[Piece]) -> Part:
+        """``label[condition]``."""
+        label, inner = self.parts(children)
+        self.no_bracket_in(inner)
+        part = self.make(children, Bracket, label.value, self.condition(inner))
+        part.bare = None
+        part.nested = part
+        return part
+
+    def no_bracket_in(self, part: Part) -> None:
+        """An error if there is a bracket ``x[…]`` in the part."""
+        if part.nested is not None:
+            raise QuerySyntaxError("a bracket cannot stand inside a bracket", span=span_of(part.nested))
+
+    # -- values
+
+    def arithmetic(self, children: Sequence[Piece]) -> Part:
+        """``a + b`` and the like."""
+        left, right = self.parts(children)
+        return self.make(children, Arithmetic, str(children[1]), self.value(left), self.value(right))
+
+    def negative(self, children: Sequence[Piece]) -> Part:
+        """``-a``."""
+        (operand,) = self.parts(children)
+        return self.make(children, Negative, self.value(operand))
+
+    def number(self, children: Sequence[Piece]) -> Part:
+        """A number."""
+        return self.make(children, Literal, _number(children[0], ""))
+
+    def negative_number(self, children: Sequence[Piece]) -> Part:
+        """A minus directly before a number belongs to the number."""
+        return self.make(children, Literal, _number(children[1], "-", over=children))
+
+    def string(self, children: Sequence[Piece]) -> Part:
+        """A string."""
+        return self.make(children, Literal, _string(children[0]))
+
+    def boolean(self, children: Sequence[Piece]) -> Part:
+        """``TRUE``, ``FALSE``: as a value or as a condition."""
+        return self.make(children, Literal, str(children[0]).upper() == "TRUE")
+
+    def null(self, children: Sequence[Piece]) -> Part:
+        """``NULL``."""
+        return self.make(children, Literal, None)
+
+    def bare(self, children: Sequence[Piece]) -> Part:
+        """A name alone: an attribute of the event at hand, unless it turns out to be a label in an argument."""
+        (name,) = self.parts(children)
+        part = self.make(children, Attribute, None, name.value)
+        part.name, part.bare = name.name, part
+        return part
+
+    def bare_reserved(self, children: Sequence[Piece]) -> Part:
+        """A reserved word as an attribute; EVENT in an argument is the event at hand."""
+        part = self.make(children, Attribute, None, str(children[0]))
+        part.name, part.bare = Name(str(children[0]), reserved=True), part
+        return part
+
+    def attribute(self, children: Sequence[Piece]) -> Part:
+        """``label.attribute``."""
+        label, attribute = self.parts(children)
+        return self.make(children, Attribute, label.value, attribute.value)
+
+    def call(self, children: Sequence[Piece]) -> Part:
+        """``name(…)``: a function, an aggregate, a test on a set, or a registered predicate."""
+        head, arguments = children[0], self.parts(children[1:])
+        written = head.value if isinstance(head, Part) else str(head)
+        quoted = isinstance(head, Part) and head.name is not None and head.name.quoted
+        name = written.lower()
+        if quoted or name not in BUILT_IN:
+            return self._predicate(children, written, arguments)
+        if len(arguments) != 1:
+            what = "a label" if name in ("position", "time") else "one argument"
+            reason = f"{name} takes {what}, but {len(arguments) or 'nothing'} {'are' if arguments else 'is'} given"
+            raise QuerySyntaxError(reason, span=span_of(*children))
+        (argument,) = arguments
+        if name in FUNCTIONS:
+            return self.make(children, Function, name, (self.value(argument),))
+        if name in ("position", "time"):
+            return self._with_labels(children, arguments, lambda labels, span: Function(name, labels, span=span))
+        if name == "count" and argument.name is not None:
+            return self._with_labels(children, arguments, lambda labels, span: Aggregate(name, labels[0], span=span))
+        return self.make(children, Aggregate if name in AGGREGATES else SetTest, name, self.value(argument))
+
+    def _predicate(self, children: Sequence[Piece], name: str, arguments: list[Part]) -> Part:
+        if any(argument.name is None for argument in arguments) and nearest(name, BUILT_IN) is not None:
+            raise _unknown_function(name, children[0])
+        return self._with_labels(children, arguments, lambda labels, span: PredicateCall(name, labels, span=span))
+
+    def _with_labels(self, children: Sequence[Piece], arguments: list[Part], build: Any) -> Part:
+        references: list[LabelReference] = []
+        event: Part | None = None
+        for argument in arguments:
+            name = argument.name
+            if name is None or (name.reserved and name.text.upper() != "EVENT"):
+                word = f"'{name.text}' is a reserved word, but" if name else "here"
+                hint = f'in double quotes it is a name: "{name.text}"' if name else None
+                reason = f"{word} the name of a label is expected"
+                raise QuerySyntaxError(reason, span=span_of(argument), hint=hint, expected=("a label",))
+            reference = LabelReference(None if name.reserved else name.text, span=span_of(argument))
+            references.append(reference)
+            if name.reserved and event is None:
+                event = replace(argument, value=reference)
+        span = span_of(*children)
+        return Part(build(tuple(references), span), span.start, span.end, bare=event)
+
+    # -- windows
+
+    def count_window(self, children: Sequence[Piece]) -> Part:
+        """``n EVENTS``."""
+        return self.make(children, CountWindow, positive_integer(children[0], "the number of events in a window"))
+
+    def duration(self, children: Sequence[Piece]) -> Part:
+        """``number unit``; the value is the microseconds so far."""
+        amount, unit = children[-2:]
+        return self.part(children, _microseconds(amount, str(unit)))
+
+    def longer_duration(self, children: Sequence[Piece]) -> Part:
+        """A duration and another ``number unit``."""
+        before = _first(children)
+        total = before.value + self.duration(children).value
+        if total > LARGEST_INTEGER:
+            raise QuerySyntaxError("this duration is too long", span=span_of(*children))
+        return self.part(children, total)
+
+    def window(self, children: Sequence[Piece]) -> Part:
+        """A duration that is complete."""
+        return self.make(children, DurationWindow, _first(children).value)
+
+    def attribute_window(self, children: Sequence[Piece]) -> Part:
+        """``size [attribute]``."""
+        size = _number(children[0], "")
+        if size <= 0:
+            raise QuerySyntaxError("a window must be larger than zero", span=span_of(children[0]))
+        (attribute,) = self.parts(children)
+        return self.make(children, AttributeWindow, size, attribute.value)
+
+
+def positive_integer(token: Piece, what: str) -> int:
+    """The number in a token that must be an integer from 1 on; ``what`` begins the sentence of the error."""
+    value = _number(token, "")
+    if not isinstance(value, int) or value < 1:
+        raise QuerySyntaxError(
+            f"{what} must be a positive integer", span=span_of(token), expected=("a positive integer",)
+        )
+    return value
+
+
+def _first(children: Sequence[Piece]) -> Part:
+    part = children[0]
+    assert isinstance(part, Part)
+    return part
+
+
+def _negated(children: Sequence[Piece]) -> bool:
+    return any(not isinstance(child, Part) and child.type == "NOT" for child in children)
+
+
+def _operator(token: Piece) -> Operator:
+    return Operator.NE if token == "<>" else Operator(str(token))
+
+
+def _string(token: Piece) -> str:
+    return str(token)[1:-1].replace("''", "'")
+
+
+def _number(token: Piece, sign: str, over: Sequence[Piece] | None = None) -> int | float:
+    text = str(token)
+    span = span_of(*(over or (token,)))
+    if not text.isascii():
+        raise QuerySyntaxError("numbers are written with the digits 0 to 9", span=span)
+    if text.isdigit():
+        digits = text.lstrip("0") or "0"
+        # The length is looked at first: converting many digits is slow, and Python refuses more than 4300.
+        if len(digits) > 19 or not -LARGEST_INTEGER - 1 <= int(sign + digits) <= LARGEST_INTEGER:
+            raise QuerySyntaxError("this integer does not fit into 64 bits", span=span)
+        return int(sign + digits)
+    value = float(sign + text)
+    if value in (float("inf"), float("-inf")):
+        raise QuerySyntaxError("this number is too large", span=span)
+    return value
+
+
+def _microseconds(amount: Piece, unit: str) -> int:
+    factor = UNITS[unit.upper() if unit.upper().endswith("S") else unit.upper() + "S"]
+    number = _number(amount, "")
+    if number <= 0:
+        raise QuerySyntaxError("a duration must be longer than zero", span=span_of(amount))
+    if number * factor > LARGEST_INTEGER:
+        raise QuerySyntaxError("this duration is too long", span=span_of(amount))
+    # A number this small cannot be whole, and its exact fraction may be huge.
+    exact = Fraction(str(amount)) * factor if number * factor >= 1 else Fraction(1, 2)
+    if exact.denominator != 1:
+        raise QuerySyntaxError("a duration must be a whole number of microseconds", span=span_of(amount))
+    return exact.numerator
+
+
+def _unknown_function(name: str, piece: Piece) -> QueryError:
+    return QueryError(f"there is no function '{name}'", span=span_of(piece), suggestion=nearest(name, BUILT_IN))

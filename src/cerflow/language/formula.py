@@ -1,0 +1,224 @@
+"""Formulas of complex event logic (spec §2) as immutable trees; every operator of the language is declared here."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from cerflow.language.condition import Condition
+from cerflow.language.node import Node, node
+
+__all__ = [
+    "All",
+    "AnyEvent",
+    "As",
+    "AttributeWindow",
+    "Conjunction",
+    "CountWindow",
+    "Disjunction",
+    "DurationWindow",
+    "EventType",
+    "Filter",
+    "Formula",
+    "Iteration",
+    "NotEvent",
+    "Project",
+    "Rename",
+    "Selection",
+    "Sequence",
+    "Start",
+    "Strategy",
+    "StrictIteration",
+    "StrictSequence",
+    "Unless",
+    "Window",
+    "Within",
+    "Without",
+]
+
+
+class Strategy(StrEnum):
+    """Selection strategies: of a query all of them, as operators of a formula STRICT, NEXT, LAST and MAX."""
+
+    ALL = "ALL"
+    ANY = "ANY"
+    NEXT = "NEXT"
+    LAST = "LAST"
+    MAX = "MAX"
+    STRICT = "STRICT"
+
+
+class Window(Node):
+    """A bound on the extent of a complex event."""
+
+
+@node
+class CountWindow(Window):
+    """``n EVENTS``: max(C) - min(C) < n."""
+
+    events: int
+
+
+@node
+class DurationWindow(Window):
+    """A duration: t(max C) - t(min C) < duration, held in microseconds."""
+
+    microseconds: int
+
+
+@node
+class AttributeWindow(Window):
+    """``size [attribute]``: the same on a numeric attribute that never decreases."""
+
+    size: int | float
+    attribute: str
+
+
+class Formula(Node):
+    """A formula: for a stream and positions i, j it denotes a set of complex events."""
+
+
+@node
+class EventType(Formula):
+    """``R`` or ``stream>R``: one event of that type."""
+
+    name: str
+    stream: str | None = None
+
+
+@node
+class AnyEvent(Formula):
+    """``EVENT``: one event of any type."""
+
+
+@node
+class NotEvent(Formula):
+    """``NOT(R FILTER c)``: one event that does not satisfy ``R FILTER c``; condition None is ``NOT(R)``."""
+
+    event: EventType
+    condition: Condition | None = None
+
+
+@node
+class As(Formula):
+    """``φ AS label``."""
+
+    operand: Formula
+    label: str
+
+
+@node
+class Rename(Formula):
+    """``φ [old -> new]``."""
+
+    operand: Formula
+    old: str
+    new: str
+
+
+@node
+class Filter(Formula):
+    """``φ FILTER condition``."""
+
+    operand: Formula
+    condition: Condition
+
+
+@node
+class Disjunction(Formula):
+    """``φ OR ψ``."""
+
+    left: Formula
+    right: Formula
+
+
+@node
+class Sequence(Formula):
+    """``φ ; ψ``."""
+
+    left: Formula
+    right: Formula
+
+
+@node
+class Iteration(Formula):
+    """``φ+``."""
+
+    operand: Formula
+
+
+@node
+class StrictSequence(Formula):
+    """``φ : ψ``."""
+
+    left: Formula
+    right: Formula
+
+
+@node
+class StrictIteration(Formula):
+    """``φ :+``."""
+
+    operand: Formula
+
+
+@node
+class Conjunction(Formula):
+    """``φ AND ψ``: the complex events of both."""
+
+    left: Formula
+    right: Formula
+
+
+@node
+class All(Formula):
+    """``φ ALL ψ``: unions of a complex event of each."""
+
+    left: Formula
+    right: Formula
+
+
+@node
+class Unless(Formula):
+    """``φ UNLESS ψ``: no match of ψ between the positions φ is evaluated on."""
+
+    left: Formula
+    right: Formula
+
+
+@node
+class Without(Formula):
+    """``φ WITHOUT ψ``: no match of ψ between the first and the last event of the complex event."""
+
+    left: Formula
+    right: Formula
+
+
+@node
+class Project(Formula):
+    """``PROJECT A, B (φ)``: only those labels are kept."""
+
+    labels: tuple[str, ...]
+    operand: Formula
+
+
+@node
+class Start(Formula):
+    """``START(φ)``: the complex event begins at the first position of the evaluation."""
+
+    operand: Formula
+
+
+@node
+class Selection(Formula):
+    """``STRICT(φ)``, ``NEXT(φ)``, ``LAST(φ)``, ``MAX(φ)``."""
+
+    strategy: Strategy
+    operand: Formula
+
+
+@node
+class Within(Formula):
+    """``φ WITHIN window``."""
+
+    operand: Formula
+    window: Window

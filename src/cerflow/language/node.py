@@ -1,0 +1,143 @@
+"""What all syntax trees share: immutable, compared by value, and safe at any depth.
+
+A sequence of a thousand steps is a tree a thousand levels deep, so nothing here recurses: hashes are computed once,
+bottom-up, when a node is made, and equality and folds keep their own stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar, dataclass_transform
+
+from cerflow.errors import Span
+
+__all__ = ["Node", "fold", "node", "transform", "walk", "with_children"]
+
+N = TypeVar("N", bound="Node")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Node:
+    """A node of a syntax tree. ``span`` says where it stood in the text and takes no part in equality."""
+
+    span: Span | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        key = (type(self).__name__, *(_token(value) for value in self._values()))
+        object.__setattr__(self, "_hash", hash(key))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Hashes of strings differ from process to process.
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, f.name) for f in fields(self) if f.name != "span")
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        """The nodes directly below this one, in the order of the text."""
+        found: list[Node] = []
+        for value in self._values():
+            if isinstance(value, Node):
+                found.append(value)
+            elif isinstance(value, tuple):
+                found.extend(v for v in value if isinstance(v, Node))
+        return tuple(found)
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """How a node that belongs to no language is shown to people; those of the languages have a printer."""
+        raise TypeError(f"{type(self).__name__} has no notation")
+
+    def __hash__(self) -> int:
+        return self.__dict__["_hash"]  # type: ignore[no-any-return]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Node):
+            return NotImplemented
+        stack: list[tuple[Any, Any]] = [(self, other)]
+        while stack:
+            a, b = stack.pop()
+            if a is b:
+                continue
+            if isinstance(a, Node):
+                if type(a) is not type(b) or hash(a) != hash(b):
+                    return False
+                stack.extend(zip(a._values(), b._values()))
+            elif isinstance(a, tuple):
+                if not isinstance(b, tuple) or len(a) != len(b):
+                    return False
+                stack.extend(zip(a, b))
+            elif _token(a) != _token(b):
+                return False
+        return True
+
+    def __repr__(self) -> str:
+        from cerflow.language.printer import show  # the printer knows every node, so it cannot stand above them
+
+        return f"<{type(self).__name__} {show(self)}>"
+
+
+def _token(value: Any) -> Any:
+    # 1, 1.0 and True are equal in Python but are different literals.
+    return (type(value).__name__, value) if isinstance(value, bool | int | float) else value
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
+def node(cls: type[N]) -> type[N]:
+    """Class decorator that makes a frozen dataclass with the equality of `Node`."""
+    return dataclass(frozen=True, eq=False, repr=False)(cls)
+
+
+def walk(root: Node) -> Iterator[Node]:
+    """Every occurrence of a node at or below ``root``, children before their parent, from left to right."""
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    while stack:
+        current, ready = stack.pop()
+        if ready:
+            yield current
+            continue
+        stack.append((current, True))
+        stack.extend((child, False) for child in reversed(current.children))
+
+
+def fold(root: N, visit: Callable[[Node, Sequence[R]], R]) -> R:
+    """Compute a value bottom-up: ``visit(node, values of its children)`` for every occurrence, without recursion."""
+    done: list[R] = []
+    for current in walk(root):
+        count = len(current.children)
+        values = done[len(done) - count :]
+        del done[len(done) - count :]
+        done.append(visit(current, values))
+    return done[0]
+
+
+def with_children(current: N, children: Sequence[Node]) -> N:
+    """The same node with other children, in the order of ``children``; itself if nothing changes."""
+    if all(a is b for a, b in zip(current.children, children)):
+        return current
+    supply = iter(children)
+    changed: dict[str, Any] = {}
+    for f in fields(current):
+        value = getattr(current, f.name)
+        if f.name == "span":
+            continue
+        if isinstance(value, Node):
+            changed[f.name] = next(supply)
+        elif isinstance(value, tuple) and any(isinstance(v, Node) for v in value):
+            changed[f.name] = tuple(next(supply) if isinstance(v, Node) else v for v in value)
+    return replace(current, **changed)
+
+
+def transform(root: Node, visit: Callable[[Node], Node]) -> Node:
+    """The tree with every node replaced by ``visit`` of it, from the leaves up, without recursion."""
+
+    def rebuild(current: Node, children: Sequence[Node]) -> Node:
+        return visit(with_children(current, children))
+
+    return fold(root, rebuild)

@@ -1,0 +1,248 @@
+"""CEQL (spec §2 to §4): text to formulas, conditions and queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Several
+from functools import cache
+from typing import Any
+
+from lark import Lark
+
+from cerflow.errors import QuerySyntaxError
+from cerflow.language.condition import Condition, Expression
+from cerflow.language.condition_tree import ConditionBuilder, positive_integer
+from cerflow.language.formula import (
+    All,
+    AnyEvent,
+    As,
+    Conjunction,
+    Disjunction,
+    EventType,
+    Filter,
+    Formula,
+    Iteration,
+    NotEvent,
+    Project,
+    Rename,
+    Selection,
+    Sequence,
+    Start,
+    Strategy,
+    StrictIteration,
+    StrictSequence,
+    Unless,
+    Within,
+    Without,
+)
+from cerflow.language.parsing import Part, Piece, load, run, span_of
+from cerflow.language.select import (
+    Consumption,
+    CountItem,
+    ExpressionItem,
+    LabelItem,
+    Projection,
+    ProjectionKind,
+    Select,
+)
+
+__all__ = ["parse_condition", "parse_expression", "parse_formula", "parse_query"]
+
+
+def parse_query(text: str) -> Select:
+    """Read a query, ``SELECT … WHERE …`` (spec §4).
+
+    Raises `QuerySyntaxError` where the text is not in the language, `QueryError` where it is but calls an unknown
+    function or holds a regular expression that cannot be read; both with the place in the text.
+    """
+    tree: Select = run(_grammar(), text, "query")
+    return tree
+
+
+def parse_formula(text: str) -> Formula:
+    """Read a formula (spec §2); errors as for `parse_query`."""
+    tree: Formula = run(_grammar(), text, "formula_alone")
+    return tree
+
+
+def parse_condition(text: str, *, bare_attributes: bool = False) -> Condition:
+    """Read a condition (spec §3), as it stands behind FILTER; errors as for `parse_query`.
+
+    With ``bare_attributes`` attributes may stand without a label, as inside ``x[…]``.
+    """
+    tree: Condition = run(_grammar(), text, "condition_inside" if bare_attributes else "condition_alone")
+    return tree
+
+
+def parse_expression(text: str, *, bare_attributes: bool = False) -> Expression:
+    """Read a value such as ``x.price * 2`` (spec §3); otherwise as `parse_condition`."""
+    tree: Expression = run(_grammar(), text, "value_inside" if bare_attributes else "value_alone")
+    return tree
+
+
+@cache
+def _grammar() -> Lark:
+    starts = ("query", "formula_alone", "condition_alone", "condition_inside", "value_alone", "value_inside")
+    return load("ceql", starts, _CeqlBuilder())
+
+
+class _CeqlBuilder(ConditionBuilder):
+    """Callbacks for `ceql.lark`."""
+
+    # -- texts that are not queries
+
+    def formula_alone(self, children: Several[Piece]) -> Part:
+        return self.parts(children)[0]
+
+    def condition_alone(self, children: Several[Piece]) -> Part:
+        return self.part(children, self.condition(self.closed(self.parts(children)[0])))
+
+    def condition_inside(self, children: Several[Piece]) -> Part:
+        return self.part(children, self.condition(self.parts(children)[0]))
+
+    def value_alone(self, children: Several[Piece]) -> Part:
+        return self.part(children, self.value(self.closed(self.parts(children)[0])))
+
+    def value_inside(self, children: Several[Piece]) -> Part:
+        return self.part(children, self.value(self.parts(children)[0]))
+
+    # -- formulas
+
+    def event_type(self, children: Several[Piece]) -> Part:
+        *stream, name = self.parts(children)
+        return self.make(children, EventType, name.value, stream[0].value if stream else None)
+
+    def any_event(self, children: Several[Piece]) -> Part:
+        return self.make(children, AnyEvent)
+
+    def not_event(self, children: Several[Piece]) -> Part:
+        event, *condition = self.parts(children)
+        return self.make(
+            children, NotEvent, event.value, self.condition(self.closed(condition[0])) if condition else None
+        )
+
+    def as_(self, children: Several[Piece]) -> Part:
+        operand, label = self.parts(children)
+        return self.make(children, As, operand.value, label.value)
+
+    def rename(self, children: Several[Piece]) -> Part:
+        operand, old, new = self.parts(children)
+        return self.make(children, Rename, operand.value, old.value, new.value)
+
+    def filter(self, children: Several[Piece]) -> Part:
+        operand, condition = self.parts(children)
+        return self._formula(children, Filter, operand.value, self.condition(self.closed(condition)))
+
+    def within(self, children: Several[Piece]) -> Part:
+        return self._operator(children, Within)
+
+    def unless(self, children: Several[Piece]) -> Part:
+        return self._operator(children, Unless)
+
+    def without(self, children: Several[Piece]) -> Part:
+        return self._operator(children, Without)
+
+    def disjunction(self, children: Several[Piece]) -> Part:
+        return self._operator(children, Disjunction)
+
+    def all_(self, children: Several[Piece]) -> Part:
+        return self._operator(children, All)
+
+    def intersection(self, children: Several[Piece]) -> Part:
+        return self._operator(children, Conjunction)
+
+    def strict_sequence(self, children: Several[Piece]) -> Part:
+        return self._operator(children, StrictSequence)
+
+    def sequence(self, children: Several[Piece]) -> Part:
+        return self._operator(children, Sequence)
+
+    def iteration(self, children: Several[Piece]) -> Part:
+        return self._operator(children, Iteration)
+
+    def strict_iteration(self, children: Several[Piece]) -> Part:
+        return self._operator(children, StrictIteration)
+
+    def start(self, children: Several[Piece]) -> Part:
+        return self._operator(children, Start)
+
+    def selection(self, children: Several[Piece]) -> Part:
+        return self._formula(children, Selection, _strategy(children[0]), self.parts(children)[0].value)
+
+    def project(self, children: Several[Piece]) -> Part:
+        *labels, operand = self.parts(children)
+        return self._formula(children, Project, tuple(label.value for label in labels), operand.value)
+
+    def _operator(self, children: Several[Piece], cls: type[Any]) -> Part:
+        return self._formula(children, cls, *(part.value for part in self.parts(children)))
+
+    def _formula(self, children: Several[Piece], cls: Any, *values: Any) -> Part:
+        # Attributes of conditions inside are settled by now, so their marks go no further up.
+        span = span_of(*children)
+        return Part(cls(*values, span=span), span.start, span.end)
+
+    # -- queries
+
+    def query(self, children: Several[Piece]) -> Part:
+        # Every clause comes as its field of Select and the value, the formula as itself.
+        clauses: dict[str, Any] = {}
+        for part in self.parts(children):
+            field, value = part.value if isinstance(part.value, tuple) else ("formula", part.value)
+            clauses[field] = value
+        return self.part(children, Select(**clauses, span=span_of(*children)))
+
+    def strategy(self, children: Several[Piece]) -> Part:
+        return self.part(children, ("strategy", _strategy(children[0])))
+
+    def everything(self, children: Several[Piece]) -> Part:
+        return self._projection(children, ProjectionKind.ALL)
+
+    def nothing(self, children: Several[Piece]) -> Part:
+        return self._projection(children, ProjectionKind.NONE)
+
+    def items(self, children: Several[Piece]) -> Part:
+        return self._projection(children, ProjectionKind.ITEMS, tuple(part.value for part in self.parts(children)))
+
+    def _projection(self, children: Several[Piece], *values: Any) -> Part:
+        return self.part(children, ("projection", Projection(*values, span=span_of(*children))))
+
+    def label_item(self, children: Several[Piece]) -> Part:
+        label, *attributes = self.parts(children)
+        return self.make(children, LabelItem, label.value, tuple(a.value for a in attributes) or None)
+
+    def expression_item(self, children: Several[Piece]) -> Part:
+        expression, name = self.parts(children)
+        return self.make(children, ExpressionItem, self.value(self.closed(expression)), name.value)
+
+    def count_item(self, children: Several[Piece]) -> Part:
+        function, *name = self.parts(children)
+        if function.value.lower() != "count":
+            raise QuerySyntaxError(
+                f"only COUNT takes *, not {function.value}", span=span_of(*children), expected=("COUNT(*)",)
+            )
+        return self.make(children, CountItem, name[0].value if name else "count")
+
+    def streams(self, children: Several[Piece]) -> Part:
+        return self.part(children, ("streams", tuple(part.value for part in self.parts(children))))
+
+    def partition(self, children: Several[Piece]) -> Part:
+        return self.part(children, ("partition", tuple(part.value for part in self.parts(children))))
+
+    def key(self, children: Several[Piece]) -> Part:
+        return self.part(children, tuple(part.value for part in self.parts(children)))
+
+    def query_window(self, children: Several[Piece]) -> Part:
+        return self.part(children, ("window", self.parts(children)[0].value))
+
+    def consume(self, children: Several[Piece]) -> Part:
+        return self.part(children, ("consume", self.parts(children)[0].value))
+
+    def consumption(self, children: Several[Piece]) -> Part:
+        return self.part(children, Consumption(str(children[0]).upper()))
+
+    def limit(self, children: Several[Piece]) -> Part:
+        return self.part(children, ("limit", positive_integer(children[1], "the number behind LIMIT")))
+
+
+def _strategy(token: Piece) -> Strategy:
+    word = str(token).upper()
+    return Strategy.NEXT if word == "NXT" else Strategy(word)

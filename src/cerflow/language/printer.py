@@ -1,0 +1,365 @@
+"""From tree to text: the shortest text that reads back as the same tree, keywords in upper case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+from cerflow.language import condition as c
+from cerflow.language import formula as f
+from cerflow.language import select as s
+from cerflow.language import sremo as r
+from cerflow.language.node import Node
+from cerflow.language.words import BUILT_IN, UNITS, quote_attribute, quote_name, quote_register, quote_string
+
+__all__ = ["show"]
+
+#: Text, or a node with the loosest binding that needs no parentheses where it stands.
+_Piece: TypeAlias = str | tuple[Node, int]
+#: How tightly a node binds, and the pieces of its text; the second argument is how tightly it is asked to bind.
+_Writer: TypeAlias = Callable[[Any, int], tuple[int, list[_Piece]]]
+
+# Formulas, loosest first. In the place behind WHERE, which asks for _FILTER, a WITHIN needs parentheses.
+_WITHIN, _FILTER, _EXCLUSION, _DISJUNCTION, _ALL, _AND, _STRICT, _SEQUENCE, _POSTFIX, _STEP = range(10)
+# Conditions and values.
+_OR, _CONJUNCTION, _NOT, _ATOM, _SUM, _TERM, _UNARY, _PRIMARY = range(8)
+# SREMO.
+_WINDOWED, _UNION, _INTERSECTION, _CONCATENATION, _PREFIX, _REPEATED, _OPERAND = range(7)
+
+
+def show(tree: Node) -> str:
+    """The text of a tree of any kind: formula, condition, expression, window, query and its parts, SREMO.
+
+    Reading it back gives an equal tree, provided that the tree is one that a text can give: names not empty, numbers
+    finite and within 64 bits, windows larger than zero, brackets ``x[…]`` not nested.
+    """
+    written: list[str] = []
+    stack: list[_Piece] = [(tree, 0)]
+    while stack:
+        piece = stack.pop()
+        if isinstance(piece, str):
+            written.append(piece)
+            continue
+        node, asked = piece
+        writer = _WRITERS.get(type(node), _foreign)
+        level, pieces = writer(node, asked)
+        if level < asked:
+            _, pieces = writer(node, 0)
+            pieces = ["(", *pieces, ")"]
+        stack.extend(reversed(pieces))
+    return "".join(written)
+
+
+# -- helpers
+
+
+def _foreign(node: Node, _: int) -> tuple[int, list[_Piece]]:
+    """A node of no language (a guard of an automaton) says itself how it is written."""
+    return _PRIMARY, [part if isinstance(part, str) else (part, 0) for part in node.notation()]
+
+
+def _binary(sign: str, level: int) -> _Writer:
+    # Everything associates to the left, so only an equally loose right side needs parentheses.
+    return lambda node, _: (level, [(node.left, level), sign, (node.right, level + 1)])
+
+
+def _behind(sign: str, level: int) -> _Writer:
+    return lambda node, _: (level, [(node.operand, level), sign])
+
+
+def _word(text: str, level: int) -> _Writer:
+    return lambda node, _: (level, [text])
+
+
+def _call(name: str, level: int) -> _Writer:
+    return lambda node, _: (level, [f"{name}(", *_separated((part, 0) for part in node.parts), ")"])
+
+
+def _separated(pieces: Iterable[_Piece]) -> list[_Piece]:
+    found: list[_Piece] = []
+    for piece in pieces:
+        found += [", ", piece] if found else [piece]
+    return found
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(map(quote_name, names))
+
+
+def _attributes(names: Iterable[str]) -> str:
+    return ", ".join(map(quote_attribute, names))
+
+
+# -- conditions and values
+
+
+def _literal(node: c.Literal, _: int) -> tuple[int, list[_Piece]]:
+    value = node.value
+    if value is None:
+        return _PRIMARY, ["NULL"]
+    if isinstance(value, bool):
+        return _PRIMARY, ["TRUE" if value else "FALSE"]
+    if isinstance(value, str):
+        return _PRIMARY, [quote_string(value)]
+    # Under a minus a number stands in parentheses: a minus directly before it would become its sign.
+    return _UNARY, [repr(value)]
+
+
+def _attribute(node: c.Attribute, _: int) -> tuple[int, list[_Piece]]:
+    if node.label is None:
+        return _PRIMARY, [quote_name(node.name)]
+    return _PRIMARY, [f"{quote_name(node.label)}.{quote_attribute(node.name)}"]
+
+
+def _label_reference(node: c.LabelReference, _: int) -> tuple[int, list[_Piece]]:
+    return _PRIMARY, ["EVENT" if node.label is None else quote_name(node.label)]
+
+
+def _arithmetic(node: c.Arithmetic, _: int) -> tuple[int, list[_Piece]]:
+    level = _SUM if node.operator in "+-" else _TERM
+    return level, [(node.left, level), f" {node.operator} ", (node.right, level + 1)]
+
+
+def _function(node: c.Function, _: int) -> tuple[int, list[_Piece]]:
+    return _PRIMARY, [f"{node.name}(", *_separated((a, _SUM) for a in node.arguments), ")"]
+
+
+def _on_set(node: c.Aggregate | c.SetTest, _: int) -> tuple[int, list[_Piece]]:
+    return _PRIMARY, [f"{node.name}(", (node.argument, _SUM), ")"]
+
+
+def _predicate(node: c.PredicateCall, _: int) -> tuple[int, list[_Piece]]:
+    name = quote_name(node.name, always=node.name.lower() in BUILT_IN)
+    return _PRIMARY, [f"{name}(", *_separated((a, _SUM) for a in node.arguments), ")"]
+
+
+def _comparison(node: c.Comparison, _: int) -> tuple[int, list[_Piece]]:
+    return _ATOM, [(node.left, _SUM), f" {node.operator} ", (node.right, _SUM)]
+
+
+def _not(node: Any) -> str:
+    return " NOT" if node.negated else ""
+
+
+def _like(node: c.Like, _: int) -> tuple[int, list[_Piece]]:
+    return _ATOM, [(node.operand, _SUM), f"{_not(node)} LIKE {quote_string(node.pattern)}"]
+
+
+def _regexp(node: c.Regexp, _: int) -> tuple[int, list[_Piece]]:
+    return _ATOM, [(node.operand, _SUM), f"{_not(node)} REGEXP {quote_string(node.pattern)}"]
+
+
+def _in(node: c.In, _: int) -> tuple[int, list[_Piece]]:
+    return _ATOM, [(node.operand, _SUM), f"{_not(node)} IN (", *_separated((i, _SUM) for i in node.items), ")"]
+
+
+def _between(node: c.Between, _: int) -> tuple[int, list[_Piece]]:
+    if node.low is not None and node.high is not None:
+        return _ATOM, [(node.operand, _SUM), f"{_not(node)} BETWEEN ", (node.low, _SUM), " AND ", (node.high, _SUM)]
+    pieces: list[_Piece] = [(node.operand, _SUM), f"{_not(node)} IN {{"]
+    pieces += [(node.low, _SUM)] if node.low is not None else []
+    pieces += [".."]
+    pieces += [(node.high, _SUM)] if node.high is not None else []
+    return _ATOM, [*pieces, "}"]
+
+
+def _is_null(node: c.IsNull, _: int) -> tuple[int, list[_Piece]]:
+    return _ATOM, [(node.operand, _SUM), f" IS{_not(node)} NULL"]
+
+
+def _bracket(node: c.Bracket, _: int) -> tuple[int, list[_Piece]]:
+    return _ATOM, [f"{quote_name(node.label)}[", (node.condition, _OR), "]"]
+
+
+# -- formulas and windows
+
+
+def _event_type(node: f.EventType, _: int) -> tuple[int, list[_Piece]]:
+    stream = "" if node.stream is None else f"{quote_name(node.stream)}>"
+    return _STEP, [stream + quote_name(node.name)]
+
+
+def _not_event(node: f.NotEvent, _: int) -> tuple[int, list[_Piece]]:
+    if node.condition is None:
+        return _STEP, ["NOT(", (node.event, _STEP), ")"]
+    return _STEP, ["NOT(", (node.event, _STEP), " FILTER ", (node.condition, _OR), ")"]
+
+
+def _as(node: f.As, _: int) -> tuple[int, list[_Piece]]:
+    return _POSTFIX, [(node.operand, _POSTFIX), f" AS {quote_name(node.label)}"]
+
+
+def _rename(node: f.Rename, _: int) -> tuple[int, list[_Piece]]:
+    return _POSTFIX, [(node.operand, _POSTFIX), f" [{quote_name(node.old)} -> {quote_name(node.new)}]"]
+
+
+def _filter(node: f.Filter, asked: int) -> tuple[int, list[_Piece]]:
+    return _FILTER, [(node.operand, min(asked, _FILTER)), " FILTER ", (node.condition, _OR)]
+
+
+def _within(node: f.Within, _: int) -> tuple[int, list[_Piece]]:
+    return _WITHIN, [(node.operand, _WITHIN), " WITHIN ", (node.window, 0)]
+
+
+def _project(node: f.Project, _: int) -> tuple[int, list[_Piece]]:
+    return _STEP, [f"PROJECT {_names(node.labels)} (", (node.operand, _WITHIN), ")"]
+
+
+def _start(node: f.Start, _: int) -> tuple[int, list[_Piece]]:
+    return _STEP, ["START(", (node.operand, _WITHIN), ")"]
+
+
+def _selection(node: f.Selection, _: int) -> tuple[int, list[_Piece]]:
+    return _STEP, [f"{node.strategy}(", (node.operand, _WITHIN), ")"]
+
+
+def _count_window(node: f.CountWindow, _: int) -> tuple[int, list[_Piece]]:
+    return 0, [f"{node.events} {'EVENT' if node.events == 1 else 'EVENTS'}"]
+
+
+def _duration_window(node: f.DurationWindow, _: int) -> tuple[int, list[_Piece]]:
+    parts = []
+    left = node.microseconds
+    for unit, size in UNITS.items():
+        if size == 1000:
+            break
+        if left >= size:
+            parts.append(f"{left // size} {unit[:-1] if left // size == 1 else unit}")
+            left %= size
+    if left or not parts:
+        whole, rest = divmod(left, 1000)
+        amount = f"{whole}.{rest:03}".rstrip("0").rstrip(".")
+        parts.append(f"{amount} {'MILLISECOND' if amount == '1' else 'MILLISECONDS'}")
+    return 0, [" ".join(parts)]
+
+
+def _attribute_window(node: f.AttributeWindow, _: int) -> tuple[int, list[_Piece]]:
+    return 0, [f"{node.size!r} [{quote_attribute(node.attribute)}]"]
+
+
+# -- queries
+
+
+def _label_item(node: s.LabelItem, _: int) -> tuple[int, list[_Piece]]:
+    chosen = "" if node.attributes is None else f"[{_attributes(node.attributes)}]"
+    return 0, [quote_name(node.label) + chosen]
+
+
+def _expression_item(node: s.ExpressionItem, _: int) -> tuple[int, list[_Piece]]:
+    return 0, [(node.expression, _SUM), f" AS {quote_name(node.name)}"]
+
+
+def _count_item(node: s.CountItem, _: int) -> tuple[int, list[_Piece]]:
+    return 0, [f"COUNT(*) AS {quote_name(node.name)}"]
+
+
+def _projection(node: s.Projection, _: int) -> tuple[int, list[_Piece]]:
+    if node.kind is s.ProjectionKind.ITEMS:
+        return 0, _separated((item, 0) for item in node.items)
+    return 0, [str(node.kind)]
+
+
+def _select(node: s.Select, _: int) -> tuple[int, list[_Piece]]:
+    projection = show(node.projection)
+    pieces: list[_Piece] = ["SELECT "]
+    if node.strategy is not f.Strategy.ALL:
+        pieces.append(f"{node.strategy} ")
+        if node.strategy in (f.Strategy.MAX, f.Strategy.LAST) and projection.startswith("("):
+            # Directly before "(" these two words are aggregates.
+            pieces.append("/* strategy */ ")
+    pieces.append(projection)
+    if node.streams:
+        pieces.append(f" FROM {_names(node.streams)}")
+    pieces += [" WHERE ", (node.formula, _FILTER)]
+    if node.partition:
+        keys = (quote_attribute(key[0]) if len(key) == 1 else f"[{_attributes(key)}]" for key in node.partition)
+        pieces.append(f" PARTITION BY {', '.join(keys)}")
+    if node.window is not None:
+        pieces += [" WITHIN ", (node.window, 0)]
+    if node.consume is not s.Consumption.NONE:
+        pieces.append(f" CONSUME BY {node.consume}")
+    if node.limit is not None:
+        pieces.append(f" LIMIT {node.limit}")
+    return 0, pieces
+
+
+# -- SREMO
+
+
+def _terminal(node: r.Terminal, _: int) -> tuple[int, list[_Piece]]:
+    label = "" if node.label is None else " MARK" if node.label == r.MARK else f" AS {quote_name(node.label)}"
+    registers = f" INTO {', '.join(map(quote_register, node.registers))}" if node.registers else ""
+    return _OPERAND, ["[", (node.condition, _OR), f"]{label}{registers}"]
+
+
+def _complement(node: r.Complement, _: int) -> tuple[int, list[_Piece]]:
+    return _PREFIX, ["!", (node.operand, _PREFIX)]
+
+
+def _windowed(node: r.Windowed, _: int) -> tuple[int, list[_Piece]]:
+    return _WINDOWED, [(node.operand, _WINDOWED), " WITHIN ", (node.window, 0)]
+
+
+_WRITERS: dict[type[Node], _Writer] = {
+    c.Literal: _literal,
+    c.Attribute: _attribute,
+    c.LabelReference: _label_reference,
+    c.Arithmetic: _arithmetic,
+    c.Negative: lambda node, _: (_UNARY, ["-", (node.operand, _PRIMARY)]),
+    c.Function: _function,
+    c.Aggregate: _on_set,
+    c.Constant: lambda node, _: (_PRIMARY, ["TRUE" if node.value else "FALSE"]),
+    c.Comparison: _comparison,
+    c.Like: _like,
+    c.Regexp: _regexp,
+    c.In: _in,
+    c.Between: _between,
+    c.IsNull: _is_null,
+    c.PredicateCall: _predicate,
+    c.SetTest: _on_set,
+    c.Bracket: _bracket,
+    c.Not: lambda node, _: (_NOT, ["NOT ", (node.operand, _NOT)]),
+    c.And: _binary(" AND ", _CONJUNCTION),
+    c.Or: _binary(" OR ", _OR),
+    f.EventType: _event_type,
+    f.AnyEvent: _word("EVENT", _STEP),
+    f.NotEvent: _not_event,
+    f.As: _as,
+    f.Rename: _rename,
+    f.Filter: _filter,
+    f.Disjunction: _binary(" OR ", _DISJUNCTION),
+    f.Sequence: _binary(" ; ", _SEQUENCE),
+    f.Iteration: _behind("+", _POSTFIX),
+    f.StrictSequence: _binary(" : ", _STRICT),
+    f.StrictIteration: _behind(":+", _POSTFIX),
+    f.Conjunction: _binary(" AND ", _AND),
+    f.All: _binary(" ALL ", _ALL),
+    f.Unless: _binary(" UNLESS ", _EXCLUSION),
+    f.Without: _binary(" WITHOUT ", _EXCLUSION),
+    f.Project: _project,
+    f.Start: _start,
+    f.Selection: _selection,
+    f.Within: _within,
+    f.CountWindow: _count_window,
+    f.DurationWindow: _duration_window,
+    f.AttributeWindow: _attribute_window,
+    s.LabelItem: _label_item,
+    s.ExpressionItem: _expression_item,
+    s.CountItem: _count_item,
+    s.Projection: _projection,
+    s.Select: _select,
+    r.Epsilon: _word("EPSILON", _OPERAND),
+    r.Empty: _word("EMPTY", _OPERAND),
+    r.Terminal: _terminal,
+    r.Concatenation: _binary(" . ", _CONCATENATION),
+    r.Alternation: _binary(" | ", _UNION),
+    r.Intersection: _binary(" & ", _INTERSECTION),
+    r.Star: _behind("*", _REPEATED),
+    r.Plus: _behind("+", _REPEATED),
+    r.Optional: _behind("?", _REPEATED),
+    r.Complement: _complement,
+    r.AnyMatch: _call("any", _OPERAND),
+    r.NextMatch: _call("next", _OPERAND),
+    r.Unordered: _call("unordered", _OPERAND),
+    r.Windowed: _windowed,
+}

@@ -1,0 +1,75 @@
+"""The query around a formula (spec §4) as an immutable tree."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from cerflow.language.condition import Expression
+from cerflow.language.formula import Formula, Strategy, Window
+from cerflow.language.node import Node, node
+
+__all__ = ["Consumption", "CountItem", "ExpressionItem", "LabelItem", "Projection", "ProjectionKind", "Select"]
+
+
+class Consumption(StrEnum):
+    """What a match uses up: nothing, everything begun so far, or that in its own substream."""
+
+    NONE = "NONE"
+    ANY = "ANY"
+    PARTITION = "PARTITION"
+
+
+class ProjectionKind(StrEnum):
+    """``*`` (all labels), ``NONE`` (no events), or a list of items."""
+
+    ALL = "*"
+    NONE = "NONE"
+    ITEMS = "ITEMS"
+
+
+@node
+class LabelItem(Node):
+    """``label`` or ``label[attribute, …]``; attributes None means all of them."""
+
+    label: str
+    attributes: tuple[str, ...] | None = None
+
+
+@node
+class ExpressionItem(Node):
+    """``expression AS name``."""
+
+    expression: Expression
+    name: str
+
+
+@node
+class CountItem(Node):
+    """``COUNT(*) AS name``."""
+
+    name: str
+
+
+@node
+class Projection(Node):
+    """What is reported of a match; ``items`` is empty unless the kind is ITEMS."""
+
+    kind: ProjectionKind
+    items: tuple[LabelItem | ExpressionItem | CountItem, ...] = ()
+
+
+@node
+class Select(Node):
+    """``SELECT … FROM … WHERE … PARTITION BY … WITHIN … CONSUME BY … LIMIT …``.
+
+    ``partition`` is a tuple of keys, each a tuple of alternative attributes (the first that an event has counts).
+    """
+
+    formula: Formula
+    projection: Projection = Projection(ProjectionKind.ALL)
+    strategy: Strategy = Strategy.ALL
+    streams: tuple[str, ...] = ()
+    partition: tuple[tuple[str, ...], ...] = ()
+    window: Window | None = None
+    consume: Consumption = Consumption.NONE
+    limit: int | None = None

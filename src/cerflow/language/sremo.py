@@ -1,0 +1,137 @@
+"""Symbolic regular expressions with memory and output (spec §5) as immutable trees.
+
+Conditions are those of `cerflow.language.condition`: a bare attribute is that of the event read, ``r.attr`` that of
+the event in register ``r``.
+"""
+
+from __future__ import annotations
+
+from cerflow.language.condition import Condition
+from cerflow.language.formula import Window
+from cerflow.language.node import Node, node
+
+__all__ = [
+    "MARK",
+    "Alternation",
+    "AnyMatch",
+    "Complement",
+    "Concatenation",
+    "Empty",
+    "Epsilon",
+    "Intersection",
+    "NextMatch",
+    "Optional",
+    "Plus",
+    "Sremo",
+    "Star",
+    "Terminal",
+    "Unordered",
+    "Windowed",
+]
+
+#: The label that ``MARK`` gives.
+MARK = "event"
+
+
+class Sremo(Node):
+    """An expression of SREMO."""
+
+
+@node
+class Epsilon(Sremo):
+    """``EPSILON``: the empty string."""
+
+
+@node
+class Empty(Sremo):
+    """``EMPTY``: no string at all."""
+
+
+@node
+class Terminal(Sremo):
+    """``[condition] AS label INTO registers``: reads one event; label None reads it without marking it."""
+
+    condition: Condition
+    label: str | None = None
+    registers: tuple[str, ...] = ()
+
+
+@node
+class Concatenation(Sremo):
+    """``e . f``."""
+
+    left: Sremo
+    right: Sremo
+
+
+@node
+class Alternation(Sremo):
+    """``e | f``."""
+
+    left: Sremo
+    right: Sremo
+
+
+@node
+class Intersection(Sremo):
+    """``e & f``: the matches of both."""
+
+    left: Sremo
+    right: Sremo
+
+
+@node
+class Star(Sremo):
+    """``e*``."""
+
+    operand: Sremo
+
+
+@node
+class Plus(Sremo):
+    """``e+``."""
+
+    operand: Sremo
+
+
+@node
+class Optional(Sremo):
+    """``e?``."""
+
+    operand: Sremo
+
+
+@node
+class Complement(Sremo):
+    """``!e``: reads what e does not match, marks nothing."""
+
+    operand: Sremo
+
+
+@node
+class AnyMatch(Sremo):
+    """``any(e, …)``: skip-till-any-match between the operands; of one iteration, between its repetitions."""
+
+    parts: tuple[Sremo, ...]
+
+
+@node
+class NextMatch(Sremo):
+    """``next(e, …)``: skip-till-next-match between the operands; of one iteration, between its repetitions."""
+
+    parts: tuple[Sremo, ...]
+
+
+@node
+class Unordered(Sremo):
+    """``unordered(e, …)``: the operands in any order."""
+
+    parts: tuple[Sremo, ...]
+
+
+@node
+class Windowed(Sremo):
+    """``e WITHIN window``."""
+
+    operand: Sremo
+    window: Window

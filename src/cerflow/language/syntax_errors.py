@@ -1,0 +1,174 @@
+"""What is told to whoever wrote a text that is not in the language: what stands there, what could stand there."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from lark import Lark, UnexpectedInput, UnexpectedToken
+from lark.lexer import PatternStr
+from lark.parsers.lalr_analysis import Shift
+
+from cerflow.errors import QuerySyntaxError, Span, nearest
+from cerflow.language.words import CONTEXTUAL, RESERVED, UNITS
+
+__all__ = ["explain_syntax"]
+
+_VALUE = {"NAME", "QUOTED", "NUMBER", "STRING", "MINUS", "TRUE", "FALSE", "NULL", "LPAR"}
+_SHORT = ("RESERVED_ATTRIBUTE", "FUNCTION_WORD", "REGISTER_COMMA")
+# Sets of terminals that have one name for people; tried in this order.
+_GROUPS: tuple[tuple[set[str], str], ...] = (
+    (
+        {"NAME", "QUOTED", "LPAR", "EVENT", "NOT", "START", "STRICT", "NEXT", "NXT", "LAST", "MAX", "PROJECT"},
+        "a formula",
+    ),
+    (_VALUE | {"NOT"}, "a condition"),
+    (_VALUE, "a value"),
+    ({"LSQB", "LPAR", "BANG", "ANY", "NEXT", "UNORDERED", "EPSILON", "EMPTY"}, "an expression"),
+    ({"NAME", "QUOTED"}, "a name"),
+    ({"WORD", "QUOTED"}, "an attribute"),
+    ({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"}, "an arithmetic operator"),
+    ({"COMPARE", "MORETHAN"}, "a comparison"),
+    ({"NUMBER"}, "a number"),
+    ({"STRING"}, "a string"),
+    ({"STRATEGY"}, "a strategy"),
+    ({"UNIT"}, "a unit of time"),
+)
+_TOKEN = re.compile(r"\w+|<=|>=|<>|!=|==|&&|\|\||->|:\+|\.\.|.", re.DOTALL)
+_CLOSED = {
+    "'": (
+        re.compile(r"'(?:[^']|'')*'(?!')"),
+        "this string is not closed",
+        "a quote inside a string is written twice: ''",
+    ),
+    '"': (re.compile(r'"(?:[^"]|"")*"(?!")'), "this quoted name is not closed", 'a quote inside is written twice: ""'),
+    "/*": (re.compile(r"/\*.*?\*/", re.DOTALL), "this comment is not closed", "comments end with */"),
+}
+_SYMBOLS = set("()[]{}<>=!+-*/%.,;:|&?")
+_FOREIGN = {
+    "==": "equality is written with one =",
+    "&&": "write AND",
+    "||": "write OR",
+    "!": "write NOT",
+}  # fmt: skip
+
+
+def explain_syntax(error: UnexpectedInput, text: str, lark: Lark, rule: str) -> QuerySyntaxError:
+    """The error that ``lark`` raised on the text, read from ``rule``, in words: place, expected, nearest keyword."""
+    state = _state_before(error, text, lark, rule)
+    accepted = _accepted(state)
+    names = _readable(accepted, lark)
+    if isinstance(error, UnexpectedToken) and error.token.type == "$END":
+        return _at_end(text, error, names, begun=len(state.state_stack) > 1)
+    start = error.pos_in_stream
+    assert start is not None
+    for quote, (closed, reason, hint) in _CLOSED.items():
+        if text.startswith(quote, start) and not closed.match(text, start):
+            return QuerySyntaxError(reason, span=Span(start, len(text)), hint=hint)
+    match = _TOKEN.match(text, start)
+    assert match is not None
+    found = match.group()
+    if text[max(start - 1, 0) : start + 1] == "==":
+        found, start = "==", start - 1
+    span = Span(start, start + len(found))
+    if found[0] not in _SYMBOLS and found[0] not in "'\"" and not (found[0].isalnum() or found[0] == "_"):
+        return QuerySyntaxError(f"the character {found[0]!r} means nothing here", span=span, expected=names)
+    shown = "string" if found[0] == "'" else "quoted name" if found[0] == '"' else f"'{found}'"
+    reason = f"unexpected {shown}, expected {_listed(names)}"
+    return QuerySyntaxError(reason, span=span, hint=_hint(found, accepted), expected=names)
+
+
+def _state_before(error: UnexpectedInput, text: str, lark: Lark, rule: str) -> Any:
+    """The state of the automaton in front of the token that did not fit.
+
+    The state in the error is a later one: looking for a place for the token, the automaton has already closed what
+    was open, and much of what could have stood there no longer can.
+    """
+    ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
+    again = lark.parse_interactive(text, start=rule)
+    lexer: Any = again.lexer_thread
+    with contextlib.suppress(UnexpectedInput):
+        for token in lexer.lex(again.parser_state):
+            if not ended and token.start_pos >= error.pos_in_stream:
+                break
+            again.feed_token(token)
+    return again.parser_state
+
+
+def _at_end(text: str, error: UnexpectedToken, names: tuple[str, ...], *, begun: bool) -> QuerySyntaxError:
+    if not begun:
+        return QuerySyntaxError(
+            f"the text is empty, expected {_listed(names)}", span=Span(len(text), len(text)), expected=names
+        )
+    end = error.token.end_pos
+    where = len(text) if end is None else end
+    return QuerySyntaxError(
+        f"the text ends too early, expected {_listed(names)}", span=Span(where, where + 1), expected=names
+    )
+
+
+def _accepted(state: Any) -> set[str]:
+    """The terminals that could really come next: those that the automaton, reducing first, is able to shift."""
+    table = state.parse_conf.states
+    found = set()
+    for terminal in table[state.position]:
+        if terminal != "$END" and not terminal.isupper():
+            continue
+        stack = list(state.state_stack)
+        while True:
+            step = table[stack[-1]].get(terminal)
+            if step is None:
+                break
+            action, argument = step
+            if action is Shift:
+                found.add(terminal)
+                break
+            if argument.expansion:
+                del stack[-len(argument.expansion) :]
+            stack.append(table[stack[-1]][argument.origin.name][1])
+            if stack[-1] == state.parse_conf.end_state:
+                found.add(terminal)
+                break
+    return found
+
+
+def _readable(accepted: set[str], lark: Lark) -> tuple[str, ...]:
+    left = accepted.difference(_SHORT, {"$END"})
+    end = ["the end"] if "$END" in accepted else []
+    names = []
+    for group, name in _GROUPS:
+        if group <= left:
+            names.append(name)
+            left -= group
+    signs, words = [], []
+    for terminal in sorted(left):
+        if terminal == "EVENTS" or terminal in RESERVED or terminal in CONTEXTUAL:
+            words.append(terminal)
+        else:
+            pattern = lark.get_terminal(terminal).pattern
+            signs.append(f"'{pattern.value}'" if isinstance(pattern, PatternStr) else terminal.lower())
+    return (*names, *signs, *words, *end)
+
+
+def _listed(names: Iterable[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def _hint(found: str, accepted: set[str]) -> str | None:
+    if found in _FOREIGN:
+        return _FOREIGN[found]
+    if found.upper() in RESERVED and "NAME" in accepted:
+        return f'{found.upper()} is a reserved word; in double quotes it is a name: "{found}"'
+    inside = {"FILTER", "COMPARE"} & accepted and {"AND", "RPAR", "FILTER"} & accepted
+    if inside and found.upper() in (";", ":", "ALL", "UNLESS", "WITHOUT", "AS", "OR"):
+        return "FILTER and WITHIN bind loosest: to go on behind them, put what they stand on and them in parentheses"
+    if found[0].isalpha():
+        words = [w for w in accepted if w in RESERVED or w in CONTEXTUAL]
+        words += ["EVENTS"] * ("EVENTS" in accepted) + list(UNITS) * ("UNIT" in accepted)
+        words += ["ALL", "ANY", "NEXT", "LAST", "MAX", "STRICT"] * ("STRATEGY" in accepted)
+        near = nearest(found, words)
+        return f"Did you mean {near}?" if near else None
+    return None

@@ -1,0 +1,104 @@
+"""The words of both languages: keywords, names and their quotes, units of time.
+
+Parser, printer and error messages all take them from here, so that a name is quoted exactly when it has to be.
+"""
+
+from __future__ import annotations
+
+import re
+
+from cerflow.language.condition import AGGREGATES, FUNCTIONS, SET_TESTS
+
+__all__ = [
+    "BUILT_IN",
+    "CONTEXTUAL",
+    "LARGEST_INTEGER",
+    "RESERVED",
+    "UNITS",
+    "lexical_grammar",
+    "quote_attribute",
+    "quote_name",
+    "quote_register",
+    "quote_string",
+]
+
+#: Integers are those of 64 bits.
+LARGEST_INTEGER = 2**63 - 1
+
+#: Words that are names only in double quotes (or behind a dot).
+RESERVED = (
+    "ALL", "AND", "ANY", "AS", "BETWEEN", "CONSUME", "EVENT", "FALSE", "FILTER", "FROM", "IN", "IS", "LAST", "LIKE",
+    "LIMIT", "MAX", "NEXT", "NONE", "NOT", "NULL", "NXT", "OR", "PARTITION", "PROJECT", "REGEXP", "SELECT", "START",
+    "STRICT", "TRUE", "UNLESS", "WHERE", "WITHIN", "WITHOUT",
+)  # fmt: skip
+
+#: Words that mean something only where no name can stand.
+CONTEXTUAL = ("BY", "EMPTY", "EPSILON", "INTO", "MARK", "RANGE", "UNORDERED")
+
+#: What has a meaning in front of "(" in a condition; other names there are those of registered predicates.
+BUILT_IN = (*FUNCTIONS, *AGGREGATES, *SET_TESTS, "position", "time")
+
+#: Units of durations in microseconds, the largest first; the singular is the word without its S.
+UNITS = {
+    "DAYS": 86_400_000_000,
+    "HOURS": 3_600_000_000,
+    "MINUTES": 60_000_000,
+    "SECONDS": 1_000_000,
+    "MILLISECONDS": 1_000,
+}
+
+_WORD = r"[^\W\d]\w*"
+_RESERVED = "|".join(RESERVED)
+_NAME = rf"(?!(?i:{_RESERVED})\b){_WORD}"
+
+# In a bracket a reserved word may be an attribute, where what follows shows that it is one.
+_ATTRIBUTES = "|".join(w for w in RESERVED if w not in ("NOT", "TRUE", "FALSE", "NULL"))
+_AFTER_ATTRIBUTE = r"[=<>!+*%)\],\/-]|(?:IN|IS|LIKE|REGEXP|BETWEEN|NOT|AND|OR)\b"
+
+# White space and comments, as a lookahead passes over them.
+_SKIPPED = r"(?:\s|--[^\n]*(?:\n|$)|\/\*(?:[^*]|\*(?!\/))*\*\/)*"
+# Words that begin an expression of SREMO; in a list of registers they are names only in double quotes.
+_OPERANDS = ("EMPTY", "EPSILON", "UNORDERED")
+
+_name = re.compile(_NAME)
+_word = re.compile(_WORD)
+
+
+def lexical_grammar() -> str:
+    """The terminals that are made of word lists, in Lark's notation; the grammar files build on them."""
+    terminals = {
+        "NAME": f"/{_NAME}/",
+        "WORD": f"/{_WORD}/",
+        "EVENTS.2": r"/EVENTS?\b/i",
+        "UNIT.2": "/(?:" + "|".join(f"{unit}?" for unit in UNITS) + r")\b/i",
+        "RESERVED_ATTRIBUTE.1": rf"/(?:{_ATTRIBUTES})\b(?={_SKIPPED}(?:{_AFTER_ATTRIBUTE}))/i",
+        # MAX and LAST are strategies and operators, and aggregates too.
+        "FUNCTION_WORD.2": rf"/(?:MAX|LAST)(?={_SKIPPED}\()/i",
+        "STRATEGY.3": r"/(?:ALL|ANY|NEXT|NXT|STRICT|(?:LAST|MAX)\b(?!\s*\())\b/i",
+        # In ``any([c] INTO r, q, [d])`` the first comma stands between registers, the second between operands.
+        "REGISTER_COMMA.3": rf'/,(?={_SKIPPED}(?:"|(?!(?:ANY|NEXT|{"|".join(_OPERANDS)})\b){_WORD}))/i',
+    }
+    terminals |= {f"{word}.2": rf"/{word}\b/i" for word in (*RESERVED, *CONTEXTUAL)}
+    return "".join(f"{name}: {pattern}\n" for name, pattern in terminals.items())
+
+
+def quote_name(name: str, *, always: bool = False) -> str:
+    """The name as it stands in a text: in double quotes if it must be, or ``always``."""
+    if not always and _name.fullmatch(name):
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_attribute(name: str) -> str:
+    """The name of an attribute as it stands behind a dot or in a list, where reserved words need no quotes."""
+    return name if _word.fullmatch(name) else quote_name(name, always=True)
+
+
+def quote_register(name: str) -> str:
+    """The name of a register as it stands behind INTO."""
+    return quote_name(name, always=name.upper() in _OPERANDS)
+
+
+def quote_string(value: str) -> str:
+    """The string as a literal in single quotes."""
+    return "'" + value.replace("'", "''") + "'"

@@ -1,0 +1,193 @@
+"""The front door of the library: parse a query, match it, look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from cerflow.analysis.checks import check_query
+from cerflow.analysis.first_order import check_first_order
+from cerflow.analysis.scopes import relation_names
+from cerflow.analysis.types import check_types
+from cerflow.engine.matches import Matches, Part
+from cerflow.engine.recognizer import Recognizer, compile_select, limit_of
+from cerflow.engine.records import BadRecordPolicy, RecordChecker
+from cerflow.engine.results import Report
+from cerflow.errors import QueryError, UnsupportedQueryError
+from cerflow.inputs import in_order, to_table
+from cerflow.language.condition import Constant
+from cerflow.language.formula import EventType, Filter, Formula
+from cerflow.language.parser import parse_query
+from cerflow.language.printer import show
+from cerflow.language.select import Select
+from cerflow.reference import reference_matches
+from cerflow.rewriting.first_order import from_first_order
+from cerflow.schema import Schema
+
+__all__ = ["Query", "Reading", "parse"]
+
+Reading = Literal["second-order", "first-order"]
+Runner = Literal["engine", "semantics"]
+
+#: Rows that `Query.match` hands to the engine at a time.
+_ROWS = 1 << 17
+
+
+def parse(text: str, *, reading: Reading = "second-order") -> Query:
+    """Read a query.
+
+    With ``reading="first-order"`` variables are those of first-order CEL: every AS stands on an event type, filters
+    may only use well-formed variables, and a variable bound twice along a sequence never matches (P1 §3, §5).
+    Raises `QuerySyntaxError` if the text is not in the language, `QueryError` if names do not fit; both say where.
+    """
+    return Query(parse_query(text), text=text, reading=reading)
+
+
+class Query:
+    """A query, checked as far as that is possible without knowing the events.
+
+    ``tree`` is what is evaluated, ``text`` what it was read from (None for trees built in Python). Raises
+    `QueryError` for labels that are unknown or not bound.
+    """
+
+    def __init__(self, tree: Select, *, text: str | None = None, reading: Reading = "second-order") -> None:
+        if reading not in ("second-order", "first-order"):
+            raise ValueError(f"reading must be 'second-order' or 'first-order', not {reading!r}")
+        self.text = text
+        self.reading = reading
+        self.written = tree
+        with _Located(text):
+            self.tree = tree if reading == "second-order" else _first_order(tree)
+            check_query(self.tree)
+
+    def __repr__(self) -> str:
+        return f"<Query {show(self.written)}>"
+
+    def match(
+        self,
+        events: Any,
+        *,
+        type: str = "type",
+        time: str | None = None,
+        sequence: str | None = None,
+        stream: str | None = None,
+        positions: bool = True,
+        on_bad_record: BadRecordPolicy = "fail",
+        runner: Runner = "engine",
+    ) -> Matches:
+        """The matches of the query in a finite stream.
+
+        ``events`` is an Arrow table or record batch, anything that exports Arrow data (pandas, Polars), a list of
+        record batches or a list of dicts. ``type``, ``time`` and ``stream`` name the columns with an event's type,
+        time and input stream. With a time the events are ordered by it, ties by the column ``sequence`` and then as
+        they came; without one the order of the rows counts. Numbers as times are milliseconds. ``runner="semantics"``
+        evaluates by definition (for short streams and every construct).
+
+        Nothing is recognised before the result is read, and every reading recognises anew. Raises `QueryError` if
+        the query does not fit the columns, `UnsupportedQueryError` if the runner cannot evaluate it, `InputError` if
+        the events cannot be read, and `BadRecordError` for an event that cannot be used (see `Recognizer`).
+        """
+        if runner not in ("engine", "semantics"):
+            raise ValueError(f"runner must be 'engine' or 'semantics', not {runner!r}")
+        table = to_table(events)
+        schema = Schema(table.schema, type, time, stream)
+        with _Located(self.text):
+            check_types(self.tree, schema)
+        # Before sorting, so that a refused event is named by its place in the input.
+        usable = list(RecordChecker(schema, on_bad_record, in_order=False).accept(table))
+        table = in_order(pa.Table.from_batches(usable, table.schema), time, sequence)
+        with _Located(self.text):
+            if runner == "semantics":
+                return reference_matches(self.tree, table, schema, positions=positions)
+            source = _Replay(self.tree, table, schema)
+            report = Report(self.tree, schema, positions=positions, position=None)
+            return Matches(source, report, limit_of(self.tree))
+
+    def recognizer(
+        self,
+        schema: pa.Schema,
+        *,
+        type: str = "type",
+        time: str | None = None,
+        stream: str | None = None,
+        position: str | None = None,
+        positions: bool = True,
+        on_bad_record: BadRecordPolicy = "fail",
+    ) -> Recognizer:
+        """A recogniser for a stream of batches with this Arrow schema; see `Recognizer`."""
+        with _Located(self.text):
+            return Recognizer(
+                self.tree,
+                Schema(schema, type, time, stream),
+                position=position,
+                positions=positions,
+                on_bad_record=on_bad_record,
+            )
+
+    def result_schema(
+        self, schema: pa.Schema, *, type: str = "type", time: str | None = None, stream: str | None = None
+    ) -> pa.Schema:
+        """The Arrow schema of the result for events of an Arrow schema (spec §6)."""
+        events = Schema(schema, type, time, stream)
+        with _Located(self.text):
+            check_types(self.tree, events)
+            return Report(self.tree, events, positions=True, position=None).schema
+
+    def check(self, schema: Schema | None = None) -> None:
+        """Whether the engine can evaluate the query (on events of a schema).
+
+        Raises `QueryError` or `UnsupportedQueryError`, with the place.
+        """
+        with _Located(self.text):
+            if schema is None:
+                compile_select(self.tree)
+            else:
+                Recognizer(self.tree, schema)
+
+
+class _Replay:
+    """The parts of the matches of a table: recognised anew at every iteration, so nothing has to be kept."""
+
+    def __init__(self, select: Select, table: pa.Table, schema: Schema) -> None:
+        self.select = select
+        self.table = table
+        self.schema = schema
+        # Fail now, not when the matches are read.
+        self.first: Recognizer | None = Recognizer(select, schema)
+
+    def __iter__(self) -> Iterator[Part]:
+        recognizer = self.first or Recognizer(self.select, self.schema)
+        self.first = None
+        for start in range(0, self.table.num_rows, _ROWS):
+            yield from recognizer.push(self.table.slice(start, _ROWS)).parts
+
+
+class _Located:
+    """Errors about a query learn their place in its text."""
+
+    def __init__(self, text: str | None) -> None:
+        self.text = text
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self.text is not None and isinstance(error, QueryError | UnsupportedQueryError):
+            error.with_source(self.text)
+
+
+def _first_order(tree: Select) -> Select:
+    check_first_order(tree.formula)
+    formula = from_first_order(tree.formula)
+    if formula is None:
+        formula = _nothing(tree.formula)
+    return Select(
+        formula, tree.projection, tree.strategy, tree.streams, tree.partition, tree.window, tree.consume, tree.limit
+    )
+
+
+def _nothing(formula: Formula) -> Formula:
+    """A formula that never matches, in place of one that is unsatisfiable."""
+    return Filter(EventType(min(relation_names(formula))), Constant(False))

@@ -1,0 +1,129 @@
+"""Formulas of our language that mean the first-order reading of a formula.
+
+Both readings agree where every variable of a filter is one event of what is filtered, or none. So the formula is made
+safe where it is not, and the variables of iterations, whose events our labels would all hold at once, are renamed
+apart and renamed back around the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cerflow.analysis.first_order import (
+    bound_variables,
+    check_first_order,
+    combine_defined,
+    condition_variables,
+    defined_outside_iterations,
+    is_safe,
+)
+from cerflow.analysis.scopes import relation_names
+from cerflow.language.formula import AnyEvent, As, Filter, Formula, Iteration, NotEvent, Rename
+from cerflow.language.node import Node, walk
+from cerflow.rewriting.rebuild import relabelled, transformed
+from cerflow.rewriting.safe import to_safe
+
+__all__ = ["from_first_order"]
+
+
+def from_first_order(formula: Formula) -> Formula | None:
+    """The formula that means, in our language, what ``formula`` means in the first-order reading.
+
+    The supports of its complex events are the matches of the first-order formula, the labels are the variables. None
+    if the formula cannot match. Raises `QueryError` as `check_first_order` does, and `UnsupportedQueryError` as
+    `to_safe` does.
+    """
+    check_first_order(formula)
+    renamed, back = _renamed_apart(formula)
+    plain: Formula | None = renamed
+    if not is_safe(renamed) or _has_partly_bound(renamed):
+        plain = to_safe(renamed)
+    if plain is None:
+        return None
+    left = {current.label for current in walk(plain) if isinstance(current, As)}
+    for name, original in back.items():
+        if name in left:
+            plain = Rename(plain, name, original)
+    return plain
+
+
+def _has_partly_bound(formula: Formula) -> bool:
+    """Whether a filter speaks of a variable that only some branches of what is filtered define."""
+    return any(
+        condition_variables(current) & defined_outside_iterations(current.operand) - bound_variables(current.operand)
+        for current in walk(formula)
+        if isinstance(current, Filter)
+    )
+
+
+def _renamed_apart(formula: Formula) -> tuple[Formula, dict[str, str]]:
+    """The formula with variables renamed so that no label has more events than the variable; and the way back."""
+    nodes = list(walk(formula))
+    around = _scopes_around(nodes)
+    defined: dict[int, frozenset[str]] = {}
+    below: list[frozenset[str]] = []
+    for index, current in enumerate(nodes):
+        count = len(current.children)
+        parts = below[len(below) - count :]
+        del below[len(below) - count :]
+        below.append(combine_defined(current, parts))
+        if isinstance(current, Iteration):
+            defined[index] = parts[0]
+    top = len(nodes)
+    defined[top] = below[0]
+
+    relations = relation_names(formula)
+    taken = set(relations).union(*defined.values())
+    # EVENT and NOT can give any label.
+    wild = any(isinstance(current, AnyEvent | NotEvent) for current in nodes)
+    names: dict[tuple[int, str], str] = {}
+    back: dict[str, str] = {}
+    kept: set[str] = set()
+    # Outer variables keep their names; an iteration stands behind what it contains.
+    for scope in sorted(defined, reverse=True):
+        for name in sorted(defined[scope]):
+            if wild or name in relations or name in kept:
+                number = 1
+                while f"{name}'{number}" in taken:
+                    number += 1
+                names[scope, name] = f"{name}'{number}"
+                back[names[scope, name]] = name
+                taken.add(names[scope, name])
+            else:
+                names[scope, name] = name
+                kept.add(name)
+
+    def meaning(index: int, name: str) -> str:
+        scope = around[index]
+        while name not in defined[scope]:
+            scope = around[scope]
+        return names[scope, name]
+
+    def change(index: int, current: Node) -> Node:
+        if isinstance(current, As):
+            return As(current.operand, meaning(index, current.label), span=current.span)
+        if isinstance(current, Filter):
+            new = {name: meaning(index, name) for name in condition_variables(current)}
+            return Filter(current.operand, relabelled(current.condition, new), span=current.span)
+        if isinstance(current, NotEvent) and current.condition is not None:
+            new = {name: meaning(index, name) for name in condition_variables(current)}
+            return NotEvent(current.event, relabelled(current.condition, new), span=current.span)
+        return current
+
+    return transformed(formula, change), back
+
+
+def _scopes_around(nodes: Sequence[Node]) -> list[int]:
+    """For each occurrence the innermost iteration that contains it, ``len(nodes)`` if none does."""
+    around = [len(nodes)] * len(nodes)
+    open_: list[tuple[int, int]] = []
+    # Children stand before their parent, the first child furthest; so from the end parents come first.
+    for index in range(len(nodes) - 1, -1, -1):
+        while open_ and open_[-1][1] == 0:
+            open_.pop()
+        if open_:
+            parent, remaining = open_[-1]
+            open_[-1] = (parent, remaining - 1)
+            around[index] = parent if isinstance(nodes[parent], Iteration) else around[parent]
+        open_.append((index, len(nodes[index].children)))
+    return around

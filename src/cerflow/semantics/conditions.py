@@ -1,0 +1,58 @@
+"""When a complex event satisfies a condition (spec §3)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import product
+
+from cerflow.language.condition import And, Condition, Not, Or
+from cerflow.semantics.events import Event
+from cerflow.semantics.values import EventsOf, labels_outside_aggregates, value_of
+
+__all__ = ["atoms_of", "satisfies"]
+
+
+def satisfies(condition: Condition, events_of: EventsOf) -> bool:
+    """Whether a complex event satisfies a condition.
+
+    ``events_of`` gives the events of each label in the order of their positions: those of the complex event, or the
+    one event of a label that is bound further out. AND and OR hold of the complex event; an atom (a bracket is one)
+    must hold for every choice of one event for each label outside its aggregates; NOT negates atoms.
+    """
+    stack: list[bool] = []
+    for current, negated in atoms_of(condition):
+        if isinstance(current, And | Or):
+            right, left = stack.pop(), stack.pop()
+            conjunction = isinstance(current, And) != negated
+            stack.append(left and right if conjunction else left or right)
+        else:
+            stack.append(_holds_for_all(current, negated, events_of))
+    return stack[-1]
+
+
+@lru_cache(maxsize=4096)
+def atoms_of(condition: Condition) -> tuple[tuple[Condition, bool], ...]:
+    """Atoms and the AND and OR between them, children first; the flag says whether it stands under an odd NOT."""
+    found: list[tuple[Condition, bool]] = []
+    stack: list[tuple[Condition, bool, bool]] = [(condition, False, False)]
+    while stack:
+        current, negated, ready = stack.pop()
+        if isinstance(current, Not):
+            stack.append((current.operand, not negated, False))
+        elif isinstance(current, And | Or) and not ready:
+            stack.append((current, negated, True))
+            stack.append((current.right, negated, False))
+            stack.append((current.left, negated, False))
+        else:
+            found.append((current, negated))
+    return tuple(found)
+
+
+def _holds_for_all(atom: Condition, negated: bool, events_of: EventsOf) -> bool:
+    labels = labels_outside_aggregates(atom)
+    wanted = not negated
+    for choice in product(*(events_of(label) for label in labels)):
+        single: dict[str | None, Event | None] = dict(zip(labels, choice))
+        if value_of(atom, single, events_of) is not wanted:
+            return False
+    return True

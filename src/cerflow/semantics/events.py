@@ -1,0 +1,139 @@
+"""Events and streams as the semantics sees them."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, overload
+
+from cerflow.errors import InputError
+
+__all__ = ["Event", "Stream", "Value", "as_value", "microseconds"]
+
+#: What attributes hold. Timestamps are datetimes in UTC; None is null, and so is NaN.
+Value = int | float | str | bool | datetime.datetime | None
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event.
+
+    ``position`` counts events of the whole stream from 0. ``time`` is the raw time: a number, microseconds since the
+    epoch for timestamps, the position where there is no time column. ``stream`` names the input it came from.
+    """
+
+    position: int
+    type: str
+    time: int | float
+    attributes: Mapping[str, Value]
+    stream: str | None = None
+
+    def attribute(self, name: str) -> Value:
+        """The value of an attribute, null if the event does not carry it; ``type`` is the event type by default."""
+        if name in self.attributes:
+            return self.attributes[name]
+        return self.type if name == "type" else None
+
+
+class Stream(Sequence[Event]):
+    """Events in the order of their positions, with the unit of their times.
+
+    ``microseconds_per_tick`` is 1 for timestamps, 1000 for numeric times (milliseconds), None without times.
+    """
+
+    def __init__(self, events: Iterable[Event], microseconds_per_tick: int | None = None) -> None:
+        self._events = tuple(events)
+        self.microseconds_per_tick = microseconds_per_tick
+
+    @overload
+    def __getitem__(self, index: int) -> Event: ...
+    @overload
+    def __getitem__(self, index: slice) -> Stream: ...
+    def __getitem__(self, index: int | slice) -> Event | Stream:
+        if isinstance(index, slice):
+            return Stream(self._events[index], self.microseconds_per_tick)
+        return self._events[index]
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self._events)
+
+    @classmethod
+    def from_dicts(
+        cls,
+        rows: Iterable[Mapping[str, Any]],
+        *,
+        type: str = "type",
+        time: str | None = None,
+        stream: str | None = None,
+    ) -> Stream:
+        """The stream of a list of dicts, ordered stably by time where there is one.
+
+        Every key of any row is an attribute of every event, null where the row lacks it. Raises `InputError` for a
+        row without type, time or (where asked for) name of the stream.
+        """
+        table = [dict(row) for row in rows]
+        names = dict.fromkeys(name for row in table for name in row)
+        for index, row in enumerate(table):
+            for role, column in (("type", type), ("time", time), ("stream", stream)):
+                if column is not None and as_value(row.get(column)) is None:
+                    raise InputError(f"row {index} has no {role} (column '{column}')")
+        values = [{name: as_value(row.get(name)) for name in names} for row in table]
+        # A column has one kind: whole numbers beside fractions are floats.
+        for name in names:
+            if any(isinstance(row[name], float) for row in values):
+                for row in values:
+                    number = row[name]
+                    row[name] = float(number) if isinstance(number, int) else number
+        if time is not None:
+            values.sort(key=lambda row: _ticks(row[time]))
+        timestamps = time is not None and any(isinstance(row[time], datetime.datetime) for row in values)
+        return cls(
+            (
+                Event(
+                    position,
+                    str(row[type]),
+                    position if time is None else _ticks(row[time]),
+                    row,
+                    None if stream is None else str(row[stream]),
+                )
+                for position, row in enumerate(values)
+            ),
+            None if time is None else 1 if timestamps else 1000,
+        )
+
+
+def as_value(raw: Any) -> Value:
+    """A Python value as one of the kinds the language knows: NaN is null, naive timestamps are UTC."""
+    match raw:
+        case None | bool() | int() | str():
+            return raw
+        case float():
+            return None if math.isnan(raw) else raw
+        case Decimal():
+            return as_value(float(raw))
+        case datetime.datetime():
+            return raw.replace(tzinfo=datetime.UTC) if raw.tzinfo is None else raw.astimezone(datetime.UTC)
+        case datetime.date():
+            return datetime.datetime(raw.year, raw.month, raw.day, tzinfo=datetime.UTC)
+    raise InputError(f"{raw!r} is no value that conditions can read")
+
+
+def microseconds(moment: datetime.datetime) -> int:
+    """Microseconds since the epoch."""
+    return (moment - _EPOCH) // datetime.timedelta(microseconds=1)
+
+
+def _ticks(value: Value) -> int | float:
+    if isinstance(value, datetime.datetime):
+        return microseconds(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    raise InputError(f"{value!r} is no time")

@@ -1,0 +1,143 @@
+"""FO-CEL by definition (P2 §4): ``⟦φ⟧(S, i, j, ν)`` is a set of sets of positions, ν gives every variable a position.
+
+Written for small streams: valuations are enumerated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from cerflow.analysis.first_order import combine_defined, variables
+from cerflow.language.condition import Condition
+from cerflow.language.formula import (
+    AnyEvent,
+    As,
+    Disjunction,
+    EventType,
+    Filter,
+    Formula,
+    Iteration,
+    NotEvent,
+    Selection,
+    Within,
+)
+from cerflow.language.formula import Sequence as SequenceFormula
+from cerflow.language.node import walk
+from cerflow.semantics.conditions import satisfies
+from cerflow.semantics.events import Event
+from cerflow.semantics.formulas import select, within
+
+__all__ = ["first_order_denotation"]
+
+Positions = frozenset[int]
+#: The positions of those variables that a formula mentions, sorted by name.
+Valuation = tuple[tuple[str, int], ...]
+_NOTHING: frozenset[Positions] = frozenset()
+
+
+def first_order_denotation(formula: Formula, events: Sequence[Event], n: int) -> frozenset[Positions]:
+    """``⟦φ⟧_n(S)``: the sets of positions M with ``M ∈ ⟦φ⟧(S, 0, n, ν)`` for some ν.
+
+    A variable may stand for any event of ``events``, also for one after n: that is what makes formulas that are not
+    well-formed depend on the future.
+    """
+    denotation = _FirstOrder(formula, events)
+    root = len(denotation.formulas) - 1
+    return frozenset(m for v in denotation.valuations(denotation.mentioned[root]) for m in denotation.of(root, 0, n, v))
+
+
+class _FirstOrder:
+    def __init__(self, formula: Formula, events: Sequence[Event]) -> None:
+        self._events = events
+        self._known: dict[tuple[int, int, int, Valuation], frozenset[Positions]] = {}
+        self.formulas = list(walk(formula))
+        self.mentioned: list[frozenset[str]] = []
+        self._defined: list[frozenset[str]] = []
+        self._below: list[list[int]] = []
+        open_: list[int] = []
+        for k, current in enumerate(self.formulas):
+            count = len(current.children)
+            parts = open_[len(open_) - count :]
+            del open_[len(open_) - count :]
+            open_.append(k)
+            self._below.append([p for p in parts if isinstance(self.formulas[p], Formula)])
+            self.mentioned.append(variables(current) if isinstance(current, Formula) else frozenset())
+            self._defined.append(combine_defined(current, [self._defined[p] for p in parts]))
+
+    def valuations(self, names: frozenset[str]) -> Iterator[Valuation]:
+        """All valuations of some variables."""
+        ordered = sorted(names)
+        for positions in product(range(len(self._events)), repeat=len(ordered)):
+            yield tuple(zip(ordered, positions))
+
+    def of(self, k: int, i: int, j: int, valuation: Valuation) -> frozenset[Positions]:
+        """``⟦φ⟧(S, i, j, ν)`` of the k-th formula."""
+        own = tuple(pair for pair in valuation if pair[0] in self.mentioned[k])
+        if i > j:
+            return _NOTHING
+        if (k, i, j, own) not in self._known:
+            self._known[k, i, j, own] = self._evaluate(k, i, j, own)
+        return self._known[k, i, j, own]
+
+    def _evaluate(self, k: int, i: int, j: int, v: Valuation) -> frozenset[Positions]:
+        formula, parts = self.formulas[k], self._below[k]
+        match formula:
+            case EventType() | AnyEvent() | NotEvent():
+                return frozenset((frozenset((j,)),)) if self._is(formula, j, v) else _NOTHING
+            case As():
+                return self.of(parts[0], i, j, v) if dict(v)[formula.label] == j else _NOTHING
+            case Filter():
+                return self.of(parts[0], i, j, v) if self._satisfied(formula.condition, dict(v)) else _NOTHING
+            case Disjunction():
+                return self.of(parts[0], i, j, v) | self.of(parts[1], i, j, v)
+            case SequenceFormula():
+                return frozenset(
+                    m1 | m2
+                    for n in range(i, j)
+                    for m1 in self.of(parts[0], i, n, v)
+                    for m2 in self.of(parts[1], n + 1, j, v)
+                )
+            case Iteration():
+                once: set[Positions] = set()
+                for changed in self._changed(v, self._defined[parts[0]]):
+                    once |= self.of(parts[0], i, j, changed)
+                    for n in range(i, j):
+                        first = self.of(parts[0], i, n, changed)
+                        # The repetitions to come read ν', but give the variables in U new values themselves.
+                        once |= {m1 | m2 for m1 in first for m2 in self.of(k, n + 1, j, changed)}
+                return frozenset(once)
+            case Selection():
+                # Erratum E3: compared over all values of the variables that the formula defines itself.
+                found = frozenset(
+                    m for changed in self._changed(v, self._defined[parts[0]]) for m in self.of(parts[0], i, j, changed)
+                )
+                labelled = select(formula.strategy, (frozenset(("", p) for p in m) for m in found))
+                best = {frozenset(p for _, p in m) for m in labelled}
+                return frozenset(m for m in self.of(parts[0], i, j, v) if m in best)
+            case Within():
+                matches = self.of(parts[0], i, j, v)
+                return frozenset(
+                    m for m in matches if within(frozenset(("", p) for p in m), formula.window, self._events)
+                )
+        raise TypeError(f"{type(formula).__name__} has no first-order reading")
+
+    def _changed(self, v: Valuation, names: frozenset[str]) -> Iterator[Valuation]:
+        """ν[ν'/U] for every ν'."""
+        kept = tuple(pair for pair in v if pair[0] not in names)
+        for new in self.valuations(names):
+            yield tuple(sorted((*kept, *new)))
+
+    def _is(self, wanted: EventType | AnyEvent | NotEvent, j: int, v: Valuation) -> bool:
+        if isinstance(wanted, AnyEvent):
+            return True
+        if isinstance(wanted, NotEvent):
+            matched = self._is(wanted.event, j, v)
+            if matched and wanted.condition is not None:
+                matched = self._satisfied(wanted.condition, {**dict(v), wanted.event.name: j})
+            return not matched
+        event = self._events[j]
+        return event.type == wanted.name and (wanted.stream is None or event.stream in (None, wanted.stream))
+
+    def _satisfied(self, condition: Condition, valuation: dict[str, int]) -> bool:
+        return satisfies(condition, lambda name: [self._events[valuation[name]]])

@@ -1,0 +1,274 @@
+"""The meaning of SREMO: the relation ``(e, S, M, v) ⊢ v'`` (spec §5; register transducers §1.3, Definition 17).
+
+``e`` reads the string S = S[m…n-1] from registers v, marks M and leaves registers v'. As in
+`cerflow.semantics.formulas` every rule is a generator that asks for its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from itertools import chain
+
+from cerflow.errors import QueryError
+from cerflow.language.condition import Aggregate, And, Condition, Or, SetTest
+from cerflow.language.node import walk
+from cerflow.language.sremo import (
+    Alternation,
+    AnyMatch,
+    Complement,
+    Concatenation,
+    Empty,
+    Epsilon,
+    Intersection,
+    NextMatch,
+    Optional,
+    Plus,
+    Sremo,
+    Star,
+    Terminal,
+    Unordered,
+    Windowed,
+)
+from cerflow.semantics.conditions import atoms_of
+from cerflow.semantics.events import Event
+from cerflow.semantics.formulas import ComplexEvent, support, within
+from cerflow.semantics.values import labels_outside_aggregates, value_of
+
+__all__ = ["SremoDenotation", "sremo_match_string", "sremo_matches"]
+
+#: The positions of the events in the registers that hold one: (register, index), sorted.
+Registers = tuple[tuple[str, int], ...]
+#: A part of the expression, which of its operands are still to come (where that matters), m, n, v.
+_Question = tuple[int, tuple[int, ...], int, int, Registers]
+_Outcomes = frozenset[tuple[ComplexEvent, Registers]]
+_Rule = Generator[_Question, _Outcomes, _Outcomes]
+
+
+def sremo_matches(expression: Sremo, events: Sequence[Event]) -> frozenset[tuple[int, ComplexEvent]]:
+    """All matches (n, C) in a stream: C is a match on S[m…n] for some m ≤ n, and n its last marked event.
+
+    Raises `QueryError` for aggregates, and for a register that both sides of ``&`` write.
+    """
+    denotation = SremoDenotation(expression, events)
+    return frozenset(
+        (n, marks)
+        for n in range(len(events))
+        for m in range(n + 1)
+        for marks, _ in denotation(m, n + 1)
+        if marks and max(support(marks)) == n
+    )
+
+
+def sremo_match_string(expression: Sremo, events: Sequence[Event]) -> frozenset[ComplexEvent]:
+    """``Match(e, S)`` for the whole string S (Definition 18), the empty M included; S is in ``Lang(e)`` iff it is
+    not empty.
+    """
+    return frozenset(marks for marks, _ in SremoDenotation(expression, events)(0, len(events)))
+
+
+class SremoDenotation:
+    """``(e, S[m…n-1], M, v) ⊢ v'`` over one stream: call it with m, n (and v) for all (M, v')."""
+
+    def __init__(self, expression: Sremo, events: Sequence[Event]) -> None:
+        for current in walk(expression):
+            if isinstance(current, Aggregate | SetTest):
+                raise QueryError("registers hold one event, so there is nothing to aggregate", span=current.span)
+        self._events = events
+        self._known: dict[_Question, _Outcomes] = {}
+        self._parts: list[Sremo] = []
+        self._below: list[tuple[int, ...]] = []
+        #: The registers that each part may write.
+        self._writes: list[frozenset[str]] = []
+        open_: list[int] = []
+        for current in walk(expression):
+            if not isinstance(current, Sremo):
+                continue
+            count = sum(isinstance(child, Sremo) for child in current.children)
+            below = tuple(open_[len(open_) - count :])
+            del open_[len(open_) - count :]
+            open_.append(len(self._parts))
+            own = current.registers if isinstance(current, Terminal) else ()
+            # What is complemented leaves the registers as they are.
+            parts = () if isinstance(current, Complement) else below
+            self._writes.append(frozenset(chain(own, *(self._writes[part] for part in parts))))
+            self._parts.append(current)
+            self._below.append(below)
+            if isinstance(current, Intersection):
+                self._check(current, *below)
+
+    def _check(self, current: Intersection, left: int, right: int) -> None:
+        both = self._writes[left] & self._writes[right]
+        if both:
+            raise QueryError(f"both sides of & write register '{min(both)}'", span=current.span)
+
+    def __call__(self, m: int, n: int, registers: Registers = ()) -> _Outcomes:
+        """All (M, v') with ``(e, S[m…n-1], M, registers) ⊢ v'``."""
+        question: _Question = (*self._first(len(self._parts) - 1), m, n, registers)
+        stack: list[tuple[_Question, _Rule]] = [(question, self._rule(*question))]
+        answer: _Outcomes | None = None
+        while stack:
+            question, rule = stack[-1]
+            try:
+                asked = next(rule) if answer is None else rule.send(answer)
+            except StopIteration as end:
+                answer = self._known[question] = end.value
+                stack.pop()
+                continue
+            answer = self._known.get(asked)
+            if answer is None:
+                stack.append((asked, self._rule(*asked)))
+        assert answer is not None
+        return answer
+
+    def _first(self, k: int) -> tuple[int, tuple[int, ...]]:
+        """Part k with all its operands to come."""
+        return k, self._below[k] if isinstance(self._parts[k], AnyMatch | NextMatch | Unordered) else ()
+
+    def _rule(self, k: int, rest: tuple[int, ...], m: int, n: int, v: Registers) -> _Rule:
+        expression, below = self._parts[k], self._below[k]
+        nothing: _Outcomes = frozenset()
+        unmarked: _Outcomes = frozenset(((frozenset(), v),))
+
+        def ask(part: int, start: int, end: int, registers: Registers) -> _Question:
+            return (*self._first(part), start, end, registers)
+
+        match expression:
+            case Epsilon():
+                return unmarked if m == n else nothing
+            case Empty():
+                return nothing
+            case Terminal():
+                if n != m + 1 or not self._satisfied(expression.condition, m, v):
+                    return nothing
+                marks = frozenset(((expression.label, m),)) if expression.label is not None else frozenset()
+                return frozenset(((marks, _written(v, dict.fromkeys(expression.registers, m))),))
+            case Concatenation():
+                found: set[tuple[ComplexEvent, Registers]] = set()
+                for split in range(m, n + 1):
+                    for marks1, v1 in (yield ask(below[0], m, split, v)):
+                        for marks2, v2 in (yield ask(below[1], split, n, v1)):
+                            found.add((marks1 | marks2, v2))
+                return frozenset(found)
+            case Alternation():
+                left = yield ask(below[0], m, n, v)
+                right = yield ask(below[1], m, n, v)
+                return left | right
+            case Optional():
+                once = yield ask(below[0], m, n, v)
+                return once | unmarked if m == n else once
+            case Star():
+                if m == n:
+                    return unmarked
+                return (yield from self._repeated(k, below[0], m, n, v))
+            case Plus():
+                once = yield ask(below[0], m, n, v)
+                more = yield from self._repeated(k, below[0], m, n, v)
+                return once | more
+            case Intersection():
+                left = yield ask(below[0], m, n, v)
+                right = yield ask(below[1], m, n, v)
+                wrote = self._writes[below[1]]
+                return frozenset(
+                    (marks, _written(v1, {r: p for r, p in v2 if r in wrote}))
+                    for marks, v1 in left
+                    for marks2, v2 in right
+                    if marks == marks2
+                )
+            case Complement():
+                matched = yield ask(below[0], m, n, v)
+                return nothing if matched else unmarked
+            case Windowed():
+                outcomes = yield ask(below[0], m, n, v)
+                return frozenset(o for o in outcomes if within(o[0], expression.window, self._events))
+            case AnyMatch() | NextMatch():
+                only = isinstance(expression, NextMatch)
+                if len(below) == 1 and isinstance(self._parts[below[0]], Plus | Star):
+                    star = isinstance(self._parts[below[0]], Star)
+                    repeated = yield from self._skipping_repetition(k, self._below[below[0]][0], only, m, n, v)
+                    # Only the whole may be empty, not what follows a repetition: nothing is left out at the end.
+                    return repeated | unmarked if star and rest and m == n else repeated
+                return (yield from self._skipping(k, rest, only, m, n, v))
+            case Unordered():
+                return (yield from self._unordered(k, rest, m, n, v)) if rest else unmarked if m == n else nothing
+        raise TypeError(f"{type(expression).__name__} is no expression")
+
+    def _repeated(self, k: int, body: int, m: int, n: int, v: Registers) -> _Rule:
+        """The body, then part k again; a repetition of the empty string changes nothing, so each reads an event."""
+        found: set[tuple[ComplexEvent, Registers]] = set()
+        for split in range(m + 1, n + 1):
+            for marks1, v1 in (yield (*self._first(body), m, split, v)):
+                for marks2, v2 in (yield (*self._first(k), split, n, v1)):
+                    found.add((marks1 | marks2, v2))
+        return frozenset(found)
+
+    def _skipping(self, k: int, rest: tuple[int, ...], only: bool, m: int, n: int, v: Registers) -> _Rule:
+        """``e1 · skip · e2 · … · en``."""
+        first, then = rest[0], rest[1:]
+        if not then:
+            return (yield (*self._first(first), m, n, v))
+        found: set[tuple[ComplexEvent, Registers]] = set()
+        for split in range(m, n + 1):
+            for marks1, v1 in (yield (*self._first(first), m, split, v)):
+                for end in range(split, n + 1):
+                    if (yield from self._may_skip(then[0], only, split, end, v1)):
+                        for marks2, v2 in (yield (k, then, end, n, v1)):
+                            found.add((marks1 | marks2, v2))
+        return frozenset(found)
+
+    def _skipping_repetition(self, k: int, body: int, only: bool, m: int, n: int, v: Registers) -> _Rule:
+        """``e · (skip · e)*``."""
+        found = set((yield (*self._first(body), m, n, v)))
+        for split in range(m, n + 1):
+            for marks1, v1 in (yield (*self._first(body), m, split, v)):
+                # Neither reading nor skipping anything would ask the same question again.
+                for end in range(max(split, m + 1), n + 1):
+                    if (yield from self._may_skip(body, only, split, end, v1)):
+                        for marks2, v2 in (yield (k, (), end, n, v1)):
+                            found.add((marks1 | marks2, v2))
+        return frozenset(found)
+
+    def _may_skip(
+        self, following: int, only: bool, m: int, n: int, v: Registers
+    ) -> Generator[_Question, _Outcomes, bool]:
+        """Whether S[m…n-1] may be left out before the following operand.
+
+        ``any`` leaves out anything, ``next`` what holds no match of that operand (§11.7: of the whole stretch, not of
+        its pieces). Matches of the empty string do not count, or nothing could ever stand before ``e*``.
+        """
+        if only:
+            for start in range(m, n):
+                for end in range(start + 1, n + 1):
+                    if (yield (*self._first(following), start, end, v)):
+                        return False
+        return True
+
+    def _unordered(self, k: int, rest: tuple[int, ...], m: int, n: int, v: Registers) -> _Rule:
+        """One of the operands that are left, then the others in any order."""
+        found: set[tuple[ComplexEvent, Registers]] = set()
+        for place, part in enumerate(rest):
+            others = rest[:place] + rest[place + 1 :]
+            for split in range(m, n + 1):
+                for marks1, v1 in (yield (*self._first(part), m, split, v)):
+                    for marks2, v2 in (yield (k, others, split, n, v1)):
+                        found.add((marks1 | marks2, v2))
+        return frozenset(found)
+
+    def _satisfied(self, condition: Condition, current: int, v: Registers) -> bool:
+        """``(u, v) ⊨ φ``: an atom on an empty register is false, and its negation true; null is unknown."""
+        held = dict(v)
+        stack: list[bool] = []
+        for atom, negated in atoms_of(condition):
+            if isinstance(atom, And | Or):
+                right, left = stack.pop(), stack.pop()
+                stack.append(left and right if isinstance(atom, And) != negated else left or right)
+                continue
+            registers = labels_outside_aggregates(atom)
+            single: dict[str | None, Event | None] = {r: self._events[held[r]] for r in registers if r in held}
+            single[None] = self._events[current]
+            value = value_of(atom, single, lambda _: ()) if all(r in held for r in registers) else False
+            stack.append(value is not None and bool(value) != negated)
+        return stack[-1]
+
+
+def _written(v: Registers, new: dict[str, int]) -> Registers:
+    return tuple(sorted({**dict(v), **new}.items()))

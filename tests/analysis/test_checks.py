@@ -1,0 +1,136 @@
+import pytest
+
+from cerflow.analysis.checks import check_expression, check_query, check_sremo
+from cerflow.errors import QueryError
+from cerflow.language.condition import Aggregate, Attribute, Comparison, Function, LabelReference, Literal, Operator
+from cerflow.language.parser import parse_query
+from cerflow.language.sremo_parser import parse_sremo
+from cerflow.predicates import (
+    find_predicate,
+    predicate_names,
+    register_predicate,
+    unregister_predicate,
+)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * WHERE A ; B",
+        "SELECT x, A WHERE A AS x",
+        "SELECT Whatever WHERE EVENT ; A",
+        "SELECT x.v AS v, x WHERE (A AS x OR B AS y)",
+        "SELECT max(x.v) AS top, count(x) AS n WHERE A+ AS x",
+        "SELECT e.v AS v, A.v AS w WHERE (EVENT AS e OR A)",
+        "SELECT y.v AS v WHERE A [A -> y]",
+        "SELECT x.v AS v WHERE (A AS x ; B) AND (A+ AS x ; B)",
+        'SELECT COUNT(*) AS "start" WHERE A',
+        "SELECT x.v AS detection WHERE A AS x PARTITION BY k",
+    ],
+)
+def test_queries_that_are_fine(query):
+    check_query(parse_query(query))
+
+
+@pytest.mark.parametrize(
+    ("query", "place", "message", "suggestion"),
+    [
+        ("SELECT * WHERE A AS buy FILTER bye.v = 1", "bye.v", "unknown label 'bye'", "buy"),
+        ("SELECT * WHERE A ; (B AS x)+ ; C FILTER x.v = 1 AND A.v = D.v", "D.v", "unknown label 'D'", None),
+        ("SELECT * WHERE (A FILTER x.v = 1) ; (B AS x)+", "x.v", "label 'x' is not bound here", None),
+        ("SELECT bye WHERE A AS buy", "bye", "unknown label 'bye'", "buy"),
+        ("SELECT A, bye.v AS v WHERE A AS buy", "bye.v", "unknown label 'bye'", "buy"),
+        ("SELECT A WHERE A [A -> b]", "A", "unknown label 'A'", None),
+        ("SELECT x.v AS v WHERE A+ AS x", "x.v", "'x' may have several events in one match", None),
+        ("SELECT x.v AS v WHERE A AS x ; B AS x", "x.v", "'x' may have several events", None),
+        ("SELECT position(x) AS p WHERE (A ; B) AS x", "x", "'x' may have several events", None),
+        ("SELECT A.v AS v WHERE A ; EVENT", "A.v", "'A' may have several events", None),
+        ("SELECT z.v AS v WHERE (A AS x ; B AS y) [x -> z] [y -> z]", "z.v", "'z' may have several events", None),
+        ("SELECT D.v AS v WHERE EVENT ; EVENT", "D.v", "'D' may have several events", None),
+        (
+            'SELECT x.v AS "start" WHERE A AS x',
+            'x.v AS "start"',
+            "column 'start' would be a second result column",
+            None,
+        ),
+        ("SELECT x.v AS a, x.w AS a WHERE A AS x", "x.w AS a", "column 'a' would be a second", None),
+        ("SELECT x.v AS k WHERE A AS x PARTITION BY k", "x.v AS k", "column 'k' would be a second", None),
+        ("SELECT COUNT(*) AS end_time WHERE A AS x", "COUNT(*) AS end_time", "column 'end_time' would be", None),
+        ("SELECT * WHERE (A AS x ; B AS y) FILTER nearr(x, y)", "nearr(x, y)", "unknown function or predicate", "near"),
+        ("SELECT * WHERE (A AS x) FILTER near(x)", "near(x)", "predicate 'near' takes 2 arguments, but 1 are", None),
+        (
+            "SELECT * WHERE (A AS x ; B AS y) FILTER sum(x.v + y.v) > 1",
+            "sum(x.v + y.v)",
+            "sum goes over the events of one label, but its argument reads several",
+            None,
+        ),
+    ],
+)
+def test_queries_that_are_not(query, place, message, suggestion):
+    register_predicate("near", lambda x, y: True)
+    try:
+        with pytest.raises(QueryError) as caught:
+            check_query(parse_query(query))
+    finally:
+        unregister_predicate("near")
+    error = caught.value
+    assert message in error.reason
+    assert error.suggestion == suggestion
+    assert error.span is not None
+    assert query[error.span.start : error.span.end] == place
+
+
+def test_partition_key_called_like_a_result_column():
+    with pytest.raises(QueryError, match="partition key 'start'"):
+        check_query(parse_query('SELECT * WHERE A PARTITION BY "start"'))
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        (Attribute(None, "v"), "attribute 'v' stands without a label"),
+        (Function("sqrt", (Attribute("x", "v"),)), "unknown function 'sqrt'"),
+        (Function("abs", (Attribute("x", "v"), Literal(1))), "abs takes one argument, but 2 are given"),
+        (Function("position", (Attribute("x", "v"),)), "position takes a label"),
+        (Aggregate("median", Attribute("x", "v")), "unknown function 'median'"),
+        (Aggregate("sum", LabelReference("x")), "label 'x' stands where a value is expected"),
+        (Aggregate("sum", Aggregate("max", Attribute("x", "v"))), "cannot stand inside an aggregate"),
+        (Aggregate("sum", Literal(1)), "its argument reads none"),
+        (Comparison(Operator.EQ, LabelReference("x"), Literal(1)), "label 'x' stands where a value is expected"),
+        (Literal(2**63), "does not fit into 64 bits"),
+    ],
+)
+def test_trees_that_no_text_gives(expression, message):
+    with pytest.raises(QueryError, match=message.replace("(", r"\(")):
+        check_expression(expression)
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("[v > r.v] MARK", "register 'r' is read but never written"),
+        ("[v > 1] MARK INTO first . [v > frist.v] MARK", "register 'frist'"),
+        ("[v > 1]", "marks no event"),
+    ],
+)
+def test_expressions_with_memory(expression, message):
+    with pytest.raises(QueryError, match=message):
+        check_sremo(parse_sremo(expression))
+
+
+def test_expression_with_memory_that_is_fine():
+    check_sremo(parse_sremo("[v > 1] MARK INTO r . ([v > r.v] AS up INTO s)* . [v < s.v] MARK"))
+
+
+def test_registry():
+    register_predicate("far", lambda x, y: False)
+    assert find_predicate("far").arity == 2
+    register_predicate("far", lambda *many: False, arity=3)
+    assert find_predicate("far").arity == 3
+    assert "far" in predicate_names()
+    unregister_predicate("far")
+    assert find_predicate("far") is None
+    with pytest.raises(ValueError, match="not an identifier"):
+        register_predicate("so far", lambda x: True)
+    with pytest.raises(ValueError, match="give arity"):
+        register_predicate("far", lambda *many: True)

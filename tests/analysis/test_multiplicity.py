@@ -1,0 +1,70 @@
+import pyarrow as pa
+import pytest
+from hypothesis import given
+
+from cerflow.analysis.multiplicity import multiplicity
+from cerflow.analysis.scopes import labels_of, resolve
+from cerflow.analysis.types import check_types
+from cerflow.language.parser import parse_formula
+from cerflow.schema import Schema
+from cerflow.semantics.formulas import Denotation
+from random_queries import Fragment, cases, formulas, stream_of, streams
+
+EVERYTHING = Fragment(more=True, aggregates=True)
+SCHEMA = Schema(
+    pa.schema(
+        [
+            ("type", pa.string()),
+            ("t", pa.int64()),
+            ("v", pa.int64()),
+            ("w", pa.float64()),
+            ("s", pa.string()),
+            ("k", pa.int64()),
+            ("n", pa.int64()),
+        ]
+    ),
+    time="t",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "several"),
+    [
+        ("A AS x ; B AS y", set()),
+        ("A AS x ; B AS x", {"x"}),
+        ("A AS x OR B AS x", set()),
+        ("A+ AS x", {"A", "x"}),
+        ("(A ; B) AS x", {"x"}),
+        ("(A AS x ; B AS y) [x -> y]", {"y"}),
+        ("(A AS x) [x -> A]", set()),
+        ("A+ AND A", set()),
+        ("A ; EVENT AS e", {"A"}),
+        ("PROJECT x (A+ ; B AS x)", set()),
+    ],
+)
+def test_labels_with_several_events(text, several):
+    formula = parse_formula(text)
+    assert multiplicity(formula, resolve(formula)).several == several
+
+
+@given(formulas(EVERYTHING), streams())
+def test_number_of_events_of_a_label(formula, rows):
+    stream = stream_of(rows)
+    found = multiplicity(formula, resolve(formula))
+    labels = labels_of(formula)
+    denotation = Denotation(formula, stream)
+    for n in range(len(stream)):
+        for c in denotation(0, n):
+            for label in {label for label, _ in c} | labels.bound:
+                count = sum(a == label for a, _ in c)
+                if label in labels.bound:
+                    assert count == 1
+                if label not in found.several and (label in labels.assigned or not found.types):
+                    assert count <= 1
+                assert label in labels.assigned or labels.wildcard
+
+
+@given(cases(EVERYTHING, strategies=True))
+def test_random_queries_have_no_faults(case):
+    query, _ = case
+    check_types(query, SCHEMA)

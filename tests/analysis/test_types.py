@@ -1,0 +1,199 @@
+import pyarrow as pa
+import pytest
+
+from cerflow.analysis.types import check_sremo_types, check_types, kind_of_expression
+from cerflow.errors import QueryError
+from cerflow.language.parser import parse_expression, parse_query
+from cerflow.language.sremo_parser import parse_sremo
+from cerflow.schema import Kind, Schema
+
+COLUMNS = pa.schema(
+    [
+        ("type", pa.dictionary(pa.int32(), pa.string())),
+        ("ts", pa.timestamp("us", "UTC")),
+        ("id", pa.int64()),
+        ("price", pa.float64()),
+        ("amount", pa.decimal128(10, 2)),
+        ("name", pa.string()),
+        ("hot", pa.bool_()),
+        ("tags", pa.list_(pa.string())),
+    ]
+)
+SCHEMA = Schema(COLUMNS, time="ts")
+UNTIMED = Schema(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("x.id", Kind.INTEGER),
+        ("x.price", Kind.FLOAT),
+        ("x.amount", Kind.FLOAT),
+        ("x.name", Kind.STRING),
+        ("x.type", Kind.STRING),
+        ("x.hot", Kind.BOOLEAN),
+        ("x.ts", Kind.TIMESTAMP),
+        ("x.id + 1", Kind.INTEGER),
+        ("x.id % 2", Kind.INTEGER),
+        ("x.id / 2", Kind.FLOAT),
+        ("x.id * 0.5", Kind.FLOAT),
+        ("x.id - x.price", Kind.FLOAT),
+        ("-x.id", Kind.INTEGER),
+        ("abs(x.price)", Kind.FLOAT),
+        ("round(x.price)", Kind.FLOAT),
+        ("floor(x.id)", Kind.INTEGER),
+        ("upper(x.name)", Kind.STRING),
+        ("length(x.name)", Kind.INTEGER),
+        ("position(x)", Kind.INTEGER),
+        ("time(x)", Kind.INTEGER),
+        ("count(x)", Kind.INTEGER),
+        ("count(x.name)", Kind.INTEGER),
+        ("sum(x.id)", Kind.INTEGER),
+        ("sum(x.price)", Kind.FLOAT),
+        ("avg(x.id)", Kind.FLOAT),
+        ("stddev(x.id)", Kind.FLOAT),
+        ("min(x.ts)", Kind.TIMESTAMP),
+        ("max(x.name)", Kind.STRING),
+        ("first(x.hot)", Kind.BOOLEAN),
+        ("'a'", Kind.STRING),
+        ("NULL", Kind.OTHER),
+        ("1.5", Kind.FLOAT),
+        ("TRUE", Kind.BOOLEAN),
+    ],
+)
+def test_kinds(text, kind):
+    assert kind_of_expression(parse_expression(text), SCHEMA) is kind
+
+
+def test_time_is_a_float_where_its_column_is():
+    schema = Schema(COLUMNS, time="price")
+    assert kind_of_expression(parse_expression("time(x)"), schema) is Kind.FLOAT
+
+
+def test_event_type_is_an_attribute_called_type():
+    schema = Schema(pa.schema([("kind", pa.string())]), type="kind")
+    check_types(parse_query("SELECT x.type AS t WHERE A AS x FILTER x.type = 'A' AND x.kind = 'A'"), schema)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "x.id = 1.5",
+        "x.ts > '2024-02-29 12:00:00'",
+        "'2024-02-29T12:00:00+01:00' < x.ts",
+        "x.ts BETWEEN '2024-01-01' AND '2024-12-31'",
+        "x.ts IN ('2024-01-01', NULL)",
+        "x.ts = y.ts",
+        "x.hot = TRUE",
+        "x.hot != y.hot",
+        "x.name LIKE 'a%' AND x.type REGEXP 'A'",
+        "x.name IN ('a', 'b')",
+        "x.id IN (1, 2.5, NULL)",
+        "x.name = NULL",
+        "x.tags IS NOT NULL",
+        "x.id BETWEEN 1 AND y.price",
+        "x[id > 1 AND price < y.price]",
+        "increasing(x.ts)",
+        "sum(x.price) / count(x) > 3",
+        "x.name < y.name",
+    ],
+)
+def test_conditions_that_fit(condition):
+    check_types(parse_query(f"SELECT * WHERE (A AS x ; B AS y) FILTER {condition}"), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("condition", "place", "message", "suggestion"),
+    [
+        ("x.prise > 1", "x.prise", "unknown attribute 'prise'", "price"),
+        ("y[Price > 1]", "Price", "unknown attribute 'Price'", "price"),
+        ("NOT x.zzzz = 1", "x.zzzz", "unknown attribute 'zzzz'", None),
+        ("x.name > 1", "x.name > 1", "a string cannot be compared with an integer", None),
+        ("x.id = 'one'", "x.id = 'one'", "an integer cannot be compared with a string", None),
+        ("x.hot < y.hot", "x.hot < y.hot", "booleans have no order", None),
+        ("x.hot = 1", "x.hot = 1", "a boolean cannot be compared with an integer", None),
+        ("x.ts > 5", "x.ts > 5", "a timestamp cannot be compared with an integer", None),
+        ("x.ts > 'yesterday'", "'yesterday'", "'yesterday' is no timestamp", None),
+        ("x.ts > y.name", "y.name", "a timestamp cannot be compared with a string", None),
+        ("x.tags = 'a'", "x.tags", "has type list<item: string>", None),
+        ("x.name + 1 = 2", "x.name", "'+' needs numbers, but this is a string", None),
+        ("1 - x.ts = 2", "x.ts", "'-' needs numbers, but this is a timestamp", None),
+        ("-x.name = 2", "x.name", "'-' needs numbers", None),
+        ("abs(x.name) = 2", "x.name", "abs needs numbers", None),
+        ("upper(x.id) = 'A'", "x.id", "upper needs a string, but this is an integer", None),
+        ("length(x.id) = 1", "x.id", "length needs a string", None),
+        ("x.id LIKE 'a%'", "x.id", "LIKE needs a string", None),
+        ("x.price REGEXP 'a'", "x.price", "REGEXP needs a string", None),
+        ("x.id IN (1, 'two')", "'two'", "an integer cannot be compared with a string", None),
+        ("x.name BETWEEN 'a' AND 3", "3", "a string cannot be compared with an integer", None),
+        ("sum(x.name) > 1", "x.name", "sum needs numbers", None),
+        ("avg(x.hot) > 1", "x.hot", "avg needs numbers", None),
+        ("max(x.hot) = TRUE", "x.hot", "max needs values that have an order", None),
+        ("increasing(x.hot)", "x.hot", "increasing needs values that have an order", None),
+    ],
+)
+def test_conditions_that_do_not_fit(condition, place, message, suggestion):
+    text = f"SELECT * WHERE (A AS x ; B AS y) FILTER {condition}"
+    with pytest.raises(QueryError) as caught:
+        check_types(parse_query(text), SCHEMA)
+    error = caught.value
+    assert message in error.reason
+    assert error.suggestion == suggestion
+    assert error.span is not None
+    assert text[error.span.start : error.span.end] == place
+
+
+def test_conditions_of_not_are_checked():
+    with pytest.raises(QueryError, match="unknown attribute 'prize'"):
+        check_types(parse_query("SELECT * WHERE A ; NOT(B FILTER B.prize > 1)"), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT * WHERE A WITHIN 5 [name]", "a window needs a numeric attribute, but 'name' is a string"),
+        ("SELECT * WHERE A WITHIN 5 [nam]", "unknown attribute 'nam'"),
+        ("SELECT * WHERE (A WITHIN 5 [ts]) ; B", "a window needs a numeric attribute"),
+        ("SELECT * WHERE A PARTITION BY idd", "unknown partition key 'idd'"),
+        ("SELECT * WHERE A PARTITION BY tags", "partition key 'tags' has type list<item: string>"),
+        ("SELECT * WHERE A PARTITION BY [id, name]", "'id' is an integer and 'name' a string"),
+        ("SELECT x[prise] WHERE A AS x", "unknown attribute 'prise'"),
+        ("SELECT x.prise AS p WHERE A AS x", "unknown attribute 'prise'"),
+        ("SELECT x.name + 1 AS p WHERE A AS x", "'+' needs numbers"),
+    ],
+)
+def test_queries_that_do_not_fit(query, message):
+    with pytest.raises(QueryError) as caught:
+        check_types(parse_query(query), SCHEMA)
+    assert message in caught.value.reason
+    assert caught.value.span is not None
+
+
+def test_windows_of_time_need_a_time_column():
+    query = parse_query("SELECT * WHERE A ; (B ; C) WITHIN 5 MINUTES")
+    check_types(query, SCHEMA)
+    with pytest.raises(QueryError, match="needs a time column"):
+        check_types(query, UNTIMED)
+
+
+def test_queries_that_fit():
+    check_types(
+        parse_query(
+            "SELECT x[id, price], x.price * 2 AS twice WHERE A AS x ; B+ PARTITION BY id, [price, amount] WITHIN 5 [id]"
+        ),
+        SCHEMA,
+    )
+
+
+def test_expressions_with_memory():
+    check_sremo_types(parse_sremo("[price > 1] MARK INTO r . [name = r.name AND type = 'A'] MARK"), SCHEMA)
+    with pytest.raises(QueryError, match="unknown attribute 'prise'"):
+        check_sremo_types(parse_sremo("[prise > 1] MARK"), SCHEMA)
+    with pytest.raises(QueryError, match="needs a time column"):
+        check_sremo_types(parse_sremo("[price > 1] MARK WITHIN 5 SECONDS"), UNTIMED)
+
+
+def test_deep_expressions():
+    long_sum = " + ".join(["x.id"] * 1000)
+    long_and = " AND ".join(["x.id > 0"] * 1000)
+    check_types(parse_query(f"SELECT {long_sum} AS total WHERE A AS x FILTER {long_and}"), SCHEMA)

@@ -1,0 +1,64 @@
+import pytest
+
+from cerflow.cli.usage import Usage, usage_of
+from cerflow.language.parser import parse_query
+
+
+def usage(condition, rest=""):
+    return usage_of(parse_query(f"SELECT * FROM s WHERE (A AS x ; B AS y) FILTER {condition} {rest}"))
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "x.v > 3",
+        "3 = x.v",
+        "x.v + 1 > y.w",
+        "x.v IN (1, 2)",
+        "x.v BETWEEN 1 AND 2",
+        "-x.v = 2",
+        "x[v < 3]",
+        "abs(x.v) > 1",
+        "sum(x.v) > 1",
+    ],
+)
+def test_compared_or_computed_with_numbers(condition):
+    assert "v" in usage(condition).numbers
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["x.v = 'a'", "x.v LIKE 'a%'", "x.v REGEXP 'a'", "lower(x.v) = 'a'", "x.v IN ('a', 'b')", "length(x.v) > 2"],
+)
+def test_compared_with_strings(condition):
+    assert usage(condition).text == {"v"}
+
+
+def test_columns_compared_by_size_only_with_each_other():
+    assert usage("x.v > y.w") == Usage(ordered=frozenset({"v", "w"}))
+
+
+def test_equality_says_nothing():
+    assert usage("x.v = y.v") == Usage()
+
+
+def test_use_spreads_through_comparisons():
+    assert usage("x.v > y.w AND y.w = y.u AND y.u > 3").numbers == {"u", "v", "w"}
+    assert usage("x.v = y.w AND y.w = 'a'").text == {"v", "w"}
+
+
+def test_contradictions_say_nothing():
+    assert usage("x.v > 3 AND x.v = 'a'") == Usage()
+
+
+def test_a_date_may_be_meant_for_a_timestamp():
+    assert usage("x.v = '2024-01-01'") == Usage()
+    assert usage("x.v = '2024-01-01 or so'").text == {"v"}
+
+
+def test_the_attribute_of_a_window_is_a_number():
+    assert usage("x.v = y.v", "WITHIN 5 [v]").numbers == {"v"}
+
+
+def test_order_of_an_iteration():
+    assert usage("increasing(x.v)").ordered == {"v"}

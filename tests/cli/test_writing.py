@@ -1,0 +1,151 @@
+import csv
+import io
+import json
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from cerflow.cli.bad_records import BadRecords, Policy, parse_policy
+from cerflow.cli.writing import OutputFormat, check_writable, open_sink, output_format_of
+from cerflow.errors import BadRecordError, InputError
+
+EVENT = pa.struct([("position", pa.int64()), ("labels", pa.list_(pa.string())), ("at", pa.timestamp("ns"))])
+SCHEMA = pa.schema(
+    [("n", pa.int64()), ("x", pa.float64()), ("when", pa.timestamp("ms", "UTC")), ("events", pa.list_(EVENT))]
+)
+MOMENT = datetime(2024, 3, 15, 9, 30, 0, 250_000)
+BATCH = pa.RecordBatch.from_pylist(
+    [
+        {"n": 1, "x": 0.5, "when": MOMENT, "events": [{"position": 3, "labels": ["A", "é"], "at": MOMENT}]},
+        {"n": None, "x": float("inf"), "when": None, "events": []},
+        {"n": 3, "x": float("nan"), "when": None, "events": None},
+    ],
+    SCHEMA,
+)
+
+
+def write(path, output_format, *batches):
+    with open_sink(str(path), output_format, SCHEMA) as sink:
+        for batch in batches:
+            sink.write(batch)
+
+
+def test_json_lines(tmp_path):
+    write(tmp_path / "o.jsonl", OutputFormat.JSONL, BATCH)
+    rows = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text("utf-8").splitlines()]
+    event = {"position": 3, "labels": ["A", "é"], "at": "2024-03-15T09:30:00.250"}
+    assert rows == [
+        {"n": 1, "x": 0.5, "when": "2024-03-15T09:30:00.250Z", "events": [event]},
+        {"n": None, "x": "Infinity", "when": None, "events": []},
+        {"n": 3, "x": None, "when": None, "events": None},
+    ]
+
+
+def test_csv_holds_lists_as_json(tmp_path):
+    write(tmp_path / "o.csv", OutputFormat.CSV, BATCH)
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "o.csv").read_text("utf-8"))))
+    assert rows[0]["when"] == "2024-03-15T09:30:00.250Z"
+    assert json.loads(rows[0]["events"])[0]["labels"] == ["A", "é"]
+    assert rows[1] == {"n": "", "x": "inf", "when": "", "events": "[]"}
+
+
+def test_parquet_keeps_types_in_few_row_groups(tmp_path):
+    write(tmp_path / "o.parquet", OutputFormat.PARQUET, *[BATCH] * 50)
+    file = pyarrow.parquet.ParquetFile(tmp_path / "o.parquet")
+    assert file.metadata.num_row_groups == 1
+    table = file.read()
+    assert table.num_rows == 150
+    assert table.column("events")[0].as_py()[0]["position"] == 3
+
+
+@pytest.mark.parametrize("output_format", list(OutputFormat))
+def test_nothing_written_is_still_a_file(tmp_path, output_format):
+    write(tmp_path / "o", output_format)
+    assert (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize("output_format", list(OutputFormat))
+def test_an_error_leaves_the_old_file_and_no_other(tmp_path, output_format):
+    path = tmp_path / "o"
+    path.write_text("old")
+
+    def fail():
+        with open_sink(str(path), output_format, SCHEMA) as sink:
+            sink.write(BATCH)
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        fail()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_formats_follow_from_names():
+    assert output_format_of("-") is OutputFormat.JSONL
+    assert output_format_of("a.PARQUET") is OutputFormat.PARQUET
+    assert output_format_of("a.txt", OutputFormat.CSV) is OutputFormat.CSV
+    with pytest.raises(InputError, match="--output-format"):
+        output_format_of("a.txt")
+
+
+def test_places_that_cannot_be_written_to(tmp_path):
+    check_writable("-")
+    check_writable(str(tmp_path / "new.csv"))
+    with pytest.raises(InputError, match="is a directory"):
+        check_writable(str(tmp_path))
+    with pytest.raises(InputError, match="no directory"):
+        check_writable(str(tmp_path / "a" / "b.csv"))
+
+
+def test_policies():
+    assert parse_policy("fail", None) == (Policy.FAIL, None)
+    assert parse_policy("dead-letter", "p.csv") == (Policy.DEAD_LETTER, "p.csv")
+    assert parse_policy("dead-letter=p.csv", None) == (Policy.DEAD_LETTER, "p.csv")
+
+
+@pytest.mark.parametrize(
+    ("policy", "path"),
+    [("ignore", None), ("skip", "p"), ("fail=x", None), ("dead-letter", None), ("dead-letter=a", "b")],
+)
+def test_policies_that_do_not_fit(policy, path):
+    with pytest.raises(ValueError, match=r"dead|not one"):
+        parse_policy(policy, path)
+
+
+REFUSED = pa.table({"row": [4, 7], "reason": ["the type is null", "bad"], "v": [1.5, None]})
+
+
+def test_fail_names_the_first_row():
+    with pytest.raises(BadRecordError, match="row 4: the type is null"):
+        BadRecords(Policy.FAIL).refuse(REFUSED)
+
+
+def test_skip_counts():
+    bad = BadRecords(Policy.SKIP)
+    bad.refuse(REFUSED)
+    bad.refuse(REFUSED.slice(0, 0))
+    bad.write()
+    assert bad.count == 2
+
+
+@pytest.mark.parametrize("name", ["d.jsonl", "d.csv", "d.parquet"])
+def test_dead_letters_are_kept(tmp_path, name):
+    path = tmp_path / name
+    bad = BadRecords(Policy.DEAD_LETTER, str(path))
+    bad.refuse(REFUSED)
+    bad.refuse(REFUSED.drop_columns("v"))
+    bad.write()
+    assert bad.count == 4
+    if name == "d.parquet":
+        rows = pyarrow.parquet.read_table(path).to_pylist()
+        assert rows[0] == {"row": 4, "reason": "the type is null", "text": None, "v": "1.5"}
+        assert len(rows) == 4
+    else:
+        assert "the type is null" in path.read_text()
+
+
+def test_no_dead_letters_leave_an_empty_file(tmp_path):
+    BadRecords(Policy.DEAD_LETTER, str(tmp_path / "d.jsonl")).write()
+    assert (tmp_path / "d.jsonl").read_text() == ""

@@ -1,0 +1,98 @@
+"""Everything that README and docs show is run, and says what they say it says.
+
+In a block ``console``, a line ``$ cerflow …`` is a command, and the lines below it are its standard output; ``…`` stands
+for any output. A block ``text`` behind a block ``python`` is what that prints. A block ``sql`` is a query.
+"""
+
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from typer.testing import CliRunner
+
+from cerflow.cli.app import app
+from cerflow.language.parser import parse_query
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+class Block(NamedTuple):
+    language: str
+    text: str
+
+
+def blocks(page):
+    found = re.findall(r"^```(\w+)\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    return [Block(*f) for f in found]
+
+
+def pages_with(*languages):
+    return [pytest.param(p, id=p.name) for p in PAGES if any(b.language in languages for b in blocks(p))]
+
+
+@pytest.fixture
+def empty_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def matches_shown(shown, said):
+    pattern = "".join(".*" if part == "…\n" else re.escape(part) for part in shown.splitlines(keepends=True))
+    return re.fullmatch(pattern, said, re.DOTALL) is not None
+
+
+def test_there_is_something_to_run():
+    languages = {block.language for page in PAGES for block in blocks(page)}
+    assert {"sql", "python", "text", "console"} <= languages
+
+
+@pytest.mark.parametrize("page", pages_with("python"))
+@pytest.mark.usefixtures("empty_directory")
+def test_python_prints_what_the_page_shows(page):
+    names = {"__name__": "example"}
+    shown = blocks(page)
+    for block, following in zip(shown, [*shown[1:], Block("", "")]):
+        if block.language == "python":
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said):
+                exec(compile(block.text, str(page), "exec"), names)
+            if said.getvalue() or following.language == "text":
+                assert said.getvalue() == following.text
+
+
+@pytest.mark.parametrize("page", pages_with("console"))
+@pytest.mark.usefixtures("empty_directory")
+def test_commands_print_what_the_page_shows(page):
+    for block in blocks(page):
+        if block.language != "console":
+            continue
+        for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE):
+            program, *arguments = shlex.split(command)
+            assert program == "cerflow"
+            result = CliRunner().invoke(app, arguments)
+            assert result.exit_code == 0, result.stderr
+            assert matches_shown(shown, result.stdout), result.stdout
+
+
+@pytest.mark.parametrize("page", pages_with("sql"))
+def test_queries_are_queries(page):
+    for block in blocks(page):
+        if block.language == "sql":
+            parse_query(block.text)
+
+
+def test_the_query_of_the_readme_is_that_of_the_package():
+    from cerflow.examples import query_text
+
+    shown = next(b.text for b in blocks(ROOT / "README.md") if b.language == "sql")
+    assert parse_query(shown) == parse_query(query_text("farm"))
+
+
+@pytest.mark.parametrize("page", [pytest.param(p, id=p.name) for p in PAGES])
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text("utf-8")):
+        assert (page.parent / target).exists(), target

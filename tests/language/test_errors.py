@@ -1,0 +1,254 @@
+"""Every text that is not in the language gets an error that says where and what was expected."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cerflow.errors import QueryError, QuerySyntaxError
+from cerflow.language.parser import parse_condition, parse_formula, parse_query
+from cerflow.language.sremo_parser import parse_sremo
+
+
+def error_of(text: str, parse: object = parse_formula) -> QuerySyntaxError | QueryError:
+    with pytest.raises((QuerySyntaxError, QueryError)) as caught:
+        parse(text)  # type: ignore[operator]
+    return caught.value  # type: ignore[return-value]
+
+
+def test_message_has_line_column_caret_and_suggestion() -> None:
+    error = error_of("SELECT *\nFROM Stock\n  WHERE A AS x FLITER x.a > 1", parse_query)
+    assert isinstance(error, QuerySyntaxError)
+    assert (error.line, error.column) == (3, 16)
+    assert error.excerpt == "  WHERE A AS x FLITER x.a > 1\n               ^^^^^^"
+    assert "FILTER" in error.expected
+    assert str(error).splitlines()[0].startswith("line 3, column 16: unexpected 'FLITER', expected ")
+    assert str(error).endswith("Did you mean FILTER?")
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("A WITHN 5 EVENTS", "WITHIN"),
+        ("A WITHIN 5 EVNTS", "EVENTS"),
+        ("A WITHIN 5 MINUTS", "MINUTES"),
+        ("A FILTER x.a LIEK 'b'", "LIKE"),
+        ("A FILTER x.a BETWEN 1 AND 2", "BETWEEN"),
+        ("A FILTER x.a = 1 ADN x.b = 2", "AND"),
+        ("A UNLES B", "UNLESS"),
+    ],
+)
+def test_nearest_keyword(text: str, near: str) -> None:
+    assert error_of(text).hint == f"Did you mean {near}?"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A ;", "a formula"),
+        ("A ; ; B", "a formula"),
+        ("(A ; B", "')'"),
+        ("A AS", "a name"),
+        ("A FILTER", "a condition"),
+        ("A FILTER x.", "an attribute"),
+        ("A FILTER x.a >", "a value"),
+        ("A FILTER x.a = = 1", "a value"),
+        ("A FILTER x.a LIKE 3", "a string"),
+        ("A WITHIN", "a number"),
+        ("A WITHIN 5", "a unit of time"),
+        ("A )", "the end"),
+        ("START A", "'('"),
+        ("A [x y]", "'->'"),
+    ],
+)
+def test_expected_in_words(text: str, expected: str) -> None:
+    error = error_of(text)
+    assert isinstance(error, QuerySyntaxError)
+    assert expected in error.expected
+    assert not any(re.search(r"[A-Z]_|__|LPAR|RPAR|NAME|QUOTED", name) for name in error.expected)
+
+
+@pytest.mark.parametrize("text", ["", "   ", "-- nothing\n"])
+def test_empty(text: str) -> None:
+    assert "the text is empty" in str(error_of(text))
+    assert "expected SELECT" in str(error_of(text, parse_query))
+    assert "the text is empty" in str(error_of(text, parse_sremo))
+
+
+def test_end_of_text_is_shown_behind_it() -> None:
+    error = error_of("A ;  ")
+    assert "ends too early" in error.reason
+    assert error.column == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "column"),
+    [
+        ("A FILTER x.a = 'abc", "this string is not closed", 16),
+        ("A FILTER x.a = 'it''s", "this string is not closed", 16),
+        ('A AS "x', "this quoted name is not closed", 6),
+        ("A /* comment", "this comment is not closed", 3),
+        ('A AS ""', "a name cannot be empty", 6),
+        ("A § B", "the character '§' means nothing here", 3),
+        ("A # B", "the character '#' means nothing here", 3),
+        ("A WITHIN 0 EVENTS", "the number of events in a window must be a positive integer", 10),
+        ("A WITHIN 2.5 EVENTS", "the number of events in a window must be a positive integer", 10),
+        ("A WITHIN 0 SECONDS", "a duration must be longer than zero", 10),
+        ("A WITHIN 0.0001 MILLISECONDS", "a duration must be a whole number of microseconds", 10),
+        ("A WITHIN 1e-999999999 DAYS", "a duration must be longer than zero", 10),
+        ("A WITHIN 1e-300 DAYS", "a duration must be a whole number of microseconds", 10),
+        ("A WITHIN 1e18 DAYS", "this duration is too long", 10),
+        ("A WITHIN 106751991 DAYS 106751991 DAYS", "this duration is too long", 10),
+        ("A WITHIN 0 [t]", "a window must be larger than zero", 10),
+        ("A FILTER x.a = 9223372036854775808", "this integer does not fit into 64 bits", 16),
+        ("A FILTER x.a = -9223372036854775809", "this integer does not fit into 64 bits", 16),
+        ("A FILTER x.a = " + "9" * 5000, "this integer does not fit into 64 bits", 16),
+        ("A FILTER x.a = 1e999", "this number is too large", 16),
+        ("A FILTER x.a = ٣", "numbers are written with the digits 0 to 9", 16),
+        ("A FILTER x[a > 1 AND y[b > 1]]", "a bracket cannot stand inside a bracket", 22),
+        ("A FILTER price > 1", "'price' stands here without a label", 10),
+        ("A FILTER x.a > 1 AND sum(price) > 1", "'price' stands here without a label", 26),
+        ("NOT(A FILTER v > 1)", "'v' stands here without a label", 14),
+        ("A FILTER p(EVENT)", "EVENT means the event at hand, but there is none outside a bracket", 12),
+        ("A FILTER x.a", "this is a value, but a condition is expected here", 10),
+        ("A FILTER x.a = 1 AND (x.b + 1)", "this is a value, but a condition is expected here", 22),
+        ("A FILTER NOT 'a'", "this is a value, but a condition is expected here", 14),
+        ("A FILTER (x.a > 1) + 1 = 2", "this is a condition, but a value is expected here", 10),
+        ("A FILTER x.a = (x.a > 1)", "this is a condition, but a value is expected here", 16),
+        ("A FILTER x.a IN (1, x.b)", "only numbers, strings, TRUE, FALSE and NULL can stand in the list behind IN", 21),
+        ("A FILTER abs(x.a, x.b) > 1", "abs takes one argument, but 2 are given", 10),
+        ("A FILTER time() > 1", "time takes a label, but nothing is given", 10),
+        ("A FILTER position(x.a) > 1", "here the name of a label is expected", 19),
+        ("A FILTER near(x, y.a)", "here the name of a label is expected", 18),
+    ],
+)
+def test_reason_and_place(text: str, reason: str, column: int) -> None:
+    error = error_of(text)
+    assert isinstance(error, QuerySyntaxError)
+    assert (error.reason, error.column) == (reason, column)
+    assert error.excerpt is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "suggestion"),
+    [
+        ("A FILTER flor(x.a) > 1", "flor", "floor"),
+        ("A FILTER incresing(x.a)", "incresing", "increasing"),
+        ("A FILTER coun(x) > 1", "coun", "count"),
+        ("A FILTER x.a > qux(x)", "qux", None),
+    ],
+)
+def test_unknown_function(text: str, name: str, suggestion: str | None) -> None:
+    error = error_of(text)
+    assert isinstance(error, QueryError)
+    assert error.reason == f"there is no function '{name}'"
+    assert error.suggestion == suggestion
+    assert error.column is not None
+
+
+def test_regular_expression_that_cannot_be_read() -> None:
+    error = error_of("A FILTER x.a REGEXP '(a'")
+    assert isinstance(error, QueryError)
+    assert "cannot be read" in error.reason
+    assert error.column == 21
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("A FILTER x.a == 1", "equality is written with one ="),
+        ("A FILTER x.a = 1 && x.b = 2", "write AND"),
+        ("A FILTER x.a = 1 || x.b = 2", "write OR"),
+        ("!A", "write NOT"),
+        ("A AS from", 'FROM is a reserved word; in double quotes it is a name: "from"'),
+        ("last", None),
+        ("A FILTER x.a = 1 ; B", "FILTER and WITHIN bind loosest"),
+        ('A FILTER x.a = "INTC"', "strings stand in single quotes"),
+    ],
+)
+def test_hint(text: str, hint: str | None) -> None:
+    error = error_of(text)
+    if hint is None:
+        assert error.hint is None
+    else:
+        assert error.hint is not None
+        assert hint in error.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("SELECT * WHERE A LIMIT 0", "the number behind LIMIT must be a positive integer"),
+        ("SELECT * WHERE A LIMIT 1.5", "the number behind LIMIT must be a positive integer"),
+        ("SELECT SUM(*) AS n WHERE A", "only COUNT takes *, not SUM"),
+        ("SELECT price AS p WHERE A", "'price' stands here without a label"),
+        ("SELECT x.price FROM s WHERE A AS x", "unexpected 'FROM', expected an arithmetic operator or AS"),
+    ],
+)
+def test_in_queries(text: str, reason: str) -> None:
+    assert error_of(text, parse_query).reason == reason
+
+
+def test_clauses_out_of_order() -> None:
+    error = error_of("SELECT * WHERE A WITHIN 5 EVENTS PARTITION BY [a]", parse_query)
+    assert isinstance(error, QuerySyntaxError)
+    assert error.column == 34
+    assert set(error.expected) == {"the end", "CONSUME", "LIMIT"}
+
+
+def test_all_that_could_stand_at_the_end_is_named() -> None:
+    error = error_of("A FILTER x[a = 'b'")
+    assert isinstance(error, QuerySyntaxError)
+    assert error.expected == ("an arithmetic operator", "a comparison", "']'", "AND", "OR")
+
+
+def test_not_a_string() -> None:
+    with pytest.raises(TypeError, match="must be a string, not bytes"):
+        parse_formula(b"A")  # type: ignore[arg-type]
+
+
+_PIECES = (
+    *(
+        "A",
+        "x",
+        ".",
+        ";",
+        ":",
+        "+",
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        "..",
+        ",",
+        "=",
+        "<",
+        "->",
+        "-",
+        "*",
+        "!",
+        "&",
+        "|",
+        "?",
+    ),
+    *("FILTER", "AS", "AND", "OR", "NOT", "WITHIN", "5", "EVENTS", "IN", "SELECT", "WHERE", "TRUE", "NULL", "EVENT"),
+    *("MARK", "INTO", "max", "count", "any", "next", "'a'", '"b"', "§", "--", "/*", "1e999", "x[a>1]", "x.a = 1"),
+)
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=12).map(" ".join))
+def test_any_text_is_read_or_refused_with_a_place(text: str) -> None:
+    for parse in (parse_formula, parse_condition, parse_query, parse_sremo):
+        try:
+            parse(text)
+        except (QuerySyntaxError, QueryError) as refused:
+            error = refused
+        else:
+            continue
+        assert error.line is not None
+        assert error.excerpt is not None

@@ -1,0 +1,468 @@
+"""Random streams, formulas and queries (Hypothesis strategies) to compare two evaluations of the same thing.
+
+Formulas are well-scoped, and built so that most of them match something: conditions speak of labels that are in
+scope, and their atoms are true of many events. Attributes: ``v`` small integers, ``w`` floats, ``s`` strings, ``k`` a
+key, ``n`` an integer that never decreases; v, w, s and k are sometimes null. ``t`` is the time, with ties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import strategies as st
+
+from cerflow.analysis.scopes import labels_of, resolve
+from cerflow.errors import QueryError
+from cerflow.language import formula as f
+from cerflow.language import select as q
+from cerflow.language.condition import (
+    Aggregate,
+    And,
+    Arithmetic,
+    Attribute,
+    Between,
+    Bracket,
+    Comparison,
+    Condition,
+    Constant,
+    Expression,
+    Function,
+    In,
+    IsNull,
+    LabelReference,
+    Like,
+    Literal,
+    Negative,
+    Not,
+    Operator,
+    Or,
+    Regexp,
+    SetTest,
+)
+from cerflow.language.node import walk
+from cerflow.semantics.events import Stream
+
+TYPES = ("A", "B", "C")
+LABELS = ("x", "y", "z", "u", "o")
+STRINGS = ("", "p", "pq", "Pq", "q_")
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """Which part of the language to draw from."""
+
+    depth: int = 3
+    relating: bool = True  # atoms over several labels
+    outer: bool = True  # labels bound by an enclosing formula
+    aggregates: bool = False
+    strict: bool = True  # `:` and `:+`
+    windows: bool = True
+    projection: bool = True
+    nulls: bool = True
+    wild: bool = True  # EVENT and NOT
+    more: bool = False  # AND, ALL, UNLESS, WITHOUT, START, STRICT, NEXT, LAST, MAX
+
+
+FIRST = Fragment()
+
+
+@st.composite
+def streams(
+    draw: st.DrawFn, min_size: int = 4, max_size: int = 10, nulls: bool = True, like: f.Formula | None = None
+) -> list[Row]:
+    """Rows of a stream in the order of their times ``t`` (milliseconds), with ties.
+
+    With ``like`` the types often follow one another as in that formula.
+    """
+    size = draw(st.integers(min_size, max_size))
+    time, ordered = 0, 0
+    rows: list[Row] = []
+    # Events that are not named in the formula stand in for EVENT.
+    guide = [] if like is None else [n.name for n in walk(like) if isinstance(n, f.EventType)]
+
+    def value(strategy: st.SearchStrategy[Any]) -> Any:
+        return None if nulls and draw(st.integers(0, 15)) == 0 else draw(strategy)
+
+    for place in range(size):
+        time += draw(st.sampled_from((0, 1, 1, 2, 3)))
+        ordered += draw(st.integers(0, 2))
+        rows.append(
+            {
+                "type": guide[place % len(guide)]
+                if guide and draw(st.integers(0, 3))
+                else draw(st.sampled_from(TYPES)),
+                "t": time,
+                "v": value(st.integers(-1, 3)),
+                "w": value(st.sampled_from((-0.0, 0.0, 0.5, 1.0, 2.5))),
+                "s": value(st.sampled_from(STRINGS)),
+                "k": value(st.integers(0, 1)),
+                "n": ordered,
+            }
+        )
+    return rows
+
+
+def stream_of(rows: list[Row]) -> Stream:
+    """The rows as the semantics takes them."""
+    return Stream.from_dicts(rows, time="t")
+
+
+# --- conditions ------------------------------------------------------------------------------------------------------
+
+
+def _numbers(draw: st.DrawFn, label: str | None) -> Expression:
+    """A numeric expression over one event."""
+    base: Expression = Attribute(label, draw(st.sampled_from(("v", "v", "w", "k", "n"))))
+    match draw(st.integers(0, 11)):
+        case 0:
+            return Arithmetic(draw(st.sampled_from("+-*/%")), base, Literal(draw(st.sampled_from((0, 1, 2, 0.5)))))
+        case 1:
+            return Arithmetic(draw(st.sampled_from("+-")), base, Attribute(label, draw(st.sampled_from(("v", "w")))))
+        case 2:
+            return Negative(base)
+        case 3:
+            return Function(draw(st.sampled_from(("abs", "floor", "ceil", "round"))), (base,))
+        case 4:
+            return Function("length", (Attribute(label, "s"),))
+    return base
+
+
+def _atom_on_one(draw: st.DrawFn, label: str | None) -> Condition:
+    operator = st.sampled_from(tuple(Operator))
+    lenient = st.sampled_from((Operator.NE, Operator.GE, Operator.GE, Operator.GT))
+    match draw(st.integers(0, 15)):
+        case 0:
+            return Comparison(draw(operator), _numbers(draw, label), Literal(draw(st.integers(0, 2))))
+        case 1:
+            return Comparison(draw(operator), Attribute(label, "s"), Literal(draw(st.sampled_from(STRINGS))))
+        case 2:
+            pattern = draw(st.sampled_from(("%", "p%", "%q%", "_q", "q\\_", "%P%")))
+            return Like(Attribute(label, "s"), pattern, draw(st.booleans()))
+        case 3:
+            return Regexp(Attribute(label, "s"), draw(st.sampled_from(("q", "^p?", "[pP]q$"))), draw(st.booleans()))
+        case 4:
+            items = tuple(Literal(i) for i in draw(st.lists(st.sampled_from((0, 1, 2, None)), min_size=1, max_size=3)))
+            return In(Attribute(label, draw(st.sampled_from(("v", "k")))), items, draw(st.booleans()))
+        case 5:
+            low, high = draw(st.sampled_from(((0, 2), (0.5, 3), (None, 2), (1, None))))
+            ends = [None if end is None else Literal(end) for end in (low, high)]
+            return Between(_numbers(draw, label), ends[0], ends[1], draw(st.integers(0, 3)) == 0)
+        case 6:
+            return IsNull(Attribute(label, draw(st.sampled_from(("v", "w", "s")))), draw(st.integers(0, 3)) > 0)
+        case 7:
+            function = draw(st.sampled_from(("lower", "upper")))
+            return Comparison(draw(lenient), Function(function, (Attribute(label, "s"),)), Literal("pq"))
+        case 8:
+            kind = Literal(draw(st.sampled_from(TYPES)))
+            return Comparison(draw(st.sampled_from((Operator.EQ, Operator.NE))), Attribute(label, "type"), kind)
+        case 9:
+            return Constant(draw(st.integers(0, 3)) > 0)
+    return Comparison(
+        draw(lenient), Attribute(label, draw(st.sampled_from("vvw"))), Literal(draw(st.sampled_from((-1, -1, 0, 1))))
+    )
+
+
+def _atom_on_several(draw: st.DrawFn, labels: list[str]) -> Condition:
+    first, second = draw(st.sampled_from(labels)), draw(st.sampled_from(labels))
+    lenient = st.sampled_from((Operator.NE, Operator.LE, Operator.GE, Operator.LE, Operator.GE, Operator.LT))
+    match draw(st.integers(0, 7)):
+        case 0:
+            return Comparison(Operator.EQ, Attribute(first, "k"), Attribute(second, "k"))
+        case 1:
+            return Comparison(draw(lenient), Attribute(first, "w"), Attribute(second, "v"))
+        case 2:
+            return Comparison(draw(lenient), Attribute(first, "s"), Attribute(second, "s"))
+        case 3:
+            third = draw(st.sampled_from(labels))
+            total = Arithmetic(draw(st.sampled_from("+-")), Attribute(second, "v"), Attribute(third, "v"))
+            return Comparison(draw(lenient), Attribute(first, "v"), total)
+        case 4:
+            name = draw(st.sampled_from(("position", "time")))
+            gap = Arithmetic("-", Function(name, (LabelReference(second),)), Function(name, (LabelReference(first),)))
+            return Comparison(draw(lenient), gap, Literal(draw(st.integers(-1, 4))))
+    return Comparison(draw(lenient), Attribute(first, "v"), Attribute(second, "v"))
+
+
+def _atom_on_set(draw: st.DrawFn, label: str) -> Condition:
+    if draw(st.integers(0, 2)) == 0:
+        name = draw(st.sampled_from(("increasing", "decreasing", "nondecreasing", "nonincreasing")))
+        return SetTest(name, Attribute(label, draw(st.sampled_from("vw"))))
+    lenient = st.sampled_from((Operator.NE, Operator.LE, Operator.GE, Operator.LT, Operator.EQ))
+    return Comparison(draw(lenient), _aggregate(draw, label), Literal(draw(st.integers(0, 3))))
+
+
+def _aggregate(draw: st.DrawFn, label: str) -> Expression:
+    name = draw(st.sampled_from(("count", "sum", "avg", "min", "max", "first", "last")))
+    if name == "count":
+        return Aggregate(name, LabelReference(label))
+    return Aggregate(name, Attribute(label, draw(st.sampled_from("vw"))))
+
+
+def _in_bracket(draw: st.DrawFn, own: str, labels: list[str], depth: int) -> Condition:
+    match draw(st.integers(0, 5)) if depth else 5:
+        case 0 | 1:
+            return And(_in_bracket(draw, own, labels, depth - 1), _in_bracket(draw, own, labels, depth - 1))
+        case 2 | 3:
+            return Or(_in_bracket(draw, own, labels, depth - 1), _in_bracket(draw, own, labels, depth - 1))
+        case 4:
+            return Not(_in_bracket(draw, own, labels, depth - 1))
+    if labels and draw(st.integers(0, 3)) == 0:
+        other = draw(st.sampled_from(labels))
+        return Comparison(draw(st.sampled_from(tuple(Operator))), Attribute(None, "v"), Attribute(other, "v"))
+    return _atom_on_one(draw, None)
+
+
+@st.composite
+def conditions(draw: st.DrawFn, labels: list[str], fragment: Fragment = FIRST, depth: int = 2) -> Condition:
+    """A condition over some of the labels."""
+    if depth and draw(st.integers(0, 2)) == 0:
+        left = draw(conditions(labels, fragment, depth - 1))
+        match draw(st.integers(0, 4)):
+            case 0 | 1:
+                return And(left, draw(conditions(labels, fragment, depth - 1)))
+            case 2 | 3:
+                return Or(left, draw(conditions(labels, fragment, depth - 1)))
+        return Not(left)
+    kind = draw(st.integers(0, 9))
+    if fragment.aggregates and kind in (0, 1, 2):
+        return _atom_on_set(draw, draw(st.sampled_from(labels)))
+    if kind in (3, 4):
+        others = labels if fragment.relating else []
+        label = draw(st.sampled_from(labels))
+        return Bracket(label, _in_bracket(draw, label, others, 2))
+    if fragment.relating and len(labels) > 1 and kind in (5, 6, 7, 8):
+        return _atom_on_several(draw, labels)
+    return _atom_on_one(draw, draw(st.sampled_from(labels)))
+
+
+# --- formulas --------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Names:
+    """The labels given so far, so that most are given once."""
+
+    used: list[str] = field(default_factory=list)
+
+    def draw(self, draw: st.DrawFn) -> str:
+        fresh = [label for label in LABELS if label not in self.used]
+        if not fresh or (self.used and draw(st.integers(0, 9)) == 0):
+            return draw(st.sampled_from(LABELS))
+        self.used.append(fresh[0])
+        return fresh[0]
+
+
+def _window(draw: st.DrawFn) -> f.Window:
+    match draw(st.integers(0, 3)):
+        case 0:
+            return f.AttributeWindow(draw(st.sampled_from((2, 4, 6, 4.5))), "n")
+        case 1:
+            return f.DurationWindow(draw(st.integers(1, 12)) * 1000)
+    return f.CountWindow(draw(st.integers(1, 8)))
+
+
+def _single(draw: st.DrawFn, outer: list[str], fragment: Fragment, names: _Names) -> f.Formula:
+    """A formula that reads one event."""
+    kind = draw(st.integers(0 if fragment.wild else 2, 11))
+    formula: f.Formula
+    if kind == 0:
+        formula = f.AnyEvent()
+    elif kind == 1:
+        event = f.EventType(draw(st.sampled_from(TYPES)))
+        wanted: Condition | None = None
+        if draw(st.booleans()):
+            wanted = draw(conditions([event.name, *outer], fragment, 1))
+        formula = f.NotEvent(event, wanted)
+    else:
+        formula = f.EventType(draw(st.sampled_from(TYPES)))
+    for _ in range(draw(st.sampled_from((0, 1, 1, 1, 2)))):
+        match draw(st.integers(0, 5)):
+            case 0 | 1 | 2:
+                formula = f.As(formula, names.draw(draw))
+            case 3:
+                formula = _renamed(draw, formula, names)
+            case _:
+                formula = _filtered(draw, formula, outer, fragment)
+    return formula
+
+
+def _renamed(draw: st.DrawFn, formula: f.Formula, names: _Names) -> f.Formula:
+    assigned = sorted(labels_of(formula).assigned) or ["A"]
+    return f.Rename(formula, draw(st.sampled_from(assigned)), names.draw(draw))
+
+
+def _filtered(draw: st.DrawFn, formula: f.Formula, outer: list[str], fragment: Fragment) -> f.Formula:
+    labels = labels_of(formula)
+    own = sorted(labels.assigned)
+    further = [label for label in outer if label not in labels.assigned]
+    # Labels of the formula stand twice: filters speak more often of them than of those further out.
+    known = [*own, *own, *further]
+    if fragment.relating and own and further and draw(st.booleans()):
+        return f.Filter(formula, _atom_on_several(draw, [draw(st.sampled_from(own)), draw(st.sampled_from(further))]))
+    return f.Filter(formula, draw(conditions(known, fragment))) if known else formula
+
+
+def _formula(draw: st.DrawFn, depth: int, outer: list[str], fragment: Fragment, names: _Names) -> f.Formula:
+    if depth == 0:
+        return _single(draw, outer, fragment, names)
+
+    def below(also: list[str] = outer) -> f.Formula:
+        return _formula(draw, depth - 1, also, fragment, names)
+
+    def pair(make: Callable[[f.Formula, f.Formula], f.Formula]) -> f.Formula:
+        return make(*_two(draw, depth, outer, fragment, names))
+
+    match draw(st.integers(0, 19)):
+        case 0 | 1 | 2 | 3 | 4 | 7:
+            return pair(f.Sequence)
+        case 5 | 6:
+            return f.Iteration(below())
+        case 8:
+            return pair(f.StrictSequence if fragment.strict else f.Sequence)
+        case 9:
+            return f.StrictIteration(below()) if fragment.strict else f.Iteration(below())
+        case 10 | 11:
+            return f.Disjunction(below(), below())
+        case 12:
+            return f.As(below(), names.draw(draw))
+        case 13:
+            return _renamed(draw, below(), names)
+        case 14 | 15 | 16:
+            return _filtered(draw, below(), outer, fragment)
+        case 17 if fragment.windows:
+            return f.Within(below(), _window(draw))
+        case 18 if fragment.projection:
+            inner = below()
+            assigned = sorted(labels_of(inner).assigned) or ["A"]
+            kept = draw(st.lists(st.sampled_from(assigned), min_size=1, max_size=2, unique=True))
+            return f.Project(tuple(kept), inner)
+        case 19 if fragment.more:
+            return _more(draw, below, pair)
+    return _single(draw, outer, fragment, names)
+
+
+def _two(
+    draw: st.DrawFn, depth: int, outer: list[str], fragment: Fragment, names: _Names
+) -> tuple[f.Formula, f.Formula]:
+    """Two formulas of a sequence; one may use the labels that the other binds, be it before or after it."""
+    if not (fragment.outer and fragment.relating):
+        return _formula(draw, depth - 1, outer, fragment, names), _formula(draw, depth - 1, outer, fragment, names)
+    backwards = draw(st.integers(0, 3)) == 0
+    first = _formula(draw, depth - 1, outer, fragment, names)
+    # The names of event types are left out half of the time, as the other side often assigns them too.
+    types = draw(st.booleans())
+    bound = [label for label in sorted(labels_of(first).bound) if types or label not in TYPES]
+    further = [*outer, *(label for label in bound if label not in outer)]
+    second = _formula(draw, depth - 1, further, fragment, names)
+    if bound and draw(st.integers(0, 2)) == 0:
+        second = _filtered(draw, second, further, fragment)
+    return (second, first) if backwards else (first, second)
+
+
+def _more(
+    draw: st.DrawFn, below: Callable[[], f.Formula], pair: Callable[[Callable[..., f.Formula]], f.Formula]
+) -> f.Formula:
+    match draw(st.integers(0, 8)):
+        case 0:
+            return pair(f.Conjunction)
+        case 1:
+            return pair(f.All)
+        case 2:
+            return f.Unless(below(), below())
+        case 3 | 4:
+            return f.Without(below(), below())
+        case 5:
+            return f.Start(below())
+    strategy = draw(st.sampled_from((f.Strategy.STRICT, f.Strategy.NEXT, f.Strategy.LAST, f.Strategy.MAX)))
+    return f.Selection(strategy, below())
+
+
+def _well_scoped(formula: f.Formula) -> bool:
+    try:
+        resolve(formula)
+    except QueryError:
+        return False
+    return True
+
+
+@st.composite
+def _formulas(draw: st.DrawFn, fragment: Fragment) -> f.Formula:
+    names = _Names()
+    formula = _formula(draw, draw(st.integers(1, fragment.depth)), [], fragment, names)
+    if draw(st.integers(0, 3)) == 0:
+        formula = _filtered(draw, formula, [], fragment)
+    return formula
+
+
+def formulas(fragment: Fragment = FIRST) -> st.SearchStrategy[f.Formula]:
+    """Well-scoped formulas of a fragment."""
+    return _formulas(fragment).filter(_well_scoped)
+
+
+# --- queries ---------------------------------------------------------------------------------------------------------
+
+
+def _columns(draw: st.DrawFn, formula: f.Formula, aggregates: bool) -> list[q.ExpressionItem]:
+    labels = labels_of(formula)
+    found: list[q.ExpressionItem] = []
+    if labels.bound:
+        label = draw(st.sampled_from(sorted(labels.bound)))
+        other = draw(st.sampled_from(sorted(labels.bound)))
+        expressions: tuple[Expression, ...] = (
+            Attribute(label, draw(st.sampled_from("vws"))),
+            Arithmetic(draw(st.sampled_from("+-*/%")), Attribute(label, "v"), Attribute(other, "w")),
+            Function("position", (LabelReference(label),)),
+            Function("upper", (Attribute(label, "s"),)),
+            Attribute(label, "type"),
+        )
+        found.append(q.ExpressionItem(draw(st.sampled_from(expressions)), "c1"))
+    if aggregates and labels.assigned:
+        found.append(q.ExpressionItem(_aggregate(draw, draw(st.sampled_from(sorted(labels.assigned)))), "c2"))
+    return found
+
+
+def _projection(draw: st.DrawFn, formula: f.Formula, aggregates: bool) -> q.Projection:
+    assigned = sorted(labels_of(formula).assigned)
+    match draw(st.integers(0, 7)):
+        case 0:
+            return q.Projection(q.ProjectionKind.NONE)
+        case 1 | 2:
+            return q.Projection(q.ProjectionKind.ITEMS, (q.CountItem("matches"),))
+        case 3 | 4 | 5:
+            kept = draw(st.lists(st.sampled_from(assigned), max_size=2, unique=True)) if assigned else []
+            items = [*map(q.LabelItem, kept), *_columns(draw, formula, aggregates)]
+            if items:
+                return q.Projection(q.ProjectionKind.ITEMS, tuple(items))
+    return q.Projection(q.ProjectionKind.ALL)
+
+
+@st.composite
+def selects(
+    draw: st.DrawFn, fragment: Fragment = FIRST, *, strategies: bool = False, column_aggregates: bool = True
+) -> q.Select:
+    """Queries around formulas of a fragment; ``strategies`` adds STRICT, NEXT, LAST and MAX."""
+    formula = draw(formulas(fragment))
+    chosen = [f.Strategy.ALL, f.Strategy.ALL, f.Strategy.ANY]
+    if strategies:
+        chosen += [f.Strategy.STRICT, f.Strategy.NEXT, f.Strategy.LAST, f.Strategy.MAX]
+    return q.Select(
+        formula,
+        _projection(draw, formula, column_aggregates),
+        draw(st.sampled_from(chosen)),
+        partition=draw(st.sampled_from(((), (), (("k",),), (("k", "v"),), (("k",), ("s",))))),
+        window=_window(draw) if draw(st.booleans()) else None,
+        consume=draw(st.sampled_from((*q.Consumption, q.Consumption.NONE))),
+        limit=draw(st.sampled_from((None, None, None, 1, 2))),
+    )
+
+
+@st.composite
+def cases(
+    draw: st.DrawFn, fragment: Fragment = FIRST, *, strategies: bool = False, column_aggregates: bool = True
+) -> tuple[q.Select, list[Row]]:
+    """A query and a stream in which it is likely to match."""
+    select = draw(selects(fragment, strategies=strategies, column_aggregates=column_aggregates))
+    return select, draw(streams(nulls=fragment.nulls, like=select.formula))
