@@ -18,55 +18,19 @@ from cerflow.errors import QueryError
 from cerflow.language import formula as f
 from cerflow.language import select as q
 from cerflow.language.condition import (
-    Aggregate,
-    And,
     Arithmetic,
     Attribute,
-    Between,
-    Bracket,
-    Comparison,
     Condition,
-    Constant,
     Expression,
     Function,
-    In,
-    IsNull,
     LabelReference,
-    Like,
-    Literal,
-    Negative,
-    Not,
-    Operator,
-    Or,
-    Regexp,
-    SetTest,
 )
 from cerflow.language.node import walk
 from cerflow.semantics.events import Stream
+from random_conditions import FIRST, STRINGS, TYPES, Fragment, aggregate, atom_on_several, conditions
 
-TYPES = ("A", "B", "C")
 LABELS = ("x", "y", "z", "u", "o")
-STRINGS = ("", "p", "pq", "Pq", "q_")
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Fragment:
-    """Which part of the language to draw from."""
-
-    depth: int = 3
-    relating: bool = True  # atoms over several labels
-    outer: bool = True  # labels bound by an enclosing formula
-    aggregates: bool = False
-    strict: bool = True  # `:` and `:+`
-    windows: bool = True
-    projection: bool = True
-    nulls: bool = True
-    wild: bool = True  # EVENT and NOT
-    more: bool = False  # AND, ALL, UNLESS, WITHOUT, START, STRICT, NEXT, LAST, MAX
-
-
-FIRST = Fragment()
 
 
 @st.composite
@@ -108,134 +72,6 @@ def streams(
 def stream_of(rows: list[Row]) -> Stream:
     """The rows as the semantics takes them."""
     return Stream.from_dicts(rows, time="t")
-
-
-# --- conditions ------------------------------------------------------------------------------------------------------
-
-
-def _numbers(draw: st.DrawFn, label: str | None) -> Expression:
-    """A numeric expression over one event."""
-    base: Expression = Attribute(label, draw(st.sampled_from(("v", "v", "w", "k", "n"))))
-    match draw(st.integers(0, 11)):
-        case 0:
-            return Arithmetic(draw(st.sampled_from("+-*/%")), base, Literal(draw(st.sampled_from((0, 1, 2, 0.5)))))
-        case 1:
-            return Arithmetic(draw(st.sampled_from("+-")), base, Attribute(label, draw(st.sampled_from(("v", "w")))))
-        case 2:
-            return Negative(base)
-        case 3:
-            return Function(draw(st.sampled_from(("abs", "floor", "ceil", "round"))), (base,))
-        case 4:
-            return Function("length", (Attribute(label, "s"),))
-    return base
-
-
-def _atom_on_one(draw: st.DrawFn, label: str | None) -> Condition:
-    operator = st.sampled_from(tuple(Operator))
-    lenient = st.sampled_from((Operator.NE, Operator.GE, Operator.GE, Operator.GT))
-    match draw(st.integers(0, 15)):
-        case 0:
-            return Comparison(draw(operator), _numbers(draw, label), Literal(draw(st.integers(0, 2))))
-        case 1:
-            return Comparison(draw(operator), Attribute(label, "s"), Literal(draw(st.sampled_from(STRINGS))))
-        case 2:
-            pattern = draw(st.sampled_from(("%", "p%", "%q%", "_q", "q\\_", "%P%")))
-            return Like(Attribute(label, "s"), pattern, draw(st.booleans()))
-        case 3:
-            return Regexp(Attribute(label, "s"), draw(st.sampled_from(("q", "^p?", "[pP]q$"))), draw(st.booleans()))
-        case 4:
-            items = tuple(Literal(i) for i in draw(st.lists(st.sampled_from((0, 1, 2, None)), min_size=1, max_size=3)))
-            return In(Attribute(label, draw(st.sampled_from(("v", "k")))), items, draw(st.booleans()))
-        case 5:
-            low, high = draw(st.sampled_from(((0, 2), (0.5, 3), (None, 2), (1, None))))
-            ends = [None if end is None else Literal(end) for end in (low, high)]
-            return Between(_numbers(draw, label), ends[0], ends[1], draw(st.integers(0, 3)) == 0)
-        case 6:
-            return IsNull(Attribute(label, draw(st.sampled_from(("v", "w", "s")))), draw(st.integers(0, 3)) > 0)
-        case 7:
-            function = draw(st.sampled_from(("lower", "upper")))
-            return Comparison(draw(lenient), Function(function, (Attribute(label, "s"),)), Literal("pq"))
-        case 8:
-            kind = Literal(draw(st.sampled_from(TYPES)))
-            return Comparison(draw(st.sampled_from((Operator.EQ, Operator.NE))), Attribute(label, "type"), kind)
-        case 9:
-            return Constant(draw(st.integers(0, 3)) > 0)
-    return Comparison(
-        draw(lenient), Attribute(label, draw(st.sampled_from("vvw"))), Literal(draw(st.sampled_from((-1, -1, 0, 1))))
-    )
-
-
-def _atom_on_several(draw: st.DrawFn, labels: list[str]) -> Condition:
-    first, second = draw(st.sampled_from(labels)), draw(st.sampled_from(labels))
-    lenient = st.sampled_from((Operator.NE, Operator.LE, Operator.GE, Operator.LE, Operator.GE, Operator.LT))
-    match draw(st.integers(0, 7)):
-        case 0:
-            return Comparison(Operator.EQ, Attribute(first, "k"), Attribute(second, "k"))
-        case 1:
-            return Comparison(draw(lenient), Attribute(first, "w"), Attribute(second, "v"))
-        case 2:
-            return Comparison(draw(lenient), Attribute(first, "s"), Attribute(second, "s"))
-        case 3:
-            third = draw(st.sampled_from(labels))
-            total = Arithmetic(draw(st.sampled_from("+-")), Attribute(second, "v"), Attribute(third, "v"))
-            return Comparison(draw(lenient), Attribute(first, "v"), total)
-        case 4:
-            name = draw(st.sampled_from(("position", "time")))
-            gap = Arithmetic("-", Function(name, (LabelReference(second),)), Function(name, (LabelReference(first),)))
-            return Comparison(draw(lenient), gap, Literal(draw(st.integers(-1, 4))))
-    return Comparison(draw(lenient), Attribute(first, "v"), Attribute(second, "v"))
-
-
-def _atom_on_set(draw: st.DrawFn, label: str) -> Condition:
-    if draw(st.integers(0, 2)) == 0:
-        name = draw(st.sampled_from(("increasing", "decreasing", "nondecreasing", "nonincreasing")))
-        return SetTest(name, Attribute(label, draw(st.sampled_from("vw"))))
-    lenient = st.sampled_from((Operator.NE, Operator.LE, Operator.GE, Operator.LT, Operator.EQ))
-    return Comparison(draw(lenient), _aggregate(draw, label), Literal(draw(st.integers(0, 3))))
-
-
-def _aggregate(draw: st.DrawFn, label: str) -> Expression:
-    name = draw(st.sampled_from(("count", "sum", "avg", "min", "max", "first", "last")))
-    if name == "count":
-        return Aggregate(name, LabelReference(label))
-    return Aggregate(name, Attribute(label, draw(st.sampled_from("vw"))))
-
-
-def _in_bracket(draw: st.DrawFn, own: str, labels: list[str], depth: int) -> Condition:
-    match draw(st.integers(0, 5)) if depth else 5:
-        case 0 | 1:
-            return And(_in_bracket(draw, own, labels, depth - 1), _in_bracket(draw, own, labels, depth - 1))
-        case 2 | 3:
-            return Or(_in_bracket(draw, own, labels, depth - 1), _in_bracket(draw, own, labels, depth - 1))
-        case 4:
-            return Not(_in_bracket(draw, own, labels, depth - 1))
-    if labels and draw(st.integers(0, 3)) == 0:
-        other = draw(st.sampled_from(labels))
-        return Comparison(draw(st.sampled_from(tuple(Operator))), Attribute(None, "v"), Attribute(other, "v"))
-    return _atom_on_one(draw, None)
-
-
-@st.composite
-def conditions(draw: st.DrawFn, labels: list[str], fragment: Fragment = FIRST, depth: int = 2) -> Condition:
-    """A condition over some of the labels."""
-    if depth and draw(st.integers(0, 2)) == 0:
-        left = draw(conditions(labels, fragment, depth - 1))
-        match draw(st.integers(0, 4)):
-            case 0 | 1:
-                return And(left, draw(conditions(labels, fragment, depth - 1)))
-            case 2 | 3:
-                return Or(left, draw(conditions(labels, fragment, depth - 1)))
-        return Not(left)
-    kind = draw(st.integers(0, 9))
-    if fragment.aggregates and kind in (0, 1, 2):
-        return _atom_on_set(draw, draw(st.sampled_from(labels)))
-    if kind in (3, 4):
-        others = labels if fragment.relating else []
-        label = draw(st.sampled_from(labels))
-        return Bracket(label, _in_bracket(draw, label, others, 2))
-    if fragment.relating and len(labels) > 1 and kind in (5, 6, 7, 8):
-        return _atom_on_several(draw, labels)
-    return _atom_on_one(draw, draw(st.sampled_from(labels)))
 
 
 # --- formulas --------------------------------------------------------------------------------------------------------
@@ -301,7 +137,7 @@ def _filtered(draw: st.DrawFn, formula: f.Formula, outer: list[str], fragment: F
     # Labels of the formula stand twice: filters speak more often of them than of those further out.
     known = [*own, *own, *further]
     if fragment.relating and own and further and draw(st.booleans()):
-        return f.Filter(formula, _atom_on_several(draw, [draw(st.sampled_from(own)), draw(st.sampled_from(further))]))
+        return f.Filter(formula, atom_on_several(draw, [draw(st.sampled_from(own)), draw(st.sampled_from(further))]))
     return f.Filter(formula, draw(conditions(known, fragment))) if known else formula
 
 
@@ -420,7 +256,7 @@ def _columns(draw: st.DrawFn, formula: f.Formula, aggregates: bool) -> list[q.Ex
         )
         found.append(q.ExpressionItem(draw(st.sampled_from(expressions)), "c1"))
     if aggregates and labels.assigned:
-        found.append(q.ExpressionItem(_aggregate(draw, draw(st.sampled_from(sorted(labels.assigned)))), "c2"))
+        found.append(q.ExpressionItem(aggregate(draw, draw(st.sampled_from(sorted(labels.assigned)))), "c2"))
     return found
 
 

@@ -7,7 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Predicate", "find_predicate", "predicate_names", "register_predicate", "unregister_predicate"]
+__all__ = [
+    "Predicate",
+    "call_predicate",
+    "find_predicate",
+    "predicate_names",
+    "register_predicate",
+    "unregister_predicate",
+]
 
 
 @dataclass(frozen=True)

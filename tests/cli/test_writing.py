@@ -2,6 +2,7 @@ import csv
 import io
 import json
 from datetime import datetime
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -41,6 +42,14 @@ def test_json_lines(tmp_path):
         {"n": None, "x": "Infinity", "when": None, "events": []},
         {"n": 3, "x": None, "when": None, "events": None},
     ]
+
+
+def test_whole_decimals_stay_whole(tmp_path):
+    schema = pa.schema([("n", pa.decimal128(38, 0)), ("part", pa.decimal128(5, 2))])
+    batch = pa.RecordBatch.from_pylist([{"n": Decimal(10**30), "part": Decimal("1.25")}], schema)
+    with open_sink(str(tmp_path / "o.jsonl"), OutputFormat.JSONL, schema) as sink:
+        sink.write(batch)
+    assert (tmp_path / "o.jsonl").read_text() == f'{{"n": {10**30}, "part": 1.25}}\n'
 
 
 def test_csv_holds_lists_as_json(tmp_path):

@@ -23,7 +23,7 @@ from cerflow.automata.references import resolve_reference
 from cerflow.automata.registers import RegisterFile
 from cerflow.automata.simplify import simplify
 from cerflow.automata.transducer import TYPE_LABEL, Transducer, Transition
-from cerflow.automata.windows import restrict
+from cerflow.automata.windows import hides_events, know_ends, restrict
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
     Aggregate,
@@ -74,17 +74,15 @@ def compile_formula(
         formula, window = formula.operand, formula.window
     compiler = _Compiler(formula, named | (keep or frozenset()))
     whole = compiler.run()
-    if window is not None and keep is not None and _hides_some(whole, keep):
-        # The engine measures from the first event that it reports; here the first event may be left out.
+    if window is not None and hides_events(whole, keep):
+        # The engine measures between the events that it reports; here they are not all.
         whole = restrict(whole, window, compiler.registers)
         window = None
+    elif window is not None:
+        whole = know_ends(whole, window)
     if keep is not None:
         whole = relabel(whole, lambda labels: labels & keep)
     return simplify(whole, compiler.registers.registers, window, compiler.mentioned)
-
-
-def _hides_some(whole: Fragment, keep: frozenset[str]) -> bool:
-    return any(t.labels and not t.labels & keep for t in whole.transitions)
 
 
 class _Compiler:

@@ -33,10 +33,10 @@ def several(operand: Fragment, labels: frozenset[str]) -> frozenset[str]:
     """The labels that some run gives to more than one event."""
     found: set[str] = set()
 
-    def step(seen: frozenset[str], t: Transition) -> tuple[frozenset[str], Transition]:
+    def step(seen: frozenset[str], t: Transition) -> list[tuple[frozenset[str], Transition]]:
         given = t.labels & labels
         found.update(given & seen)
-        return seen | given, t
+        return [(seen | given, t)]
 
     if labels:
         track(operand, frozenset[str](), step)
@@ -112,10 +112,10 @@ def _relate(
     }
     here: dict[str, dict[Expression, Expression]] = {label: {u: u.expression for u in units[label]} for label in own}
 
-    def step(seen: frozenset[str], t: Transition) -> tuple[frozenset[str], Transition]:
+    def step(seen: frozenset[str], t: Transition) -> list[tuple[frozenset[str], Transition]]:
         given = t.labels & names
         if not given:
-            return seen, t
+            return [(seen, t)]
         choices = [[here[label]] * (label in given) + [stored[label]] * (label in seen) for label in own]
         checks = [
             substitute(atom, {leaf: value for part in choice for leaf, value in part.items()})
@@ -127,6 +127,6 @@ def _relate(
             for label in own
             if label in given
         )
-        return seen | given, replace(guarded(t, checks), writes=t.writes + writes)
+        return [(seen | given, replace(guarded(t, checks), writes=t.writes + writes))]
 
     return track(operand, frozenset[str](), step)[0]

@@ -125,13 +125,13 @@ def relabel(operand: Fragment, change: Callable[[frozenset[str]], frozenset[str]
 def track(
     operand: Fragment,
     start: T,
-    step: Callable[[T, Transition], tuple[T, Transition] | None],
+    step: Callable[[T, Transition], Iterable[tuple[T, Transition]]],
     accepts: Callable[[T], bool] = lambda _: True,
 ) -> tuple[Fragment, list[T]]:
     """The product with a deterministic observer of the transitions taken.
 
-    ``step(memory, transition)`` gives the observer's next memory and what becomes of the transition, or None to
-    forbid it. Only reachable pairs are built; the second result is the memory of each new state.
+    ``step(memory, transition)`` gives what becomes of a transition: any number of transitions (none forbids it), each
+    with the observer's next memory. Only reachable pairs are built; the second result is the memory of each state.
     """
     leaving: dict[int, list[Transition]] = {}
     for t in operand.transitions:
@@ -156,8 +156,6 @@ def track(
     while pending:
         state, memory = pair = pending.pop()
         for t in leaving.get(state, ()):
-            moved = step(memory, t)
-            if moved is not None:
-                after, changed = moved
+            for after, changed in step(memory, t):
                 result.transitions.append(replace(changed, source=numbers[pair], target=number(t.target, after)))
     return result, memories

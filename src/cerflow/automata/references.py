@@ -107,10 +107,10 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
             )
         return aside[deferred.form]
 
-    def step(seen: _Seen, t: Transition) -> tuple[_Seen, Transition] | None:
+    def step(seen: _Seen, t: Transition) -> list[tuple[_Seen, Transition]]:
         if label in t.labels:
             if seen.event:
-                return None  # a second event under a label that is bound to one
+                return []  # a second event under a label that is bound to one
             checks = [substitute(atom, here) for atom in t.atoms]
             for form in sorted(seen.aside, key=repr):
                 gaps: dict[Expression, Expression] = {
@@ -121,12 +121,12 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
                 checks.append(substitute(form, {**gaps, **here}))
             keep = Write(memory, tuple(u.expression for u in units), fresh=True)
             read = guarded(replace(t, atoms=()), checks)
-            return _Seen(True), replace(read, writes=(*t.writes, keep))
+            return [(_Seen(True), replace(read, writes=(*t.writes, keep)))]
         if seen.event:
-            return seen, guarded(replace(t, atoms=()), [substitute(atom, stored) for atom in t.atoms])
+            return [(seen, guarded(replace(t, atoms=()), [substitute(atom, stored) for atom in t.atoms]))]
         waiting = [atom for atom in t.atoms if any(u in stored for u in leaves(atom))]
         if not waiting:
-            return seen, t
+            return [(seen, t)]
         writes = list(t.writes)
         forms = set(seen.aside)
         fresh_now: set[Condition] = set()
@@ -137,7 +137,7 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
             fresh_now.add(deferred.form)
             forms.add(deferred.form)
         rest = tuple(atom for atom in t.atoms if atom not in waiting)
-        return _Seen(False, frozenset(forms)), replace(t, atoms=rest, writes=tuple(writes))
+        return [(_Seen(False, frozenset(forms)), replace(t, atoms=rest, writes=tuple(writes)))]
 
     return track(operand, _Seen(), step, lambda seen: seen.event)[0]
 
@@ -150,16 +150,16 @@ def _put_aside_repeatedly(operand: Fragment, label: str, scope: int) -> frozense
     """The forms of conditions of which several instances may have to wait at the same time."""
     found: set[Condition] = set()
 
-    def step(aside: frozenset[Condition], t: Transition) -> tuple[frozenset[Condition], Transition] | None:
+    def step(aside: frozenset[Condition], t: Transition) -> list[tuple[frozenset[Condition], Transition]]:
         if label in t.labels:
-            return None
+            return []
         forms = [_defer(atom, label, scope) for atom in t.atoms if _mentions(atom, label, scope)]
         new: set[Condition] = set()
         for deferred in forms:
             if deferred.form in aside or deferred.form in new or _ranges(deferred):
                 found.add(deferred.form)
             new.add(deferred.form)
-        return aside | new, t
+        return [(aside | new, t)]
 
     track(operand, frozenset[Condition](), step)
     return frozenset(found)

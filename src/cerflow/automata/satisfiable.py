@@ -14,6 +14,7 @@ from cerflow.language.condition import (
     Condition,
     Constant,
     In,
+    IsNull,
     Literal,
     Not,
     Operator,
@@ -29,6 +30,8 @@ def contradicts(tests: Iterable[Condition]) -> bool:
     held: set[Condition] = set()
     refused: set[Condition] = set()
     types: set[str] = set()
+    known: set[str] = set()
+    unknown: set[str] = set()
     values: dict[str, set[Literal]] = {}
     low: dict[str, tuple[_Number, bool]] = {}
     high: dict[str, tuple[_Number, bool]] = {}
@@ -41,13 +44,17 @@ def contradicts(tests: Iterable[Condition]) -> bool:
         held.add(test)
         if isinstance(test, TypeTest):
             types.add(test.type)
+        if isinstance(test, IsNull) and isinstance(test.operand, Attribute):
+            (known if test.negated else unknown).add(test.operand.name)
+        elif isinstance(test, Comparison):
+            known.update(side.name for side in (test.left, test.right) if isinstance(side, Attribute))
         allowed = _allowed(test)
         if allowed is not None:
             name, literals = allowed
             values[name] = values[name] & literals if name in values else literals
         if isinstance(test, Comparison):
             _bound(test, low, high)
-    if held & refused or len(types) > 1:
+    if held & refused or len(types) > 1 or known & unknown:
         return True
     # A refused test on the whole type cannot stand beside a test for that type.
     if any(isinstance(t, TypeTest) and t.stream is None and t.type in types for t in refused):

@@ -1,7 +1,9 @@
-"""Windows inside formulas: the start of the complex event in a register, a test at every later event of it."""
+"""Windows: the start of the complex event in a register and a test at every later event of it, or, for the window of
+a whole query, only what the engine's own measure of starts leaves to do."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from cerflow.automata.conditions import guarded
@@ -9,24 +11,51 @@ from cerflow.automata.fragment import Fragment, track
 from cerflow.automata.guards import InWindow, Measure, Stored
 from cerflow.automata.registers import RegisterFile
 from cerflow.automata.transducer import Accumulation, Register, Transition, Write
-from cerflow.language.condition import Attribute, IsNull
+from cerflow.language.condition import Attribute, Condition, IsNull
 from cerflow.language.formula import AttributeWindow, Window
 
-__all__ = ["restrict"]
+__all__ = ["hides_events", "know_ends", "restrict"]
+
+#: Where a run stands: nothing marked yet, the last marked event has a measure, it has none.
+_BEFORE, _KNOWN, _UNKNOWN = range(3)
 
 
 def restrict(operand: Fragment, window: Window, registers: RegisterFile) -> Fragment:
     """``φ WITHIN window``: the measure grows along the stream, so every marked event is tested against the first."""
     start = registers.add(Register(Accumulation.VALUE, 1, "start of window", window))
-    within = InWindow(Stored(start, 0), window)
+    begin = Write(start, (Measure(window),), fresh=True)
+    return _observe(operand, window, begin, [InWindow(Stored(start, 0), window)])
 
-    def step(begun: bool, t: Transition) -> tuple[bool, Transition]:
+
+def know_ends(operand: Fragment, window: Window) -> Fragment:
+    """The runs whose first and last marked events have a measure (only an attribute may be missing)."""
+    return _observe(operand, window, None, []) if isinstance(window, AttributeWindow) else operand
+
+
+def hides_events(operand: Fragment, keep: frozenset[str] | None) -> bool:
+    """Whether a run may read an event that it leaves out, by PROJECT or by the projection on ``keep``.
+
+    Then the events of the output do not tell where a complex event begins and ends.
+    """
+    return any(
+        not t.skips and (not t.labels or (keep is not None and not t.labels & keep)) for t in operand.transitions
+    )
+
+
+def _observe(operand: Fragment, window: Window, begin: Write | None, within: Sequence[Condition]) -> Fragment:
+    attribute = Attribute(None, window.attribute) if isinstance(window, AttributeWindow) else None
+    known = [] if attribute is None else [IsNull(attribute, True)]
+
+    def step(place: int, t: Transition) -> list[tuple[int, Transition]]:
         if not t.labels:
-            return begun, t
-        if begun:
-            return True, guarded(t, [within])
-        known = [IsNull(Attribute(None, window.attribute), True)] if isinstance(window, AttributeWindow) else []
-        begin = Write(start, (Measure(window),), fresh=True)
-        return True, replace(guarded(t, known), writes=(*t.writes, begin))
+            return [(place, t)]
+        if place == _BEFORE:
+            first = guarded(t, known)
+            return [(_KNOWN, first if begin is None else replace(first, writes=(*t.writes, begin)))]
+        following = [(_KNOWN, guarded(t, [*known, *within]))]
+        if attribute is not None:
+            # Between the ends an event may lack the attribute; as the last one it may not.
+            following.append((_UNKNOWN, guarded(t, [IsNull(attribute)])))
+        return following
 
-    return track(operand, False, step)[0]
+    return track(operand, _BEFORE, step, lambda place: place != _UNKNOWN)[0]

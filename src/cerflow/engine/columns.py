@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cerflow.automata.guards import TypeTest
 from cerflow.engine.evaluate import Rows
-from cerflow.engine.layout import NO_BOUND, Events
+from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, Events
 from cerflow.engine.measures import bounds, measures
 from cerflow.engine.program import Program
 from cerflow.engine.vectors import Vector
@@ -61,11 +61,16 @@ class _Feature:
 
 
 class EventReader:
-    """Prepares batches for one program; ``keys`` are the partition keys, each a choice of attributes."""
+    """Prepares batches for one program.
 
-    def __init__(self, program: Program, keys: Sequence[tuple[str, ...]]) -> None:
+    ``keys`` are the partition keys, each a choice of attributes; ``position`` names the column with the positions of
+    events in the whole stream, if they are not counted here.
+    """
+
+    def __init__(self, program: Program, keys: Sequence[tuple[str, ...]], position: str | None = None) -> None:
         self.program = program
         self.keys = keys
+        self.position = position
         self.unit = program.atoms.unit
         self._by_string, self._others = self._group_tests()
         needed: set[str] = set()
@@ -82,7 +87,8 @@ class EventReader:
         for number, test in enumerate(self.program.tests):
             read = attributes_read(test, self.program)
             name = next(iter(read)) if len(read) == 1 else None
-            positional = any(isinstance(n, Function) and n.name == "position" for n in walk(test))
+            places = ("position",) if self.program.schema.time is not None else ("position", "time")
+            positional = any(isinstance(n, Function) and n.name in places for n in walk(test))
             if name is not None and not positional and self.program.schema.kind(name) is Kind.STRING:
                 by_string.setdefault(name, []).append(number)
             else:
@@ -92,7 +98,8 @@ class EventReader:
     def read(self, batch: pa.RecordBatch, first: int) -> tuple[Events, NDArray[np.int64]]:
         """The events that matter, and their row numbers; the batch begins at position ``first`` of the stream."""
         positions = np.arange(first, first + batch.num_rows, dtype=np.int64)
-        rows = Rows(batch, self.program.schema, positions, self.unit)
+        numbers = positions if self.position is None else _whole_numbers(batch.column(self.position))
+        rows = Rows(batch, self.program.schema, positions, self.unit, numbers)
         signatures = self._signatures(rows)
         relevant = np.array(self.program.relevant, bool)[signatures]
         words, known = self._key_words(rows)
@@ -103,7 +110,7 @@ class EventReader:
         indices = pa.array(chosen)
         table = batch.select(self._needed)
         taken = table.take(indices) if self._needed else table
-        here = Rows(taken, self.program.schema, positions[chosen], self.unit)
+        here = Rows(taken, self.program.schema, positions[chosen], self.unit, numbers[chosen])
         columns = np.zeros((len(chosen), max(1, len(self.program.columns))), np.int64)
         for k, column in enumerate(self.program.columns):
             columns[:, k] = self._column(k, here)
@@ -215,7 +222,15 @@ class EventReader:
         window = self.program.transducer.window
         if window is None or (self.program.partitioned and isinstance(window, CountWindow)):
             return np.zeros(n, np.int64), np.full(n, NO_BOUND)
-        return measures(window, rows, self.program.schema), bounds(window, rows, self.program.schema)
+        measure = measures(window, rows, self.program.schema)
+        bound = bounds(window, rows, self.program.schema)
+        # Without a measure an event can neither begin nor end a complex event, and forgets nothing.
+        return np.where(measure == NULL, NOT_BEGUN, measure), np.where(bound == NULL, NO_BOUND, bound)
+
+
+def _whole_numbers(column: pa.Array) -> Ints:
+    numbers: Ints = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return numbers
 
 
 def _renumbered(feature: _Feature) -> _Feature:

@@ -29,12 +29,14 @@ def compute(
     kept: Kept,
     schema: Schema,
     target: pa.DataType,
+    position: str | None,
 ) -> pa.Array:
     """The value of an expression for each match; null where a label has no event.
 
-    Every label has at most one event in a match (aggregates are refused before).
+    Every label has at most one event in a match (aggregates are refused before). ``position`` names the column with
+    the positions of events in the whole stream, if they are not those of ``found``.
     """
-    events = _Gathered(found, label_sets, kept, schema)
+    events = _Gathered(found, label_sets, kept, schema, position)
     if isinstance(expression, Attribute):
         assert expression.label is not None
         column = events.column(expression.label, expression.name)
@@ -51,11 +53,19 @@ def compute(
 class _Gathered:
     """The attributes of the events of labels, one row per match, under flat names."""
 
-    def __init__(self, found: Unfolded, label_sets: Sequence[frozenset[str]], kept: Kept, schema: Schema) -> None:
+    def __init__(
+        self,
+        found: Unfolded,
+        label_sets: Sequence[frozenset[str]],
+        kept: Kept,
+        schema: Schema,
+        position: str | None,
+    ) -> None:
         self.found = found
         self.label_sets = label_sets
         self.kept = kept
         self.schema = schema
+        self.numbered = position
         self._position: dict[str, NDArray[np.int64]] = {}
         self._flat: dict[str, tuple[str, str]] = {}
         self._columns: dict[str, pa.Array] = {}
@@ -98,19 +108,23 @@ class _Gathered:
     def make(self, flat: str) -> None:
         """Gather the column behind a flat name."""
         label, name = self._flat[flat]
-        if name == "\0position":
-            positions = self.positions(label)
-            self._columns[flat] = pa.array(positions, mask=positions < 0)
-        elif name == "\0time" and self.schema.time is not None:
+        if name == "\0position" or (name == "\0time" and self.schema.time is None):
+            self._columns[flat] = self._places(label)
+        elif name == "\0time":
+            assert self.schema.time is not None
             column = self.column(label, self.schema.time)
             if pa.types.is_timestamp(column.type):
                 column = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
             self._columns[flat] = column
-        elif name == "\0time":
-            positions = self.positions(label)
-            self._columns[flat] = pa.array(positions, mask=positions < 0)
         else:
             self._columns[flat] = self.column(label, name)
+
+    def _places(self, label: str) -> pa.Array:
+        """The position of the label's event in the whole stream."""
+        if self.numbered is not None:
+            return self.column(label, self.numbered).cast(pa.int64())
+        positions = self.positions(label)
+        return pa.array(positions, mask=positions < 0)
 
     def rows(self) -> Rows:
         """What was gathered, as rows to evaluate on."""

@@ -68,12 +68,24 @@ def instant(text: str, unit: str) -> int:
 
 
 class Rows:
-    """Some rows of a batch; columns are read and expressions evaluated on demand, each once."""
+    """Some rows of a batch; columns are read and expressions evaluated on demand, each once.
 
-    def __init__(self, batch: pa.RecordBatch, schema: Schema, positions: NDArray[np.int64], unit: str) -> None:
+    ``positions`` count the events as they come, ``numbers`` are their positions in the whole stream, if those are
+    others: conditions and computed columns speak of these, windows and contiguity of what was counted.
+    """
+
+    def __init__(
+        self,
+        batch: pa.RecordBatch,
+        schema: Schema,
+        positions: NDArray[np.int64],
+        unit: str,
+        numbers: NDArray[np.int64] | None = None,
+    ) -> None:
         self.batch = batch
         self.schema = schema
         self.positions = positions
+        self.numbers = positions if numbers is None else numbers
         self.unit = unit
         self._vectors: dict[str, Vector] = {}
         self._raw: dict[str, Vector] = {}
@@ -88,7 +100,7 @@ class Rows:
     def time(self) -> Vector:
         """The time of each event: its position if there is no time column, microseconds for timestamps."""
         if self.schema.time is None:
-            return Vector(Kind.INTEGER, self.positions)
+            return Vector(Kind.INTEGER, self.numbers)
         vector = self.attribute(self.schema.time)
         if vector.kind is Kind.TIMESTAMP:
             return Vector(Kind.INTEGER, vector.data // (_PER_SECOND[self.unit] // 10**6), vector.nulls)
@@ -123,7 +135,7 @@ class Rows:
             case Negative():
                 return unary_function("-", operands[0])
             case Function(name="position"):
-                return Vector(Kind.INTEGER, self.positions)
+                return Vector(Kind.INTEGER, self.numbers)
             case Function(name="time"):
                 return self.time()
             case Function():

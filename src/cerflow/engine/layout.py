@@ -80,7 +80,9 @@ NODE_WORDS = 5
 BOTTOM = 0
 
 # What `advance` answers
-DONE, FULL_SCRATCH, FULL_NODES, FULL_CONFIGS, FULL_MEMBERS, FULL_PARTITIONS, FULL_SETS, FULL_DETECTIONS = range(8)
+DONE, FULL_SCRATCH, FULL_NODES, FULL_CONFIGS, FULL_MEMBERS, FULL_PARTITIONS, FULL_SETS, FULL_DETECTIONS, DECREASED = (
+    range(9)
+)
 
 # Columns of State.detections (int64)
 D_POSITION, D_BOUND, D_LABEL, D_ROOT = range(4)
@@ -103,6 +105,7 @@ class Tables(NamedTuple):
     expiring_start: Smalls  # (states + 1,)
     initial: Smalls  # (states,): 1 if initial
     dominated: Smalls  # (states,): slot of which only the greatest value matters among runs of equal output, or -1
+    checked: Smalls  # columns that must never decrease in a substream
     local: Smalls  # (columns, 2): columns that hold the position in the substream, less a constant
     signature_start: Smalls  # (signatures + 1,) into signature_rows
     signature_rows: Smalls  # (rows, 3): state, first and last entry of signature_transitions
@@ -150,7 +153,7 @@ class State(NamedTuple):
     member_values: Ints  # (capacity, slots)
     heads: Smalls  # (partitions, groups) first configuration of each group
     partition: Smalls  # (partitions, 3): chain, live configurations, whether the initial set has moved on
-    partition_long: Ints  # (partitions, 1 + words): events counted, key
+    partition_long: Ints  # (partitions, 1 + words + checked): events counted, key, latest checked values
     free_partitions: Smalls
     partition_table: Smalls
     set_index: Ints  # (collections, 3): first word, words, hash

@@ -47,7 +47,7 @@ class Memory:
             member_values=np.zeros((64, slots), np.int64),
             heads=np.full((partitions, groups), -1, np.int32),
             partition=np.zeros((partitions, 3), np.int32),
-            partition_long=np.zeros((partitions, 2 + words), np.int64),
+            partition_long=np.full((partitions, 1 + words + len(program.tables.checked)), layout.NULL),
             free_partitions=np.zeros(partitions, np.int32),
             partition_table=np.full(2, -1, np.int32),
             set_index=np.zeros((64, 3), np.int64),

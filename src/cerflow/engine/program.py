@@ -23,7 +23,7 @@ from cerflow.engine.layout import Tables
 from cerflow.engine.measures import is_global
 from cerflow.engine.strings import Strings
 from cerflow.language.condition import Condition, Expression
-from cerflow.language.formula import CountWindow, Window
+from cerflow.language.formula import AttributeWindow, CountWindow, Window
 from cerflow.schema import Kind, Schema
 
 __all__ = ["Program", "Slots"]
@@ -216,6 +216,7 @@ class Program:
             expiring_start=np.array(expiring_start, np.int32),
             initial=np.array([q in self.transducer.initial for q in range(states)], np.int32),
             dominated=np.array([self._dominated(q) for q in range(states)], np.int32),
+            checked=np.array(self._checked_columns(), np.int32),
             local=_table(self._local_columns(), 2),
             signature_start=np.zeros(1, np.int32),
             signature_rows=_table([], 3),
@@ -305,6 +306,12 @@ class Program:
                     rows.append([slot, self.atoms.bound_column(window), int(is_global(window, self.partitioned))])
             starts.append(len(rows))
         return rows, starts
+
+    def _checked_columns(self) -> list[int]:
+        """Columns of attributes that measure windows: windows are right only if these never decrease."""
+        windows = [self.transducer.window, *(r.window for r in self.transducer.registers)]
+        found = dict.fromkeys(w for w in windows if isinstance(w, AttributeWindow))
+        return [self.atoms.column(Measure(window), as_float=False) for window in found]
 
     def _local_columns(self) -> list[list[int]]:
         """Columns that hold positions in the substream, which only the kernel knows."""

@@ -90,7 +90,7 @@ class Recognizer:
             key_words=len(select.partition),
             consume=_CONSUME[select.consume],
         )
-        self._reader = EventReader(self._program, select.partition)
+        self._reader = EventReader(self._program, select.partition, position)
         self._checker = RecordChecker(schema, on_bad_record)
         self._memory = Memory(self._program)
         self._columns = self._report.stored
@@ -172,6 +172,10 @@ class Recognizer:
             if reason == layout.FULL_NODES:
                 # The nodes found so far move away with their detections.
                 self._close_part(parts)
+            if reason == layout.DECREASED:
+                self._checker.refuse_late(rows, int(chosen[at]), first, "an attribute that measures a window decreases")
+                at += 1
+                continue
             memory.make_room(reason, events, at)
         self._close_part(parts)
         if self._store.crowded:

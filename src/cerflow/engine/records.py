@@ -103,15 +103,8 @@ class RecordChecker:
         if self.policy == "fail":
             raise BadRecordError(first + int(numbers[0]), reasons[int(numbers[0])] or "")
         if callable(self.policy):
-            refused = pa.Table.from_batches([rows.take(pa.array(numbers))])
-            for name, values in (
-                ("row", pa.array(first + numbers)),
-                ("reason", pa.array([reasons[int(k)] for k in numbers])),
-            ):
-                while name in refused.column_names:
-                    name += "_"
-                refused = refused.append_column(name, values)
-            self.policy(refused)
+            why = [reasons[int(k)] or "" for k in numbers]
+            self.policy(_with_reasons(rows.take(pa.array(numbers)), (first + numbers).tolist(), why))
         self.refused += len(numbers)
         return rows.filter(pa.array(~bad))
 
@@ -119,6 +112,15 @@ class RecordChecker:
         """Remember the time of the last of some accepted rows."""
         if self.schema.time is not None and rows.num_rows:
             self.latest = _numbers(rows.column(self.schema.time).slice(rows.num_rows - 1, 1))[0].item()
+
+
+def _with_reasons(rows: pa.RecordBatch, numbers: list[int], reasons: list[str]) -> pa.Table:
+    refused = pa.Table.from_batches([rows])
+    for name, values in (("row", pa.array(numbers, pa.int64())), ("reason", pa.array(reasons, pa.string()))):
+        while name in refused.column_names:
+            name += "_"
+        refused = refused.append_column(name, values)
+    return refused
 
 
 def _numbers(column: pa.Array) -> NDArray[np.int64] | NDArray[np.float64]:

@@ -69,7 +69,7 @@ class Report:
 
     def _reported_attributes(self) -> list[str]:
         """The attributes of reported events, in the order of the input; the type has a field of its own."""
-        if self.select.projection.kind is ProjectionKind.NONE:
+        if self.counts or self.select.projection.kind is ProjectionKind.NONE:
             return []
         wanted: set[str] | None = set()
         for item in self.listed:
@@ -90,15 +90,18 @@ class Report:
         if self.events.time is not None:
             found.add(self.events.time)
         for key in self.select.partition:
-            found.update(key)
+            found.update(map(self._column, key))
         for item in self.computed:
             for current in walk(item.expression):
                 if isinstance(current, Attribute):
-                    implicit = current.name == "type" and "type" not in self.events.attributes
-                    found.add(self.events.type if implicit else current.name)
+                    found.add(self._column(current.name))
         if self.position is not None:
             found.add(self.position)
         return [n for n in self.events.attributes if n in found]
+
+    def _column(self, name: str) -> str:
+        """The column that holds an attribute: ``type`` is the type of the event if no attribute is called so."""
+        return self.events.type if name == "type" and name not in self.events.attributes else name
 
     def _fields(self) -> list[pa.Field]:
         taken = {"detected_at", "start", "end", "start_time", "end_time", "events"}
@@ -110,7 +113,7 @@ class Report:
         for key in self.select.partition:
             name = _unused(key[0], taken)
             taken.add(name)
-            fields.append(pa.field(name, _plain(self.events.columns.field(key[0]).type)))
+            fields.append(pa.field(name, _plain(self.events.columns.field(self._column(key[0])).type)))
         if self.counts:
             return fields + [pa.field(item.name, COUNT_TYPE) for item in self.counts]
         fields += [pa.field(item.name, self._computed_type(item.expression)) for item in self.computed]
@@ -164,11 +167,14 @@ class Report:
         """The rows of some matches."""
         detected = kept.at(found.detected)
         columns = [
-            compute(item.expression, found, label_sets, kept, self.events, field.type)
+            compute(item.expression, found, label_sets, kept, self.events, field.type, self.position)
             for item, field in zip(self.computed, (self.schema.field(i.name) for i in self.computed))
         ]
         shown = found
-        if self.keep is not None:
+        if self.select.projection.kind is ProjectionKind.NONE:
+            label_sets = [frozenset()] * len(label_sets)
+            shown = _without_unlabelled(found, label_sets)
+        elif self.keep is not None:
             names = frozenset(item.label for item in self.listed)
             label_sets = [labels & names for labels in label_sets]
             shown = _without_unlabelled(found, label_sets)
@@ -202,8 +208,8 @@ class Report:
     def _keys(self, rows: pa.Table) -> list[pa.Array]:
         result = []
         for key in self.select.partition:
-            target = _plain(self.events.columns.field(key[0]).type)
-            values = [_whole(rows.column(name)).cast(target) for name in key]
+            target = _plain(self.events.columns.field(self._column(key[0])).type)
+            values = [_whole(rows.column(self._column(name))).cast(target) for name in key]
             result.append(values[0] if len(values) == 1 else pc.coalesce(*values))
         return result
 

@@ -1,6 +1,6 @@
 """The meaning of whole queries (spec §4): ``SELECT … FROM … WHERE … PARTITION BY … WITHIN … CONSUME BY … LIMIT …``.
 
-Nulls (read with nothing said in the tables): an event whose key is null belongs to no substream; of the alternatives
+Nulls: an event whose key is null belongs to no substream; of the alternatives
 of a key the first that is not null counts.
 """
 
@@ -67,7 +67,6 @@ def evaluate(query: Select, events: Sequence[Event]) -> list[Match]:
             continue
         key, j = places[event.position]
         substream = substreams[key]
-        # CONSUME may have used up this event's own place only if it lies before it, so begin[key] <= j.
         matches = denotations[key](begin[key], j)
         if query.window is not None:
             matches = frozenset(c for c in matches if within(c, query.window, substream))

@@ -67,9 +67,8 @@ def steps(root: Node) -> tuple[tuple[Node, str | None], ...]:
             stack.append((current.condition, current.label, False))
             continue
         stack.append((current, bare, True))
-        below = () if isinstance(current, In) else current.children
-        if isinstance(current, In):
-            below = (current.operand,)
+        # The items of IN are read by its own rule.
+        below = (current.operand,) if isinstance(current, In) else current.children
         stack.extend((child, bare, False) for child in reversed(below))
     return tuple(found)
 

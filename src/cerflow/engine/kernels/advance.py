@@ -33,6 +33,7 @@ from cerflow.engine.layout import (
     D_LABEL,
     D_POSITION,
     D_ROOT,
+    DECREASED,
     DONE,
     FULL_CONFIGS,
     FULL_DETECTIONS,
@@ -52,9 +53,11 @@ from cerflow.engine.layout import (
     N_RANK,
     N_VISITED,
     NOWHERE,
+    NULL,
     O_CONSUME,
     O_COUNTED,
     O_GROUPED,
+    O_KEY,
     O_LOCAL_WINDOW,
     O_PARTITIONED,
     O_STATES,
@@ -97,6 +100,8 @@ def advance(
         for c in range(tables.local.shape[0]):
             events.columns[k, tables.local[c, 0]] = place - tables.local[c, 1]
 
+        if p >= 0 and _decreased(p, k, events, tables, state):
+            return DECREASED, k
         updates, members, removed, moved = _gather(
             k, p, place, bound, events, columns_f, tables, state, values_f, member_f, scratch, stack_f, out_f, result_f
         )
@@ -114,6 +119,9 @@ def advance(
             continue
         if counted and partitioned:
             state.partition_long[p, 0] = place
+        for c in range(tables.checked.shape[0]):
+            if events.columns[k, tables.checked[c]] != NULL:
+                state.partition_long[p, 1 + tables.options[O_KEY] + c] = events.columns[k, tables.checked[c]]
         if moved:
             state.partition[p, R_MOVED] = 1
         for r in range(removed):
@@ -129,6 +137,16 @@ def advance(
         if partitioned and state.partition[p, R_LIVE] == 0 and state.partition[p, R_MOVED] == 0:
             drop_partition(p, state, tables)
     return DONE, stop
+
+
+@njit(cache=True, nogil=True)
+def _decreased(p, k, events, tables, state):
+    """Whether an attribute that measures a window is less than before."""
+    for c in range(tables.checked.shape[0]):
+        value = events.columns[k, tables.checked[c]]
+        if value != NULL and value < state.partition_long[p, 1 + tables.options[O_KEY] + c]:
+            return True
+    return False
 
 
 @njit(cache=True, nogil=True)

@@ -23,6 +23,7 @@ from cerflow.engine.layout import (
     N_LIVE,
     N_MEMBERS,
     N_PARTITIONS,
+    NULL,
     O_KEY,
     O_STATES,
     R_CHAIN,
@@ -73,6 +74,8 @@ def add_partition(keys, k, state, tables):
     state.partition[p, R_LIVE] = 0
     state.partition[p, R_MOVED] = 0
     state.partition_long[p, 0] = 0
+    for c in range(tables.checked.shape[0]):
+        state.partition_long[p, 1 + width + c] = NULL
     for g in range(state.heads.shape[1]):
         state.heads[p, g] = -1
     return p
