@@ -117,9 +117,12 @@ class InputError(CerflowError, ValueError):
 
 
 class BadRecordError(InputError):
-    """One event cannot be used. ``row`` is its position in the input (counted from 0), ``reason`` says why."""
+    """One event cannot be used; ``reason`` says why.
 
-    def __init__(self, row: int, reason: str) -> None:
+    ``row`` is its position in the input (counted from 0), or its values where nobody has numbered the rows.
+    """
+
+    def __init__(self, row: int | str, reason: str) -> None:
         super().__init__(f"row {row}: {reason}")
         self.row = row
         self.reason = reason

@@ -26,7 +26,7 @@ def count_detections(part: Part, limit: int) -> tuple[Ints, list[int]]:
     detections = part.detections
     n = len(detections)
     small = part.nodes.view(np.int32)
-    top = 1 + max(0, int(detections[:, layout.D_ROOT].max())) if n else 1
+    top = len(part.nodes)
     known = np.zeros(top, np.int64)
     amounts = np.zeros(top, np.int64)
     stack = np.zeros(3 * top + 4, np.int64)

@@ -87,7 +87,7 @@ class Memory:
         n = int(self.state.counters[layout.N_DETECTIONS])
         found = self.state.detections[:n].copy()
         self.state.counters[layout.N_DETECTIONS] = 0
-        return self.state.nodes, found
+        return self.state.nodes[: int(self.state.counters[layout.N_NODES])], found
 
     def live_positions(self, bound: int) -> Ints:
         """The positions of all events that may still be part of a match."""
@@ -210,10 +210,13 @@ class Memory:
         state.counters[layout.N_SET_WORDS] = at
         self.state = state._replace(set_index=index, set_words=words, set_table=table)
         if holders:
-            self._rehash()
+            self.rehash()
 
     def _set_holders(self) -> list[tuple[Ints, Ints, int]]:
-        """Where collections are: (array, rows, slot)."""
+        return self.holders(self._program.set_slots)
+
+    def holders(self, slots_of: list[list[int]]) -> list[tuple[Ints, Ints, int]]:
+        """Where the registers in some slots of each state are: (array, rows, slot)."""
         state = self.state
         configs = int(state.counters[layout.N_CONFIGS])
         alive = state.config[:configs, layout.C_ROOT] >= 0
@@ -221,7 +224,7 @@ class Memory:
         self._compact_members()
         state = self.state
         compact = int(state.counters[layout.N_MEMBERS])
-        for q, slots in enumerate(self._program.set_slots):
+        for q, slots in enumerate(slots_of):
             rows = np.flatnonzero(alive & (state.config[:configs, layout.C_GROUP] == q))
             members = np.flatnonzero(state.members[:compact] == q)
             for slot in slots:
@@ -229,7 +232,7 @@ class Memory:
                 holders.append((state.member_values, members, slot))
         return holders
 
-    def _rehash(self) -> None:
+    def rehash(self) -> None:
         """Registers were rewritten, so the hashes of configurations have to be computed anew."""
         rehash(self.state, self._program.tables)
         self._rebuild()

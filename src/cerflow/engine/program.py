@@ -58,11 +58,12 @@ class Program:
     """The tables of one transducer for one schema, with all that is needed to prepare events for them."""
 
     def __init__(
-        self, transducer: Transducer, schema: Schema, *, partitioned: bool, key_words: int = 0, consume: int = 0
+        self, transducer: Transducer, schema: Schema, *, keys: Sequence[tuple[str, ...]] = (), consume: int = 0
     ) -> None:
         self.transducer = transducer
         self.schema = schema
-        self.partitioned = partitioned
+        self.partitioned = bool(keys)
+        self.key_kinds = [schema.kind(key[0]) for key in keys]
         self.grouped = ambiguous(transducer)
         self.live = transducer.live()
         self.strings = Strings()
@@ -80,7 +81,9 @@ class Program:
         self._signatures: dict[frozenset[int], int] = {}
         self._signature_moves: list[list[int]] = []
         self.relevant: list[bool] = []
-        self.tables = self._tables(key_words, consume)
+        self.tables = self._tables(len(keys), consume)
+        #: The strings of the query itself, which come first and never go.
+        self.own_strings = len(self.strings)
         self.signature(frozenset())
 
     # -- columns and windows -------------------------------------------------------------------------------------
@@ -111,6 +114,26 @@ class Program:
             [slot for register, slot in places.items() if registers[register].keeps is Accumulation.SET]
             for places in self.slots.at
         ]
+
+    @property
+    def string_slots(self) -> list[list[int]]:
+        """For each state the slots that hold codes of strings."""
+        found: list[list[int]] = []
+        for places in self.slots.at:
+            slots = []
+            for register, slot in places.items():
+                if self.transducer.registers[register].keeps is not Accumulation.SET:
+                    slots += [slot + k for k, kind in enumerate(self.kinds[register]) if kind is Kind.STRING]
+            found.append(slots)
+        return found
+
+    @property
+    def collects_strings(self) -> bool:
+        """Whether some collection holds codes of strings."""
+        return any(
+            r.keeps is Accumulation.SET and Kind.STRING in self.kinds[k]
+            for k, r in enumerate(self.transducer.registers)
+        )
 
     # -- slots ---------------------------------------------------------------------------------------------------
 

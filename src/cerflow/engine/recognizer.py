@@ -9,7 +9,7 @@ from cerflow.analysis.scopes import condition_labels
 from cerflow.analysis.types import check_types
 from cerflow.automata.compile import compile_formula
 from cerflow.automata.transducer import Transducer
-from cerflow.engine import layout
+from cerflow.engine import layout, snapshot
 from cerflow.engine.columns import EventReader
 from cerflow.engine.kernels.advance import advance
 from cerflow.engine.matches import Matches, Part
@@ -17,11 +17,13 @@ from cerflow.engine.memory import Memory
 from cerflow.engine.program import Program
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.results import Report
+from cerflow.engine.renaming import forget_strings
 from cerflow.engine.store import EventStore
-from cerflow.errors import UnsupportedQueryError
+from cerflow.errors import SnapshotError, UnsupportedQueryError
 from cerflow.language.condition import Aggregate
 from cerflow.language.formula import Strategy
 from cerflow.language.node import walk
+from cerflow.language.printer import show
 from cerflow.language.select import Consumption, ProjectionKind, Select
 from cerflow.schema import Schema
 
@@ -86,8 +88,7 @@ class Recognizer:
         self._program = Program(
             compile_select(select, self._report),
             schema,
-            partitioned=bool(select.partition),
-            key_words=len(select.partition),
+            keys=select.partition,
             consume=_CONSUME[select.consume],
         )
         self._reader = EventReader(self._program, select.partition, position)
@@ -96,6 +97,8 @@ class Recognizer:
         self._columns = self._report.stored
         self._store = EventStore(pa.schema([schema.columns.field(n) for n in self._columns]))
         self._limit = limit_of(select)
+        #: Where the window of the last event begins.
+        self._last_bound = layout.NO_BOUND
 
     @property
     def events(self) -> int:
@@ -123,6 +126,69 @@ class Recognizer:
             "events": len(self._store.kept().positions),
             "strings": len(self._program.strings),
             "visited": int(c[layout.N_VISITED]),
+        }
+
+    def snapshot(self) -> bytes:
+        """All that is remembered, as bytes; see `restore`. Matches handed out before are not part of it."""
+        bound = self._last_bound if self._program.global_window else layout.NO_BOUND
+        positions = self._memory.live_positions(bound)
+        self._store.forget(positions)
+        kept = self._store.kept()
+        description = {
+            **self._identity(),
+            "strings": self._program.strings.texts,
+            "accepted": self._checker.accepted,
+            "refused": self._checker.refused,
+            "latest": self._checker.latest,
+            "bound": self._last_bound,
+        }
+        return snapshot.write(description, self._memory.state, kept.rows, kept.positions)
+
+    @classmethod
+    def restore(cls, query: object, data: bytes, *, on_bad_record: BadRecordPolicy = "fail") -> Recognizer:
+        """The recogniser that a snapshot was taken of, for the same query; it goes on where that one stood.
+
+        Raises `SnapshotError` if the bytes are no snapshot, or one of another query or version.
+        """
+        select = getattr(query, "tree", query)
+        if not isinstance(select, Select):
+            raise TypeError(f"restore needs the query of the snapshot, not {type(query).__name__}")
+        header, state, events, positions = snapshot.read(data)
+        if header["query"] != show(select):
+            raise SnapshotError(f"the snapshot is of another query: {header['query']}")
+        columns = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(header["columns"])))
+        schema = Schema(columns, header["type"], header["time"], header["stream"])
+        restored = cls(
+            select,
+            schema,
+            position=header["position"],
+            positions=header["positions"],
+            on_bad_record=on_bad_record,
+        )
+        if restored._identity() != {name: header.get(name) for name in restored._identity()}:
+            raise SnapshotError("the snapshot numbers states or labels in another way than this cerflow does")
+        restored._program.strings.replace(header["strings"])
+        restored._memory.state = state
+        restored._checker.accepted = header["accepted"]
+        restored._checker.refused = header["refused"]
+        restored._checker.latest = header["latest"]
+        restored._last_bound = header["bound"]
+        for batch in events.combine_chunks().to_batches():
+            restored._store.add(positions, batch)
+        return restored
+
+    def _identity(self) -> dict[str, object]:
+        """What must be the same for a snapshot to make sense."""
+        return {
+            "query": show(self._select),
+            "columns": self._schema.columns.serialize().to_pybytes().hex(),
+            "type": self._schema.type,
+            "time": self._schema.time,
+            "stream": self._schema.stream,
+            "position": self._report.position,
+            "positions": self._report.numbered,
+            "labels": [sorted(labels) for labels in self._program.label_sets],
+            "slots": [sorted(map(list, places.items())) for places in self._program.slots.at],
         }
 
     def push(self, batch: pa.RecordBatch | pa.Table) -> Matches:
@@ -178,9 +244,12 @@ class Recognizer:
                 continue
             memory.make_room(reason, events, at)
         self._close_part(parts)
+        self._last_bound = max(self._last_bound, int(events.bound[-1]))
         if self._store.crowded:
-            bound = int(events.bound[-1]) if self._program.global_window else layout.NO_BOUND
+            bound = self._last_bound if self._program.global_window else layout.NO_BOUND
             self._store.forget(memory.live_positions(bound))
+        if self._program.strings.crowded:
+            forget_strings(self._program, memory)
         return parts
 
     def _close_part(self, parts: list[Part]) -> None:

@@ -17,8 +17,26 @@ class Strings:
         self.texts: list[str] = []
         self._codes: dict[str, int] = {}
         self._ranks: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._limit = self.SLACK
         for text in texts:
             self.code(text)
+
+    #: Strings beyond those of the query that are kept before it is worth to look for unused ones.
+    SLACK = 100_000
+
+    @property
+    def crowded(self) -> bool:
+        """Whether it is time to `replace` the table by what is still in use."""
+        return len(self.texts) > self._limit
+
+    def replace(self, texts: Sequence[str]) -> None:
+        """Start anew with these strings, whose codes are their places."""
+        self.texts = []
+        self._codes = {}
+        self._ranks = np.zeros(0, np.int64)
+        for text in texts:
+            self.code(text)
+        self._limit = 2 * len(self.texts) + self.SLACK
 
     def __len__(self) -> int:
         return len(self.texts)

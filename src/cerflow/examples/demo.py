@@ -34,7 +34,7 @@ def run_demo(directory: Path, events: int = 200_000, seed: int = 7) -> Outcome:
 
     Leaves ``stocks.parquet``, ``dip.ceql`` and ``matches.jsonl`` in the directory, which is made if need be.
     """
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=True)
     directory.mkdir(parents=True, exist_ok=True)
     events_path, query_path, matches_path = (directory / n for n in ("stocks.parquet", "dip.ceql", "matches.jsonl"))
     pyarrow.parquet.write_table(stocks(events, seed), events_path)
@@ -63,8 +63,7 @@ def run_demo(directory: Path, events: int = 200_000, seed: int = 7) -> Outcome:
     console.print(f"all matches: {matches_path}")
     console.print(
         f"the same by hand: cerflow run {query_path} --input {events_path} "
-        f"--time-column time --sequence-column id --output {matches_path}",
-        soft_wrap=True,
+        f"--time-column time --sequence-column id --output {matches_path}"
     )
     return outcome
 

@@ -1,0 +1,138 @@
+"""The front door: match a query in a batch DataFrame."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from cerflow.engine.warmup import warm_up
+from cerflow.errors import InputError, UnsupportedQueryError
+from cerflow.query import Query, parse
+from cerflow.schema import Schema
+from cerflow.spark.frames import IDENTIFIER, POSITION, Events
+from cerflow.spark.plan import Plan, make_plan
+from cerflow.spark.positions import number_rows, number_sorted
+from cerflow.spark.schemas import arrow_schema, refuse_untransferable, spark_schema
+from cerflow.spark.tasks import Recognition
+
+__all__ = ["bad_records", "match"]
+
+
+def match(
+    query: Query | str,
+    df: DataFrame,
+    *,
+    type: str = "type",
+    time: str | None = None,
+    sequence: str | None = None,
+    stream: str | None = None,
+    positions: bool = False,
+    on_bad_record: Literal["fail", "skip"] = "fail",
+) -> DataFrame:
+    """The matches of a query in a batch DataFrame of events, as a DataFrame with the result schema (spec §6).
+
+    The arguments mean what they mean to `cerflow.Query.match`. Events are ordered by ``time``, ties by ``sequence``
+    and then by where they stand in the DataFrame (partition, and row within it); without a time by the latter alone,
+    so the DataFrame must come from a source that keeps an order, as files do.
+
+    Queries with PARTITION BY run in parallel, one recogniser per task for many keys; without it, or with
+    CONSUME BY ANY, one task sees all events. ``detected_at``, ``start``, ``end`` and ``position`` are null unless
+    ``positions`` is set or the query reads positions: to number the events of a query that runs in parallel, the
+    input is read once or twice before (at this call), shuffled and sorted once more. Nothing else is computed before
+    an action.
+
+    An event without a type or a time makes the job fail with a `BadRecordError` that shows its values
+    (``on_bad_record="fail"``) or is left out (``"skip"``); `bad_records` gives these events.
+
+    Raises `QuerySyntaxError` and `QueryError` for a query that is wrong or does not fit the columns, `InputError`
+    for columns that are not there, and `UnsupportedQueryError` for what cannot be evaluated, streaming DataFrames
+    among it. All of that is found here, before any job.
+    """
+    if on_bad_record not in ("fail", "skip"):
+        raise ValueError(f"on_bad_record must be 'fail' or 'skip', not {on_bad_record!r}; see also bad_records")
+    _check_frame(df)
+    compiled = parse(query) if isinstance(query, str) else query
+    columns = arrow_schema(df)
+    plan = make_plan(compiled, columns, type=type, time=time, sequence=sequence, stream=stream, positions=positions)
+    refuse_untransferable(df, columns, plan.needed)
+    if (df.sparkSession.conf.get("spark.master", "") or "").startswith("local"):
+        # The tasks of this machine then find the kernels compiled.
+        warm_up()
+    ordered = _ordered(df, plan, skip=on_bad_record == "skip")
+    return ordered.mapInArrow(_recognition(plan), spark_schema(plan.result))
+
+
+def bad_records(df: DataFrame, *, type: str = "type", time: str | None = None) -> DataFrame:
+    """The events that cannot be used, for lack of a type or a time, with a column ``reason`` in addition.
+
+    Write it wherever they are to be kept: Spark's writers are safe when tasks are repeated, which a task that writes
+    files by itself would not be. Raises `InputError` for columns that are not there.
+    """
+    _check_frame(df)
+    schema = Schema(arrow_schema(df), type, time)
+    events = Events(schema)
+    name = "reason"
+    while name.casefold() in {c.casefold() for c in df.columns}:
+        name += "_"
+    flagged = events.renamed(df).withColumn("why", events.reason())
+    return flagged.filter(F.col("why").isNotNull()).toDF(*df.columns, name)
+
+
+def _check_frame(df: DataFrame) -> None:
+    if not isinstance(df, DataFrame):
+        raise InputError(f"{df.__class__.__name__} is not a Spark DataFrame; cerflow.Query.match takes other events")
+    if df.isStreaming:
+        raise UnsupportedQueryError(
+            "a streaming DataFrame cannot be matched yet",
+            hint="Match in batches, or push events to Query.recognizer as they come.",
+        )
+
+
+def _ordered(df: DataFrame, plan: Plan, *, skip: bool) -> DataFrame:
+    """The events as tasks get them: the columns needed, with plain names, each task's share in order."""
+    events = Events(plan.schema)
+    names = [events.plain(name) for name in plan.needed]
+    extra = [] if plan.sequence is None else [events.plain(plan.sequence)]
+    frame = events.renamed(df).select(*dict.fromkeys(names + extra))
+    if skip:
+        frame = frame.filter(events.usable())
+    if plan.without_null_keys and not plan.numbered:
+        frame = frame.filter(events.has_keys(plan))
+    # Before any shuffle: this is the order of the input.
+    frame = frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
+    order = events.order(plan)
+    if plan.numbered:
+        leading = plan.schema.time or plan.sequence
+        if leading is None:
+            frame = number_rows(frame)
+        else:
+            frame = number_sorted(frame, events.plain(leading), order)
+        order = [F.col(POSITION).asc()]
+        names.append(POSITION)
+        # These events count, but have no substream.
+        frame = frame.filter(events.has_keys(plan))
+    frame = frame.repartition(*events.keys(plan)) if plan.by_key else frame.repartition(1)
+    return frame.sortWithinPartitions(*order).select(*names)
+
+
+def _recognition(plan: Plan) -> Recognition:
+    schema = plan.schema
+    columns = pa.schema([schema.columns.field(name) for name in plan.needed])
+    position = None
+    if plan.numbered:
+        position = POSITION
+        while position in schema.attributes:
+            position += "_"
+        columns = columns.append(pa.field(position, pa.int64()))
+    return Recognition(
+        query=plan.text,
+        schema=columns.serialize().to_pybytes(),
+        type=schema.type,
+        time=schema.time,
+        stream=schema.stream,
+        position=position,
+        positions=plan.positions,
+    )

@@ -1,0 +1,79 @@
+"""Events as Spark expressions: bad records, order, keys.
+
+Inside, the columns of the input are called ``c0``, ``c1``, …: names that differ in case only, or that have dots in
+them, then need no care.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  (the name under which everybody knows it)
+
+from cerflow.schema import Kind, Schema
+from cerflow.spark.plan import Plan
+
+__all__ = ["IDENTIFIER", "POSITION", "Events"]
+
+#: Numbers the rows of the input: the partition in the upper bits, the row in the partition in the lower 33.
+IDENTIFIER = "row"
+#: Each event's position in the whole stream.
+POSITION = "position"
+
+
+class Events:
+    """The expressions that a plan needs, over a DataFrame with plain column names."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._plain = {name: f"c{k}" for k, name in enumerate(schema.columns.names)}
+
+    def plain(self, name: str) -> str:
+        """The name of an input column inside."""
+        return self._plain[name]
+
+    def renamed(self, frame: DataFrame) -> DataFrame:
+        """The frame with plain column names."""
+        return frame.toDF(*self._plain.values())
+
+    def reason(self) -> Column:
+        """Why an event cannot be used, null if it can; the engine says the same (spec §7)."""
+        schema = self.schema
+        reason = F.when(F.col(self.plain(schema.type)).isNull(), f"no event type in '{schema.type}'")
+        if schema.time is not None:
+            reason = reason.when(self._missing(schema.time), f"no time in '{schema.time}'")
+        return reason
+
+    def usable(self) -> Column:
+        """Whether an event can be used."""
+        return self.reason().isNull()
+
+    def _missing(self, name: str) -> Column:
+        column = F.col(self.plain(name))
+        missing = column.isNull()
+        return missing | F.isnan(column) if self.schema.kind(name) is Kind.FLOAT else missing
+
+    def keys(self, plan: Plan) -> list[Column]:
+        """The partition keys: null where an event has none, and equal wherever they are to the engine."""
+        return [F.coalesce(*[self._key(name, key) for name in key]) for key in plan.keys]
+
+    def _key(self, name: str, key: Sequence[str]) -> Column:
+        column = F.col(self.plain(name))
+        kinds = {self.schema.kind(n) for n in key}
+        if Kind.FLOAT in kinds:
+            # Zero has two bit patterns, and NaN is null.
+            number = column.cast("double") + F.lit(0.0)
+            return F.when(~F.isnan(number), number)
+        return column.cast("bigint") if Kind.INTEGER in kinds else column
+
+    def has_keys(self, plan: Plan) -> Column:
+        """Whether an event belongs to a substream; true of events that cannot be used, which are not lost so."""
+        known = reduce(Column.__and__, [key.isNotNull() for key in self.keys(plan)])
+        return known | ~self.usable()
+
+    def order(self, plan: Plan) -> list[Column]:
+        """What orders the events of the input: time, sequence, and then as they came (nulls last, as in-process)."""
+        names = [name for name in (plan.schema.time, plan.sequence) if name is not None]
+        return [F.col(self.plain(name)).asc_nulls_last() for name in names] + [F.col(IDENTIFIER).asc()]

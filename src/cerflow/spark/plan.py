@@ -1,0 +1,107 @@
+"""How a query is to be evaluated on a DataFrame: which columns travel, what may run in parallel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from cerflow.engine.needs import columns_needed, needs_positions
+from cerflow.errors import UnsupportedQueryError
+from cerflow.inputs import in_order
+from cerflow.language.printer import show
+from cerflow.language.select import Consumption
+from cerflow.query import Query, parse
+from cerflow.schema import Kind, Schema
+
+__all__ = ["Plan", "make_plan"]
+
+#: Decimal numbers of so many digits are the same 64-bit floats to Spark and to the engine.
+_EXACT_DIGITS = 15
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What has to be done.
+
+    ``needed`` are the columns that the query reads or reports; ``keys`` the partition keys, each a tuple of columns
+    of which the first that is not null counts. ``by_key`` says that substreams may be evaluated apart from each
+    other, otherwise one task sees the whole stream. ``positions`` says that positions are reported or read.
+    """
+
+    text: str
+    schema: Schema
+    sequence: str | None
+    needed: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]
+    by_key: bool
+    positions: bool
+    result: pa.Schema
+
+    @property
+    def numbered(self) -> bool:
+        """Whether positions must be known before recognition; one task that sees all events counts them itself."""
+        return self.positions and self.by_key
+
+    @property
+    def without_null_keys(self) -> bool:
+        """Whether events that belong to no substream can be left out: nothing counts them."""
+        return bool(self.keys) and (self.by_key or not self.positions)
+
+
+def make_plan(
+    query: Query,
+    columns: pa.Schema,
+    *,
+    type: str,
+    time: str | None,
+    sequence: str | None,
+    stream: str | None,
+    positions: bool,
+) -> Plan:
+    """Check the query against the columns of the input and decide.
+
+    Raises `InputError` for roles that are not in the input, `QueryError` if the query does not fit it and
+    `UnsupportedQueryError` if the engine cannot evaluate it.
+    """
+    schema = Schema(columns, type, time, stream)
+    result = query.recognizer(columns, type=type, time=time, stream=stream).schema
+    # Orders nothing: it knows what to say of a sequence column that is not there.
+    in_order(columns.empty_table(), time, sequence)
+    select = query.tree
+    keys = tuple(tuple(_column(name, schema) for name in key) for key in select.partition)
+    by_key = bool(keys) and select.consume is not Consumption.ANY and all(_same_hash(key, schema) for key in keys)
+    return Plan(
+        text=_text(query),
+        schema=schema,
+        sequence=sequence,
+        needed=columns_needed(select, schema),
+        keys=keys,
+        by_key=by_key,
+        positions=positions or needs_positions(select, schema),
+        result=result,
+    )
+
+
+def _column(name: str, schema: Schema) -> str:
+    return schema.type if name == "type" and name not in schema.attributes else name
+
+
+def _same_hash(key: tuple[str, ...], schema: Schema) -> bool:
+    """Whether values that are one key to the engine surely have one hash in Spark."""
+    kinds = {schema.kind(name) for name in key}
+    types = {schema.columns.field(name).type for name in key}
+    if Kind.TIMESTAMP in kinds:
+        # Spark would compare times of different types in the time zone of the session.
+        return len(types) == 1
+    return not any(pa.types.is_decimal(t) and t.precision > _EXACT_DIGITS for t in types)
+
+
+def _text(query: Query) -> str:
+    """The query as a text that means the same; that is what tasks get."""
+    if query.text is not None and query.reading == "second-order":
+        return query.text
+    text = show(query.tree)
+    if parse(text).tree != query.tree:
+        raise UnsupportedQueryError("this query cannot be written as text, so it cannot be sent to the tasks of Spark")
+    return text

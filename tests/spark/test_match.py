@@ -1,0 +1,193 @@
+"""Spark gives what the same query gives in-process."""
+
+import datetime
+from dataclasses import replace
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import Phase, assume, given, settings
+
+import cerflow
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.formula import Strategy
+from cerflow.spark import match
+from golden import PHI1, PHI2, PHI3, PHI4, SENSORS
+from random_queries import cases
+from spark_results import assert_same, bag
+
+pytestmark = pytest.mark.slow
+
+SENSOR_TABLE = pa.Table.from_pylist([dict(row) for row in SENSORS])
+KEYED = "SELECT * WHERE (T AS x ; H AS y) FILTER x.value > y.value PARTITION BY id"
+RANDOM = pa.schema(
+    [("type", pa.string()), ("w", pa.float64()), ("s", pa.string()), *((name, pa.int64()) for name in "vkntq")]
+)
+
+
+@pytest.mark.parametrize("formula", [PHI1, PHI2, PHI3, PHI4])
+def test_worked_examples(spark, formula):
+    assert assert_same(spark, f"SELECT * WHERE {formula}", SENSOR_TABLE, positions=True)
+
+
+@pytest.mark.parametrize("positions", [True, False])
+@pytest.mark.parametrize("consume", ["NONE", "ANY", "PARTITION"])
+def test_partitions_and_consumption(spark, consume, positions):
+    found = assert_same(spark, f"{KEYED} CONSUME BY {consume}", SENSOR_TABLE, positions=positions)
+    assert {row["detected_at"] is None for row in found} == {not positions}
+
+
+def test_consumption_changes_the_matches(spark):
+    frame = spark.createDataFrame(many())
+    numbers = [
+        match(f"{KEYED_AB} CONSUME BY {policy}", frame, time="t").count() for policy in ("NONE", "PARTITION", "ANY")
+    ]
+    assert numbers == sorted(numbers, reverse=True)
+    assert len(set(numbers)) == 3
+
+
+def many(size=500):
+    """Events out of order, with ties in time that only ``seq`` orders, and null keys."""
+    rows = []
+    for k in range(size):
+        place = k * 37 % size
+        rows.append(
+            {
+                "type": "ABC"[place % 3],
+                "k": None if place % 11 == 0 else place % 7,
+                "j": float(place % 5) if place % 4 else None,
+                "v": place * 13 % 29,
+                "seq": place % 4,
+                "t": datetime.datetime(2024, 3, 31, tzinfo=datetime.UTC) + datetime.timedelta(seconds=place // 4),
+            }
+        )
+    return pa.Table.from_pylist(rows)
+
+
+SEQUENCES = {
+    "by key": "SELECT * WHERE A AS a ; B AS b ; C AS c FILTER a.v < b.v AND b.v < c.v PARTITION BY k WITHIN 60 SECONDS",
+    "contiguous": "SELECT * WHERE A AS a : B AS b WITHIN 9 EVENTS",
+    "either key": "SELECT a, b[v] WHERE A AS a ; B AS b PARTITION BY [k, j] WITHIN 10 EVENTS",
+    "two keys": "SELECT * WHERE A AS a ; B AS b PARTITION BY k, j WITHIN 40 SECONDS",
+    "count": "SELECT COUNT(*) AS n WHERE A AS a ; B+ AS b ; C AS c PARTITION BY k",
+    "columns": "SELECT b[v], a.v + b.v AS total, position(b) - position(a) AS far, time(b) AS at, a.t AS began "
+    "WHERE A AS a ; B AS b PARTITION BY k WITHIN 10 SECONDS",
+    "position": "SELECT * WHERE A AS a ; B AS b FILTER position(b) - position(a) = 5 PARTITION BY k",
+    "no events": "SELECT NONE WHERE A AS a ; B AS b PARTITION BY k WITHIN 20 SECONDS",
+    "no key": "SELECT x[v] WHERE (A AS x ; B AS y FILTER x.v = y.v) WITHIN 30 SECONDS",
+}
+READS_POSITIONS = ("columns", "position")
+
+
+@pytest.mark.parametrize("positions", [True, False])
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_ties_in_time_are_ordered_by_the_sequence(spark, name, positions):
+    filled = positions or name in READS_POSITIONS
+    roles = {"time": "t", "sequence": "seq"}
+    found = assert_same(spark, SEQUENCES[name], many(), positions=positions, local_positions=filled, **roles)
+    assert found
+    assert {row["detected_at"] is not None for row in found} == {filled}
+
+
+def test_ties_in_time_without_a_sequence_keep_the_order_of_the_input(spark):
+    assert assert_same(spark, SEQUENCES["by key"], many(), time="t", positions=True)
+
+
+def test_a_sequence_may_order_events_that_have_no_time(spark):
+    assert assert_same(spark, KEYED_AB, many(), sequence="seq", positions=True)
+
+
+def test_without_a_time_the_order_of_the_input_counts_and_time_is_position(spark):
+    table = many()
+    query = "SELECT time(a) AS at, b WHERE A AS a ; B AS b FILTER time(b) - time(a) < 20 PARTITION BY k"
+    assert assert_same(spark, query, table, frame=spark.createDataFrame(table).repartition(1), local_positions=True)
+    assert assert_same(spark, query, table, local_positions=True)
+    assert assert_same(spark, KEYED_AB, table)
+
+
+KEYED_AB = "SELECT * WHERE A AS a ; B AS b PARTITION BY k WITHIN 5 EVENTS"
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_times_are_the_same_in_every_time_zone(spark, zone):
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        # Midnight in UTC, while summer time begins or not.
+        query = "SELECT * WHERE A AS a ; B AS b FILTER a.t >= '2024-03-31T00:01:30' PARTITION BY k WITHIN 20 SECONDS"
+        found = assert_same(spark, query, many(), time="t", positions=True)
+        assert found[0]["start_time"].tzinfo is not None
+        naive = many().set_column(5, "t", many().column("t").cast(pa.timestamp("us")))
+        found = assert_same(spark, query, naive, time="t", positions=True)
+        assert found[0]["start_time"].tzinfo is None
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def test_no_events_give_no_matches_in_the_same_columns(spark):
+    table = SENSOR_TABLE.slice(0, 0)
+    for query in (KEYED, "SELECT COUNT(*) AS n WHERE T ; H"):
+        for positions in (True, False):
+            assert not assert_same(spark, query, table, positions=positions)
+
+
+def test_counts_are_whole_numbers_of_38_digits(spark):
+    table = pa.table({"type": ["A"] * 100 + ["B"], "k": [1] * 101})
+    query = "SELECT COUNT(*) AS n WHERE A+ ; B PARTITION BY k"
+    (row,) = assert_same(spark, query, table)
+    assert row["n"] == Decimal(2**100 - 1)
+
+
+def test_keys_are_equal_where_the_engine_says_so(spark):
+    zeros = [0.0, -0.0, float("nan"), None, 1.5]
+    table = pa.table(
+        {
+            "type": ["A", "B"] * 25,
+            "k": pa.array([zeros[n % 5] for n in range(50)], pa.float64()),
+            "f": pa.array([zeros[n % 5] for n in range(50)], pa.float32()),
+            "d": pa.array([Decimal(n % 4) / 2 for n in range(50)], pa.decimal128(30, 2)),
+            "i": pa.array([n % 2 for n in range(50)], pa.int32()),
+        }
+    )
+    for key in ("k", "f", "d", "[k, f]", "i, k"):
+        assert assert_same(spark, f"SELECT a, b WHERE A AS a ; B AS b PARTITION BY {key} WITHIN 7 EVENTS", table)
+
+
+def test_names_that_are_awkward_in_spark(spark):
+    table = pa.table({"type": ["A", "B", "B"], "a.b": [1, 1, 2], "A`C": [3, 4, 5], "position": [7, 8, 9]})
+    query = 'SELECT a."A`C" AS "x.y", a, b WHERE A AS a ; B AS b FILTER b.position > 7 PARTITION BY "a.b"'
+    assert len(assert_same(spark, query, table, positions=True)) == 1
+
+
+def test_streams_are_told_apart(spark):
+    table = pa.table({"type": ["A", "A", "A"], "from": ["s", "r", "s"], "k": [1, 1, 1]})
+    query = "SELECT * FROM s, r WHERE s>A AS a ; r>A AS b PARTITION BY k"
+    assert len(assert_same(spark, query, table, stream="from")) == 1
+
+
+def test_first_order_queries_and_trees_built_in_python(spark):
+    query = cerflow.parse(f"SELECT * WHERE {PHI4}", reading="first-order")
+    assert assert_same(spark, query, SENSOR_TABLE)
+    assert assert_same(spark, cerflow.Query(cerflow.parse(KEYED).tree), SENSOR_TABLE)
+
+
+def test_only_columns_that_the_query_uses_travel(spark):
+    plan = match(SEQUENCES["columns"], spark.createDataFrame(many()), time="t")
+    # The type, k, v, t, and the position; neither j nor the sequence.
+    assert len(plan._jdf.queryExecution().analyzed().child().output().mkString(",").split(",")) == 5
+
+
+@settings(max_examples=25, database=None, phases=[Phase.explicit, Phase.generate])
+@given(cases(column_aggregates=False))
+def test_random_queries(spark, case):
+    select, rows = case
+    # Which matches are picked is not specified.
+    query = cerflow.Query(replace(select, strategy=Strategy.ALL, limit=None))
+    table = pa.Table.from_pylist([{**row, "q": number} for number, row in enumerate(rows)], RANDOM)
+    try:
+        local = query.match(table, time="t")
+    except UnsupportedQueryError:
+        assume(False)
+    mixed = table.take(pa.array(sorted(range(len(rows)), key=lambda n: n * 7 % 5)))
+    found = match(query, spark.createDataFrame(mixed), time="t", sequence="q", positions=True)
+    assert bag(found.toArrow()) == bag(local.to_arrow())

@@ -1,0 +1,94 @@
+"""What Spark refuses, and when: before any job, if that is possible."""
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+
+import cerflow
+from cerflow.errors import InputError, QueryError, QuerySyntaxError, UnsupportedQueryError
+from cerflow.spark import bad_records, match
+from spark_results import assert_same
+
+pytestmark = pytest.mark.slow
+
+QUERY = "SELECT * WHERE A AS a ; B AS b PARTITION BY k"
+EVENTS = pa.table(
+    {
+        "type": ["A", "B", None, "A", "B", "B"],
+        "k": [1, None, None, 1, 1, 1],
+        "t": pa.array([1.0, 2.0, 3.0, None, float("nan"), 6.0], pa.float64()),
+        "v": ["u", "v", "w", "x", "y", "z"],
+    }
+)
+
+
+@pytest.fixture
+def frame(spark):
+    return spark.createDataFrame(EVENTS)
+
+
+@pytest.mark.parametrize(
+    ("query", "roles", "error", "says"),
+    [
+        ("SELECT * WHERE", {}, QuerySyntaxError, "line 1"),
+        ("SELECT * WHERE A AS a FILTER a.w > 3", {}, QueryError, "'w'"),
+        ("SELECT * WHERE A AS a FILTER a.v > 3", {}, QueryError, "column"),
+        ("SELECT * WHERE A PARTITION BY kk", {}, QueryError, "kk"),
+        ("SELECT * WHERE A WITHIN 3 SECONDS", {}, QueryError, "time"),
+        (QUERY, {"type": "typ"}, InputError, "did you mean 'type'"),
+        (QUERY, {"type": "k"}, InputError, "must hold text"),
+        (QUERY, {"time": "tt"}, InputError, "time column 'tt'"),
+        (QUERY, {"time": "v"}, InputError, "must be a timestamp"),
+        (QUERY, {"sequence": "vv"}, InputError, "sequence column 'vv'"),
+        (QUERY, {"stream": "q"}, InputError, "stream column 'q'"),
+        ("SELECT MAX * WHERE A ; B", {}, UnsupportedQueryError, "MAX"),
+        (QUERY, {"on_bad_record": "dead-letter"}, ValueError, "bad_records"),
+    ],
+)
+def test_wrong_queries_and_columns_are_refused_at_once(frame, query, roles, error, says):
+    with pytest.raises(error, match=says):
+        match(query, frame, **roles)
+
+
+def test_streaming_frames_and_other_tables_are_refused(spark):
+    stream = spark.readStream.format("rate").load().selectExpr("'A' AS type", "value AS k")
+    with pytest.raises(UnsupportedQueryError, match="streaming"):
+        match(QUERY, stream)
+    with pytest.raises(InputError, match="not a Spark DataFrame"):
+        match(QUERY, EVENTS)
+
+
+def test_types_that_tasks_cannot_get_are_refused_where_they_are_needed(spark):
+    frame = spark.sql("SELECT 'A' AS type, 1 AS k, make_interval(1) AS i")
+    with pytest.raises(InputError, match="'i' has type interval"):
+        match("SELECT * WHERE A", frame)
+    assert match("SELECT a[k] WHERE A AS a", frame).count() == 1
+
+
+@pytest.mark.parametrize("query", [QUERY, "SELECT * WHERE A ; B", f"{QUERY} CONSUME BY ANY"])
+def test_a_bad_record_fails_the_job_and_shows_its_values(spark, query):
+    # Also where it has no key and would belong to no substream.
+    frame = spark.createDataFrame(EVENTS.slice(0, 3))
+    with pytest.raises(PySparkException) as caught:
+        match(query, frame, time="t").collect()
+    shown = r"BadRecordError: row {type: null, k: null, t: 3.0, v: 'w'}: no event type in 'type'"
+    assert shown in str(caught.value)
+
+
+@pytest.mark.parametrize("positions", [True, False])
+@pytest.mark.parametrize("query", [QUERY, "SELECT * WHERE A ; B"])
+def test_bad_records_may_be_left_out(spark, query, positions):
+    assert assert_same(spark, query, EVENTS, time="t", positions=positions, on_bad_record="skip")
+    assert assert_same(spark, query, EVENTS, positions=positions, on_bad_record="skip")
+
+
+def test_bad_records_can_be_had(frame):
+    found = bad_records(frame, time="t").toArrow().to_pylist()
+    refused = []
+    cerflow.parse(QUERY).match(EVENTS, time="t", on_bad_record=refused.append)
+    (expected,) = refused
+    assert sorted((r["v"], r["reason"]) for r in found) == sorted((r["v"], r["reason"]) for r in expected.to_pylist())
+    assert list(found[0]) == [*EVENTS.column_names, "reason"]
+    assert bad_records(frame).count() == 1
+    with pytest.raises(InputError, match="type column"):
+        bad_records(frame, type="tipe")
