@@ -72,7 +72,7 @@ SEQUENCES = {
     "count": "SELECT COUNT(*) AS n WHERE A AS a ; B+ AS b ; C AS c PARTITION BY k",
     "columns": "SELECT b[v], a.v + b.v AS total, position(b) - position(a) AS far, time(b) AS at, a.t AS began "
     "WHERE A AS a ; B AS b PARTITION BY k WITHIN 10 SECONDS",
-    "position": "SELECT * WHERE A AS a ; B AS b FILTER position(b) - position(a) = 5 PARTITION BY k",
+    "position": "SELECT * WHERE A AS a ; B AS b FILTER position(b) - position(a) < 30 PARTITION BY k",
     "no events": "SELECT NONE WHERE A AS a ; B AS b PARTITION BY k WITHIN 20 SECONDS",
     "no key": "SELECT x[v] WHERE (A AS x ; B AS y FILTER x.v = y.v) WITHIN 30 SECONDS",
 }
@@ -145,8 +145,8 @@ def test_keys_are_equal_where_the_engine_says_so(spark):
             "type": ["A", "B"] * 25,
             "k": pa.array([zeros[n % 5] for n in range(50)], pa.float64()),
             "f": pa.array([zeros[n % 5] for n in range(50)], pa.float32()),
-            "d": pa.array([Decimal(n % 4) / 2 for n in range(50)], pa.decimal128(30, 2)),
-            "i": pa.array([n % 2 for n in range(50)], pa.int32()),
+            "d": pa.array([Decimal(n // 4 % 3) / 2 for n in range(50)], pa.decimal128(30, 2)),
+            "i": pa.array([n // 3 % 2 for n in range(50)], pa.int32()),
         }
     )
     for key in ("k", "f", "d", "[k, f]", "i, k"):
@@ -177,7 +177,7 @@ def test_only_columns_that_the_query_uses_travel(spark):
     assert len(plan._jdf.queryExecution().analyzed().child().output().mkString(",").split(",")) == 5
 
 
-@settings(max_examples=25, database=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=15, database=None, phases=[Phase.explicit, Phase.generate])
 @given(cases(column_aggregates=False))
 def test_random_queries(spark, case):
     select, rows = case

@@ -1,4 +1,4 @@
-"""Formula to transducer: one construction per operator, bottom-up (P1 Theorem 3, P2 Theorem 6.2, here with registers)."""
+"""Formula to transducer: one construction per operator, bottom-up (P1 Theorem 3, P2 Theorem 6.2; with registers)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence as Many
 
 from cerflow.analysis.scopes import Scopes, condition_labels, relation_names, resolve
 from cerflow.automata.clauses import clauses
-from cerflow.automata.conditions import apply_clause
+from cerflow.automata.conditions import apply_clauses
 from cerflow.automata.fragment import (
     Fragment,
     atom,
@@ -54,7 +54,14 @@ from cerflow.language.formula import (
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.printer import show
 
-__all__ = ["compile_formula"]
+__all__ = ["compile_formula", "hoist_window"]
+
+
+def hoist_window(formula: Formula, window: Window | None) -> tuple[Formula, Window | None]:
+    """A query without window takes over that of a formula which is windowed as a whole."""
+    while window is None and isinstance(formula, Within):
+        formula, window = formula.operand, formula.window
+    return formula, window
 
 
 def compile_formula(
@@ -70,8 +77,7 @@ def compile_formula(
     labels that are asked for outside the formula. Raises
     `QueryError` for labels out of scope and `UnsupportedQueryError` for operators that have no construction yet.
     """
-    while window is None and isinstance(formula, Within):
-        formula, window = formula.operand, formula.window
+    formula, window = hoist_window(formula, window)
     compiler = _Compiler(formula, named | (keep or frozenset()))
     whole = compiler.run()
     if window is not None and hides_events(whole, keep):
@@ -185,9 +191,8 @@ class _Compiler:
         _refuse(condition)
         outer = self.scopes.outer[index]
         scopes = {label: outer.get(label, index) for label in condition_labels(condition)}
-        for clause in clauses(condition):
-            operand = apply_clause(operand, [separate(part, scopes) for part in clause], index, self.registers)
-        return operand
+        resolved = [[separate(part, scopes) for part in clause] for clause in clauses(condition)]
+        return apply_clauses(operand, resolved, index, self.registers)
 
 
 def _leaves_of(condition: Condition, scope: int) -> list[Of]:

@@ -8,16 +8,16 @@ itself for those labels, what a register remembers for the others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 
-from cerflow.automata.fragment import Fragment, track
+from cerflow.automata.fragment import Fragment, track, union
 from cerflow.automata.guards import Of, Stored, conjunction, conjuncts, is_local, leaves, substitute
 from cerflow.automata.registers import RegisterFile, accumulation_for
 from cerflow.automata.transducer import Accumulation, Register, Transition, Write
 from cerflow.language.condition import Condition, Expression, Or
 
-__all__ = ["apply_clause", "guarded", "several"]
+__all__ = ["apply_clauses", "guarded", "several"]
 
 
 def guarded(t: Transition, more: Sequence[Condition]) -> Transition:
@@ -32,39 +32,55 @@ def guarded(t: Transition, more: Sequence[Condition]) -> Transition:
 def several(operand: Fragment, labels: frozenset[str]) -> frozenset[str]:
     """The labels that some run gives to more than one event."""
     found: set[str] = set()
-
-    def step(seen: frozenset[str], t: Transition) -> list[tuple[frozenset[str], Transition]]:
-        given = t.labels & labels
-        found.update(given & seen)
-        return [(seen | given, t)]
-
-    if labels:
-        track(operand, frozenset[str](), step)
+    if not labels:
+        return frozenset()
+    leaving: dict[int, list[Transition]] = {}
+    for t in operand.transitions:
+        leaving.setdefault(t.source, []).append(t)
+    # The labels that some run to a state has given; they only grow until nothing changes.
+    given: dict[int, frozenset[str]] = dict.fromkeys(operand.initial, frozenset())
+    pending = list(operand.initial)
+    while pending:
+        state = pending.pop()
+        before = given[state]
+        for t in leaving.get(state, ()):
+            found |= t.labels & before & labels
+            after = given.get(t.target)
+            grown = before | (t.labels & labels) | (after or frozenset())
+            if after is None or len(grown) > len(after):
+                given[t.target] = grown
+                pending.append(t.target)
     return frozenset(found)
 
 
-def apply_clause(operand: Fragment, clause: Sequence[Condition], scope: int, registers: RegisterFile) -> Fragment:
-    """Keep the runs that satisfy some condition of the clause; its labels are already resolved to `Of` leaves.
+def apply_clauses(
+    operand: Fragment, clauses: Sequence[Sequence[Condition]], scope: int, registers: RegisterFile
+) -> Fragment:
+    """Keep the runs that satisfy some condition of every clause; labels are already resolved to `Of` leaves.
 
     ``scope`` is the occurrence of the filter: its own labels have that scope, those of enclosing formulas another.
     """
-    if len(clause) == 1:
-        return _apply(operand, clause[0], scope, registers)
-    own = frozenset(label for atom in clause for label in _own(atom, scope))
-    if not several(operand, own):
+    own = [frozenset(label for atom in clause for label in _own(atom, scope)) for clause in clauses]
+    many = several(operand, frozenset().union(*own))
+    atoms: list[Condition] = []
+    choices: list[Sequence[Condition]] = []
+    for clause, labels in zip(clauses, own):
+        if len(clause) > 1 and labels & many:
+            choices.append(clause)
+            continue
         # One event per label at most: the choice is made event by event, in one automaton. Should a label have no
         # event, the disjunct that names it holds vacuously, and so does the whole.
         merged = clause[0]
         for atom in clause[1:]:
             merged = Or(merged, atom)
-        return _apply(operand, merged, scope, registers)
-    result = Fragment()
-    for atom in clause:
-        branch = _apply(operand.copy(), atom, scope, registers)
-        shift = result.absorb(branch)
-        result.initial |= {q + shift for q in branch.initial}
-        result.final |= {q + shift for q in branch.final}
-    return result
+        atoms.append(merged)
+    operand = _apply(operand, atoms, many, scope, registers)
+    for clause in choices:
+        branches = [_apply(operand.copy(), [atom], many, scope, registers) for atom in clause]
+        operand = branches[0]
+        for branch in branches[1:]:
+            operand = union(operand, branch)
+    return operand
 
 
 def _own(atom: Condition, scope: int) -> list[str]:
@@ -72,61 +88,102 @@ def _own(atom: Condition, scope: int) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _apply(operand: Fragment, atom: Condition, scope: int, registers: RegisterFile) -> Fragment:
-    own = _own(atom, scope)
-    units = {
-        label: [u for u in leaves(atom) if isinstance(u, Of) and u.label == label and u.scope == scope] for label in own
-    }
-    if not own:
-        # Nothing of the operand is asked for: ask when the operand's first event is read.
-        first = operand.initial
-        operand.transitions = [
-            guarded(t, [atom]) if t.source in first and not t.skips else t for t in operand.transitions
-        ]
-        return operand
-    if len(own) == 1:
-        here: dict[Expression, Expression] = {u: u.expression for u in units[own[0]]}
-        check = substitute(atom, here)
-        operand.transitions = [guarded(t, [check]) if own[0] in t.labels else t for t in operand.transitions]
-        return operand
-    return _relate(operand, atom, own, units, registers)
-
-
-def _relate(
-    operand: Fragment, atom: Condition, own: list[str], units: dict[str, list[Of]], registers: RegisterFile
+def _apply(
+    operand: Fragment, atoms: Sequence[Condition], many: frozenset[str], scope: int, registers: RegisterFile
 ) -> Fragment:
-    names = frozenset(own)
-    many = several(operand, names)
-    memory = {
-        label: registers.add(
-            Register(
-                accumulation_for(atom, units[label]) if label in many else Accumulation.VALUE,
-                len(units[label]),
-                ", ".join(f"{label}.{registers.describe(u.expression)}" for u in units[label]),
+    """Keep the runs that satisfy all atoms."""
+    anywhere: list[Condition] = []
+    single: dict[str, list[Condition]] = {}
+    relating: list[_Relating] = []
+    for atom in atoms:
+        own = _own(atom, scope)
+        if not own:
+            anywhere.append(atom)
+        elif len(own) == 1:
+            here: dict[Expression, Expression] = {u: u.expression for u in _units(atom, own[0], scope)}
+            single.setdefault(own[0], []).append(substitute(atom, here))
+        else:
+            relating.append(_Relating.of(atom, own, scope, many, registers))
+
+    def changed(t: Transition) -> Transition:
+        # Nothing of the operand is asked for: ask when the operand's first event is read.
+        checks = anywhere if t.source in operand.initial and not t.skips else []
+        return guarded(t, [*checks, *(c for label in sorted(t.labels & single.keys()) for c in single[label])])
+
+    if anywhere or single:
+        operand = operand.with_transitions([changed(t) for t in operand.transitions])
+    return _relate(operand, relating) if relating else operand
+
+
+def _units(atom: Condition, label: str, scope: int) -> list[Of]:
+    return [u for u in leaves(atom) if isinstance(u, Of) and u.label == label and u.scope == scope]
+
+
+@dataclass(frozen=True)
+class _Relating:
+    """An atom over several labels, with what is written for each, and its parts read here or from memory."""
+
+    atom: Condition
+    labels: tuple[str, ...]
+    memory: dict[str, tuple[int, tuple[Expression, ...]]]
+    stored: dict[str, dict[Expression, Expression]]
+    here: dict[str, dict[Expression, Expression]]
+
+    @classmethod
+    def of(
+        cls, atom: Condition, own: Sequence[str], scope: int, many: frozenset[str], registers: RegisterFile
+    ) -> _Relating:
+        units = {label: _units(atom, label, scope) for label in own}
+        numbers = {
+            label: registers.add(
+                Register(
+                    accumulation_for(atom, units[label]) if label in many else Accumulation.VALUE,
+                    len(units[label]),
+                    ", ".join(f"{label}.{registers.describe(u.expression)}" for u in units[label]),
+                )
             )
+            for label in own
+        }
+        return cls(
+            atom,
+            tuple(own),
+            {label: (numbers[label], tuple(u.expression for u in units[label])) for label in own},
+            {label: {u: Stored(numbers[label], k) for k, u in enumerate(units[label])} for label in own},
+            {label: {u: u.expression for u in units[label]} for label in own},
         )
-        for label in own
-    }
-    stored: dict[str, dict[Expression, Expression]] = {
-        label: {u: Stored(memory[label], k) for k, u in enumerate(units[label])} for label in own
-    }
-    here: dict[str, dict[Expression, Expression]] = {label: {u: u.expression for u in units[label]} for label in own}
+
+    def checks(self, given: frozenset[str], seen: frozenset[str]) -> list[Condition]:
+        """The atom for every choice of events in which the event at hand takes part, for the labels ``given``."""
+        parts = [
+            [self.here[label]] * (label in given) + [self.stored[label]] * (label in seen) for label in self.labels
+        ]
+        return [
+            substitute(self.atom, {leaf: value for part in choice for leaf, value in part.items()})
+            for choice in product(*parts)
+            if any(part is self.here[label] for label, part in zip(self.labels, choice))
+        ]
+
+
+def _relate(operand: Fragment, relating: Sequence[_Relating]) -> Fragment:
+    of_label: dict[str, list[int]] = {}
+    for k, relation in enumerate(relating):
+        for label in relation.labels:
+            of_label.setdefault(label, []).append(k)
+    names = frozenset(of_label)
+    nothing: frozenset[str] = frozenset()
 
     def step(seen: frozenset[str], t: Transition) -> list[tuple[frozenset[str], Transition]]:
         given = t.labels & names
         if not given:
             return [(seen, t)]
-        choices = [[here[label]] * (label in given) + [stored[label]] * (label in seen) for label in own]
-        checks = [
-            substitute(atom, {leaf: value for part in choice for leaf, value in part.items()})
-            for choice in product(*choices)
-            if any(part is here[label] for label, part in zip(own, choice))
-        ]
+        concerned = [relating[k] for k in sorted({k for label in given for k in of_label[label]})]
+        checks = [check for relation in concerned for check in relation.checks(given, seen)]
         writes = tuple(
-            Write(memory[label], tuple(u.expression for u in units[label]), fresh=label not in seen)
-            for label in own
+            Write(*relation.memory[label], fresh=label not in seen)
+            for relation in concerned
+            for label in relation.labels
             if label in given
         )
         return [(seen | given, replace(guarded(t, checks), writes=t.writes + writes))]
 
-    return track(operand, frozenset[str](), step)[0]
+    return track(operand, nothing, step)

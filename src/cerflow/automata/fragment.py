@@ -34,30 +34,47 @@ class Fragment:
     initial: set[int] = field(default_factory=set)
     final: set[int] = field(default_factory=set)
     transitions: list[Transition] = field(default_factory=list)
+    #: The answer of `endings`, if it is known.
+    known_endings: list[Transition] | None = field(default=None, repr=False, compare=False)
+
+    def copy(self) -> Fragment:
+        """An independent copy."""
+        return Fragment(self.states, set(self.initial), set(self.final), list(self.transitions))
+
+    def with_transitions(self, transitions: list[Transition]) -> Fragment:
+        """The same states with other transitions."""
+        return Fragment(self.states, self.initial, self.final, transitions)
 
     def add_state(self) -> int:
         """A new state."""
         self.states += 1
         return self.states - 1
 
-    def absorb(self, other: Fragment) -> int:
-        """Take in the states and transitions of another fragment; returns by how much its states were moved."""
-        shift = self.states
-        self.states += other.states
-        self.transitions.extend(replace(t, source=t.source + shift, target=t.target + shift) for t in other.transitions)
-        return shift
+    def endings(self) -> list[Transition]:
+        """The transitions into final states; remembered, so that a long sequence is not searched at every step."""
+        if self.known_endings is None:
+            self.known_endings = [t for t in self.transitions if t.target in self.final]
+        return self.known_endings
 
-    def copy(self) -> Fragment:
-        """An independent copy."""
-        return Fragment(self.states, set(self.initial), set(self.final), list(self.transitions))
+    def beginnings(self) -> list[Transition]:
+        """The transitions out of initial states."""
+        return [t for t in self.transitions if t.source in self.initial]
 
-    def entering(self, states: set[int]) -> list[Transition]:
-        """The transitions into some of these states."""
-        return [t for t in self.transitions if t.target in states]
+    def move(self, shift: int) -> None:
+        """Number the states from ``shift`` on."""
+        ends = self.endings()
+        self.initial = {q + shift for q in self.initial}
+        self.final = {q + shift for q in self.final}
+        self.transitions = [t.moved(t.source + shift, t.target + shift) for t in self.transitions]
+        self.known_endings = [t.moved(t.source + shift, t.target + shift) for t in ends]
 
-    def leaving(self, states: set[int]) -> list[Transition]:
-        """The transitions out of some of these states."""
-        return [t for t in self.transitions if t.source in states]
+
+def _beside(left: Fragment, right: Fragment) -> Fragment:
+    """Both in one, as yet without initial and final states; the operands are renumbered to fit."""
+    # The smaller one moves: otherwise a long sequence built from its end would take quadratic time.
+    large, small = (left, right) if len(left.transitions) >= len(right.transitions) else (right, left)
+    small.move(large.states)
+    return Fragment(large.states + small.states, transitions=large.transitions + small.transitions)
 
 
 def atom(cases: Iterable[Transition]) -> Fragment:
@@ -67,59 +84,59 @@ def atom(cases: Iterable[Transition]) -> Fragment:
 
 def union(left: Fragment, right: Fragment) -> Fragment:
     """``φ OR ψ``: both side by side."""
-    shift = left.absorb(right)
-    left.initial |= {q + shift for q in right.initial}
-    left.final |= {q + shift for q in right.final}
-    return left
+    whole = _beside(left, right)
+    whole.initial = left.initial | right.initial
+    whole.final = left.final | right.final
+    return whole
 
 
 def sequence(left: Fragment, right: Fragment) -> Fragment:
     """``φ ; ψ``: what enters a final state of φ also enters the initial states of ψ."""
-    into = left.entering(left.final)
-    shift = left.absorb(right)
-    for state in right.initial:
-        left.transitions.extend(replace(t, target=state + shift) for t in into)
-    left.final = {q + shift for q in right.final}
-    return left
+    whole = _beside(left, right)
+    entering = [t.moved(t.source, state) for state in sorted(right.initial) for t in left.endings()]
+    return _joined(whole, left, right, entering)
 
 
 def sequence_strictly(left: Fragment, right: Fragment) -> Fragment:
     """``φ : ψ``: a state without a loop stands between the last marked event of φ and the first of ψ."""
-    into = [t for t in left.entering(left.final) if t.labels]
-    shift = left.absorb(right)
-    between = left.add_state()
-    left.transitions.extend(replace(t, target=between) for t in into)
-    first = left.leaving({q + shift for q in right.initial})
-    left.transitions.extend(replace(t, source=between) for t in first if t.labels)
-    left.final = {q + shift for q in right.final}
-    return left
+    whole = _beside(left, right)
+    between = whole.add_state()
+    entering = [t.moved(t.source, between) for t in left.endings() if t.labels]
+    leaving = [t.moved(between, t.target) for t in right.beginnings() if t.labels]
+    return _joined(whole, left, right, [*entering, *leaving])
+
+
+def _joined(whole: Fragment, left: Fragment, right: Fragment, between: list[Transition]) -> Fragment:
+    whole.initial = left.initial
+    whole.final = right.final
+    whole.transitions += between
+    whole.known_endings = [*right.endings(), *(t for t in between if t.target in whole.final)]
+    return whole
 
 
 def iterate(operand: Fragment) -> Fragment:
     """``φ+``: what enters a final state also enters the initial states."""
-    into = operand.entering(operand.final)
-    for state in operand.initial:
-        operand.transitions.extend(replace(t, target=state) for t in into)
-    return operand
+    again = [t.moved(t.source, state) for state in sorted(operand.initial) for t in operand.endings()]
+    return operand.with_transitions(operand.transitions + again)
 
 
 def iterate_strictly(operand: Fragment) -> Fragment:
     """``φ :+``, with the loop on the new state that the paper's construction lacks (middle iterations of one event)."""
-    into = [t for t in operand.entering(operand.final) if t.labels]
-    first = [t for t in operand.leaving(operand.initial) if t.labels]
-    # A run of one marked event leaves an initial state and enters a final one with the same transition.
-    whole = [t for t in first if t.target in operand.final]
+    into = [t for t in operand.endings() if t.labels]
+    first = [t for t in operand.beginnings() if t.labels]
     between = operand.add_state()
-    operand.transitions.extend(replace(t, target=between) for t in into)
-    operand.transitions.extend(replace(t, source=between) for t in first)
-    operand.transitions.extend(replace(t, source=between, target=between) for t in whole)
-    return operand
+    entering = [t.moved(t.source, between) for t in into]
+    leaving = [t.moved(between, t.target) for t in first]
+    # A run of one marked event leaves an initial state and enters a final one with the same transition.
+    whole = [t.moved(between, between) for t in first if t.target in operand.final]
+    return operand.with_transitions([*operand.transitions, *entering, *leaving, *whole])
 
 
 def relabel(operand: Fragment, change: Callable[[frozenset[str]], frozenset[str]]) -> Fragment:
     """Change the labels of every transition that has some."""
-    operand.transitions = [replace(t, labels=change(t.labels)) if t.labels else t for t in operand.transitions]
-    return operand
+    return operand.with_transitions(
+        [replace(t, labels=change(t.labels)) if t.labels else t for t in operand.transitions]
+    )
 
 
 def track(
@@ -127,35 +144,35 @@ def track(
     start: T,
     step: Callable[[T, Transition], Iterable[tuple[T, Transition]]],
     accepts: Callable[[T], bool] = lambda _: True,
-) -> tuple[Fragment, list[T]]:
+) -> Fragment:
     """The product with a deterministic observer of the transitions taken.
 
     ``step(memory, transition)`` gives what becomes of a transition: any number of transitions (none forbids it), each
-    with the observer's next memory. Only reachable pairs are built; the second result is the memory of each state.
+    with the observer's next memory. Only transitions between reachable pairs are built. The first pair of a state
+    keeps its number, so that what the observer does not touch stays as it is.
     """
-    leaving: dict[int, list[Transition]] = {}
+    leaving: list[list[Transition]] = [[] for _ in range(operand.states)]
     for t in operand.transitions:
-        leaving.setdefault(t.source, []).append(t)
-    result = Fragment()
-    numbers: dict[tuple[int, T], int] = {}
-    memories: list[T] = []
-    pending: list[tuple[int, T]] = []
+        leaving[t.source].append(t)
+    result = Fragment(operand.states)
+    numbers: list[dict[T, int]] = [{} for _ in range(operand.states)]
+    pending: list[tuple[int, T, int]] = []
 
     def number(state: int, memory: T) -> int:
-        pair = (state, memory)
-        if pair not in numbers:
-            numbers[pair] = result.add_state()
-            memories.append(memory)
-            pending.append(pair)
+        known = numbers[state]
+        found = known.get(memory)
+        if found is None:
+            found = known[memory] = result.add_state() if known else state
+            pending.append((state, memory, found))
             if state in operand.final and accepts(memory):
-                result.final.add(numbers[pair])
-        return numbers[pair]
+                result.final.add(found)
+        return found
 
     for state in sorted(operand.initial):
         result.initial.add(number(state, start))
     while pending:
-        state, memory = pair = pending.pop()
-        for t in leaving.get(state, ()):
+        state, memory, here = pending.pop()
+        for t in leaving[state]:
             for after, changed in step(memory, t):
-                result.transitions.append(replace(changed, source=numbers[pair], target=number(t.target, after)))
-    return result, memories
+                result.transitions.append(changed.moved(here, number(t.target, after)))
+    return result

@@ -7,6 +7,8 @@ occurs only while a formula is being compiled.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from cerflow.language.condition import (
     And,
     Attribute,
@@ -126,6 +128,7 @@ class Of(Expression):
         return (f"{self.label}.(", self.expression, ")")
 
 
+@lru_cache(maxsize=1 << 14)
 def leaves(condition: Node) -> tuple[Expression, ...]:
     """The distinct `Of` and `Stored` leaves, in order of appearance."""
     found: dict[Expression, None] = {}

@@ -139,7 +139,7 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
         rest = tuple(atom for atom in t.atoms if atom not in waiting)
         return [(_Seen(False, frozenset(forms)), replace(t, atoms=rest, writes=tuple(writes)))]
 
-    return track(operand, _Seen(), step, lambda seen: seen.event)[0]
+    return track(operand, _Seen(), step, lambda seen: seen.event)
 
 
 def _units(t: Transition, label: str, scope: int) -> list[Of]:

@@ -82,38 +82,65 @@ def _drop_dead_writes(transducer: Transducer) -> Transducer:
 
 def _merge(transducer: Transducer) -> Transducer:
     """Merge bisimilar states: the coarsest partition in which equal states have equal transitions into classes."""
-    classes = [(q in transducer.final) + 2 * (q in transducer.initial) for q in range(transducer.states)]
-    leaving: list[list[Transition]] = [[] for _ in range(transducer.states)]
-    for t in transducer.transitions:
-        leaving[t.source].append(t)
-    # What a transition does, as a number: comparing trees once is enough.
-    actions: dict[tuple[object, ...], int] = {}
-    action = {
-        t: actions.setdefault((t.test, t.atoms, t.labels, t.writes), len(actions)) for t in transducer.transitions
-    }
-    count = len(set(classes))
-    while True:
-        numbers: dict[tuple[int, frozenset[tuple[int, int]]], int] = {}
-        refined = [
-            numbers.setdefault(
-                (classes[q], frozenset((action[t], classes[t.target]) for t in leaving[q])), len(numbers)
-            )
-            for q in range(transducer.states)
-        ]
-        classes = refined
-        if len(numbers) == count:
-            break
-        count = len(numbers)
-    merged = dict.fromkeys(
-        replace(t, source=classes[t.source], target=classes[t.target]) for t in transducer.transitions
-    )
+    classes = _bisimulation(transducer)
+    # Numbered in the order of the states, so that a sequence stays one to the eye.
+    numbers = {c: k for k, c in enumerate(dict.fromkeys(classes))}
+    merged = [numbers[c] for c in classes]
+    transitions = dict.fromkeys(t.moved(merged[t.source], merged[t.target]) for t in transducer.transitions)
     return replace(
         transducer,
-        states=count,
-        initial=frozenset(classes[q] for q in transducer.initial),
-        final=frozenset(classes[q] for q in transducer.final),
-        transitions=tuple(sorted(merged, key=lambda t: (t.source, t.target))),
+        states=len(numbers),
+        initial=frozenset(merged[q] for q in transducer.initial),
+        final=frozenset(merged[q] for q in transducer.final),
+        transitions=tuple(sorted(transitions, key=lambda t: (t.source, t.target))),
     )
+
+
+def _bisimulation(transducer: Transducer) -> list[int]:
+    """The class of each state. Only states whose successors changed their class are looked at again."""
+    leaving: list[list[tuple[int, int]]] = [[] for _ in range(transducer.states)]
+    entering: list[set[int]] = [set() for _ in range(transducer.states)]
+    # What a transition does, as a number: comparing trees once is enough.
+    actions: dict[tuple[object, ...], int] = {}
+    for t in transducer.transitions:
+        action = actions.setdefault((t.test, t.atoms, t.labels, t.writes), len(actions))
+        leaving[t.source].append((action, t.target))
+        entering[t.target].add(t.source)
+    classes = [(q in transducer.final) + 2 * (q in transducer.initial) for q in range(transducer.states)]
+    members: dict[int, set[int]] = {}
+    for q, c in enumerate(classes):
+        members.setdefault(c, set()).add(q)
+    fresh = 4
+    changed = set(range(transducer.states))
+    while changed:
+        touched: dict[int, list[int]] = {}
+        for q in changed:
+            touched.setdefault(classes[q], []).append(q)
+        moved: list[int] = []
+        splits: list[tuple[int, list[list[int]]]] = []
+        for c, states in touched.items():
+            # The others of the class still agree with one another; one of them stands for all.
+            others = members[c].difference(states) if len(states) < len(members[c]) else set()
+            groups: dict[frozenset[tuple[int, int]], list[int]] = {}
+            for q in states:
+                groups.setdefault(frozenset((a, classes[p]) for a, p in leaving[q]), []).append(q)
+            if others:
+                one = next(iter(others))
+                groups.pop(frozenset((a, classes[p]) for a, p in leaving[one]), None)
+                splits.append((c, list(groups.values())))
+            elif len(groups) > 1:
+                # The largest group keeps the class.
+                splits.append((c, sorted(groups.values(), key=len)[:-1]))
+        for c, parts in splits:
+            for part in parts:
+                members[c].difference_update(part)
+                members[fresh] = set(part)
+                for q in part:
+                    classes[q] = fresh
+                moved.extend(part)
+                fresh += 1
+        changed = {p for q in moved for p in entering[q]}
+    return classes
 
 
 def _use_few_registers(transducer: Transducer) -> Transducer:

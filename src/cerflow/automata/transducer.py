@@ -76,6 +76,12 @@ class Transition:
             self.source == self.target and self.test == TRUE and not self.atoms and not self.labels and not self.writes
         )
 
+    def moved(self, source: int, target: int) -> Transition:
+        """The same transition between other states."""
+        if source == self.source and target == self.target:
+            return self
+        return Transition(source, target, self.test, self.atoms, self.labels, self.writes)
+
     def reads(self) -> frozenset[int]:
         """The registers whose content this transition needs, beyond copying it along."""
         found = {leaf.register for atom in self.atoms for leaf in leaves(atom) if isinstance(leaf, Stored)}

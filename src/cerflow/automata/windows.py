@@ -58,4 +58,4 @@ def _observe(operand: Fragment, window: Window, begin: Write | None, within: Seq
             following.append((_UNKNOWN, guarded(t, [IsNull(attribute)])))
         return following
 
-    return track(operand, _BEFORE, step, lambda place: place != _UNKNOWN)[0]
+    return track(operand, _BEFORE, step, lambda place: place != _UNKNOWN)

@@ -121,14 +121,11 @@ def arrow_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
     """
     from pyspark import StorageLevel
 
-    packed = frame.mapInArrow(_pack, "payload binary").persist(StorageLevel.DISK_ONLY)
-    try:
-        packed.count()
-        for row in packed.toLocalIterator():
-            with pa.ipc.open_stream(row["payload"]) as reader:
-                yield from reader
-    finally:
-        packed.unpersist()
+    # Not persist(): what is persisted is planned without adapting the number of its partitions.
+    packed = frame.mapInArrow(_pack, "payload binary").localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
+    for row in packed.toLocalIterator():
+        with pa.ipc.open_stream(row["payload"]) as reader:
+            yield from reader
 
 
 def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

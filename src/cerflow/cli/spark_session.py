@@ -62,6 +62,9 @@ def spark_session(master: str | None, settings: Sequence[tuple[str, str]]) -> It
         spark = builder.getOrCreate()
         try:
             spark.sparkContext.setLogLevel("ERROR")
+            if (master or "local").startswith("local") and "spark.sql.shuffle.partitions" not in given:
+                # More tasks than cores would only cost their starts.
+                spark.conf.set("spark.sql.shuffle.partitions", spark.sparkContext.defaultParallelism)
             yield spark
         finally:
             spark.stop()

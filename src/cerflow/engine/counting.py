@@ -18,8 +18,8 @@ __all__ = ["count_detections"]
 Ints = NDArray[np.int64]
 
 
-def count_detections(part: Part, limit: int) -> tuple[Ints, list[int]]:
-    """The positions of detecting events and for each the number of its matches, at most ``limit``.
+def count_detections(part: Part, limit: int | None) -> tuple[Ints, list[int]]:
+    """The positions of detecting events and for each the number of its matches, at most ``limit`` if there is one.
 
     Numbers are exact at any size: what does not fit 64 bits is counted again with Python's integers.
     """
@@ -43,7 +43,7 @@ def count_detections(part: Part, limit: int) -> tuple[Ints, list[int]]:
     numbers: list[int] = []
     for first, last in zip(begins.tolist(), [*begins[1:].tolist(), n]):
         total = sum(large[d] if d in large else int(found[d]) for d in range(first, last))
-        numbers.append(min(limit, total))
+        numbers.append(total if limit is None else min(limit, total))
     return positions[begins], numbers
 
 

@@ -176,3 +176,5 @@ class Scratch(NamedTuple):
     stack: Ints  # values of a program
     odometer: Ints  # rows of collections
     row: Ints  # a row under construction
+    registers: Ints  # (1, slots) the registers of the member at hand
+    registers_f: Floats  # the same as floats

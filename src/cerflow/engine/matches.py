@@ -48,7 +48,7 @@ class Matches:
     def __init__(self, parts: Iterable[Part], report: Report, limit: int | None) -> None:
         self._parts = parts
         self._report = report
-        self._limit = NO_LIMIT if limit is None else limit
+        self._limit = limit
 
     @property
     def parts(self) -> Iterable[Part]:
@@ -72,7 +72,7 @@ class Matches:
             if self._report.counts:
                 yield from self._counted(part, max_rows)
             else:
-                for found in _unfold(part, self._limit, max_rows):
+                for found in _unfold(part, NO_LIMIT if self._limit is None else self._limit, max_rows):
                     yield self._report.batch(found, part.label_sets, part.kept)
 
     def _counted(self, part: Part, max_rows: int) -> Iterator[pa.RecordBatch]:

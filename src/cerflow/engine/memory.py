@@ -251,6 +251,7 @@ def _first_nodes(capacity: int) -> Ints:
 def _scratch(capacity: int, slots: int, program: Program) -> Scratch:
     members = max(capacity, 4 * program.transducer.states)
     code = len(program.tables.code) + 4
+    registers = np.zeros((1, slots), np.int64)
     return Scratch(
         updates=np.zeros((capacity, 6), np.int32),
         update_values=np.zeros((capacity, slots), np.int64),
@@ -263,4 +264,6 @@ def _scratch(capacity: int, slots: int, program: Program) -> Scratch:
         stack=np.zeros(code, np.int64),
         odometer=np.zeros(64, np.int64),
         row=np.zeros(64, np.int64),
+        registers=registers,
+        registers_f=registers.view(np.float64),
     )

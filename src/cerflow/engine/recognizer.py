@@ -227,7 +227,6 @@ class Recognizer:
                 state,
                 state.nodes.view(np.int32),
                 state.values.view(np.float64),
-                state.member_values.view(np.float64),
                 scratch,
                 scratch.stack.view(np.float64),
                 scratch.update_values.view(np.float64),

@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from datetime import datetime
 from heapq import nsmallest
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet
 import typer
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -69,20 +71,13 @@ def run_demo(directory: Path, events: int = 200_000, seed: int = 7) -> Outcome:
 
 
 def _table(matches: Sequence[dict[str, Any]]) -> Table:
-    table = Table("company", "sold", "bought", "resold", "events")
+    table = Table("company", "begins", "lasts", "sold", "bought", "resold", box=SIMPLE, show_edge=False)
     for match in matches:
-        events = match["events"]
-        table.add_row(
-            match["name"],
-            *("\n".join(_trade(e) for e in events if label in e["labels"]) for label in ("sold", "bought", "resold")),
-            ", ".join(str(e["position"]) for e in events),
-        )
-        table.add_section()
+        begin, end = (datetime.fromisoformat(match[t]) for t in ("start_time", "end_time"))
+        trades = ([e for e in match["events"] if label in e["labels"]] for label in ("sold", "bought", "resold"))
+        columns = ["\n".join(f"{e['volume']:,} at {e['price']:.2f}" for e in events) for events in trades]
+        table.add_row(match["name"], f"{begin:%H:%M:%S}", f"{(end - begin).total_seconds():.1f} s", *columns)
     return table
-
-
-def _trade(event: dict[str, Any]) -> str:
-    return f"{event['volume']:,} at {event['price']:.2f}, {event['time'][11:19]}"
 
 
 def main() -> int:

@@ -70,10 +70,16 @@ def _grouped(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa
         rows += batch.num_rows
         size += batch.nbytes
         if rows >= _ROWS or size >= _BYTES:
-            yield pa.Table.from_batches(waiting).rename_columns(names)
+            yield _table(waiting, names)
             waiting, rows, size = [], 0, 0
     if rows:
-        yield pa.Table.from_batches(waiting).rename_columns(names)
+        yield _table(waiting, names)
+
+
+def _table(batches: list[pa.RecordBatch], names: list[str]) -> pa.Table:
+    """The batches under the names of the input; what Spark knows of nulls in a column is no part of its schema."""
+    schema = pa.schema(zip(names, batches[0].schema.types))
+    return pa.Table.from_batches([pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches])
 
 
 def _text(value: pa.Scalar) -> str:

@@ -6,6 +6,7 @@ applied, so an event that does not fit can simply be tried again.
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from cerflow.engine.kernels.graph import add_to_set, meld
@@ -26,6 +27,7 @@ from cerflow.engine.layout import (
     BOTTOM,
     C_COUNT,
     C_DEAD,
+    C_GROUP,
     C_MEMBER,
     C_NEXT,
     C_ROOT,
@@ -75,9 +77,7 @@ from cerflow.engine.layout import (
 
 
 @njit(cache=True, nogil=True)
-def advance(
-    start, stop, events, columns_f, tables, state, small, values_f, member_f, scratch, stack_f, out_f, result_f
-):
+def advance(start, stop, events, columns_f, tables, state, small, values_f, scratch, stack_f, out_f, result_f):
     """Process the events ``[start, stop)``; returns (what stopped it, the first event not processed).
 
     The arrays ending in ``_f`` view those of the same name as floats, ``small`` views the nodes as int32.
@@ -103,7 +103,7 @@ def advance(
         if p >= 0 and _decreased(p, k, events, tables, state):
             return DECREASED, k
         updates, members, removed, moved = _gather(
-            k, p, place, bound, events, columns_f, tables, state, values_f, member_f, scratch, stack_f, out_f, result_f
+            k, p, place, bound, events, columns_f, tables, state, values_f, scratch, stack_f, out_f, result_f
         )
         if updates == -1:
             return FULL_SCRATCH, k
@@ -175,9 +175,7 @@ def _lacks_room(p, updates, members, state):
 
 
 @njit(cache=True, nogil=True)
-def _gather(
-    k, p, place, bound, events, columns_f, tables, state, values_f, member_f, scratch, stack_f, out_f, result_f
-):
+def _gather(k, p, place, bound, events, columns_f, tables, state, values_f, scratch, stack_f, out_f, result_f):
     """Collect what event ``k`` does.
 
     Returns the numbers of updates, of their members and of configurations to drop, and whether the initial set is no
@@ -185,109 +183,63 @@ def _gather(
     """
     grouped = tables.options[O_GROUPED] == 1
     states = tables.options[O_STATES]
-    n = 0
-    members = 0
-    removed = 0
+    # Typed zeros: a literal would make Numba compile everything below once more.
+    n = np.int64(0)
+    members = np.int64(0)
+    removed = np.int64(0)
     moved = False
     signature = events.signature[k]
-    if grouped and (p < 0 or state.partition[p, R_MOVED] == 0):
-        n, members, changed = _group(
-            k,
-            -1,
-            place,
-            BOTTOM,
-            n,
-            members,
-            events,
-            columns_f,
-            tables,
-            state,
-            member_f,
-            values_f,
-            scratch,
-            stack_f,
-            result_f,
-        )
-        if n < 0:
-            return n, 0, 0, False
-        moved = changed
-    for r in range(tables.signature_start[signature], tables.signature_start[signature + 1]):
-        q = tables.signature_rows[r, 0]
-        first = tables.signature_rows[r, 1]
-        last = tables.signature_rows[r, 2]
-        if not grouped and tables.initial[q] == 1:
-            before = n
-            n = fire(
-                first,
-                last,
-                tables,
-                events,
-                columns_f,
-                k,
-                state.values,
-                values_f,
-                0,
-                state,
-                scratch,
-                stack_f,
-                scratch.updates,
-                scratch.update_values,
-                out_f,
-                n,
-            )
-            if n < 0:
-                return n, 0, 0, False
-            for u in range(before, n):
-                scratch.updates[u, U_ROOT] = BOTTOM
-        if p < 0:
-            continue
+    # First the states that the event concerns, then the sets of several members (for them it is found out later).
+    row = tables.signature_start[signature]
+    last_row = tables.signature_start[signature + 1]
+    initial = grouped and (p < 0 or state.partition[p, R_MOVED] == 0)
+    while row <= last_row:
+        group = np.int64(tables.signature_rows[row, 0]) if row < last_row else states
         previous = -1
-        c = state.heads[p, q]
-        while c >= 0:
-            after = state.config[c, C_NEXT]
-            state.counters[N_VISITED] += 1
-            if _gone(c, q, k, place, bound, events, tables, state):
-                unlink(c, previous, state)
-                c = after
-                continue
-            previous = c
+        c = -1
+        if p >= 0 and (group < states or grouped):
+            c = state.heads[p, group]
+        # The initial configuration is not stored; it stands before all others, as configuration -1.
+        begin = initial if grouped else group < states and tables.initial[group] == 1
+        initial = False
+        while begin or c >= 0:
+            at = -1 if begin else c
+            root = BOTTOM
+            after = c
+            if not begin:
+                after = state.config[c, C_NEXT]
+                state.counters[N_VISITED] += 1
+                if _gone(c, group, k, place, bound, events, tables, state):
+                    unlink(c, previous, state)
+                    c = after
+                    continue
+                previous = c
+                root = state.config[c, C_ROOT]
             if grouped:
                 if removed >= scratch.removed.shape[0]:
                     return -1, 0, 0, False
                 n, members, changed = _group(
-                    k,
-                    c,
-                    place,
-                    state.config[c, C_ROOT],
-                    n,
-                    members,
-                    events,
-                    columns_f,
-                    tables,
-                    state,
-                    member_f,
-                    values_f,
-                    scratch,
-                    stack_f,
-                    result_f,
+                    k, at, place, root, n, members, events, columns_f, tables, state, scratch, stack_f, result_f
                 )
                 if n < 0:
                     return n, 0, 0, False
-                if changed:
+                if changed and begin:
+                    moved = True
+                elif changed:
                     scratch.removed[removed] = c
                     removed += 1
             else:
-                before = n
+                first = n
                 n = fire(
-                    first,
-                    last,
+                    tables.signature_rows[row, 1],
+                    tables.signature_rows[row, 2],
                     tables,
                     events,
                     columns_f,
                     k,
                     state.values,
                     values_f,
-                    c,
+                    max(at, 0),
                     state,
                     scratch,
                     stack_f,
@@ -298,45 +250,11 @@ def _gather(
                 )
                 if n < 0:
                     return n, 0, 0, False
-                for u in range(before, n):
-                    scratch.updates[u, U_ROOT] = state.config[c, C_ROOT]
+                for u in range(first, n):
+                    scratch.updates[u, U_ROOT] = root
+            begin = False
             c = after
-    if grouped and p >= 0:
-        previous = -1
-        c = state.heads[p, states]
-        while c >= 0:
-            after = state.config[c, C_NEXT]
-            state.counters[N_VISITED] += 1
-            if _gone(c, states, k, place, bound, events, tables, state):
-                unlink(c, previous, state)
-                c = after
-                continue
-            previous = c
-            if removed >= scratch.removed.shape[0]:
-                return -1, 0, 0, False
-            n, members, changed = _group(
-                k,
-                c,
-                place,
-                state.config[c, C_ROOT],
-                n,
-                members,
-                events,
-                columns_f,
-                tables,
-                state,
-                member_f,
-                values_f,
-                scratch,
-                stack_f,
-                result_f,
-            )
-            if n < 0:
-                return n, 0, 0, False
-            if changed:
-                scratch.removed[removed] = c
-                removed += 1
-            c = after
+        row += 1
     return n, members, removed, moved
 
 
@@ -358,180 +276,122 @@ def _gone(c, group, k, place, bound, events, tables, state):
 
 
 @njit(cache=True, nogil=True)
-def _group(
-    k, c, place, root, n, members, events, columns_f, tables, state, member_f, values_f, scratch, stack_f, result_f
-):
+def _group(k, c, place, root, n, members, events, columns_f, tables, state, scratch, stack_f, result_f):
     """Collect what a configuration (-1: the initial set) becomes, one update for each label set.
 
     Returns the numbers of updates and members, and whether the configuration itself is replaced or dropped.
     """
     states = tables.options[O_STATES]
     signature = events.signature[k]
-    results = 0
-    stays = 0
+    results = np.int64(0)
+    stays = np.int64(0)
     changed = False
-    # The members that only skip the event are put first among those of the empty label set.
     first = members
-    count = tables.options[O_STATES] if c < 0 else state.config[c, C_COUNT]
-    single = c >= 0 and state.config[c, 0] < states
+    single = c >= 0 and state.config[c, C_GROUP] < states
+    count = states if c < 0 else state.config[c, C_COUNT]
     base = 0 if c < 0 or single else state.config[c, C_MEMBER]
+    registers = scratch.registers
     for m in range(count):
+        # The member with its registers is copied out, wherever it is stored.
         if c < 0:
             q = m
             if tables.initial[q] == 0:
                 continue
         elif single:
-            q = state.config[c, 0]
+            q = state.config[c, C_GROUP]
+            for s in range(tables.slots[q]):
+                registers[0, s] = state.values[c, s]
         else:
             q = state.members[base + m]
+            for s in range(tables.slots[q]):
+                registers[0, s] = state.member_values[base + m, s]
         skips = tables.skips[q] == 1
-        if c >= 0 and not skips and state.config_long[c, L_LAST] != place - 1:
-            changed = True
-            continue
-        at = c if single else base + m
-        expired = False
-        if c >= 0:
-            for e in range(tables.expiring_start[q], tables.expiring_start[q + 1]):
-                value = (
-                    state.values[at, tables.expiring[e, 0]]
-                    if single
-                    else state.member_values[at, tables.expiring[e, 0]]
-                )
-                if value <= events.columns[k, tables.expiring[e, 1]]:
-                    expired = True
-        if expired:
+        gone = c >= 0 and not skips and state.config_long[c, L_LAST] != place - 1
+        for e in range(tables.expiring_start[q], tables.expiring_start[q + 1]):
+            if registers[0, tables.expiring[e, 0]] <= events.columns[k, tables.expiring[e, 1]]:
+                gone = True
+        if gone:
             changed = True
             continue
         r = tables.signature_state[signature, q]
         if r >= 0:
-            if single:
-                results = fire(
-                    tables.signature_rows[r, 1],
-                    tables.signature_rows[r, 2],
-                    tables,
-                    events,
-                    columns_f,
-                    k,
-                    state.values,
-                    values_f,
-                    at,
-                    state,
-                    scratch,
-                    stack_f,
-                    scratch.results,
-                    scratch.result_values,
-                    result_f,
-                    results,
-                )
-            else:
-                results = fire(
-                    tables.signature_rows[r, 1],
-                    tables.signature_rows[r, 2],
-                    tables,
-                    events,
-                    columns_f,
-                    k,
-                    state.member_values,
-                    member_f,
-                    at,
-                    state,
-                    scratch,
-                    stack_f,
-                    scratch.results,
-                    scratch.result_values,
-                    result_f,
-                    results,
-                )
+            results = fire(
+                tables.signature_rows[r, 1],
+                tables.signature_rows[r, 2],
+                tables,
+                events,
+                columns_f,
+                k,
+                registers,
+                scratch.registers_f,
+                np.int64(0),
+                state,
+                scratch,
+                stack_f,
+                scratch.results,
+                scratch.result_values,
+                result_f,
+                results,
+            )
             if results < 0:
                 return results, 0, False
         if skips:
             if first + stays + 1 >= scratch.members.shape[0]:
                 return -1, 0, False
-            if single:
-                stays = insert_member(
-                    q,
-                    state.values,
-                    at,
-                    scratch.members,
-                    scratch.member_values,
-                    first,
-                    stays,
-                    tables.slots,
-                    tables.dominated,
-                )
-            else:
-                stays = insert_member(
-                    q,
-                    state.member_values,
-                    at,
-                    scratch.members,
-                    scratch.member_values,
-                    first,
-                    stays,
-                    tables.slots,
-                    tables.dominated,
-                )
+            stays = insert_member(
+                q,
+                registers,
+                np.int64(0),
+                scratch.members,
+                scratch.member_values,
+                first,
+                stays,
+                tables.slots,
+                tables.dominated,
+            )
         else:
             changed = True
-    final = 0
-    unlabelled = False
-    for i in range(results):
-        if scratch.results[i, U_LABEL] == 0:
-            changed = True
-            unlabelled = True
-            if scratch.results[i, U_FINAL] == 1:
-                final = 1
-            if scratch.results[i, U_STATE] >= 0:
-                if first + stays + 1 >= scratch.members.shape[0]:
-                    return -1, 0, False
-                stays = insert_member(
-                    scratch.results[i, U_STATE],
-                    scratch.result_values,
-                    i,
-                    scratch.members,
-                    scratch.member_values,
-                    first,
-                    stays,
-                    tables.slots,
-                    tables.dominated,
-                )
-    if changed and (stays > 0 or final == 1):
-        if n >= scratch.updates.shape[0]:
-            return -1, 0, False
-        n, members = _close(n, 0, root, final, first, stays, scratch)
-    elif unlabelled and final == 1:
-        n, members = _close(n, 0, root, final, first, 0, scratch)
-    # The other label sets one by one; a result that was taken is marked with label -1.
-    for i in range(results):
-        label = scratch.results[i, U_LABEL]
-        if label <= 0:
-            continue
-        if n >= scratch.updates.shape[0]:
-            return -1, 0, False
-        first = members
-        count = 0
+    # One update for each label set: first the empty one, to which the skipping members belong, then the others. A
+    # result that was taken is marked with label -1.
+    for i in range(-1, results):
+        label = np.int64(0)
+        count = stays
+        if i >= 0:
+            label = np.int64(scratch.results[i, U_LABEL])
+            count = np.int64(0)
+            if label <= 0:
+                continue
         final = 0
-        for j in range(i, results):
+        fired = False
+        for j in range(max(i, 0), results):
             if scratch.results[j, U_LABEL] != label:
                 continue
+            fired = True
             scratch.results[j, U_LABEL] = -1
             if scratch.results[j, U_FINAL] == 1:
                 final = 1
             if scratch.results[j, U_STATE] >= 0:
-                if first + count + 1 >= scratch.members.shape[0]:
+                if members + count + 1 >= scratch.members.shape[0]:
                     return -1, 0, False
                 count = insert_member(
-                    scratch.results[j, U_STATE],
+                    np.int64(scratch.results[j, U_STATE]),
                     scratch.result_values,
                     j,
                     scratch.members,
                     scratch.member_values,
-                    first,
+                    members,
                     count,
                     tables.slots,
                     tables.dominated,
                 )
-        n, members = _close(n, label, root, final, first, count, scratch)
+        if i < 0:
+            changed = changed or fired
+            if not changed:
+                continue
+        if count > 0 or final == 1:
+            if n >= scratch.updates.shape[0]:
+                return -1, 0, False
+            n, members = _close(n, label, root, final, members, count, scratch)
     return n, members, changed
 
 
@@ -576,25 +436,26 @@ def _apply(updates, p, k, place, measure, bound, events, tables, state, small, s
     several = tables.options[O_STATES]
     nodes = state.nodes
     for u in range(updates):
-        q = scratch.updates[u, U_STATE]
+        q = np.int64(scratch.updates[u, U_STATE])
         if q == NOWHERE:
             continue
-        child = scratch.updates[u, U_ROOT]
-        label = scratch.updates[u, U_LABEL]
+        child = np.int64(scratch.updates[u, U_ROOT])
+        label = np.int64(scratch.updates[u, U_LABEL])
         if q == SEVERAL:
             group = several
-            first = scratch.updates[u, U_MEMBER]
-            count = scratch.updates[u, U_COUNT]
+            first = np.int64(scratch.updates[u, U_MEMBER])
+            count = np.int64(scratch.updates[u, U_COUNT])
             h = hash_members(p, group, scratch.members, scratch.member_values, first, count, tables.slots)
             c = find(p, group, scratch.members, scratch.member_values, first, count, h, state, tables)
         else:
             group = q
-            count = 1
+            first = np.int64(u)
+            count = np.int64(1)
             h = hash_one(p, q, scratch.update_values, u, tables)
-            c = find(p, group, scratch.members, scratch.update_values, u, 1, h, state, tables)
-        old = -1
+            c = find(p, group, scratch.members, scratch.update_values, first, count, h, state, tables)
+        old = np.int64(-1)
         if c >= 0:
-            old = state.config[c, C_ROOT]
+            old = np.int64(state.config[c, C_ROOT])
             left_behind = q >= 0 and tables.skips[q] == 0 and state.config_long[c, L_LAST] != place
             if left_behind or (old != BOTTOM and nodes[old, W_MEASURE] <= bound):
                 old = -1
@@ -612,4 +473,4 @@ def _apply(updates, p, k, place, measure, bound, events, tables, state, small, s
         elif q == SEVERAL:
             add(p, group, scratch.members, scratch.member_values, first, count, h, root, place, state, tables)
         else:
-            add(p, group, scratch.members, scratch.update_values, u, 1, h, root, place, state, tables)
+            add(p, group, scratch.members, scratch.update_values, first, count, h, root, place, state, tables)
