@@ -191,3 +191,25 @@ def test_random_queries(spark, case):
     mixed = table.take(pa.array(sorted(range(len(rows)), key=lambda n: n * 7 % 5)))
     found = match(query, spark.createDataFrame(mixed), time="t", sequence="q", positions=True)
     assert bag(found.toArrow()) == bag(local.to_arrow())
+
+
+EVERY_TYPE = """
+    SELECT if(id % 3 = 0, 'A', 'B') AS type, id AS k, cast(id AS decimal(12, 3)) AS dec, cast(id AS float) AS f,
+    date_add(DATE'2024-03-30', cast(id AS int)) AS day, array(id, NULL) AS many, map('x', id) AS pairs,
+    named_struct('u', id, 'v', array('w')) AS parts, cast('b' AS binary) AS bytes, id > 3 AS flag,
+    cast(id AS short) AS s FROM range(0, 8, 1, 2)
+"""
+
+
+@pytest.mark.parametrize("large", ["true", "false"])
+def test_attributes_of_every_type_come_back(spark, large):
+    frame = spark.sql(EVERY_TYPE)
+    name = "spark.sql.execution.arrow.useLargeVarTypes"
+    spark.conf.set(name, large)
+    try:
+        query = "SELECT b, NULL AS nothing, a.flag AS raised WHERE A AS a ; B AS b WITHIN 3 DAYS"
+        for time in ("day", "dec", "f"):
+            assert len(assert_same(spark, query, frame.toArrow(), frame=frame, time=time, positions=True)) > 2
+        assert assert_same(spark, query.replace("WITHIN 3 DAYS", "PARTITION BY flag"), frame.toArrow(), frame=frame)
+    finally:
+        spark.conf.unset(name)

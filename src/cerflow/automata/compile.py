@@ -60,7 +60,8 @@ __all__ = ["compile_formula", "hoist_window"]
 def hoist_window(formula: Formula, window: Window | None) -> tuple[Formula, Window | None]:
     """A query without window takes over that of a formula which is windowed as a whole."""
     while window is None and isinstance(formula, Within):
-        formula, window = formula.operand, formula.window
+        window = formula.window
+        formula = formula.operand
     return formula, window
 
 

@@ -7,8 +7,6 @@ occurs only while a formula is being compiled.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from cerflow.language.condition import (
     And,
     Attribute,
@@ -128,14 +126,14 @@ class Of(Expression):
         return (f"{self.label}.(", self.expression, ")")
 
 
-@lru_cache(maxsize=1 << 14)
 def leaves(condition: Node) -> tuple[Expression, ...]:
     """The distinct `Of` and `Stored` leaves, in order of appearance."""
-    found: dict[Expression, None] = {}
-    for current in walk(condition):
-        if isinstance(current, Of | Stored):
-            found.setdefault(current)
-    return tuple(found)
+    # Constructions ask again and again, and trees do not change, so the answer stays with the tree.
+    known: tuple[Expression, ...] | None = condition.__dict__.get("_leaves")
+    if known is None:
+        found = dict.fromkeys(n for n in walk(condition) if isinstance(n, Of | Stored))
+        known = condition.__dict__["_leaves"] = tuple(found)
+    return known
 
 
 def is_local(condition: Node) -> bool:

@@ -94,6 +94,10 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
     )
     stored: dict[Expression, Expression] = {u: Stored(memory, k) for k, u in enumerate(units)}
     here: dict[Expression, Expression] = {u: u.expression for u in units}
+    keep = Write(memory, tuple(u.expression for u in units), fresh=True)
+    simple = _resolve_in_place(operand, label, keep, stored, here)
+    if simple is not None:
+        return simple
     repeated = _put_aside_repeatedly(operand, label, scope)
     aside: dict[Condition, int] = {}
 
@@ -119,11 +123,10 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
                     if isinstance(leaf, Stored) and leaf.register == -1
                 }
                 checks.append(substitute(form, {**gaps, **here}))
-            keep = Write(memory, tuple(u.expression for u in units), fresh=True)
             read = guarded(replace(t, atoms=()), checks)
             return [(_Seen(True), replace(read, writes=(*t.writes, keep)))]
         if seen.event:
-            return [(seen, guarded(replace(t, atoms=()), [substitute(atom, stored) for atom in t.atoms]))]
+            return [(seen, _with_values(t, stored))]
         waiting = [atom for atom in t.atoms if any(u in stored for u in leaves(atom))]
         if not waiting:
             return [(seen, t)]
@@ -140,6 +143,45 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
         return [(_Seen(False, frozenset(forms)), replace(t, atoms=rest, writes=tuple(writes)))]
 
     return track(operand, _Seen(), step, lambda seen: seen.event)
+
+
+def _with_values(t: Transition, values: dict[Expression, Expression]) -> Transition:
+    """The transition with some `Of` leaves of its atoms replaced."""
+    if not any(u in values for atom in t.atoms for u in leaves(atom)):
+        return t
+    return guarded(replace(t, atoms=()), [substitute(atom, values) for atom in t.atoms])
+
+
+def _resolve_in_place(
+    operand: Fragment, label: str, keep: Write, stored: dict[Expression, Expression], here: dict[Expression, Expression]
+) -> Fragment | None:
+    """The common case, without copying states: every state lies either before or after the event, and all that ask
+    for it come with it or after it. None if that is not so."""
+    leaving: dict[int, list[Transition]] = {}
+    for t in operand.transitions:
+        leaving.setdefault(t.source, []).append(t)
+    after = {t.target for t in operand.transitions if label in t.labels}
+    pending = list(after)
+    while pending:
+        for t in leaving.get(pending.pop(), ()):
+            if t.target not in after and label not in t.labels:
+                after.add(t.target)
+                pending.append(t.target)
+    if not after.isdisjoint(operand.initial):
+        return None
+    changed: list[Transition] = []
+    for t in operand.transitions:
+        if t.source in after:
+            if label not in t.labels:
+                changed.append(_with_values(t, stored) if t.atoms else t)
+        elif label in t.labels:
+            read = _with_values(t, here)
+            changed.append(replace(read, writes=(*read.writes, keep)))
+        elif t.target in after or any(u in stored for atom in t.atoms for u in leaves(atom)):
+            return None
+        else:
+            changed.append(t)
+    return Fragment(operand.states, operand.initial, operand.final & after, changed)
 
 
 def _units(t: Transition, label: str, scope: int) -> list[Of]:

@@ -30,7 +30,7 @@ def simplify(
     current = _drop_dead_writes(
         Transducer(len(states), initial, final, tuple(transitions), tuple(registers), window, mentioned)
     )
-    return _use_few_registers(_merge(current))
+    return _use_few_registers(_merge(_share_registers(current)))
 
 
 def _impossible(t: Transition) -> bool:
@@ -143,14 +143,35 @@ def _bisimulation(transducer: Transducer) -> list[int]:
     return classes
 
 
+def _share_registers(transducer: Transducer) -> Transducer:
+    """Use one register for all that are always written together, with the same values."""
+    written: dict[int, list[tuple[int, tuple[Expression, ...], bool]]] = {}
+    for k, t in enumerate(transducer.transitions):
+        for write in t.writes:
+            written.setdefault(write.register, []).append((k, write.row, write.fresh))
+    first: dict[object, int] = {}
+    same: dict[int, int] = {}
+    for register, writes in sorted(written.items()):
+        kept = transducer.registers[register]
+        other = first.setdefault((kept.keeps, kept.window, tuple(writes)), register)
+        if other != register:
+            same[register] = other
+    return _renumbered(transducer, same) if same else transducer
+
+
 def _use_few_registers(transducer: Transducer) -> Transducer:
     """Renumber the registers that are still used."""
     used = sorted({r for t in transducer.transitions for r in (*t.reads(), *(w.register for w in t.writes))})
-    numbers = {old: new for new, old in enumerate(used)}
+    renumbered = _renumbered(transducer, {old: new for new, old in enumerate(used)})
+    return replace(renumbered, registers=tuple(transducer.registers[r] for r in used))
+
+
+def _renumbered(transducer: Transducer, numbers: dict[int, int]) -> Transducer:
+    """The transducer with other numbers for some registers, though the registers stand where they stood."""
 
     def renumber(current: Node) -> Node:
         if isinstance(current, Stored):
-            return Stored(numbers[current.register], current.field)
+            return Stored(numbers.get(current.register, current.register), current.field)
         return current
 
     def atom(condition: Condition) -> Condition:
@@ -162,9 +183,16 @@ def _use_few_registers(transducer: Transducer) -> Transducer:
     changed = tuple(
         replace(
             t,
-            atoms=tuple(atom(a) for a in t.atoms),
-            writes=tuple(Write(numbers[w.register], tuple(value(e) for e in w.row), w.fresh) for w in t.writes),
+            atoms=tuple(dict.fromkeys(atom(a) for a in t.atoms)),
+            writes=tuple(
+                dict.fromkeys(
+                    Write(numbers.get(w.register, w.register), tuple(value(e) for e in w.row), w.fresh)
+                    for w in t.writes
+                )
+            ),
         )
+        if t.atoms or t.writes
+        else t
         for t in transducer.transitions
     )
-    return replace(transducer, transitions=changed, registers=tuple(transducer.registers[r] for r in used))
+    return replace(transducer, transitions=changed)

@@ -111,12 +111,17 @@ class Transducer:
 
     def __post_init__(self) -> None:
         for state in self.initial | self.final:
-            _check(0 <= state < self.states, f"state {state} does not exist")
+            if not 0 <= state < self.states:
+                raise _fault(f"state {state} does not exist")
         for t in self.transitions:
-            _check(0 <= t.source < self.states and 0 <= t.target < self.states, f"{t} leaves the states")
-            _check(is_local(t.test), f"the test of {t} reads a register")
-            _check(all(0 <= r < len(self.registers) for r in t.reads()), f"{t} reads a register that does not exist")
-            _check(all(0 <= w.register < len(self.registers) for w in t.writes), f"{t} writes beyond the registers")
+            if not (0 <= t.source < self.states and 0 <= t.target < self.states):
+                raise _fault(f"{t} leaves the states")
+            if not is_local(t.test):
+                raise _fault(f"the test of {t} reads a register")
+            if not all(0 <= r < len(self.registers) for r in t.reads()):
+                raise _fault(f"{t} reads a register that does not exist")
+            if not all(0 <= w.register < len(self.registers) for w in t.writes):
+                raise _fault(f"{t} writes beyond the registers")
         object.__setattr__(self, "skipping", frozenset(t.source for t in self.transitions if t.skips))
 
     def leaving(self, state: int) -> Iterable[Transition]:
@@ -154,6 +159,5 @@ def _needs(t: Transition, after: Iterable[int]) -> set[int]:
     return found | wanted
 
 
-def _check(holds: bool, what: str) -> None:
-    if not holds:
-        raise ValueError(f"not a transducer: {what}")
+def _fault(what: str) -> ValueError:
+    return ValueError(f"not a transducer: {what}")

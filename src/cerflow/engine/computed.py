@@ -136,6 +136,8 @@ class _Gathered:
 
 
 def _array(vector: Vector, target: pa.DataType, count: int) -> pa.Array:
+    if pa.types.is_null(target):
+        return pa.nulls(count)
     data = np.broadcast_to(vector.data, (count,))
     mask = np.broadcast_to(vector.missing(), (count,))
     if vector.kind is Kind.STRING:

@@ -16,8 +16,8 @@ from cerflow.engine.matches import Matches, Part
 from cerflow.engine.memory import Memory
 from cerflow.engine.program import Program
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
-from cerflow.engine.results import Report
 from cerflow.engine.renaming import forget_strings
+from cerflow.engine.results import Report
 from cerflow.engine.store import EventStore
 from cerflow.errors import SnapshotError, UnsupportedQueryError
 from cerflow.language.condition import Aggregate

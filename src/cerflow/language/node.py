@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Any, TypeVar, dataclass_transform
 
 from cerflow.errors import Span
@@ -29,15 +30,15 @@ class Node:
         object.__setattr__(self, "_hash", hash(key))
 
     def __getstate__(self) -> dict[str, Any]:
-        # Hashes of strings differ from process to process.
-        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+        # What is remembered beside the fields stays here: hashes of strings differ from process to process.
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.__post_init__()
 
     def _values(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, f.name) for f in fields(self) if f.name != "span")
+        return tuple([getattr(self, name) for name in _parts(type(self))])
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -83,6 +84,11 @@ class Node:
         return f"<{type(self).__name__} {show(self)}>"
 
 
+@cache
+def _parts(kind: type[Node]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.name != "span")
+
+
 def _token(value: Any) -> Any:
     # 1, 1.0 and True are equal in Python but are different literals.
     return (type(value).__name__, value) if isinstance(value, bool | int | float) else value
@@ -123,14 +129,12 @@ def with_children(current: N, children: Sequence[Node]) -> N:
         return current
     supply = iter(children)
     changed: dict[str, Any] = {}
-    for f in fields(current):
-        value = getattr(current, f.name)
-        if f.name == "span":
-            continue
+    for name in _parts(type(current)):
+        value = getattr(current, name)
         if isinstance(value, Node):
-            changed[f.name] = next(supply)
+            changed[name] = next(supply)
         elif isinstance(value, tuple) and any(isinstance(v, Node) for v in value):
-            changed[f.name] = tuple(next(supply) if isinstance(v, Node) else v for v in value)
+            changed[name] = tuple(next(supply) if isinstance(v, Node) else v for v in value)
     return replace(current, **changed)
 
 

@@ -7,9 +7,9 @@ applied, so an event that does not fit can simply be tried again.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from cerflow.engine.kernels.graph import add_to_set, meld
+from cerflow.engine.kernels.jit import inlined, kernel
 from cerflow.engine.kernels.pool import (
     add,
     add_partition,
@@ -76,7 +76,7 @@ from cerflow.engine.layout import (
 )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def advance(start, stop, events, columns_f, tables, state, small, values_f, scratch, stack_f, out_f, result_f):
     """Process the events ``[start, stop)``; returns (what stopped it, the first event not processed).
 
@@ -139,7 +139,7 @@ def advance(start, stop, events, columns_f, tables, state, small, values_f, scra
     return DONE, stop
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _decreased(p, k, events, tables, state):
     """Whether an attribute that measures a window is less than before."""
     for c in range(tables.checked.shape[0]):
@@ -149,7 +149,7 @@ def _decreased(p, k, events, tables, state):
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _clear_others(p, state, tables):
     for q in range(state.counters[N_PARTITIONS]):
         # Slots on the free list have no configurations and are not taken out twice.
@@ -158,7 +158,7 @@ def _clear_others(p, state, tables):
             drop_partition(q, state, tables)
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _lacks_room(p, updates, members, state):
     counters = state.counters
     if counters[N_NODES] + updates * (2 * counters[N_RANK] + 6) > state.nodes.shape[0]:
@@ -174,7 +174,7 @@ def _lacks_room(p, updates, members, state):
     return DONE
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _gather(k, p, place, bound, events, columns_f, tables, state, values_f, scratch, stack_f, out_f, result_f):
     """Collect what event ``k`` does.
 
@@ -258,7 +258,7 @@ def _gather(k, p, place, bound, events, columns_f, tables, state, values_f, scra
     return n, members, removed, moved
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _gone(c, group, k, place, bound, events, tables, state):
     """Whether a configuration can no longer take part in a match."""
     if state.config[c, C_DEAD] == 1:
@@ -275,7 +275,7 @@ def _gone(c, group, k, place, bound, events, tables, state):
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _group(k, c, place, root, n, members, events, columns_f, tables, state, scratch, stack_f, result_f):
     """Collect what a configuration (-1: the initial set) becomes, one update for each label set.
 
@@ -395,7 +395,7 @@ def _group(k, c, place, root, n, members, events, columns_f, tables, state, scra
     return n, members, changed
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _close(n, label, root, final, first, count, scratch):
     """Write the update for members ``[first, first + count)``; returns the numbers of updates and members."""
     scratch.updates[n, U_LABEL] = label
@@ -414,7 +414,7 @@ def _close(n, label, root, final, first, count, scratch):
     return n + 1, first + count
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _detect(updates, position, bound, state, scratch):
     """Record the detections among the updates; returns whether there are any."""
     found = False
@@ -430,7 +430,7 @@ def _detect(updates, position, bound, state, scratch):
     return found
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _apply(updates, p, k, place, measure, bound, events, tables, state, small, scratch):
     """Put the updates into effect: grow the match graph, find or make the configurations."""
     several = tables.options[O_STATES]

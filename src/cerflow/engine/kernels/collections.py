@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from cerflow.engine.kernels.jit import kernel
 from cerflow.engine.layout import FROM_COLUMN, FROM_SET, FROM_SLOT, N_SET_WORDS, N_SETS, S_FIELDS_END, S_INDEX
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_words(words, start, stop, seed):
     """A 63-bit hash of some words."""
     h = seed * 0x9E3779B97F4A7C1 + 0x7F4A7C15
@@ -17,7 +16,7 @@ def hash_words(words, start, stop, seed):
     return h & 0x7FFFFFFFFFFFFFFF
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def with_row(number, row, width, index, words, table, counters):
     """The number of the set that has one more row; -1 if the arrays are full."""
     start = index[number, 0]
@@ -71,7 +70,7 @@ def with_row(number, row, width, index, words, table, counters):
     return new
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def with_product(number, step, tables, columns, k, values, at, index, words, table, counters, row, odometer):
     """Add every row that the fields of a step describe: a field of a collection stands for each of its rows.
 
@@ -112,7 +111,7 @@ def with_product(number, step, tables, columns, k, values, at, index, words, tab
             return number
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _leader(tables, first, f):
     """The first field of the row that reads the same collection."""
     for g in range(f):

@@ -8,8 +8,7 @@ through the event: no set below begins later, so enumeration under a window stop
 
 from __future__ import annotations
 
-from numba import njit
-
+from cerflow.engine.kernels.jit import inlined, kernel
 from cerflow.engine.layout import (
     BOTTOM,
     I_CHILD,
@@ -24,7 +23,7 @@ from cerflow.engine.layout import (
 )
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def add_node(nodes, small, counters, position, measure, label, child):
     """A new set of one event before all complex events of ``child``; ``small`` views ``nodes`` as int32."""
     n = counters[N_NODES]
@@ -40,7 +39,7 @@ def add_node(nodes, small, counters, position, measure, label, child):
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def meld(nodes, small, counters, path, a, b, bound):
     """The union of two disjoint sets; parts that start at or before ``bound`` may be left out."""
     length = 0
@@ -80,7 +79,7 @@ def meld(nodes, small, counters, path, a, b, bound):
     return rest
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def add_to_set(nodes, small, counters, path, position, measure, label, child, old, bound):
     """The union of ``old`` (or -1) with one event before all complex events of ``child``."""
     n = add_node(nodes, small, counters, position, measure, label, child)
@@ -93,7 +92,7 @@ def add_to_set(nodes, small, counters, path, position, measure, label, child, ol
     return meld(nodes, small, counters, path, n, old, bound)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def collect(old, old_small, top, roots, bounds, new, new_small, forward, stack):
     """Copy what can be reached from ``roots`` (each with its bound) to a new arena and point the roots there.
 

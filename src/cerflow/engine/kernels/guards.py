@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from cerflow.engine.kernels.jit import inlined, kernel
 from cerflow.engine.layout import (
     A_KIND,
     A_LEFT,
@@ -57,7 +57,7 @@ from cerflow.engine.opcodes import (
 )
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def compare(operator, a, b):
     """Whether ``a operator b`` (neither is null)."""
     if operator == LT:
@@ -73,7 +73,7 @@ def compare(operator, a, b):
     return a > b
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def holds(atom, tables, columns, columns_f, ranks, k, values, values_f, row, sets, words, stack, stack_f, odometer):
     """Whether an atom holds for event ``k`` and the registers in ``values[row]``."""
     operator = tables.atoms[atom, A_OPERATOR]
@@ -100,7 +100,7 @@ def holds(atom, tables, columns, columns_f, ranks, k, values, values_f, row, set
     return compare(operator, i, j)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _for_all(atom, tables, columns, columns_f, ranks, k, values, values_f, row, sets, words, stack, stack_f, odometer):
     """Run a program for every choice of one row from each collection it reads."""
     first = tables.atoms[atom, A_RANGE]
@@ -126,7 +126,7 @@ def _for_all(atom, tables, columns, columns_f, ranks, k, values, values_f, row, 
             return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _run(atom, tables, columns, columns_f, ranks, k, values, values_f, row, sets, words, stack, stack_f, odometer):
     top = 0
     first = tables.atoms[atom, A_RANGE]
@@ -156,14 +156,14 @@ def _run(atom, tables, columns, columns_f, ranks, k, values, values_f, row, sets
     return stack[0] == 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _truth(known, value):
     if not known:
         return NULL
     return 1 if value else 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _binary(opcode, argument, stack, stack_f, top):
     """Combine the entries at ``top - 1`` and ``top``."""
     at = top - 1
@@ -204,7 +204,7 @@ def _binary(opcode, argument, stack, stack_f, top):
         _integers(opcode, stack, at, stack[at], stack[top])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _integers(opcode, stack, at, a, b):
     """Arithmetic on 64-bit integers; null where the result leaves them."""
     if a == NULL or b == NULL:
@@ -226,7 +226,7 @@ def _integers(opcode, stack, at, a, b):
         stack[at] = -c if a < 0 else c
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _unary(opcode, stack, stack_f, at, ranks):
     if opcode == NOT:
         if stack[at] != NULL:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from cerflow.engine.kernels.collections import hash_words
+from cerflow.engine.kernels.jit import allocating, inlined, kernel
 from cerflow.engine.layout import (
     BOTTOM,
     C_CHAIN,
@@ -33,7 +32,7 @@ from cerflow.engine.layout import (
 )
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def find_partition(keys, k, state, tables):
     """The slot of the partition of event ``k``, or -1."""
     width = tables.options[O_KEY]
@@ -53,7 +52,7 @@ def find_partition(keys, k, state, tables):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_partition(keys, k, state, tables):
     """A new slot for the partition of event ``k``; there must be room."""
     counters = state.counters
@@ -81,7 +80,7 @@ def add_partition(keys, k, state, tables):
     return p
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def drop_partition(p, state, tables):
     """Free a slot that has no configurations."""
     h = 1
@@ -99,7 +98,7 @@ def drop_partition(p, state, tables):
     state.counters[N_FREE_PARTITIONS] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unlink(c, before, state):
     """Take a configuration out of its group (``before`` precedes it there, or -1) and out of the hash table."""
     group = state.config[c, C_GROUP]
@@ -126,7 +125,7 @@ def unlink(c, before, state):
     state.config[c, C_ROOT] = -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_members(p, group, states, values, first, count, slots):
     """A hash of a partition, a group, and members with their registers."""
     h = p * 31 + group
@@ -135,7 +134,7 @@ def hash_members(p, group, states, values, first, count, slots):
     return h
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find(p, group, states, values, first, count, h, state, tables):
     """The living configuration with just these members, or -1."""
     c = state.table[h & (state.table.shape[0] - 1)]
@@ -153,7 +152,7 @@ def find(p, group, states, values, first, count, h, state, tables):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _same(c, group, states, values, first, count, state, tables):
     if group < tables.options[O_STATES]:
         for s in range(tables.slots[group]):
@@ -171,7 +170,7 @@ def _same(c, group, states, values, first, count, state, tables):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add(p, group, states, values, first, count, h, root, last, state, tables):
     """A new configuration; there must be room."""
     counters = state.counters
@@ -209,7 +208,7 @@ def add(p, group, states, values, first, count, h, root, last, state, tables):
     return c
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def clear_partition(p, state):
     """Forget everything begun in a partition."""
     for g in range(state.heads.shape[1]):
@@ -221,7 +220,7 @@ def clear_partition(p, state):
     state.partition[p, R_MOVED] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sweep(bound, columns, k, state, tables):
     """Drop what has left the window, in every partition; idle partitions free their slots.
 
@@ -252,7 +251,7 @@ def sweep(bound, columns, k, state, tables):
             drop_partition(p, state, tables)
 
 
-@njit(cache=True, nogil=True)
+@allocating
 def rebuild_tables(state, tables):
     """Fill empty hash tables anew from the configurations and partitions."""
     for c in range(state.counters[N_CONFIGS]):
@@ -274,7 +273,7 @@ def rebuild_tables(state, tables):
         state.partition_table[h] = p
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def compact_members(state, members, member_values):
     """Copy the members of living configurations to new arrays; returns their number."""
     n = 0
@@ -291,7 +290,7 @@ def compact_members(state, members, member_values):
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rehash(state, tables):
     """Compute the hashes of configurations from their registers."""
     states = tables.options[O_STATES]
@@ -314,7 +313,7 @@ def rehash(state, tables):
             )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_one(p, q, values, row, tables):
     """A hash of a configuration of one member."""
     return hash_words(values[row], 0, tables.slots[q], p * 31 + q)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from numba import njit
+from cerflow.engine.kernels.jit import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def insert_member(q, source, at, states, values, first, count, slots, dominated):
     """Add (q, source[at]) to the sorted members ``[first, first + count)``; returns their new number.
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
 from cerflow.engine.kernels.collections import with_product
 from cerflow.engine.kernels.guards import holds
+from cerflow.engine.kernels.jit import inlined, kernel
 from cerflow.engine.layout import (
     EXPIRED,
     FLOAT,
@@ -42,7 +41,7 @@ from cerflow.engine.layout import (
 )
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def fire(
     first, last, tables, events, columns_f, k, values, values_f, at, state, scratch, stack_f, out, out_values, out_f, n
 ):
@@ -94,7 +93,7 @@ def fire(
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _store(step, tables, events, columns_f, k, values, at, state, scratch, out_values, out_f, n):
     """Apply one step to the registers of entry ``n``; False if the collections are full."""
     operation = tables.steps[step, S_OPERATION]

@@ -5,8 +5,7 @@ The delay between two matches is linear in the match that is written (P1 §7.1, 
 
 from __future__ import annotations
 
-from numba import njit
-
+from cerflow.engine.kernels.jit import kernel
 from cerflow.engine.layout import (
     BOTTOM,
     D_BOUND,
@@ -28,7 +27,7 @@ K_DETECTION, K_OPEN, K_DEPTH, K_TAKEN = range(4)
 UNFOLDED, OUTPUT_FULL, STACK_FULL = range(3)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unfold(nodes, small, detections, last, limit, cursor, stack, path, offsets, positions, labels, owner):
     """Write matches of the detections up to ``last``, from where ``cursor`` stands, until a buffer is full.
 
@@ -93,7 +92,7 @@ def unfold(nodes, small, detections, last, limit, cursor, stack, path, offsets, 
     return UNFOLDED, matches
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count(nodes, small, detections, first, last, stamp, known, amounts, stack, found):
     """The number of matches of each detection ``[first, last)`` in ``found``, without unfolding them.
 

@@ -1,0 +1,255 @@
+"""Transducers evaluated by the definition of runs: slow, and meant for short lists of events.
+
+A run reads the events from the first on, one transition each. It begins in an initial state with empty registers; a
+transition may be taken if its test and all its atoms are true. What is unknown is not true, and an empty register
+reads as null (the papers' two-valued reading, in which an atom over an empty register is false and its negation true,
+is written with `Satisfied`). Complex events are given by their positions in the list of events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from cerflow.automata.guards import InWindow, Measure, Satisfied, Stored, Truth, TypeTest, leaves
+from cerflow.automata.transducer import TYPE_LABEL, Accumulation, Transducer, Transition, Write
+from cerflow.errors import QueryError
+from cerflow.language.condition import Comparison, Condition, Constant, Literal, Operator
+from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
+from cerflow.language.node import Node, transform
+from cerflow.semantics.events import Event, Stream, Value
+from cerflow.semantics.formulas import ComplexEvent, within
+from cerflow.semantics.values import compare, value_of
+
+__all__ = ["Run", "accepting_runs", "matches"]
+
+#: What a register holds: nothing yet, a row of values, or the rows of a collection.
+_Content = tuple[Value, ...] | frozenset[tuple[Value, ...]] | None
+_Memory = tuple[_Content, ...]
+
+_UNKNOWN = Comparison(Operator.EQ, Literal(None), Literal(None))
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run over the events 0 … ``end``: a transition for each, and the complex event that they label."""
+
+    transitions: tuple[Transition, ...]
+    complex_event: ComplexEvent
+
+    @property
+    def end(self) -> int:
+        """The position of the last event read."""
+        return len(self.transitions) - 1
+
+
+def accepting_runs(transducer: Transducer, events: Sequence[Event], *, reporting: bool = False) -> Iterator[Run]:
+    """All runs that enter a final state with their last event, by length; there may be exponentially many.
+
+    With ``reporting`` only those count that label their last event, as complex event automata, register match
+    automata and symbolic register transducers want it (P1 §6, 003 Def. 7, 004 Def. 24). The window of the transducer
+    holds for all. Raises `QueryError` for a window of time over events without times.
+    """
+    reader = _Reader(transducer, events)
+    current: list[tuple[tuple[Transition, ...], int, _Memory, ComplexEvent]] = [
+        ((), state, reader.empty, frozenset()) for state in sorted(transducer.initial)
+    ]
+    for position in range(len(events)):
+        following = []
+        for path, state, memory, labelled in current:
+            for t in reader.leaving[state]:
+                if reader.fires(t, position, memory):
+                    marked = labelled | reader.labelled(t, position)
+                    following.append(((*path, t), t.target, reader.written(t, position, memory), marked))
+        current = following
+        for path, state, _, labelled in current:
+            if reader.accepts(path[-1], state, labelled, reporting):
+                yield Run(path, labelled)
+
+
+def matches(
+    transducer: Transducer, events: Sequence[Event], *, reporting: bool = False
+) -> set[tuple[int, ComplexEvent]]:
+    """All (n, C) such that some accepting run over the events 0 … n gives the complex event C; see `accepting_runs`."""
+    reader = _Reader(transducer, events)
+    found: set[tuple[int, ComplexEvent]] = set()
+    # Runs that agree in state, registers and complex event have the same future.
+    current = {(state, reader.empty, frozenset[tuple[str, int]]()) for state in transducer.initial}
+    for position in range(len(events)):
+        following = set()
+        for state, memory, labelled in current:
+            for t in reader.leaving[state]:
+                if reader.fires(t, position, memory):
+                    marked = labelled | reader.labelled(t, position)
+                    following.add((t.target, reader.written(t, position, memory), marked))
+                    if reader.accepts(t, t.target, marked, reporting):
+                        found.add((position, marked))
+        current = following
+    return found
+
+
+class _Reader:
+    """One transducer over one list of events; what depends on one event alone is evaluated once."""
+
+    def __init__(self, transducer: Transducer, events: Sequence[Event]) -> None:
+        self.transducer = transducer
+        self.events = events
+        self.empty: _Memory = (None,) * len(transducer.registers)
+        self.leaving: list[list[Transition]] = [[] for _ in range(transducer.states)]
+        for t in transducer.transitions:
+            self.leaving[t.source].append(t)
+        self._tested: dict[tuple[Condition, int], bool] = {}
+        self._asked: dict[tuple[Condition, int, tuple[_Content, ...]], bool] = {}
+
+    def labelled(self, t: Transition, position: int) -> ComplexEvent:
+        """The pairs that a transition adds to the complex event."""
+        own = self.events[position].type
+        return frozenset((own if label == TYPE_LABEL else label, position) for label in t.labels)
+
+    def accepts(self, last: Transition, state: int, labelled: ComplexEvent, reporting: bool) -> bool:
+        """Whether a run that has just come to a state detects its complex event."""
+        if state not in self.transducer.final or (reporting and not last.labels):
+            return False
+        window = self.transducer.window
+        return window is None or within(labelled, window, self.events)
+
+    # -- guards --------------------------------------------------------------------------------------------------
+
+    def fires(self, t: Transition, position: int, memory: _Memory) -> bool:
+        """Whether a transition may be taken."""
+        key = (t.test, position)
+        if key not in self._tested:
+            self._tested[key] = self._evaluate(t.test, position, {}) is True
+        return self._tested[key] and all(self._holds(atom, position, memory) for atom in t.atoms)
+
+    def _holds(self, atom: Condition, position: int, memory: _Memory) -> bool:
+        """Whether an atom is true, of a register with a collection for every row of it."""
+        registers = _registers_of([atom])
+        key = (atom, position, tuple(memory[r] for r in registers))
+        if key not in self._asked:
+            self._asked[key] = all(
+                self._evaluate(atom, position, rows) is True for rows in self._choices(registers, memory)
+            )
+        return self._asked[key]
+
+    def _choices(self, registers: Sequence[int], memory: _Memory) -> Iterator[dict[int, tuple[Value, ...] | None]]:
+        """One row for each register; a collection gives each of its rows in turn."""
+        contents = [memory[r] for r in registers]
+        rows = [sorted(c, key=repr) if isinstance(c, frozenset) else [c] for c in contents]
+        for choice in product(*rows):
+            yield dict(zip(registers, choice))
+
+    def _evaluate(self, root: Node, position: int, rows: dict[int, tuple[Value, ...] | None]) -> Value:
+        """The value of a guard or expression on the event at a position."""
+        event = self.events[position]
+
+        def value(current: Node) -> Value:
+            return value_of(current, {None: event}, lambda _: ())
+
+        def known(current: Node) -> Node:
+            match current:
+                case TypeTest():
+                    stream = current.stream
+                    here = event.type == current.type and (stream is None or event.stream in (None, stream))
+                    return Constant(here)
+                case Satisfied():
+                    return Constant(value(current.condition) is True)
+                case Truth():
+                    return _literal(value(current.condition))
+                case Measure():
+                    return _literal(self._measure(current.window, position))
+                case Stored():
+                    row = rows[current.register]
+                    return _literal(None if row is None else row[current.field])
+                case InWindow():
+                    return self._in_window(current.window, position, current.start)
+            return current
+
+        return value(transform(root, known))
+
+    def _in_window(self, window: Window, position: int, start: Node) -> Condition:
+        assert isinstance(start, Literal)  # the register has been read
+        first: Any = start.value
+        now: Any = self._measure(window, position)
+        if first is None or now is None:
+            return _UNKNOWN
+        return Constant(now - first < _size(window))
+
+    def _measure(self, window: Window, position: int) -> int | float | None:
+        match window:
+            case CountWindow():
+                return position
+            case DurationWindow():
+                tick = self.events.microseconds_per_tick if isinstance(self.events, Stream) else None
+                if tick is None:
+                    raise QueryError("a window of time needs events with times", span=window.span)
+                return self.events[position].time * tick
+            case AttributeWindow():
+                found = self.events[position].attribute(window.attribute)
+                return found if isinstance(found, int | float) else None
+        raise TypeError(f"{type(window).__name__} is no window")
+
+    # -- registers -----------------------------------------------------------------------------------------------
+
+    def written(self, t: Transition, position: int, memory: _Memory) -> _Memory:
+        """The registers after a transition: all is read before anything is written."""
+        if not t.writes:
+            return memory
+        after = list(memory)
+        for write in t.writes:
+            keeps = self.transducer.registers[write.register].keeps
+            former = None if write.fresh else after[write.register]
+            rows = self._rows(write, position, memory)
+            if keeps is Accumulation.SET:
+                assert former is None or isinstance(former, frozenset)
+                after[write.register] = (former or frozenset()) | frozenset(rows)
+                continue
+            for row in rows:
+                assert not isinstance(former, frozenset)
+                former = row if former is None else tuple(_joined(keeps, a, b) for a, b in zip(former, row))
+            after[write.register] = former
+        return tuple(after)
+
+    def _rows(self, write: Write, position: int, memory: _Memory) -> list[tuple[Value, ...]]:
+        """The rows that a write stores: several if it reads registers with collections."""
+        return [
+            tuple(self._evaluate(expression, position, rows) for expression in write.row)
+            for rows in self._choices(_registers_of(write.row), memory)
+        ]
+
+
+def _registers_of(roots: Iterable[Node]) -> tuple[int, ...]:
+    found = {leaf.register for root in roots for leaf in leaves(root) if isinstance(leaf, Stored)}
+    return tuple(sorted(found))
+
+
+def _literal(value: Value) -> Literal:
+    return Literal(value)  # type: ignore[arg-type]  # registers hold timestamps too
+
+
+def _size(window: Window) -> int | float:
+    match window:
+        case CountWindow():
+            return window.events
+        case DurationWindow():
+            return window.microseconds
+        case AttributeWindow():
+            return window.size
+    raise TypeError(f"{type(window).__name__} is no window")
+
+
+def _joined(keeps: Accumulation, former: Value, new: Value) -> Value:
+    """What a register keeps of two values, the second written later."""
+    match keeps:
+        case Accumulation.VALUE:
+            return new
+        case Accumulation.SAME:
+            return former if compare(Operator.EQ, former, new) else None
+        case Accumulation.MIN | Accumulation.MAX:
+            better = Operator.LT if keeps is Accumulation.MIN else Operator.GT
+            if former is None or new is None:
+                return None
+            return new if compare(better, new, former) else former
+    raise TypeError(f"a register that keeps {keeps} is written row by row")
