@@ -49,9 +49,7 @@ def _from_rows(rows: list[Any]) -> pa.Table:
 def _plain_strings(table: pa.Table) -> pa.Table:
     """Views of strings as ordinary ones, which every compute function takes."""
     views = (pa.types.is_string_view, pa.types.is_large_string)
-    fields = [
-        pa.field(f.name, pa.string()) if any(is_view(f.type) for is_view in views) else f for f in table.schema
-    ]
+    fields = [pa.field(f.name, pa.string()) if any(is_view(f.type) for is_view in views) else f for f in table.schema]
     return table.cast(pa.schema(fields))
 
 
@@ -74,4 +72,3 @@ def _ordered(table: pa.Table, keys: list[str]) -> bool:
     later, earlier = column.slice(1), column.slice(0, len(column) - 1)
     outcome = pc.all(pc.greater_equal(later, earlier), skip_nulls=False).as_py()
     return bool(outcome)
-

@@ -16,6 +16,7 @@ from cerflow.engine.recognizer import Recognizer, compile_select, limit_of
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.results import Report
 from cerflow.errors import QueryError, UnsupportedQueryError
+from cerflow.explain import ExplainFormat, explain_query
 from cerflow.inputs import in_order, to_table
 from cerflow.language.condition import Constant
 from cerflow.language.formula import EventType, Filter, Formula
@@ -101,9 +102,9 @@ class Query:
         with _Located(self.text):
             if runner == "semantics":
                 return reference_matches(self.tree, table, schema, positions=positions)
-            source = _Replay(self.tree, table, schema)
-            report = Report(self.tree, schema, positions=positions, position=None)
-            return Matches(source, report, limit_of(self.tree))
+            # Made here, so that what cannot be evaluated fails now and not when the matches are read.
+            first = Recognizer(self.tree, schema, positions=positions)
+            return Matches(_Replay(self.tree, table, schema, first), first.report, limit_of(self.tree))
 
     def recognizer(
         self,
@@ -146,16 +147,28 @@ class Query:
             else:
                 Recognizer(self.tree, schema)
 
+    def explain(self, format: ExplainFormat = "text", schema: Schema | None = None) -> str:
+        """What the query means to the engine: normal form, labels, automaton, registers, and what is evaluated where.
+
+        ``format`` is ``"text"`` for people, ``"json"`` for programs, or ``"dot"``, the automaton for Graphviz. With a
+        schema also how each condition is evaluated, and which columns are read. A query that the engine cannot
+        evaluate yet is explained as far as possible, with the reason. Raises `QueryError` if the query does not fit
+        the schema.
+        """
+        with _Located(self.text):
+            return explain_query(
+                self.written, self.tree, text=self.text, reading=self.reading, format=format, schema=schema
+            )
+
 
 class _Replay:
     """The parts of the matches of a table: recognised anew at every iteration, so nothing has to be kept."""
 
-    def __init__(self, select: Select, table: pa.Table, schema: Schema) -> None:
+    def __init__(self, select: Select, table: pa.Table, schema: Schema, first: Recognizer) -> None:
         self.select = select
         self.table = table
         self.schema = schema
-        # Fail now, not when the matches are read.
-        self.first: Recognizer | None = Recognizer(select, schema)
+        self.first: Recognizer | None = first
 
     def __iter__(self) -> Iterator[Part]:
         recognizer = self.first or Recognizer(self.select, self.schema)

@@ -5,7 +5,6 @@ import pytest
 
 import cerflow
 from cerflow.engine.needs import columns_needed, needs_positions
-from cerflow.engine.warmup import warm_up
 from cerflow.schema import Schema
 
 EVENTS = pa.table({"type": list("ABAB"), "v": [1, 2, 3, 4], "t": [1, 2, 3, 4], "at": pa.array([10, 12, 40, 41])})
@@ -81,7 +80,3 @@ def test_the_columns_needed_are_enough():
 def test_counts_beyond_64_bits_are_exact():
     events = pa.table({"type": ["A"] * 100 + ["B"]})
     assert cerflow.parse("SELECT * WHERE A+ ; B").match(events).count() == 2**100 - 1
-
-
-def test_warming_up_needs_no_input():
-    assert warm_up() is None

@@ -3,6 +3,7 @@ states that no continuation can tell apart."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -83,8 +84,8 @@ def _drop_dead_writes(transducer: Transducer) -> Transducer:
 def _merge(transducer: Transducer) -> Transducer:
     """Merge bisimilar states: the coarsest partition in which equal states have equal transitions into classes."""
     classes = _bisimulation(transducer)
-    # Numbered in the order of the states, so that a sequence stays one to the eye.
-    numbers = {c: k for k, c in enumerate(dict.fromkeys(classes))}
+    # Numbered as runs come to them, so that a sequence stays one to the eye.
+    numbers = {c: k for k, c in enumerate(dict.fromkeys(classes[q] for q in _from_the_first(transducer)))}
     merged = [numbers[c] for c in classes]
     transitions = dict.fromkeys(t.moved(merged[t.source], merged[t.target]) for t in transducer.transitions)
     return replace(
@@ -94,6 +95,21 @@ def _merge(transducer: Transducer) -> Transducer:
         final=frozenset(merged[q] for q in transducer.final),
         transitions=tuple(sorted(transitions, key=lambda t: (t.source, t.target))),
     )
+
+
+def _from_the_first(transducer: Transducer) -> list[int]:
+    """The states in the order of the fewest events after which a run can be there."""
+    leaving: dict[int, list[int]] = {}
+    for t in transducer.transitions:
+        leaving.setdefault(t.source, []).append(t.target)
+    order = dict.fromkeys(sorted(transducer.initial))
+    pending = deque(order)
+    while pending:
+        for q in leaving.get(pending.popleft(), ()):
+            if q not in order:
+                order[q] = None
+                pending.append(q)
+    return list(order)
 
 
 def _bisimulation(transducer: Transducer) -> list[int]:

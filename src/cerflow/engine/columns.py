@@ -72,7 +72,8 @@ class EventReader:
         self.keys = keys
         self.position = position
         self.unit = program.atoms.unit
-        self._by_string, self._others = self._group_tests()
+        #: Tests that are evaluated once per distinct string, by the column they read; and all others.
+        self.by_string, self.others = self._group_tests()
         needed: set[str] = set()
         for column in program.columns:
             if column.expression is not None:
@@ -112,7 +113,7 @@ class EventReader:
         taken = table.take(indices) if self._needed else table
         here = Rows(taken, self.program.schema, positions[chosen], self.unit, numbers[chosen])
         columns = np.zeros((len(chosen), max(1, len(self.program.columns))), np.int64)
-        for k, column in enumerate(self.program.columns):
+        for k in range(len(self.program.columns)):
             columns[:, k] = self._column(k, here)
         measure, bound = self._window(here, len(chosen))
         ranks = self.program.strings.ranks() if self.program.atoms.ordered else np.zeros(1, np.int64)
@@ -142,9 +143,9 @@ class EventReader:
         return numbers[final.codes]
 
     def _features(self, rows: Rows) -> list[_Feature]:
-        features = [self._string_feature(rows, name, tests) for name, tests in self._by_string.items()]
-        for start in range(0, len(self._others), _PACKED):
-            some = self._others[start : start + _PACKED]
+        features = [self._string_feature(rows, name, tests) for name, tests in self.by_string.items()]
+        for start in range(0, len(self.others), _PACKED):
+            some = self.others[start : start + _PACKED]
             codes = np.zeros(rows.batch.num_rows, np.int64)
             for bit, number in enumerate(some):
                 codes |= self._test(number, rows).astype(np.int64) << bit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -55,7 +56,7 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 def finest_unit(schema: Schema) -> str:
     """The unit in which all timestamps of a schema are whole numbers (at least microseconds)."""
     units = [f.type.unit for f in schema.columns if pa.types.is_timestamp(f.type)]
-    return max([*units, "us"], key=_UNITS.index)
+    return str(max([*units, "us"], key=_UNITS.index))
 
 
 def instant(text: str, unit: str) -> int:
@@ -118,13 +119,13 @@ class Rows:
         assert isinstance(result, Truth)
         return result
 
-    def _visit(self, current: Node, below: list[Vector | Truth]) -> Vector | Truth:
+    def _visit(self, current: Node, below: Sequence[Vector | Truth]) -> Vector | Truth:
         if isinstance(current, Condition):
             return self._condition(current, below)
         assert isinstance(current, Expression)
         return self._expression(current, [b for b in below if isinstance(b, Vector)], below)
 
-    def _expression(self, current: Expression, operands: list[Vector], below: list[Vector | Truth]) -> Vector:
+    def _expression(self, current: Expression, operands: list[Vector], below: Sequence[Vector | Truth]) -> Vector:
         match current:
             case Literal():
                 return literal(current.value)
@@ -148,7 +149,7 @@ class Rows:
                 # A label as the argument of position or time: the event at hand.
                 return Vector(Kind.INTEGER, self.positions)
 
-    def _condition(self, current: Condition, below: list[Vector | Truth]) -> Truth:
+    def _condition(self, current: Condition, below: Sequence[Vector | Truth]) -> Truth:
         truths = [b for b in below if isinstance(b, Truth)]
         operands = [b for b in below if isinstance(b, Vector)]
         match current:

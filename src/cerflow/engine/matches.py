@@ -87,7 +87,8 @@ class Matches:
 
     def to_pandas(self) -> pd.DataFrame:
         """All matches as a pandas data frame (pandas must be installed)."""
-        return self.to_arrow().to_pandas()
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """All matches as a list of dicts."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,9 +16,10 @@ from cerflow.engine.program import Program
 __all__ = ["Memory"]
 
 Ints = NDArray[np.int64]
+W = TypeVar("W", np.int32, np.int64)
 
 
-def _grown(array: NDArray[np.generic], rows: int) -> NDArray[np.generic]:
+def _grown(array: NDArray[W], rows: int) -> NDArray[W]:
     larger = np.zeros((rows, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger

@@ -38,7 +38,10 @@ _OPERATIONS = {
 
 @dataclass
 class Slots:
-    """Where the registers of each state are: ``at[state][register]`` is the first slot, ``count[state]`` their number."""
+    """Where the registers of each state are.
+
+    ``at[state][register]`` is the first slot of a register, ``count[state]`` the number of slots.
+    """
 
     at: list[dict[int, int]]
     count: list[int]
@@ -249,7 +252,7 @@ class Program:
         )
 
     def _copies(self, t: Transition, target: int) -> list[tuple[int, int, int]]:
-        result = []
+        result: list[tuple[int, int, int]] = []
         source = self.slots.at[t.source]
         renewed = {w.register for w in t.writes if w.fresh}
         for register, slot in self.slots.at[target].items():
@@ -340,7 +343,7 @@ class Program:
         """Columns that hold positions in the substream, which only the kernel knows."""
         if not self.partitioned:
             return []
-        rows = []
+        rows: list[list[int]] = []
         for k, column in enumerate(self.columns):
             if isinstance(column.window, CountWindow):
                 rows.append([k, column.window.events if column.bound else 0])
@@ -363,7 +366,7 @@ class Program:
         for number in moves:
             by_state.setdefault(self.moves[number].transition.source, []).append(number)
         states = np.full((1, self.transducer.states), -1, np.int32)
-        rows = []
+        rows: list[list[int]] = []
         order: list[int] = []
         for q in sorted(by_state):
             begin = len(tables.signature_transitions) + len(order)

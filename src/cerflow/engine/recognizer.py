@@ -17,8 +17,9 @@ from cerflow.engine.memory import Memory
 from cerflow.engine.program import Program
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.renaming import forget_strings
-from cerflow.engine.results import Report
+from cerflow.engine.results import Report, kept_labels
 from cerflow.engine.store import EventStore
+from cerflow.engine.streams import InputStreams
 from cerflow.errors import SnapshotError, UnsupportedQueryError
 from cerflow.language.condition import Aggregate
 from cerflow.language.formula import Strategy
@@ -34,7 +35,7 @@ _CONSUME = {Consumption.NONE: 0, Consumption.ANY: 1, Consumption.PARTITION: 2}
 _ROWS = 1 << 17
 
 
-def compile_select(select: Select, report: Report | None = None) -> Transducer:
+def compile_select(select: Select) -> Transducer:
     """The transducer of a query; raises `UnsupportedQueryError` for what the engine cannot evaluate yet."""
     if select.strategy not in (Strategy.ALL, Strategy.ANY):
         raise UnsupportedQueryError(
@@ -50,9 +51,7 @@ def compile_select(select: Select, report: Report | None = None) -> Transducer:
                 raise UnsupportedQueryError(
                     "aggregates in computed columns cannot be evaluated by the engine yet", span=current.span
                 )
-    return compile_formula(
-        select.formula, window=select.window, keep=None if report is None else report.keep, named=frozenset(named)
-    )
+    return compile_formula(select.formula, window=select.window, keep=kept_labels(select), named=frozenset(named))
 
 
 def limit_of(select: Select) -> int | None:
@@ -84,19 +83,21 @@ class Recognizer:
         check_types(select, schema)
         self._select = select
         self._schema = schema
-        self._report = Report(select, schema, positions=positions, position=position)
+        self._position = position
+        self._streams = InputStreams(select, schema, position)
+        inner = self._streams.schema
+        self._report = Report(select, inner, positions=positions, position=self._streams.position)
         self._program = Program(
-            compile_select(select, self._report),
-            schema,
-            keys=select.partition,
-            consume=_CONSUME[select.consume],
+            compile_select(select), inner, keys=select.partition, consume=_CONSUME[select.consume]
         )
-        self._reader = EventReader(self._program, select.partition, position)
+        self._reader = EventReader(self._program, select.partition, self._streams.position)
         self._checker = RecordChecker(schema, on_bad_record)
         self._memory = Memory(self._program)
         self._columns = self._report.stored
-        self._store = EventStore(pa.schema([schema.columns.field(n) for n in self._columns]))
+        self._store = EventStore(pa.schema([inner.columns.field(n) for n in self._columns]))
         self._limit = limit_of(select)
+        #: The number of the next event among those of the query's streams.
+        self._next = 0
         #: Where the window of the last event begins.
         self._last_bound = layout.NO_BOUND
 
@@ -114,6 +115,11 @@ class Recognizer:
     def schema(self) -> pa.Schema:
         """The Arrow schema of the matches."""
         return self._report.schema
+
+    @property
+    def report(self) -> Report:
+        """What makes record batches of matches (for other parts of cerflow)."""
+        return self._report
 
     @property
     def live(self) -> dict[str, int]:
@@ -137,6 +143,7 @@ class Recognizer:
         description = {
             **self._identity(),
             "strings": self._program.strings.texts,
+            "next": self._next,
             "accepted": self._checker.accepted,
             "refused": self._checker.refused,
             "latest": self._checker.latest,
@@ -169,6 +176,7 @@ class Recognizer:
             raise SnapshotError("the snapshot numbers states or labels in another way than this cerflow does")
         restored._program.strings.replace(header["strings"])
         restored._memory.state = state
+        restored._next = header["next"]
         restored._checker.accepted = header["accepted"]
         restored._checker.refused = header["refused"]
         restored._checker.latest = header["latest"]
@@ -185,7 +193,7 @@ class Recognizer:
             "type": self._schema.type,
             "time": self._schema.time,
             "stream": self._schema.stream,
-            "position": self._report.position,
+            "position": self._position,
             "positions": self._report.numbered,
             "labels": [sorted(labels) for labels in self._program.label_sets],
             "slots": [sorted(map(list, places.items())) for places in self._program.slots.at],
@@ -200,14 +208,19 @@ class Recognizer:
         parts: list[Part] = []
         for rows in self._checker.accept(batch):
             for start in range(0, rows.num_rows, _ROWS):
-                parts.extend(self._process(rows.slice(start, _ROWS)))
+                parts.extend(self._process(rows.slice(start, _ROWS), start))
         return Matches(parts, self._report, self._limit)
 
-    def _process(self, rows: pa.RecordBatch) -> list[Part]:
-        first = self._checker.accepted
-        events, chosen = self._reader.read(rows, first)
-        self._checker.accepted += rows.num_rows
+    def _process(self, rows: pa.RecordBatch, begin: int) -> list[Part]:
         self._checker.note_time(rows)
+        given = rows
+        rows, index = self._streams.admit(rows, self._checker.accepted)
+        self._checker.accepted += given.num_rows
+        first = self._next
+        self._next += rows.num_rows
+        if not rows.num_rows:
+            return []
+        events, chosen = self._reader.read(rows, first)
         if not len(chosen):
             return []
         kept = rows.select(self._columns)
@@ -238,7 +251,9 @@ class Recognizer:
                 # The nodes found so far move away with their detections.
                 self._close_part(parts)
             if reason == layout.DECREASED:
-                self._checker.refuse_late(rows, int(chosen[at]), first, "an attribute that measures a window decreases")
+                row = int(index[chosen[at]])
+                why = "an attribute that measures a window decreases"
+                self._checker.refuse_late(given, row, begin + row, why)
                 at += 1
                 continue
             memory.make_room(reason, events, at)

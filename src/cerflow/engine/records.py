@@ -33,6 +33,8 @@ class RecordChecker:
         self.in_order = in_order
         self.accepted = 0
         self.refused = 0
+        #: The input rows of the events accepted from the last batch.
+        self._numbers: NDArray[np.int64] = np.zeros(0, np.int64)
         #: The latest time seen, as the time column has it (None before the first event).
         self.latest: int | float | None = None
 
@@ -41,6 +43,7 @@ class RecordChecker:
         rows = self._aligned(batch)
         if rows.num_rows == 0:
             return
+        self._numbers = np.arange(rows.num_rows) + self.accepted + self.refused
         reasons = self._reasons(rows)
         bad = np.array([r is not None for r in reasons], bool) if reasons is not None else None
         if bad is not None and bad.any():
@@ -97,6 +100,18 @@ class RecordChecker:
         backwards = ~unknown & (filled < before)
         return [(unknown, f"no time in '{name}'"), (backwards, f"time goes backwards in '{name}'")]
 
+    def refuse_late(self, rows: pa.RecordBatch, row: int, number: int, reason: str) -> None:
+        """Refuse row ``row`` of some rows that were accepted before, by policy; it keeps its place in the stream.
+
+        ``number`` counts it among the rows accepted from the last batch.
+        """
+        place = int(self._numbers[number])
+        if self.policy == "fail":
+            raise BadRecordError(place, reason)
+        if callable(self.policy):
+            self.policy(_with_reasons(rows.slice(row, 1), [place], [reason]))
+        self.refused += 1
+
     def _refuse(self, rows: pa.RecordBatch, reasons: list[str | None], bad: NDArray[np.bool_]) -> pa.RecordBatch:
         numbers = np.flatnonzero(bad)
         first = self.accepted + self.refused
@@ -106,6 +121,7 @@ class RecordChecker:
             why = [reasons[int(k)] or "" for k in numbers]
             self.policy(_with_reasons(rows.take(pa.array(numbers)), (first + numbers).tolist(), why))
         self.refused += len(numbers)
+        self._numbers = self._numbers[~bad]
         return rows.filter(pa.array(~bad))
 
     def note_time(self, rows: pa.RecordBatch) -> None:
@@ -126,7 +142,9 @@ def _with_reasons(rows: pa.RecordBatch, numbers: list[int], reasons: list[str]) 
 def _numbers(column: pa.Array) -> NDArray[np.int64] | NDArray[np.float64]:
     """Times as numbers, whatever stands for null."""
     if pa.types.is_floating(column.type) or pa.types.is_decimal(column.type):
-        return column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
+        floats: NDArray[np.float64] = column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
+        return floats
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))
-    return pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    whole: NDArray[np.int64] = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    return whole

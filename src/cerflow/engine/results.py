@@ -20,7 +20,7 @@ from cerflow.language.node import walk
 from cerflow.language.select import CountItem, ExpressionItem, LabelItem, ProjectionKind, Select
 from cerflow.schema import Kind, Schema
 
-__all__ = ["POSITION", "Report", "Unfolded"]
+__all__ = ["POSITION", "Report", "Unfolded", "kept_labels"]
 
 Ints = NDArray[np.int64]
 
@@ -41,6 +41,16 @@ class Unfolded:
     labels: Ints
 
 
+def kept_labels(select: Select) -> frozenset[str] | None:
+    """The labels that distinguish matches: those listed and those that computed columns read; None for all."""
+    items = select.projection.items
+    listed = [item.label for item in items if isinstance(item, LabelItem)]
+    if not listed:
+        return None
+    computed = [item for item in items if isinstance(item, ExpressionItem)]
+    return frozenset([*listed, *(label for item in computed for label in condition_labels(item.expression))])
+
+
 class Report:
     """Turns matches of one query into record batches of ``schema``."""
 
@@ -55,10 +65,7 @@ class Report:
         self.listed = [i for i in items if isinstance(i, LabelItem)]
         self.attributes = self._reported_attributes()
         #: The labels that distinguish matches, None for all; see the language guide on SELECT.
-        self.keep: frozenset[str] | None = None
-        if self.listed:
-            read = [label for item in self.computed for label in condition_labels(item.expression)]
-            self.keep = frozenset([i.label for i in self.listed] + read)
+        self.keep = kept_labels(select)
         self.time_type = pa.int64() if schema.time is None else schema.columns.field(schema.time).type
         #: The columns before the partition keys.
         self.leading = ["detected_at", *([] if self.counts else ["start", "end", "start_time"]), "end_time"]

@@ -187,21 +187,21 @@ def arithmetic(operator: str, left: Vector, right: Vector) -> Vector:
                 b = np.where(b == 0.0, np.nan, b)
             results = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.fmod}
             return Vector(Kind.FLOAT, results[operator](a, b))
-        a, b = left.data.astype(np.int64), right.data.astype(np.int64)
+        i, j = left.data.astype(np.int64), right.data.astype(np.int64)
         unknown = left.missing() | right.missing()
         if operator == "+":
-            c = a + b
-            unknown = unknown | (((a ^ c) & (b ^ c)) < 0)
+            c = i + j
+            unknown = unknown | (((i ^ c) & (j ^ c)) < 0)
         elif operator == "-":
-            c = a - b
-            unknown = unknown | (((a ^ b) & (a ^ c)) < 0)
+            c = i - j
+            unknown = unknown | (((i ^ j) & (i ^ c)) < 0)
         elif operator == "*":
-            c = a * b
-            safe = np.where(a == 0, 1, a)
-            unknown = unknown | ((a != 0) & ((c // safe != b) | (c % safe != 0)))
+            c = i * j
+            safe = np.where(i == 0, 1, i)
+            unknown = unknown | ((i != 0) & ((c // safe != j) | (c % safe != 0)))
         else:
-            c = np.fmod(a, np.where(b == 0, 1, b))
-            unknown = unknown | (b == 0)
+            c = np.fmod(i, np.where(j == 0, 1, j))
+            unknown = unknown | (j == 0)
         # The smallest integer stands for null.
         unknown = unknown | (c == NULL)
         return Vector(Kind.INTEGER, c, unknown)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
 from typing import Any, TypeVar, dataclass_transform
 
 from cerflow.errors import Span
@@ -84,9 +83,15 @@ class Node:
         return f"<{type(self).__name__} {show(self)}>"
 
 
-@cache
+_known_parts: dict[type[Node], tuple[str, ...]] = {}
+
+
 def _parts(kind: type[Node]) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind) if f.name != "span")
+    """The names of the fields that hold what a node of this kind says."""
+    known = _known_parts.get(kind)
+    if known is None:
+        known = _known_parts[kind] = tuple(f.name for f in fields(kind) if f.name != "span")
+    return known
 
 
 def _token(value: Any) -> Any:

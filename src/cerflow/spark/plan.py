@@ -6,18 +6,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from cerflow.engine.needs import columns_needed, needs_positions
+from cerflow.engine.needs import columns_needed, needs_positions, separable_by_key
 from cerflow.errors import UnsupportedQueryError
 from cerflow.inputs import in_order
 from cerflow.language.printer import show
-from cerflow.language.select import Consumption
 from cerflow.query import Query, parse
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema
 
 __all__ = ["Plan", "make_plan"]
-
-#: Decimal numbers of so many digits are the same 64-bit floats to Spark and to the engine.
-_EXACT_DIGITS = 15
 
 
 @dataclass(frozen=True)
@@ -70,14 +66,13 @@ def make_plan(
     in_order(columns.empty_table(), time, sequence)
     select = query.tree
     keys = tuple(tuple(_column(name, schema) for name in key) for key in select.partition)
-    by_key = bool(keys) and select.consume is not Consumption.ANY and all(_same_hash(key, schema) for key in keys)
     return Plan(
         text=_text(query),
         schema=schema,
         sequence=sequence,
         needed=columns_needed(select, schema),
         keys=keys,
-        by_key=by_key,
+        by_key=separable_by_key(select, schema),
         positions=positions or needs_positions(select, schema),
         result=result,
     )
@@ -85,16 +80,6 @@ def make_plan(
 
 def _column(name: str, schema: Schema) -> str:
     return schema.type if name == "type" and name not in schema.attributes else name
-
-
-def _same_hash(key: tuple[str, ...], schema: Schema) -> bool:
-    """Whether values that are one key to the engine surely have one hash in Spark."""
-    kinds = {schema.kind(name) for name in key}
-    types = {schema.columns.field(name).type for name in key}
-    if Kind.TIMESTAMP in kinds:
-        # Spark would compare times of different types in the time zone of the session.
-        return len(types) == 1
-    return not any(pa.types.is_decimal(t) and t.precision > _EXACT_DIGITS for t in types)
 
 
 def _text(query: Query) -> str:

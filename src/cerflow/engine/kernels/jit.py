@@ -8,11 +8,15 @@ inlining is what compilation time goes into.
 
 from __future__ import annotations
 
+from typing import Any
+
 from numba import njit
 
 __all__ = ["allocating", "inlined", "kernel"]
 
-kernel = njit(cache=True, nogil=True, _nrt=False)
-inlined = njit(cache=True, nogil=True, _nrt=False, inline="always")
+_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
+
+kernel = njit(**_OPTIONS)
+inlined = njit(**_OPTIONS, inline="always")
 #: For kernels that make objects of their own.
 allocating = njit(cache=True, nogil=True)

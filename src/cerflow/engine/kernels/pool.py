@@ -259,7 +259,7 @@ def rebuild_tables(state, tables):
             at = state.config_long[c, L_HASH] & (state.table.shape[0] - 1)
             state.config[c, C_CHAIN] = state.table[at]
             state.table[at] = c
-    free = set([-1])
+    free = {-1}
     for i in range(state.counters[N_FREE_PARTITIONS]):
         free.add(state.free_partitions[i])
     for p in range(state.counters[N_PARTITIONS]):

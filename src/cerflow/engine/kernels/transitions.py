@@ -110,7 +110,7 @@ def _store(step, tables, events, columns_f, k, values, at, state, scratch, out_v
                 out_f[n, slot] = math.nan
             else:
                 out_values[n, slot] = NULL
-    elif operation == LEAST or operation == GREATEST:
+    elif operation in (LEAST, GREATEST):
         kind = tables.steps[step, S_KIND]
         if kind == FLOAT:
             x = columns_f[k, source]

@@ -1,0 +1,322 @@
+"""What a query is compiled to and what is evaluated where, as facts: plain dicts and lists that go into JSON as they are."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+from cerflow.analysis.scopes import Labels, labels_of, relation_names, resolve
+from cerflow.analysis.types import check_types
+from cerflow.automata.ambiguity import ambiguous
+from cerflow.automata.clauses import clauses
+from cerflow.automata.compile import hoist_window
+from cerflow.automata.dot import show_condition, show_expression, show_labels, show_write, to_dot
+from cerflow.automata.guards import conjuncts
+from cerflow.automata.transducer import Transducer
+from cerflow.engine import layout
+from cerflow.engine.columns import EventReader, attributes_read
+from cerflow.engine.needs import columns_needed, needs_positions, separable_by_key
+from cerflow.engine.program import Program
+from cerflow.engine.recognizer import compile_select, limit_of
+from cerflow.engine.results import Report, kept_labels
+from cerflow.errors import UnsupportedQueryError
+from cerflow.explain_text import as_text, sremo_as_text
+from cerflow.language.condition import Attribute
+from cerflow.language.formula import AnyEvent, AttributeWindow, Filter, Formula, NotEvent, Within
+from cerflow.language.node import walk
+from cerflow.language.printer import show
+from cerflow.language.select import Consumption, Select
+from cerflow.language.sremo import Sremo, Terminal, Windowed
+from cerflow.rewriting.selection_operators import expand
+from cerflow.schema import Schema
+
+__all__ = ["ExplainFormat", "explain_query", "explain_sremo"]
+
+ExplainFormat = Literal["text", "json", "dot"]
+
+_Facts = dict[str, Any]
+
+
+def explain_query(
+    written: Select,
+    select: Select,
+    *,
+    text: str | None,
+    reading: str,
+    format: ExplainFormat,
+    schema: Schema | None,
+) -> str:
+    """An explanation of a query as text for people, as JSON, or of its automaton in Graphviz's language.
+
+    ``select`` is what is evaluated, ``written`` what it was read from. With a schema also what becomes of the
+    columns. A query that the engine cannot evaluate yet is explained as far as possible, with the reason. Raises
+    `QueryError` if the query does not fit the schema.
+    """
+    _check_format(format)
+    if schema is not None:
+        check_types(select, schema)
+    transducer: Transducer | None = None
+    program: Program | None = None
+    refused: UnsupportedQueryError | None = None
+    try:
+        transducer = compile_select(select)
+        if schema is not None:
+            program = Program(transducer, schema, keys=select.partition)
+    except UnsupportedQueryError as error:
+        refused = error
+        if text is not None:
+            error.with_source(text)
+    if format == "dot":
+        return to_dot(transducer) if transducer is not None else _note(f"not evaluable yet: {refused}")
+    facts: _Facts = {
+        "query": show(written),
+        "reading": reading,
+        "evaluable": refused is None,
+        "unsupported": None if refused is None else _refusal(refused),
+        "formula": _formula(written, select),
+        "event_types": sorted(relation_names(select.formula)),
+        "other_events": any(isinstance(n, AnyEvent | NotEvent) for n in walk(select.formula)),
+        "attributes": _attributes(select),
+        "labels": _labels(select.formula),
+        "filters": _filters(select.formula),
+        "select": _select(select),
+        "window": _window(select, transducer),
+        "automaton": None if transducer is None else _automaton(transducer),
+        "evaluation": None if transducer is None else _evaluation(select, transducer, program),
+        "spark": None if transducer is None else _spark(select, schema),
+    }
+    return json.dumps(facts, indent=2, ensure_ascii=False) + "\n" if format == "json" else as_text(facts)
+
+
+def explain_sremo(expression: Sremo, *, format: ExplainFormat) -> str:
+    """An explanation of an expression of SREMO: its normal form without derived operators, and its terminals."""
+    _check_format(format)
+    reason = "expressions of SREMO are read and checked, but not evaluated yet"
+    if format == "dot":
+        return _note(reason)
+    normal = expand(expression)
+    terminals = dict.fromkeys(n for n in walk(normal) if isinstance(n, Terminal))
+    facts: _Facts = {
+        "query": show(expression),
+        "evaluable": False,
+        "unsupported": {"reason": reason, "hint": None, "line": None, "column": None},
+        "normal_form": show(normal),
+        "terminals": [
+            {"reads": show(t.condition), "label": t.label, "registers": list(t.registers)} for t in terminals
+        ],
+        "registers": sorted({r for t in terminals for r in t.registers}),
+        "windows": list(dict.fromkeys(show(n.window) for n in walk(normal) if isinstance(n, Windowed))),
+    }
+    return json.dumps(facts, indent=2, ensure_ascii=False) + "\n" if format == "json" else sremo_as_text(facts)
+
+
+def _check_format(format: str) -> None:
+    if format not in ("text", "json", "dot"):
+        raise ValueError(f"format must be 'text', 'json' or 'dot', not {format!r}")
+
+
+def _note(text: str) -> str:
+    """A graph that only says something."""
+    shown = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\l")
+    return f'digraph transducer {{\n  note [shape=box, fontname="Courier", label="{shown}\\l"];\n}}\n'
+
+
+def _refusal(error: UnsupportedQueryError) -> _Facts:
+    return {"reason": error.reason, "hint": error.hint, "line": error.line, "column": error.column}
+
+
+# -- the query --------------------------------------------------------------------------------------------------------
+
+
+def _formula(written: Select, select: Select) -> _Facts:
+    compiled, _ = hoist_window(select.formula, select.window)
+    return {
+        "written": show(written.formula),
+        "compiled": show(compiled),
+        "rewritten": written.formula != select.formula,
+    }
+
+
+def _attributes(select: Select) -> list[str]:
+    found = {n.name for n in walk(select) if isinstance(n, Attribute)}
+    found.update(n.attribute for n in walk(select) if isinstance(n, AttributeWindow))
+    return sorted(found.union(*select.partition))
+
+
+def _labels(formula: Formula) -> list[_Facts]:
+    labels: Labels = labels_of(formula)
+    return [
+        {
+            "label": label,
+            "events": "one" if label in labels.bound else "any number",
+            "event_type": label in labels.relations,
+        }
+        for label in sorted(labels.assigned)
+    ]
+
+
+def _filters(formula: Formula) -> list[_Facts]:
+    scopes = resolve(formula)
+    nodes = list(walk(formula))
+    found = []
+    for index, bindings in sorted(scopes.outer.items()):
+        current = nodes[index]
+        assert isinstance(current, Filter | NotEvent)
+        assert current.condition is not None
+        filtered = current.operand if isinstance(current, Filter) else current.event
+        try:
+            normal = [[show(atom) for atom in clause] for clause in clauses(current.condition)]
+        except UnsupportedQueryError:
+            normal = None
+        found.append(
+            {
+                "condition": show(current.condition),
+                "of": show(filtered),
+                "clauses": normal,
+                "bound_outside": {label: show(nodes[binder]) for label, binder in sorted(bindings.items())},
+            }
+        )
+    return found
+
+
+def _select(select: Select) -> _Facts:
+    kept = kept_labels(select)
+    return {
+        "strategy": str(select.strategy),
+        "projection": show(select.projection),
+        "labels_kept": None if kept is None else sorted(kept),
+        "streams": list(select.streams),
+        "partition": [list(key) for key in select.partition],
+        "consume": str(select.consume),
+        "limit": limit_of(select),
+    }
+
+
+def _window(select: Select, transducer: Transducer | None) -> _Facts | None:
+    formula, window = hoist_window(select.formula, select.window)
+    inner = list(dict.fromkeys(show(n.window) for n in walk(formula) if isinstance(n, Within)))
+    if window is None and not inner:
+        return None
+    enforced = None
+    if window is not None and transducer is not None:
+        enforced = "match graph" if transducer.window is not None else "register"
+    return {"window": None if window is None else show(window), "enforced_by": enforced, "inner": inner}
+
+
+# -- the automaton ----------------------------------------------------------------------------------------------------
+
+
+def _automaton(transducer: Transducer) -> _Facts:
+    registers = transducer.registers
+    return {
+        "states": transducer.states,
+        "initial": sorted(transducer.initial),
+        "final": sorted(transducer.final),
+        "skipping": sorted(transducer.skipping),
+        "unambiguous": not ambiguous(transducer),
+        "registers": [
+            {
+                "name": f"r{k}",
+                "holds": r.meaning,
+                "keeps": str(r.keeps),
+                "fields": r.fields,
+                "window": None if r.window is None else show(r.window),
+            }
+            for k, r in enumerate(registers)
+        ],
+        "transitions": [
+            {
+                "source": t.source,
+                "target": t.target,
+                "test": [show_condition(test, registers) for test in conjuncts(t.test)],
+                "atoms": [show_condition(atom, registers) for atom in t.atoms],
+                "labels": show_labels(t.labels),
+                "writes": [show_write(w, registers) for w in t.writes],
+            }
+            for t in transducer.transitions
+        ],
+    }
+
+
+def _evaluation(select: Select, transducer: Transducer, program: Program | None) -> _Facts:
+    """What is evaluated once per event, and what at run time; how, is known only with a schema."""
+    registers = transducer.registers
+    tests = dict.fromkeys(test for t in transducer.transitions for test in conjuncts(t.test))
+    atoms = dict.fromkeys(atom for t in transducer.transitions for atom in t.atoms)
+    facts: _Facts = {
+        "tests": [{"test": show_condition(test, registers), "per": None} for test in tests],
+        "expressions": None,
+        "atoms": [{"atom": show_condition(atom, registers), "as": None} for atom in atoms],
+        "columns": None,
+    }
+    if program is None:
+        return facts
+    reader = EventReader(program, select.partition)
+    by_string = {number: name for name, numbers in reader.by_string.items() for number in numbers}
+    facts["tests"] = [
+        {
+            "test": show_condition(test, registers),
+            "per": f"distinct value of {by_string[k]}" if k in by_string else "event",
+        }
+        for k, test in enumerate(program.tests)
+    ]
+    facts["expressions"] = [
+        {
+            "expression": show_expression(c.expression, registers)
+            if c.expression is not None
+            else f"{'begin' if c.bound else 'measure'} of the window {show(c.window) if c.window else ''}",
+            "type": "float64" if c.as_float else "int64",
+        }
+        for c in program.columns
+    ]
+    rows = iter(program.atoms.rows)
+    facts["atoms"] = list(
+        {
+            (text := show_condition(atom, registers)): {
+                "atom": text,
+                "as": "program" if next(rows)[layout.A_OPERATOR] == layout.PROGRAM else "comparison",
+            }
+            for move in program.moves
+            for atom in move.transition.atoms
+        }.values()
+    )
+    facts["columns"] = _columns(select, program)
+    return facts
+
+
+def _columns(select: Select, program: Program) -> _Facts:
+    schema = program.schema
+    recognition: set[str] = {schema.type} | ({schema.time} if schema.time is not None else set())
+    for test in program.tests:
+        recognition |= attributes_read(test, program)
+    for column in program.columns:
+        if column.expression is not None:
+            recognition |= attributes_read(column.expression, program)
+    windows = [program.transducer.window, *(r.window for r in program.transducer.registers)]
+    recognition.update(w.attribute for w in windows if isinstance(w, AttributeWindow))
+    for key in select.partition:
+        recognition.update(schema.type if name == "type" and name not in schema.attributes else name for name in key)
+    results = Report(select, schema, positions=True, position=None).stored
+    return {
+        "recognition": [name for name in schema.attributes if name in recognition],
+        "results": list(results),
+        "unused": [name for name in schema.attributes if name not in recognition and name not in results],
+    }
+
+
+def _spark(select: Select, schema: Schema | None) -> _Facts:
+    by_key = separable_by_key(select, schema)
+    if by_key:
+        reason = "each key has its own matches"
+    elif not select.partition:
+        reason = "without PARTITION BY every event may belong to every match"
+    elif select.consume is Consumption.ANY:
+        reason = "CONSUME BY ANY forgets across keys"
+    else:
+        reason = "Spark might not see values as equal that are one key to the engine"
+    return {
+        "parallel": "by key" if by_key else "one ordered task",
+        "reason": reason,
+        "columns": None if schema is None else list(columns_needed(select, schema)),
+        "positions_read": None if schema is None else needs_positions(select, schema),
+    }

@@ -1,0 +1,249 @@
+"""Explanations as text for people: sections with a heading, lines that fit a terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+__all__ = ["as_text", "sremo_as_text"]
+
+_Facts = dict[str, Any]
+_WIDTH = 100
+#: Of long lists so many entries are shown; the JSON has them all.
+_MOST = 40
+
+_KEEPS = {
+    "value": "one value",
+    "min": "the least so far",
+    "max": "the greatest so far",
+    "same": "one value while all are equal",
+    "set": "all distinct values",
+}
+
+
+def as_text(facts: _Facts) -> str:
+    """The facts about a query as text."""
+    sections = [_section("Query", _wrapped(facts["query"]))]
+    if not facts["evaluable"]:
+        sections.append(_section("Not evaluable yet", _refusal(facts["unsupported"])))
+    sections.append(_section("Formula", _formula(facts)))
+    sections.append(_section("Labels", _table(_labels(facts))))
+    if facts["filters"]:
+        sections.append(_section("Filters", _filters(facts["filters"])))
+    sections.append(_section("Selection", _table(_selection(facts))))
+    if facts["automaton"] is not None:
+        sections.append(_section("Automaton", _automaton(facts["automaton"])))
+        sections.append(_section("Evaluation", _evaluation(facts["evaluation"])))
+        sections.append(_section("On Spark", _table(_spark(facts["spark"]))))
+    return "\n".join(sections)
+
+
+def sremo_as_text(facts: _Facts) -> str:
+    """The facts about an expression of SREMO as text."""
+    rows = [
+        (
+            f"[{t['reads']}]",
+            ("left out" if t["label"] is None else f"label {t['label']}")
+            + (f", written to {', '.join(t['registers'])}" if t["registers"] else ""),
+        )
+        for t in facts["terminals"]
+    ]
+    sections = [
+        _section("Expression", _wrapped(facts["query"])),
+        _section("Not evaluable yet", _refusal(facts["unsupported"])),
+        _section("Normal form", _wrapped(facts["normal_form"])),
+        _section("Terminals", _table(_cut(rows, "terminals"))),
+    ]
+    if facts["windows"]:
+        sections.append(_section("Windows", facts["windows"]))
+    return "\n".join(sections)
+
+
+# -- layout -----------------------------------------------------------------------------------------------------------
+
+
+def _section(title: str, lines: Iterable[str]) -> str:
+    return "\n".join([title, *(f"  {line}".rstrip() for line in lines)]) + "\n"
+
+
+def _wrapped(text: str, width: int = _WIDTH) -> list[str]:
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _table(rows: Sequence[tuple[str, str]]) -> list[str]:
+    """Rows in two columns; a long first entry has a line of its own."""
+    left = min(24, max((len(first) for first, _ in rows), default=0))
+    lines: list[str] = []
+    for first, second in rows:
+        wrapped = _wrapped(second, _WIDTH - left - 2)
+        if len(first) > left:
+            lines += _wrapped(first)
+        else:
+            lines.append(f"{first:{left}}  {wrapped.pop(0)}")
+        lines += [" " * (left + 2) + line for line in wrapped]
+    return lines
+
+
+def _cut(rows: Sequence[tuple[str, str]], what: str) -> list[tuple[str, str]]:
+    if len(rows) <= _MOST:
+        return list(rows)
+    return [*rows[:_MOST], ("…", f"and {len(rows) - _MOST} more {what}")]
+
+
+def _short(text: str) -> str:
+    return textwrap.shorten(text, 70, placeholder=" …")
+
+
+def _list(names: Sequence[str], none: str = "none") -> str:
+    return ", ".join(names) or none
+
+
+# -- sections ---------------------------------------------------------------------------------------------------------
+
+
+def _refusal(unsupported: _Facts) -> list[str]:
+    place = "" if unsupported["line"] is None else f"line {unsupported['line']}, column {unsupported['column']}: "
+    lines = _wrapped(place + unsupported["reason"])
+    return lines + _wrapped(unsupported["hint"]) if unsupported["hint"] else lines
+
+
+def _formula(facts: _Facts) -> list[str]:
+    formula = facts["formula"]
+    if formula["rewritten"]:
+        return _table([("written", formula["written"]), ("in the second-order reading", formula["compiled"])])
+    return _wrapped(formula["compiled"])
+
+
+def _labels(facts: _Facts) -> list[tuple[str, str]]:
+    rows = []
+    for entry in facts["labels"]:
+        meaning = "exactly one event" if entry["events"] == "one" else "any number of events"
+        rows.append((entry["label"], meaning + (", an event type" if entry["event_type"] else "")))
+    rows = _cut(rows, "labels")
+    if facts["other_events"]:
+        rows.append(("(type of the event)", "events of any type, by EVENT or NOT"))
+    return rows
+
+
+def _filters(filters: Sequence[_Facts]) -> list[str]:
+    lines: list[str] = []
+    for entry in filters[:_MOST]:
+        lines += _wrapped(f"{_short(entry['of'])}")
+        if entry["clauses"] is None:
+            lines.append("  all of: (too many combinations of AND and OR)")
+        else:
+            lines += [f"  {line}" for clause in entry["clauses"] for line in _wrapped(_clause(clause), _WIDTH - 2)]
+        for label, binder in entry["bound_outside"].items():
+            lines += [f"  {line}" for line in _wrapped(f"where {label} is the one event bound by: {_short(binder)}")]
+    if len(filters) > _MOST:
+        lines.append(f"… and {len(filters) - _MOST} more filters")
+    return lines
+
+
+def _clause(clause: Sequence[str]) -> str:
+    return f"must hold: {clause[0]}" if len(clause) == 1 else f"one must hold: {' | '.join(clause)}"
+
+
+def _selection(facts: _Facts) -> list[tuple[str, str]]:
+    select, window = facts["select"], facts["window"]
+    rows = [("matches", select["strategy"]), ("reported", select["projection"])]
+    if select["labels_kept"] is not None:
+        rows.append(("told apart by", f"the labels {_list(select['labels_kept'])}"))
+    if select["streams"]:
+        rows.append(("streams", _list(select["streams"])))
+    if window is not None and window["window"] is not None:
+        rows.append(("window", window["window"] + _ENFORCED.get(window["enforced_by"], "")))
+    if window is not None and window["inner"]:
+        rows.append(("windows inside", f"{_list(window['inner'])}, checked in registers"))
+    if select["partition"]:
+        rows.append(("partitions", "; ".join(" or else ".join(key) for key in select["partition"])))
+    if select["consume"] != "NONE":
+        rows.append(("consumption", select["consume"]))
+    if select["limit"] is not None:
+        rows.append(("limit", f"{select['limit']} per detecting event"))
+    return rows
+
+
+_ENFORCED = {
+    "match graph": ", checked on the match graph: matches are kept in the order of their starts",
+    "register": ", checked in a register, because events that are read but not reported count too",
+}
+
+
+def _automaton(automaton: _Facts) -> list[str]:
+    unambiguous = automaton["unambiguous"]
+    rows = [
+        ("states", f"{automaton['states']} (initial {_states(automaton['initial'])}, "
+                   f"final {_states(automaton['final'])})"),
+        ("transitions", str(len(automaton["transitions"]))),
+        ("registers", str(len(automaton["registers"]))),
+        (
+            "matches",
+            "each comes from one run (unambiguous)"
+            if unambiguous
+            else "may come from several runs; runs with equal outputs are joined at run time",
+        ),
+    ]  # fmt: skip
+    lines = _table(rows)
+    if automaton["registers"]:
+        registers = [
+            (
+                r["name"],
+                f"{r['holds']}: {_KEEPS[r['keeps']]}" + (f", for WITHIN {r['window']}" if r["window"] else ""),
+            )
+            for r in automaton["registers"]
+        ]
+        lines += ["", *_table(_cut(registers, "registers"))]
+    return [*lines, "", *_table(_cut([_edge(t) for t in automaton["transitions"]], "transitions"))]
+
+
+def _states(states: Sequence[int]) -> str:
+    return _list([f"q{q}" for q in states])
+
+
+def _edge(t: _Facts) -> tuple[str, str]:
+    guard = " ∧ ".join([*t["test"], *t["atoms"]]) or "TRUE"
+    writes = "".join(f" ↓ {w}" for w in t["writes"])
+    return f"q{t['source']} → q{t['target']}", f"{guard} | {t['labels']}{writes}"
+
+
+def _evaluation(evaluation: _Facts) -> list[str]:
+    tests = [(e["test"], "" if e["per"] is None else f"once per {e['per']}") for e in evaluation["tests"]]
+    lines = ["once per event, on columns"]
+    lines += _indented(_pairs(_cut(tests, "tests")) or ["nothing"])
+    if evaluation["expressions"]:
+        lines.append("turned into columns, for registers and comparisons with them")
+        lines += _indented(_pairs([(e["expression"], e["type"]) for e in evaluation["expressions"]]))
+    if evaluation["atoms"]:
+        kinds = {None: "", "comparison": "a comparison", "program": "a small program"}
+        lines.append("compared with registers at run time")
+        lines += _indented(_pairs(_cut([(e["atom"], kinds[e["as"]]) for e in evaluation["atoms"]], "atoms")))
+    columns = evaluation["columns"]
+    if columns is not None:
+        lines += _table(
+            [
+                ("columns read", _list(columns["recognition"])),
+                ("kept for results", _list(columns["results"])),
+                ("not read", _list(columns["unused"])),
+            ]
+        )
+    return lines
+
+
+def _pairs(rows: Sequence[tuple[str, str]]) -> list[str]:
+    return [line for first, second in rows for line in _wrapped(f"{first}  ({second})" if second else first)]
+
+
+def _indented(lines: Iterable[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
+
+
+def _spark(spark: _Facts) -> list[tuple[str, str]]:
+    rows = [("evaluated", f"{'in parallel ' if spark['parallel'] == 'by key' else 'in '}{spark['parallel']}: "
+                          f"{spark['reason']}")]  # fmt: skip
+    if spark["columns"] is not None:
+        rows.append(("columns sent", _list(spark["columns"])))
+    if spark["positions_read"]:
+        rows.append(("positions", "read by the query, so events are numbered first"))
+    return rows
