@@ -7,6 +7,7 @@
 1
 """
 
+from cerflow import builder
 from cerflow.engine.matches import Matches
 from cerflow.engine.recognizer import Recognizer
 from cerflow.errors import (
@@ -35,6 +36,7 @@ __all__ = [
     "Schema",
     "SnapshotError",
     "UnsupportedQueryError",
+    "builder",
     "parse",
     "parse_formula",
     "parse_sremo",

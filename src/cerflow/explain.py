@@ -1,4 +1,4 @@
-"""What a query is compiled to and what is evaluated where, as facts: plain dicts and lists that go into JSON as they are."""
+"""What a query is compiled to and what is evaluated where, as facts: dicts and lists that go into JSON as they are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cerflow.analysis.types import check_types
 from cerflow.automata.ambiguity import ambiguous
 from cerflow.automata.clauses import clauses
 from cerflow.automata.compile import hoist_window
-from cerflow.automata.dot import show_condition, show_expression, show_labels, show_write, to_dot
+from cerflow.automata.dot import show_condition, show_expression, show_guard, show_labels, show_write, to_dot
 from cerflow.automata.guards import conjuncts
 from cerflow.automata.transducer import Transducer
 from cerflow.engine import layout
@@ -67,7 +67,7 @@ def explain_query(
         if text is not None:
             error.with_source(text)
     if format == "dot":
-        return to_dot(transducer) if transducer is not None else _note(f"not evaluable yet: {refused}")
+        return to_dot(transducer).rstrip() if transducer is not None else _note(f"not evaluable yet: {refused}")
     facts: _Facts = {
         "query": show(written),
         "reading": reading,
@@ -85,7 +85,7 @@ def explain_query(
         "evaluation": None if transducer is None else _evaluation(select, transducer, program),
         "spark": None if transducer is None else _spark(select, schema),
     }
-    return json.dumps(facts, indent=2, ensure_ascii=False) + "\n" if format == "json" else as_text(facts)
+    return json.dumps(facts, indent=2, ensure_ascii=False) if format == "json" else as_text(facts)
 
 
 def explain_sremo(expression: Sremo, *, format: ExplainFormat) -> str:
@@ -107,7 +107,7 @@ def explain_sremo(expression: Sremo, *, format: ExplainFormat) -> str:
         "registers": sorted({r for t in terminals for r in t.registers}),
         "windows": list(dict.fromkeys(show(n.window) for n in walk(normal) if isinstance(n, Windowed))),
     }
-    return json.dumps(facts, indent=2, ensure_ascii=False) + "\n" if format == "json" else sremo_as_text(facts)
+    return json.dumps(facts, indent=2, ensure_ascii=False) if format == "json" else sremo_as_text(facts)
 
 
 def _check_format(format: str) -> None:
@@ -118,7 +118,7 @@ def _check_format(format: str) -> None:
 def _note(text: str) -> str:
     """A graph that only says something."""
     shown = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\l")
-    return f'digraph transducer {{\n  note [shape=box, fontname="Courier", label="{shown}\\l"];\n}}\n'
+    return f'digraph transducer {{\n  note [shape=box, fontname="Courier", label="{shown}\\l"];\n}}'
 
 
 def _refusal(error: UnsupportedQueryError) -> _Facts:
@@ -228,6 +228,7 @@ def _automaton(transducer: Transducer) -> _Facts:
             {
                 "source": t.source,
                 "target": t.target,
+                "guard": show_guard(t, registers),
                 "test": [show_condition(test, registers) for test in conjuncts(t.test)],
                 "atoms": [show_condition(atom, registers) for atom in t.atoms],
                 "labels": show_labels(t.labels),

@@ -13,6 +13,9 @@ _WIDTH = 100
 #: Of long lists so many entries are shown; the JSON has them all.
 _MOST = 40
 
+#: A space at which no line ends.
+_UNBROKEN = "\u00a0"
+
 _KEEPS = {
     "value": "one value",
     "min": "the least so far",
@@ -36,7 +39,7 @@ def as_text(facts: _Facts) -> str:
         sections.append(_section("Automaton", _automaton(facts["automaton"])))
         sections.append(_section("Evaluation", _evaluation(facts["evaluation"])))
         sections.append(_section("On Spark", _table(_spark(facts["spark"]))))
-    return "\n".join(sections)
+    return "\n".join(sections).rstrip()
 
 
 def sremo_as_text(facts: _Facts) -> str:
@@ -57,7 +60,7 @@ def sremo_as_text(facts: _Facts) -> str:
     ]
     if facts["windows"]:
         sections.append(_section("Windows", facts["windows"]))
-    return "\n".join(sections)
+    return "\n".join(sections).rstrip()
 
 
 # -- layout -----------------------------------------------------------------------------------------------------------
@@ -68,7 +71,8 @@ def _section(title: str, lines: Iterable[str]) -> str:
 
 
 def _wrapped(text: str, width: int = _WIDTH) -> list[str]:
-    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+    return [line.replace(_UNBROKEN, " ") for line in lines]
 
 
 def _table(rows: Sequence[tuple[str, str]]) -> list[str]:
@@ -111,7 +115,7 @@ def _refusal(unsupported: _Facts) -> list[str]:
 def _formula(facts: _Facts) -> list[str]:
     formula = facts["formula"]
     if formula["rewritten"]:
-        return _table([("written", formula["written"]), ("in the second-order reading", formula["compiled"])])
+        return _table([("written", formula["written"]), ("rewritten", formula["compiled"])])
     return _wrapped(formula["compiled"])
 
 
@@ -174,8 +178,10 @@ _ENFORCED = {
 def _automaton(automaton: _Facts) -> list[str]:
     unambiguous = automaton["unambiguous"]
     rows = [
-        ("states", f"{automaton['states']} (initial {_states(automaton['initial'])}, "
-                   f"final {_states(automaton['final'])})"),
+        (
+            "states",
+            f"{automaton['states']} (initial {_states(automaton['initial'])}, final {_states(automaton['final'])})",
+        ),
         ("transitions", str(len(automaton["transitions"]))),
         ("registers", str(len(automaton["registers"]))),
         (
@@ -184,7 +190,7 @@ def _automaton(automaton: _Facts) -> list[str]:
             if unambiguous
             else "may come from several runs; runs with equal outputs are joined at run time",
         ),
-    ]  # fmt: skip
+    ]
     lines = _table(rows)
     if automaton["registers"]:
         registers = [
@@ -195,7 +201,8 @@ def _automaton(automaton: _Facts) -> list[str]:
             for r in automaton["registers"]
         ]
         lines += ["", *_table(_cut(registers, "registers"))]
-    return [*lines, "", *_table(_cut([_edge(t) for t in automaton["transitions"]], "transitions"))]
+    transitions = [_edge(t) for t in automaton["transitions"]]
+    return [*lines, "", *_table(_cut(transitions, "transitions"))] if transitions else lines
 
 
 def _states(states: Sequence[int]) -> str:
@@ -203,9 +210,10 @@ def _states(states: Sequence[int]) -> str:
 
 
 def _edge(t: _Facts) -> tuple[str, str]:
-    guard = " ∧ ".join([*t["test"], *t["atoms"]]) or "TRUE"
-    writes = "".join(f" ↓ {w}" for w in t["writes"])
-    return f"q{t['source']} → q{t['target']}", f"{guard} | {t['labels']}{writes}"
+    # Lines break between the parts, not within them.
+    parts = [f"| {t['labels']}", *(f"↓ {w}" for w in t["writes"])]
+    rest = " ".join(part.replace(" ", _UNBROKEN) for part in parts)
+    return f"q{t['source']} → q{t['target']}", f"{t['guard']} {rest}"
 
 
 def _evaluation(evaluation: _Facts) -> list[str]:
@@ -240,8 +248,8 @@ def _indented(lines: Iterable[str]) -> list[str]:
 
 
 def _spark(spark: _Facts) -> list[tuple[str, str]]:
-    rows = [("evaluated", f"{'in parallel ' if spark['parallel'] == 'by key' else 'in '}{spark['parallel']}: "
-                          f"{spark['reason']}")]  # fmt: skip
+    how = "in parallel by key" if spark["parallel"] == "by key" else "in one ordered task"
+    rows = [("evaluated", f"{how}: {spark['reason']}")]
     if spark["columns"] is not None:
         rows.append(("columns sent", _list(spark["columns"])))
     if spark["positions_read"]:

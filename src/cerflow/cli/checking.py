@@ -63,13 +63,17 @@ def explain_query(
     time: str | None,
 ) -> str:
     """What the query is compiled to, for the schema of the inputs if there are any."""
+    if is_sremo(path):
+        from cerflow.explain import explain_sremo
+        from cerflow.language.sremo_parser import parse_sremo
+
+        return explain_sremo(parse_sremo(query_text(path, expression)), format=form)
     query = load_query(path, expression)
     schema = None
     if inputs:
         events = _read(query, inputs, input_format, type, time)
         schema = Schema(events.table.schema, type=type, time=time, stream=events.stream)
-    text: str = query.explain(form, schema=schema)
-    return text
+    return query.explain(form, schema=schema)
 
 
 def _read(query: Query, inputs: Sequence[str], input_format: InputFormat | None, type: str, time: str | None) -> Events:

@@ -13,6 +13,7 @@ from cerflow.cli.reading import read_events
 from cerflow.cli.reporting import Outcome
 from cerflow.cli.request import Request
 from cerflow.cli.writing import STANDARD_OUTPUT, open_sink
+from cerflow.engine.warmup import compiled, warm_up
 
 __all__ = ["run_local"]
 
@@ -35,6 +36,9 @@ def run_local(request: Request, show: Callable[[str], None]) -> Outcome:
             rows = rows.set_column(index, "row", pa.array(events.rows[rows.column("row").to_numpy()]))
         bad_records.refuse(rows)
 
+    if not compiled():
+        show("compiling the engine for this machine, which happens once and takes some seconds")
+        warm_up()
     show(f"recognising in {len(events.table):,} events")
     matches = request.query.match(
         events.table,

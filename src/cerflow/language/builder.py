@@ -2,7 +2,7 @@
 
 ::
 
-    from cerflow.language.builder import event, label, select, window
+    from cerflow.builder import event, label, select, window
 
     hot, dry = label("hot"), label("dry")
     pattern = (event("T").as_(hot) >> event("H").as_(dry)).filter((hot.value > 40) & (hot.id == dry.id))

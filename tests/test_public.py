@@ -1,0 +1,109 @@
+"""What users see: the public names, their docstrings, and the order in which the rooms may use each other."""
+
+import ast
+import doctest
+import inspect
+import types
+from pathlib import Path
+
+import pytest
+
+import cerflow
+import cerflow.builder
+
+SOURCE = Path(cerflow.__file__).parent
+#: Rooms and modules from the bottom up; those of one group may use each other.
+ORDER = (
+    ("errors",),
+    ("schema", "predicates"),
+    ("language",),
+    ("analysis",),
+    ("semantics",),
+    ("rewriting",),
+    ("automata",),
+    ("engine",),
+    ("builder", "explain", "explain_text", "inputs", "query", "reference"),
+    ("spark", "examples"),
+    ("cli",),
+)
+#: Public modules, which stand beside the public names.
+MODULES = {"builder"}
+
+
+def test_all_is_what_is_visible():
+    visible = {name for name in dir(cerflow) if not name.startswith("_")}
+    submodules = {name for name in visible if isinstance(getattr(cerflow, name), types.ModuleType)}
+    assert list(cerflow.__all__) == sorted(cerflow.__all__)
+    assert set(cerflow.__all__) == (visible - submodules) | MODULES
+
+
+def test_the_builder_shows_what_it_says():
+    visible = {name for name in dir(cerflow.builder) if not name.startswith("_")}
+    assert list(cerflow.builder.__all__) == sorted(cerflow.builder.__all__)
+    assert set(cerflow.builder.__all__) == visible
+
+
+@pytest.mark.parametrize("module", [cerflow, cerflow.builder])
+def test_public_names_have_docstrings(module):
+    for name in module.__all__:
+        value = getattr(module, name)
+        # An instance of a class of ours need not have words of its own.
+        if not (inspect.isfunction(value) or inspect.isclass(value) or inspect.ismodule(value)):
+            continue
+        assert value.__doc__, name
+        if inspect.isclass(value):
+            for member, method in vars(value).items():
+                if not member.startswith("_") and (inspect.isfunction(method) or isinstance(method, property)):
+                    assert inspect.getdoc(getattr(value, member)), f"{name}.{member}"
+
+
+@pytest.mark.parametrize("module", [cerflow, cerflow.builder])
+def test_examples_in_docstrings_work(module):
+    outcome = doctest.testmod(module)
+    assert outcome.attempted > 0
+    assert outcome.failed == 0
+
+
+def _level(module: str) -> int:
+    room = module.split(".")[1]
+    return next(level for level, rooms in enumerate(ORDER) if room in rooms)
+
+
+def _imports(path: Path) -> set[str]:
+    """The modules of cerflow that a file imports, wherever in the file that stands."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            assert node.module is not None
+            if node.module == "cerflow":
+                found |= {f"cerflow.{alias.name}" for alias in node.names}
+            else:
+                found.add(node.module)
+    return {name for name in found if name.split(".")[0] == "cerflow"}
+
+
+FILES = sorted(path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_no_module_imports_upwards(path):
+    own = _level(f"cerflow.{path.relative_to(SOURCE).with_suffix('').parts[0]}")
+    for name in _imports(path):
+        if name == "cerflow" or name.split(".")[1] in cerflow.__all__ and name.split(".")[1] not in MODULES:
+            # The package itself stands above all rooms but those that show how it is used.
+            assert own >= _level("cerflow.examples"), f"{path} imports {name}"
+        else:
+            assert _level(name) <= own, f"{path} imports {name}"
+
+
+def test_every_room_has_its_place():
+    rooms = {path.relative_to(SOURCE).with_suffix("").parts[0] for path in FILES}
+    assert rooms == {room for rooms in ORDER for room in rooms}
+
+
+def test_every_module_says_what_it_is_for():
+    for path in SOURCE.rglob("*.py"):
+        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
