@@ -1,8 +1,31 @@
-"""Settings for all tests; shared data and strategies stand beside this file and are imported by name."""
+"""Settings and fixtures for all tests; shared data and strategies stand beside this file and are imported by name."""
 
+import os
+
+import pytest
 from hypothesis import HealthCheck, settings
 
+from runners import ENGINE_RUNNERS, RUNNERS
+
 settings.register_profile(
-    "cerflow", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    "cerflow",
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
-settings.load_profile("cerflow")
+#: The same examples every time, so that a change is judged by what it changes.
+settings.register_profile("ci", settings.get_profile("cerflow"), derandomize=True, database=None)
+# Who asks for more examples wants other ones than those that pass every day.
+settings.load_profile("cerflow" if "CERFLOW_EXAMPLES" in os.environ else "ci")
+
+
+@pytest.fixture(params=RUNNERS.values(), ids=RUNNERS)
+def runner(request):
+    """Each way of evaluating a query on a table: ``runner(query, table, **roles)`` gives the matches as dicts."""
+    return request.param
+
+
+@pytest.fixture(params=ENGINE_RUNNERS.values(), ids=ENGINE_RUNNERS)
+def engine_runner(request):
+    """Each way in which the engine evaluates a query on a table."""
+    return request.param

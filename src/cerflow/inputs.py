@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -22,11 +22,11 @@ def to_table(events: Any) -> pa.Table:
     """
     try:
         if isinstance(events, pa.Table):
-            return events
+            return _plain_strings(events, pa.types.is_string_view)
         if isinstance(events, pa.RecordBatch):
-            return pa.Table.from_batches([events])
+            return _plain_strings(pa.Table.from_batches([events]), pa.types.is_string_view)
         if hasattr(events, "__arrow_c_stream__") or hasattr(events, "__arrow_c_array__"):
-            return _plain_strings(pa.table(events))
+            return _plain_strings(pa.table(events), pa.types.is_string_view, pa.types.is_large_string)
         if isinstance(events, Mapping):
             return pa.table(dict(events))
         if isinstance(events, Iterable) and not isinstance(events, str | bytes):
@@ -38,7 +38,7 @@ def to_table(events: Any) -> pa.Table:
 
 def _from_rows(rows: list[Any]) -> pa.Table:
     if rows and all(isinstance(r, pa.RecordBatch) for r in rows):
-        return pa.Table.from_batches(rows)
+        return _plain_strings(pa.Table.from_batches(rows), pa.types.is_string_view)
     if not all(isinstance(r, Mapping) for r in rows):
         found = next(r for r in rows if not isinstance(r, Mapping))
         raise InputError(f"events in a list must be dicts or record batches, not {type(found).__name__}")
@@ -46,9 +46,10 @@ def _from_rows(rows: list[Any]) -> pa.Table:
     return pa.table({name: pa.array([row.get(name) for row in rows]) for name in names})
 
 
-def _plain_strings(table: pa.Table) -> pa.Table:
+def _plain_strings(table: pa.Table, *views: Callable[[pa.DataType], bool]) -> pa.Table:
     """Views of strings as ordinary ones, which every compute function takes."""
-    views = (pa.types.is_string_view, pa.types.is_large_string)
+    if not any(is_view(f.type) for f in table.schema for is_view in views):
+        return table
     fields = [pa.field(f.name, pa.string()) if any(is_view(f.type) for is_view in views) else f for f in table.schema]
     return table.cast(pa.schema(fields))
 

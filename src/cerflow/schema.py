@@ -72,6 +72,9 @@ class Schema:
         doubles = sorted({n for n in names if names.count(n) > 1})
         if doubles:
             raise InputError(f"the input has more than one column called '{doubles[0]}'")
+        # Compute functions do not take views of strings; batches are cast to the columns named here.
+        plain = [f.with_type(pa.string()) if pa.types.is_string_view(f.type) else f for f in self.columns]
+        object.__setattr__(self, "columns", pa.schema(plain, self.columns.metadata))
         object.__setattr__(self, "_kinds", {f.name: kind_of(f.type) for f in self.columns})
         if self.time is not None and self.kind(self.time) not in (Kind.INTEGER, Kind.FLOAT, Kind.TIMESTAMP):
             raise InputError(

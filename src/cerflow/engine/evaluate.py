@@ -60,12 +60,15 @@ def finest_unit(schema: Schema) -> str:
 
 
 def instant(text: str, unit: str) -> int:
-    """An ISO 8601 text as a number of units since the epoch; without an offset it is UTC. Raises ValueError."""
+    """An ISO 8601 text as a number of units since the epoch; without an offset it is UTC. Raises ValueError.
+
+    What lies beyond the times that 64 bits can hold becomes the first or last of them.
+    """
     moment = datetime.fromisoformat(text)
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
     micros = (delta.days * 86_400 + delta.seconds) * 10**6 + delta.microseconds
-    return micros * _PER_SECOND[unit] // 10**6
+    return min(max(micros * _PER_SECOND[unit] // 10**6, -(2**63) + 1), 2**63 - 1)
 
 
 class Rows:

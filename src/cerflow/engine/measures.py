@@ -70,15 +70,32 @@ def bounds(window: Window, rows: Rows, schema: Schema) -> Ints:
         below = np.maximum(values, NO_BOUND + whole) - whole
         return below if vector.nulls is None else np.where(vector.nulls, NULL, below)
     now = vector.floats()
-    width = float(size)
-    edge = now - width
-    # The edge is where `now - start < width` changes, computed as the condition itself would be.
-    with np.errstate(invalid="ignore"):
-        while (outside := now - np.nextafter(edge, np.inf) >= width).any():
-            edge = np.where(outside, np.nextafter(edge, np.inf), edge)
-        while (inside := now - edge < width).any():
-            edge = np.where(inside, np.nextafter(edge, -np.inf), edge)
-    return np.where(np.isnan(now), NULL, _ordered(edge))
+    return np.where(np.isnan(now), NULL, _edges(now, float(size)))
+
+
+def _edges(now: NDArray[np.float64], width: float) -> Ints:
+    """For each ``now`` the greatest start with ``now - start >= width``, rounded as the condition itself would be."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        guess = now - width
+        after = np.nextafter(guess, np.inf)
+        edges = _ordered(guess)
+        unsettled = np.flatnonzero((now - guess < width) | (now - after >= width))
+        # Near zero floats are so dense that the edge can be far from the guess, in steps between floats.
+        some = now[unsettled]
+        low = np.full(some.shape, _ordered(np.array(-np.inf)))
+        high = np.full(some.shape, _ordered(np.array(np.inf)))
+        while (high - 1 > low).any():
+            middle = (low & high) + ((low ^ high) >> 1)
+            outside = some - _float(middle) >= width
+            low = np.where(outside, middle, low)
+            high = np.where(outside, high, middle)
+        edges[unsettled] = low
+    return edges
+
+
+def _float(order: Ints) -> NDArray[np.float64]:
+    """The inverse of `_ordered`."""
+    return np.where(order < 0, np.int64(NULL) - order - 1, order).view(np.float64)
 
 
 def _ordered(values: NDArray[np.float64]) -> Ints:

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cerflow.analysis.types import kind_of_expression
 from cerflow.automata.ambiguity import ambiguous
-from cerflow.automata.guards import InWindow, Measure, Stored, conjuncts, leaves
-from cerflow.automata.guards import Truth as TruthOf
+from cerflow.automata.guards import InWindow, Measure, Stored, conjuncts
 from cerflow.automata.transducer import Accumulation, Transducer, Transition
 from cerflow.engine import layout
 from cerflow.engine.atoms import AtomCompiler, Column
+from cerflow.engine.kinds import register_kinds
 from cerflow.engine.layout import Tables
 from cerflow.engine.measures import is_global
 from cerflow.engine.strings import Strings
@@ -70,7 +69,7 @@ class Program:
         self.grouped = ambiguous(transducer)
         self.live = transducer.live()
         self.strings = Strings()
-        self.kinds = _register_kinds(transducer, schema)
+        self.kinds = register_kinds(transducer, schema)
         self.slots = self._allocate()
         self.atoms = AtomCompiler(transducer, schema, self.kinds, self.strings)
         #: Label sets by number; 0 is the empty one.
@@ -390,42 +389,3 @@ def _order(kind: Kind) -> int:
 
 def _table(rows: Sequence[Sequence[int]], width: int) -> layout.Smalls:
     return np.array(rows, np.int32).reshape(-1, width)
-
-
-def _register_kinds(transducer: Transducer, schema: Schema) -> list[list[Kind]]:
-    """The kind of each field of each register; integers that meet floats become floats."""
-    kinds: list[list[Kind | None]] = [[None] * r.fields for r in transducer.registers]
-    changed = True
-    while changed:
-        changed = False
-        for t in transducer.transitions:
-            for write in t.writes:
-                for k, expression in enumerate(write.row):
-                    found = _kind(expression, schema, kinds)
-                    old = kinds[write.register][k]
-                    joined = found if old is None else old if found is None else _join(old, found)
-                    if joined != old:
-                        kinds[write.register][k] = joined
-                        changed = True
-                    if isinstance(expression, Stored) and joined is Kind.FLOAT and found is Kind.INTEGER:
-                        # What is copied from register to register must have one form.
-                        kinds[expression.register][expression.field] = joined
-                        changed = True
-    return [[kind or Kind.INTEGER for kind in row] for row in kinds]
-
-
-def _kind(expression: Expression, schema: Schema, kinds: list[list[Kind | None]]) -> Kind | None:
-    if isinstance(expression, Stored):
-        return kinds[expression.register][expression.field]
-    if isinstance(expression, TruthOf):
-        return Kind.BOOLEAN
-    if isinstance(expression, Measure):
-        return Kind.INTEGER
-    assert not leaves(expression)
-    return kind_of_expression(expression, schema)
-
-
-def _join(a: Kind, b: Kind) -> Kind:
-    if a is b:
-        return a
-    return Kind.FLOAT if Kind.FLOAT in (a, b) else a

@@ -87,9 +87,7 @@ class Recognizer:
         self._streams = InputStreams(select, schema, position)
         inner = self._streams.schema
         self._report = Report(select, inner, positions=positions, position=self._streams.position)
-        self._program = Program(
-            compile_select(select), inner, keys=select.partition, consume=_CONSUME[select.consume]
-        )
+        self._program = Program(compile_select(select), inner, keys=select.partition, consume=_CONSUME[select.consume])
         self._reader = EventReader(self._program, select.partition, self._streams.position)
         self._checker = RecordChecker(schema, on_bad_record)
         self._memory = Memory(self._program)

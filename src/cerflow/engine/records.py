@@ -65,7 +65,8 @@ class RecordChecker:
         if isinstance(batch, pa.Table):
             batches = batch.combine_chunks().to_batches()
             batch = batches[0] if batches else pa.RecordBatch.from_pylist([], batch.schema)
-        return batch
+        # Whether a field may be null makes no difference, but batches with other schemas cannot be joined.
+        return pa.RecordBatch.from_arrays([_known_nulls(column) for column in batch.columns], schema=columns)
 
     def _reasons(self, rows: pa.RecordBatch) -> list[str | None] | None:
         """For each row why it is refused; None if all are fine."""
@@ -86,7 +87,10 @@ class RecordChecker:
 
     def _bad_times(self, column: pa.Array) -> list[tuple[NDArray[np.bool_], str]]:
         name = self.schema.time
-        values = _numbers(column)
+        try:
+            values = _numbers(column)
+        except pa.ArrowInvalid as error:
+            raise InputError(f"a time in '{name}' does not fit 64 bits: {error}") from error
         unknown = np.asarray(column.is_null()) if column.null_count else np.zeros(len(column), bool)
         if values.dtype.kind == "f":
             unknown = unknown | np.isnan(values)
@@ -128,6 +132,13 @@ class RecordChecker:
         """Remember the time of the last of some accepted rows."""
         if self.schema.time is not None and rows.num_rows:
             self.latest = _numbers(rows.column(self.schema.time).slice(rows.num_rows - 1, 1))[0].item()
+
+
+def _known_nulls(column: pa.Array) -> pa.Array:
+    """The same with nulls that hide in a dictionary where everybody looks for them."""
+    if not pa.types.is_dictionary(column.type) or not column.dictionary.null_count:
+        return column
+    return column.dictionary_decode().dictionary_encode().cast(column.type)
 
 
 def _with_reasons(rows: pa.RecordBatch, numbers: list[int], reasons: list[str]) -> pa.Table:

@@ -18,7 +18,7 @@ from cerflow.engine.store import Kept
 from cerflow.language.condition import Attribute, Expression
 from cerflow.language.node import walk
 from cerflow.language.select import CountItem, ExpressionItem, LabelItem, ProjectionKind, Select
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Kind, Schema, kind_of
 
 __all__ = ["POSITION", "Report", "Unfolded", "kept_labels"]
 
@@ -120,7 +120,7 @@ class Report:
         for key in self.select.partition:
             name = _unused(key[0], taken)
             taken.add(name)
-            fields.append(pa.field(name, _plain(self.events.columns.field(self._column(key[0])).type)))
+            fields.append(pa.field(name, self._key_type(key)))
         if self.counts:
             return fields + [pa.field(item.name, COUNT_TYPE) for item in self.counts]
         fields += [pa.field(item.name, self._computed_type(item.expression)) for item in self.computed]
@@ -212,12 +212,19 @@ class Report:
             return self._places(positions, rows)
         return _whole(rows.column(self.events.time))
 
+    def _key_type(self, key: tuple[str, ...]) -> pa.DataType:
+        """The type of a key: that of its attributes, or float64 where integers meet floats."""
+        types = [_plain(self.events.columns.field(self._column(name)).type) for name in key]
+        return types[0] if len({kind_of(t) for t in types}) == 1 else pa.float64()
+
     def _keys(self, rows: pa.Table) -> list[pa.Array]:
         result = []
         for key in self.select.partition:
-            target = _plain(self.events.columns.field(self._column(key[0])).type)
+            target = self._key_type(key)
             values = [_whole(rows.column(self._column(name))).cast(target) for name in key]
-            result.append(values[0] if len(values) == 1 else pc.coalesce(*values))
+            # NaN is null, here as everywhere.
+            known = [_without_nan(v) for v in values[:-1]]
+            result.append(pc.coalesce(*known, values[-1]) if known else values[0])
         return result
 
     def _event_lists(
@@ -250,6 +257,12 @@ def _unused(name: str, taken: set[str]) -> str:
 
 def _plain(data_type: pa.DataType) -> pa.DataType:
     return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
+
+
+def _without_nan(values: pa.Array) -> pa.Array:
+    if not pa.types.is_floating(values.type):
+        return values
+    return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

@@ -115,7 +115,7 @@ def column_vector(column: pa.Array, unit: str) -> Vector:
     try:
         if kind is Kind.TIMESTAMP:
             zone = getattr(column.type, "tz", None)
-            column = column.cast(pa.timestamp(unit, tz=zone), safe=False).cast(pa.int64())
+            column = column.cast(pa.timestamp(unit, tz=zone)).cast(pa.int64())
         elif kind in (Kind.INTEGER, Kind.BOOLEAN):
             column = column.cast(pa.int64())
         else:
@@ -234,7 +234,8 @@ def unary_function(name: str, operand: Vector) -> Vector:
             return Vector(Kind.FLOAT, _FLOAT_FUNCTIONS[name](operand.data.astype(np.float64)))
     if name in ("abs", "-"):
         changed = np.abs(operand.data) if name == "abs" else -operand.data
-        return Vector(Kind.INTEGER, changed, operand.nulls)
+        # The smallest integer has no opposite.
+        return Vector(Kind.INTEGER, changed, operand.missing() | (operand.data == NULL))
     return operand
 
 

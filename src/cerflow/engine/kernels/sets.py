@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from cerflow.engine.kernels.jit import kernel
+from cerflow.engine.kernels.transitions import fire
+from cerflow.engine.layout import (
+    C_COUNT,
+    C_GROUP,
+    C_MEMBER,
+    L_LAST,
+    NOWHERE,
+    O_STATES,
+    SEVERAL,
+    U_COUNT,
+    U_FINAL,
+    U_LABEL,
+    U_MEMBER,
+    U_ROOT,
+    U_STATE,
+)
 
 
 @kernel
@@ -44,3 +62,142 @@ def insert_member(q, source, at, states, values, first, count, slots, dominated)
     for s in range(width, values.shape[1]):
         values[lo, s] = 0
     return count + 1
+
+
+@kernel
+def group_by_labels(k, c, place, root, n, members, events, columns_f, tables, state, scratch, stack_f, result_f):
+    """Collect what a configuration (-1: the initial set) becomes, one update for each label set.
+
+    Returns the numbers of updates and members, and whether the configuration itself is replaced or dropped.
+    """
+    states = tables.options[O_STATES]
+    signature = events.signature[k]
+    results = np.int64(0)
+    stays = np.int64(0)
+    changed = False
+    first = members
+    single = c >= 0 and state.config[c, C_GROUP] < states
+    count = states if c < 0 else state.config[c, C_COUNT]
+    base = 0 if c < 0 or single else state.config[c, C_MEMBER]
+    registers = scratch.registers
+    for m in range(count):
+        # The member with its registers is copied out, wherever it is stored.
+        if c < 0:
+            q = m
+            if tables.initial[q] == 0:
+                continue
+        elif single:
+            q = state.config[c, C_GROUP]
+            for s in range(tables.slots[q]):
+                registers[0, s] = state.values[c, s]
+        else:
+            q = state.members[base + m]
+            for s in range(tables.slots[q]):
+                registers[0, s] = state.member_values[base + m, s]
+        skips = tables.skips[q] == 1
+        gone = c >= 0 and not skips and state.config_long[c, L_LAST] != place - 1
+        for e in range(tables.expiring_start[q], tables.expiring_start[q + 1]):
+            if registers[0, tables.expiring[e, 0]] <= events.columns[k, tables.expiring[e, 1]]:
+                gone = True
+        if gone:
+            changed = True
+            continue
+        r = tables.signature_state[signature, q]
+        if r >= 0:
+            results = fire(
+                tables.signature_rows[r, 1],
+                tables.signature_rows[r, 2],
+                tables,
+                events,
+                columns_f,
+                k,
+                registers,
+                scratch.registers_f,
+                np.int64(0),
+                state,
+                scratch,
+                stack_f,
+                scratch.results,
+                scratch.result_values,
+                result_f,
+                results,
+            )
+            if results < 0:
+                return results, 0, False
+        if skips:
+            if first + stays + 1 >= scratch.members.shape[0]:
+                return -1, 0, False
+            stays = insert_member(
+                q,
+                registers,
+                np.int64(0),
+                scratch.members,
+                scratch.member_values,
+                first,
+                stays,
+                tables.slots,
+                tables.dominated,
+            )
+        else:
+            changed = True
+    # One update for each label set: first the empty one, to which the skipping members belong, then the others. A
+    # result that was taken is marked with label -1.
+    for i in range(-1, results):
+        label = np.int64(0)
+        count = stays
+        if i >= 0:
+            label = np.int64(scratch.results[i, U_LABEL])
+            count = np.int64(0)
+            if label <= 0:
+                continue
+        final = 0
+        fired = False
+        for j in range(max(i, 0), results):
+            if scratch.results[j, U_LABEL] != label:
+                continue
+            fired = True
+            scratch.results[j, U_LABEL] = -1
+            if scratch.results[j, U_FINAL] == 1:
+                final = 1
+            if scratch.results[j, U_STATE] >= 0:
+                if members + count + 1 >= scratch.members.shape[0]:
+                    return -1, 0, False
+                count = insert_member(
+                    np.int64(scratch.results[j, U_STATE]),
+                    scratch.result_values,
+                    j,
+                    scratch.members,
+                    scratch.member_values,
+                    members,
+                    count,
+                    tables.slots,
+                    tables.dominated,
+                )
+        if i < 0:
+            changed = changed or fired
+            if not changed:
+                continue
+        if count > 0 or final == 1:
+            if n >= scratch.updates.shape[0]:
+                return -1, 0, False
+            n, members = _close(n, label, root, final, members, count, scratch)
+    return n, members, changed
+
+
+@kernel
+def _close(n, label, root, final, first, count, scratch):
+    """Write the update for members ``[first, first + count)``; returns the numbers of updates and members."""
+    scratch.updates[n, U_LABEL] = label
+    scratch.updates[n, U_ROOT] = root
+    scratch.updates[n, U_FINAL] = final
+    scratch.updates[n, U_MEMBER] = first
+    scratch.updates[n, U_COUNT] = count
+    if count == 0:
+        scratch.updates[n, U_STATE] = NOWHERE
+    elif count == 1:
+        scratch.updates[n, U_STATE] = scratch.members[first]
+        for s in range(scratch.update_values.shape[1]):
+            scratch.update_values[n, s] = scratch.member_values[first, s]
+    else:
+        scratch.updates[n, U_STATE] = SEVERAL
+    return n + 1, first + count
