@@ -11,7 +11,12 @@ settings.register_profile(
     "cerflow",
     deadline=None,
     print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.filter_too_much,
+        HealthCheck.data_too_large,
+        HealthCheck.large_base_example,
+    ],
 )
 #: The same examples every time, so that a change is judged by what it changes.
 settings.register_profile("ci", settings.get_profile("cerflow"), derandomize=True, database=None)

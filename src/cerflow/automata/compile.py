@@ -37,6 +37,7 @@ from cerflow.language.condition import (
 from cerflow.language.formula import (
     AnyEvent,
     As,
+    Conjunction,
     Disjunction,
     EventType,
     Filter,
@@ -45,6 +46,7 @@ from cerflow.language.formula import (
     NotEvent,
     Project,
     Rename,
+    Selection,
     Sequence,
     StrictIteration,
     StrictSequence,
@@ -228,5 +230,6 @@ def _refuse(condition: Condition) -> None:
 
 
 def _name(current: Formula) -> str:
-    strategy = getattr(current, "strategy", None)
-    return str(strategy) if strategy is not None else type(current).__name__.upper()
+    if isinstance(current, Selection):
+        return str(current.strategy)
+    return "AND" if isinstance(current, Conjunction) else type(current).__name__.upper()

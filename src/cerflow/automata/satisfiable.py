@@ -6,6 +6,7 @@ The answer "contradictory" is certain; "not contradictory" only means that no co
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from cerflow.automata.guards import TypeTest
 from cerflow.language.condition import (
@@ -66,15 +67,28 @@ def contradicts(tests: Iterable[Condition]) -> bool:
 
 def _allowed(test: Condition) -> tuple[str, set[Literal]] | None:
     """The attribute that a test restricts to certain strings, and those."""
+    literals: tuple[Literal, ...]
     match test:
-        case Comparison(Operator.EQ, Attribute(None, name), Literal(value) as literal) if isinstance(value, str):
-            return name, {Literal(literal.value)}
-        case Comparison(Operator.EQ, Literal(value) as literal, Attribute(None, name)) if isinstance(value, str):
-            return name, {Literal(literal.value)}
-        case In(Attribute(None, name), items, False) if all(isinstance(i.value, str) for i in items):
-            return name, {Literal(i.value) for i in items}
+        case Comparison(Operator.EQ, Attribute(None, name), Literal() as literal):
+            literals = (literal,)
+        case Comparison(Operator.EQ, Literal() as literal, Attribute(None, name)):
+            literals = (literal,)
+        case In(Attribute(None, name), items, False):
+            literals = items
         case _:
             return None
+    return (name, {Literal(i.value) for i in literals}) if all(_is_word(i.value) for i in literals) else None
+
+
+def _is_word(value: object) -> bool:
+    """Whether a string equals no other; two that are read as moments may be the same one."""
+    if not isinstance(value, str):
+        return False
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return True
+    return False
 
 
 def _bound(test: Comparison, low: dict[str, tuple[_Number, bool]], high: dict[str, tuple[_Number, bool]]) -> None:
@@ -99,4 +113,7 @@ def _is_number(value: object) -> bool:
 
 
 def _empty(low: tuple[_Number, bool], high: tuple[_Number, bool]) -> bool:
-    return low[0] > high[0] or (low[0] == high[0] and (low[1] or high[1]))
+    # Integers are rounded where they meet floats, so only what rounding leaves apart is apart.
+    if float(low[0]) > float(high[0]):
+        return True
+    return type(low[0]) is type(high[0]) and low[0] == high[0] and (low[1] or high[1])

@@ -1,0 +1,264 @@
+"""Explanations: true to what is compiled, the same keys for programs, readable text, and never a failure."""
+
+import json
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+
+import cerflow
+from cerflow import Query, QueryError, Schema
+from cerflow.engine.recognizer import compile_select
+from cerflow.explain import explain_sremo
+from golden import PHI1, PHI4, STRATEGY_TABLE
+from random_conditions import Fragment
+from random_queries import selects
+
+QUERY = """SELECT high, low[price] FROM stocks
+WHERE (SELL AS high ; (BUY AS low FILTER low.price < high.price AND (low.volume > 10 OR low.name = 'A'))+ ; SELL AS z)
+    FILTER z.price + low.price > 3
+PARTITION BY name WITHIN 30 SECONDS LIMIT 5"""
+COLUMNS = pa.schema(
+    [
+        ("type", pa.string()),
+        ("name", pa.string()),
+        ("price", pa.float64()),
+        ("volume", pa.int64()),
+        ("junk", pa.string()),
+        ("t", pa.timestamp("ms")),
+    ]
+)
+SCHEMA = Schema(COLUMNS, "type", "t")
+KEYS = {
+    "query",
+    "reading",
+    "evaluable",
+    "unsupported",
+    "formula",
+    "event_types",
+    "other_events",
+    "attributes",
+    "labels",
+    "filters",
+    "select",
+    "window",
+    "automaton",
+    "evaluation",
+    "spark",
+}
+
+
+def facts(text, schema=None, **options):
+    return json.loads(cerflow.parse(text, **options).explain("json", schema))
+
+
+def test_what_the_query_says():
+    found = facts(QUERY)
+    assert set(found) == KEYS
+    assert found["evaluable"] is True
+    assert found["unsupported"] is None
+    assert found["event_types"] == ["BUY", "SELL"]
+    assert found["attributes"] == ["name", "price", "volume"]
+    assert {e["label"]: e["events"] for e in found["labels"]} == {
+        "BUY": "any number",
+        "SELL": "any number",
+        "high": "one",
+        "low": "any number",
+        "z": "one",
+    }
+    inner, outer = found["filters"]
+    assert inner["clauses"] == [["low.price < high.price"], ["low.volume > 10", "low.name = 'A'"]]
+    assert list(inner["bound_outside"]) == ["high"]
+    assert inner["bound_outside"]["high"].startswith("SELL AS high ; ")
+    assert outer["bound_outside"] == {}
+    assert found["select"]["partition"] == [["name"]]
+    assert found["select"]["limit"] == 5
+    assert found["select"]["labels_kept"] == ["high", "low"]
+
+
+def test_the_automaton_is_the_one_that_is_evaluated():
+    query = cerflow.parse(QUERY)
+    transducer = compile_select(query.tree)
+    automaton = facts(QUERY)["automaton"]
+    assert automaton["states"] == transducer.states
+    assert len(automaton["transitions"]) == len(transducer.transitions)
+    assert [r["keeps"] for r in automaton["registers"]] == [str(r.keeps) for r in transducer.registers]
+    assert automaton["unambiguous"] is True
+    assert facts("SELECT * WHERE (A ; A) OR (A ; A FILTER A.v > 0)")["automaton"]["unambiguous"] is False
+    assert query.explain("dot").startswith("digraph transducer {")
+    assert query.explain("dot").count(" -> q") == len(transducer.transitions) + 1
+
+
+def test_how_windows_are_enforced():
+    assert facts("SELECT * WHERE A ; B WITHIN 5 EVENTS")["window"] == {
+        "window": "5 EVENTS",
+        "enforced_by": "match graph",
+        "inner": [],
+    }
+    # The first and the last event of the formula are not reported.
+    assert facts("SELECT x WHERE A ; B AS x ; C WITHIN 5 EVENTS")["window"]["enforced_by"] == "register"
+    hoisted = facts("SELECT * WHERE (A ; (B ; C WITHIN 2 EVENTS) WITHIN 5 EVENTS)")
+    assert hoisted["window"] == {"window": "5 EVENTS", "enforced_by": "match graph", "inner": ["2 EVENTS"]}
+    assert hoisted["formula"]["compiled"] == "A ; (B ; C WITHIN 2 EVENTS)"
+    assert facts("SELECT * WHERE A")["window"] is None
+
+
+def test_what_is_pushed_where():
+    found = facts(QUERY, SCHEMA)["evaluation"]
+    tests = {e["test"]: e["per"] for e in found["tests"]}
+    assert tests["type = SELL"] == tests["type = BUY"] == "distinct value of type"
+    assert tests["volume > 10 OR name = 'A'"] == "event"
+    assert {"expression": "price", "type": "float64"} in found["expressions"]
+    kinds = {e["atom"]: e["as"] for e in found["atoms"]}
+    assert {kinds[a] for a in kinds if a.startswith("price < r")} == {"comparison"}
+    assert {kinds[a] for a in kinds if "each r" in a} == {"program"}
+    # A label that is listed without attributes shows all of them.
+    assert found["columns"] == {
+        "recognition": ["type", "name", "price", "volume", "t"],
+        "results": ["type", "name", "price", "volume", "junk", "t"],
+        "unused": [],
+    }
+    narrow = facts("SELECT x[price] WHERE A AS x FILTER x.volume > 1", SCHEMA)
+    assert narrow["evaluation"]["columns"]["unused"] == ["name", "junk"]
+    assert narrow["spark"]["columns"] == ["type", "price", "volume", "t"]
+    without = facts(QUERY)["evaluation"]
+    assert [e["test"] for e in without["tests"]]
+    assert {e["per"] for e in without["tests"]} == {None}
+    assert without["columns"] is None
+
+
+@pytest.mark.parametrize(
+    ("clause", "parallel"),
+    [
+        ("", "one ordered task"),
+        ("PARTITION BY name", "by key"),
+        ("PARTITION BY name CONSUME BY PARTITION", "by key"),
+        ("PARTITION BY name CONSUME BY ANY", "one ordered task"),
+    ],
+)
+def test_what_spark_does(clause, parallel):
+    for schema in (None, SCHEMA):
+        found = facts(f"SELECT * WHERE A ; B {clause}", schema)["spark"]
+        assert found["parallel"] == parallel
+    assert facts("SELECT * WHERE A AS x FILTER position(x) > 2", SCHEMA)["spark"]["positions_read"] is True
+
+
+def test_spark_plans_as_explained():
+    pytest.importorskip("pyspark")
+    from cerflow.spark.plan import make_plan
+
+    for text in (QUERY, "SELECT * WHERE A ; B", "SELECT * WHERE A ; B PARTITION BY name CONSUME BY ANY"):
+        query = cerflow.parse(text)
+        plan = make_plan(query, COLUMNS, type="type", time="t", sequence=None, stream=None, positions=False)
+        found = json.loads(query.explain("json", SCHEMA))["spark"]
+        assert (found["parallel"] == "by key") is plan.by_key
+        assert tuple(found["columns"]) == plan.needed
+
+
+def test_text_is_laid_out_for_people():
+    for schema in (None, SCHEMA):
+        text = cerflow.parse(QUERY).explain(schema=schema)
+        headings = [line for line in text.splitlines() if line and not line.startswith(" ")]
+        assert headings == ["Query", "Formula", "Labels", "Filters", "Selection", "Automaton", "Evaluation", "On Spark"]
+        assert max(map(len, text.splitlines())) <= 104
+        assert text == text.strip()
+        assert "one must hold: low.volume > 10 | low.name = 'A'" in text
+        assert "q0 → q0  TRUE | ∅" in text
+
+
+def test_long_lists_are_cut_in_text_only():
+    query = cerflow.parse(f"SELECT * WHERE {' ; '.join(f'A AS x{k}' for k in range(200))}")
+    assert "and 360 more transitions" in query.explain()
+    assert len(query.explain().splitlines()) < 400
+    assert len(json.loads(query.explain("json"))["automaton"]["transitions"]) == 400
+
+
+def test_the_first_order_reading_shows_what_is_compiled():
+    found = facts("SELECT * WHERE (A AS x ; B AS y) OR (A AS x ; A AS x)", reading="first-order")
+    assert found["reading"] == "first-order"
+    assert found["formula"]["rewritten"] is True
+    assert found["formula"]["compiled"] == "A AS x ; B AS y"
+    assert facts(f"SELECT * WHERE {PHI4}")["formula"]["rewritten"] is False
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "column"),
+    [
+        ("SELECT NEXT * WHERE A AS x ; B", "SELECT NEXT cannot be evaluated", 1),
+        ("SELECT * WHERE (A AS x AND B) ; C", "cannot be evaluated by the engine yet", 17),
+        ("SELECT * WHERE A+ AS x FILTER sum(x.v) > 1", "conditions on sets of events", 31),
+    ],
+)
+def test_what_cannot_be_evaluated_yet_is_said_plainly(text, reason, column):
+    for schema in (None, Schema(pa.schema([("type", pa.string()), ("v", pa.int64())]))):
+        found = facts(text, schema)
+        assert found["evaluable"] is False
+        assert reason in found["unsupported"]["reason"]
+        assert (found["unsupported"]["line"], found["unsupported"]["column"]) == (1, column)
+        assert found["automaton"] is None
+        assert "x" in {e["label"] for e in found["labels"]}
+        query = cerflow.parse(text)
+        assert "Not evaluable yet" in query.explain(schema=schema)
+        assert query.explain("dot", schema).startswith("digraph")
+        assert reason in query.explain("dot", schema)
+
+
+def test_a_schema_that_does_not_fit_is_an_error():
+    with pytest.raises(QueryError, match="line 1"):
+        cerflow.parse("SELECT * WHERE A AS x FILTER x.nowhere > 1").explain(schema=SCHEMA)
+    with pytest.raises(ValueError, match="'text', 'json' or 'dot'"):
+        cerflow.parse("SELECT * WHERE A").explain("xml")
+
+
+@pytest.mark.parametrize("formula", [PHI1, *STRATEGY_TABLE])
+def test_worked_examples_are_explained(formula):
+    schema = Schema(pa.schema([("type", pa.string()), ("id", pa.int64()), ("value", pa.int64())]))
+    for form in ("text", "json", "dot"):
+        assert cerflow.parse(f"SELECT * WHERE {formula}").explain(form, schema)
+
+
+EVERYTHING = Fragment(more=True, aggregates=True)
+RANDOM = Schema(
+    pa.schema(
+        [
+            ("type", pa.string()),
+            ("t", pa.int64()),
+            ("v", pa.int64()),
+            ("w", pa.float64()),
+            ("s", pa.string()),
+            ("k", pa.int64()),
+            ("n", pa.int64()),
+        ]
+    ),
+    "type",
+    "t",
+)
+
+
+@settings(max_examples=100)
+@given(selects(EVERYTHING, strategies=True))
+def test_explaining_never_fails(select):
+    try:
+        query = Query(select)
+        query.explain("json", RANDOM)
+    except QueryError:
+        return  # a query that is wrong, or does not fit
+    for schema in (None, RANDOM):
+        found = json.loads(query.explain("json", schema))
+        assert set(found) == KEYS
+        assert query.explain("text", schema)
+        assert query.explain("dot", schema).startswith("digraph transducer {")
+        if found["evaluable"]:
+            query.check(schema)
+
+
+def test_sremo():
+    expression = cerflow.parse_sremo("next([type = 'T'] MARK INTO r, [value > r.value] AS high) WITHIN 3 EVENTS")
+    found = json.loads(explain_sremo(expression, format="json"))
+    assert found["evaluable"] is False
+    assert "next" not in found["normal_form"]
+    assert found["registers"] == ["r"]
+    assert {"reads": "type = 'T'", "label": "event", "registers": ["r"]} in found["terminals"]
+    assert found["windows"] == ["3 EVENTS"]
+    assert "Normal form" in explain_sremo(expression, format="text")
+    assert explain_sremo(expression, format="dot").startswith("digraph")
