@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from cerflow.automata.compile import compile_formula
 from cerflow.automata.dot import show_guard, show_labels, show_write, to_dot, to_mermaid
 from cerflow.language.formula import As, EventType, Sequence
-from cerflow.language.parser import parse_formula
+from cerflow.language.parser import parse_formula, parse_query
 from random_queries import formulas
 
 QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -82,3 +83,10 @@ def test_the_notation():
     assert '[label="TRUE | ∅"]' in to_dot(transducer)
     assert '-- "TRUE | ∅" -->' in to_mermaid(transducer)
     assert "WITHIN 3 EVENTS" in to_dot(compile_formula(parse_formula("A ; B WITHIN 3 EVENTS")))
+
+
+def test_the_picture_in_the_documentation_is_that_of_its_query():
+    page = (Path(__file__).parents[2] / "docs" / "automata.md").read_text("utf-8")
+    (query,) = re.findall(r"^```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (picture,) = re.findall(r"^```mermaid\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert picture == to_mermaid(compile_formula(parse_query(query).formula))

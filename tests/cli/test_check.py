@@ -80,6 +80,16 @@ def test_explanations(form, readings):
             assert "hot" in result.stdout
 
 
+def test_sremo_files_are_explained_by_their_normal_form(tmp_path):
+    path = tmp_path / "q.sremo"
+    path.write_text("next([type = 'T'] MARK, [value > 40] AS high)")
+    result = cerflow("explain", path)
+    assert result.exit_code == 0, result.stderr
+    assert "not evaluated yet" in result.stdout
+    assert "Normal form" in result.stdout
+    assert json.loads(cerflow("explain", path, "--format", "json").stdout)["evaluable"] is False
+
+
 def test_an_explanation_needs_a_sound_query():
     result = cerflow("explain", "-e", "SELECT * FROM s WHERE A AS x FILTER y.v > 1")
     assert result.exit_code == 1

@@ -202,10 +202,13 @@ class EventReader:
             codes = self.program.strings.codes(vector.dictionary)
             data = codes[vector.data] if len(codes) else np.zeros(vector.data.shape, np.int64)
             return Vector(Kind.INTEGER, data, vector.nulls).integers()
-        if as_float or vector.kind is Kind.FLOAT:
+        if as_float:
             # One bit pattern for zero and one for null.
             floats = vector.floats() + 0.0
             return np.where(np.isnan(floats), np.nan, floats).view(np.int64)
+        if vector.kind is Kind.FLOAT:
+            # An expression without a kind of its own, such as NULL / 2, is null everywhere.
+            return np.full(vector.data.shape, NULL)
         return vector.integers()
 
     def _column(self, k: int, rows: Rows) -> Ints:

@@ -84,10 +84,7 @@ class _Gathered:
         """An attribute of the label's event in each match."""
         positions = self.positions(label)
         column = self.schema.type if name == "type" and "type" not in self.schema.attributes else name
-        index = np.searchsorted(self.kept.positions, positions)
-        taken = self.kept.rows.column(column).take(pa.array(index, mask=positions < 0))
-        combined = taken.combine_chunks()
-        return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
+        return self.kept.column(column, positions)
 
     def flatten(self, current: Node) -> Node:
         """Replace ``x.a`` and ``time(x)`` by bare attributes of the gathered rows."""

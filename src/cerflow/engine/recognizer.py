@@ -127,7 +127,7 @@ class Recognizer:
             "configurations": int(c[layout.N_LIVE]),
             "nodes": int(c[layout.N_NODES]),
             "partitions": int(c[layout.N_PARTITIONS] - c[layout.N_FREE_PARTITIONS]),
-            "events": len(self._store.kept().positions),
+            "events": len(self._store),
             "strings": len(self._program.strings),
             "visited": int(c[layout.N_VISITED]),
         }

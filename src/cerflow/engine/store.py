@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -12,21 +14,55 @@ Ints = NDArray[np.int64]
 
 
 class Kept:
-    """Some events by their position in the stream: ``positions`` ascends, ``rows`` has a row for each."""
+    """Some events by their position in the stream, in pieces: the positions ascend, each piece has a row for each."""
 
-    def __init__(self, positions: Ints, rows: pa.Table) -> None:
-        self.positions = positions
-        self.rows = rows
+    def __init__(self, schema: pa.Schema, positions: Sequence[Ints], pieces: Sequence[pa.RecordBatch]) -> None:
+        self.schema = schema
+        self._positions = positions
+        self._pieces = pieces
+        self._starts = np.array([p[0] for p in positions], np.int64)
+
+    @property
+    def positions(self) -> Ints:
+        """The positions of all events."""
+        return np.concatenate([np.zeros(0, np.int64), *self._positions])
+
+    @property
+    def rows(self) -> pa.Table:
+        """All events."""
+        return pa.Table.from_batches(self._pieces, self.schema)
 
     def at(self, positions: Ints) -> pa.Table:
-        """The rows of these positions (all of them must be kept)."""
-        return self.rows.take(pa.array(np.searchsorted(self.positions, positions)))
+        """The rows of these positions (all of them must be kept); takes time for these rows only."""
+        if not len(positions):
+            return self.schema.empty_table()
+        piece = np.searchsorted(self._starts, positions, side="right") - 1
+        found = np.unique(piece)
+        taken = []
+        for k in found.tolist():
+            wanted = positions[piece == k] if len(found) > 1 else positions
+            taken.append(self._pieces[k].take(pa.array(np.searchsorted(self._positions[k], wanted))))
+        table = pa.Table.from_batches(taken, self.schema)
+        if len(found) == 1:
+            return table
+        back = np.empty(len(positions), np.int64)
+        back[np.argsort(piece, kind="stable")] = np.arange(len(positions))
+        return table.combine_chunks().take(pa.array(back))
+
+    def column(self, name: str, positions: Ints) -> pa.Array:
+        """A column at these positions, null where the position is negative."""
+        known = positions >= 0
+        values = self.at(positions[known]).column(name).combine_chunks()
+        values = values.chunk(0) if isinstance(values, pa.ChunkedArray) else values
+        index = np.cumsum(known) - 1
+        return values.take(pa.array(index, mask=~known))
 
 
 class EventStore:
     """Keeps batches of events, and forgets the ones no match needs once they are many.
 
-    What was handed out stays valid: nothing is changed in place.
+    What was handed out stays valid: nothing is changed in place. Small pieces are joined to larger ones as in a
+    merge sort, so that a stream that comes event by event costs no more than one that comes in large batches.
     """
 
     #: Events kept before it is worth to look for those that can go.
@@ -35,9 +71,12 @@ class EventStore:
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
         self._positions: list[Ints] = []
-        self._tables: list[pa.RecordBatch] = []
-        self._count = 0
+        self._pieces: list[pa.RecordBatch] = []
         self._limit = self.SLACK
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
 
     @property
     def crowded(self) -> bool:
@@ -46,29 +85,29 @@ class EventStore:
 
     def add(self, positions: Ints, rows: pa.RecordBatch) -> None:
         """Keep events; their positions are beyond all kept before."""
-        if len(positions):
-            self._positions.append(positions)
-            self._tables.append(rows)
-            self._count += len(positions)
+        if not len(positions):
+            return
+        self._count += len(positions)
+        while self._positions and len(self._positions[-1]) < 2 * len(positions):
+            positions = np.concatenate([self._positions.pop(), positions])
+            rows = _joined([self._pieces.pop(), rows])
+        self._positions.append(positions)
+        self._pieces.append(rows)
 
     def forget(self, needed: Ints) -> None:
         """Keep only the events at ``needed`` (ascending)."""
-        kept = self.kept()
-        found = np.searchsorted(kept.positions, needed)
-        rows = kept.rows.take(pa.array(found)).combine_chunks()
-        self._positions = [needed]
-        self._tables = rows.to_batches() if rows.num_rows else [_empty(self.schema)]
-        self._count = len(needed)
+        rows = self.kept().at(needed).combine_chunks().to_batches()
+        self._positions, self._pieces, self._count = [], [], 0
+        if len(needed):
+            self.add(needed, _joined(rows))
         self._limit = 2 * self._count + self.SLACK
 
     def kept(self) -> Kept:
         """What is kept now."""
-        if len(self._positions) != 1 or len(self._tables) != 1:
-            joined = pa.Table.from_batches(self._tables, self.schema).combine_chunks()
-            self._tables = joined.to_batches() or [_empty(self.schema)]
-            self._positions = [np.concatenate(self._positions or [np.zeros(0, np.int64)])]
-        return Kept(self._positions[0], pa.Table.from_batches(self._tables, self.schema))
+        return Kept(self.schema, tuple(self._positions), tuple(self._pieces))
 
 
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
+def _joined(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(pieces) == 1:
+        return pieces[0]
+    return pa.Table.from_batches(pieces).unify_dictionaries().combine_chunks().to_batches()[0]

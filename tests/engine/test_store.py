@@ -1,0 +1,72 @@
+"""Events are kept as long as matches may refer to them."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cerflow.engine.store import EventStore
+
+SCHEMA = pa.schema([("v", pa.int64()), ("s", pa.dictionary(pa.int32(), pa.string()))])
+
+
+def batch(*values):
+    texts = pa.array([f"text {v}" for v in values]).dictionary_encode()
+    return pa.record_batch([pa.array(values), texts], schema=SCHEMA)
+
+
+@pytest.fixture
+def store():
+    store = EventStore(SCHEMA)
+    store.add(np.array([2, 5, 6]), batch(20, 50, 60))
+    store.add(np.array([7]), batch(70))
+    return store
+
+
+def shown(kept, *positions):
+    return [(row["v"], row["s"]) for row in kept.at(np.array(positions, np.int64)).to_pylist()]
+
+
+def test_events_by_position(store):
+    assert shown(store.kept(), 7, 2, 2, 6) == [(v, f"text {v}") for v in (70, 20, 20, 60)]
+    assert shown(store.kept()) == []
+
+
+def test_what_was_handed_out_stays(store):
+    before = store.kept()
+    store.add(np.array([9]), batch(90))
+    store.forget(np.array([5, 9]))
+    store.add(np.array([11]), batch(110))
+    assert shown(before, 2, 7) == [(20, "text 20"), (70, "text 70")]
+    after = store.kept()
+    assert after.positions.tolist() == [5, 9, 11]
+    assert shown(after, 11, 5, 9) == [(110, "text 110"), (50, "text 50"), (90, "text 90")]
+
+
+def test_all_can_be_forgotten(store):
+    store.forget(np.zeros(0, np.int64))
+    assert len(store.kept().positions) == 0
+    assert store.kept().rows.schema == SCHEMA
+    store.add(np.array([8]), batch(80))
+    assert shown(store.kept(), 8) == [(80, "text 80")]
+
+
+def test_it_says_when_it_is_crowded(monkeypatch):
+    monkeypatch.setattr(EventStore, "SLACK", 3)
+    store = EventStore(SCHEMA)
+    store.add(np.arange(3), batch(0, 1, 2))
+    assert not store.crowded
+    store.add(np.array([3]), batch(3))
+    assert store.crowded
+    store.forget(np.array([1, 3]))
+    assert not store.crowded
+    # Looking again is put off until the events that are needed are few among those kept.
+    store.add(np.arange(4, 9), batch(4, 5, 6, 7, 8))
+    assert not store.crowded
+    store.add(np.array([9]), batch(9))
+    assert store.crowded
+
+
+def test_nothing_is_kept_of_empty_batches():
+    store = EventStore(SCHEMA)
+    store.add(np.zeros(0, np.int64), batch())
+    assert store.kept().rows.num_rows == 0
