@@ -30,9 +30,7 @@ from cerflow.language.formula import As, EventType, Filter, Iteration, Sequence
 from cerflow.language.select import Select
 from runners import bag, examples, one_batch, semantics
 
-INTEGERS = st.one_of(
-    st.integers(-3, 3), st.sampled_from([2**63 - 1, -(2**63) + 1, 2**62, -(2**62), 2**53, 2**53 + 1])
-)
+INTEGERS = st.one_of(st.integers(-3, 3), st.sampled_from([2**63 - 1, -(2**63) + 1, 2**62, -(2**62), 2**53, 2**53 + 1]))
 FLOATS = st.sampled_from([0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, math.inf, -math.inf, math.nan, 2.0**53, 1.8e308])
 COLUMNS = {
     "i": (INTEGERS, pa.int64()),

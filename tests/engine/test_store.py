@@ -70,3 +70,12 @@ def test_nothing_is_kept_of_empty_batches():
     store = EventStore(SCHEMA)
     store.add(np.zeros(0, np.int64), batch())
     assert store.kept().rows.num_rows == 0
+
+
+def test_going_back(store):
+    undo = store.checkpoint()
+    store.add(np.array([8]), batch(80))
+    store.forget(np.array([8]))
+    undo()
+    assert store.kept().positions.tolist() == [2, 5, 6, 7]
+    assert shown(store.kept(), 2, 7) == [(20, "text 20"), (70, "text 70")]

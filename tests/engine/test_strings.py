@@ -45,3 +45,13 @@ def test_replacing_starts_anew(monkeypatch):
     assert strings.ranks().tolist() == [1, 2, 0, 3]
     # The next time is when twice as many have come.
     assert not strings.crowded
+
+
+def test_going_back():
+    strings = Strings(["a", "b"])
+    undo = strings.checkpoint()
+    strings.replace(["b", "c"])
+    assert strings.code("b") == 0
+    undo()
+    assert strings.codes(["a", "b", "x"]).tolist() == [0, 1, 2]
+    assert strings.ranks().tolist() == [0, 1, 2]

@@ -48,7 +48,9 @@ FLOATS = st.one_of(
     st.sampled_from([0.49999999999999994, -2.5, 1e16]),
     st.floats(),
 )
-TEXTS = st.one_of(st.sampled_from(["", "a", "A", "ab", "a%b", "a_b", "\\", "é", "\U0001f600", "\uffff", "ß"]), st.text())
+TEXTS = st.one_of(
+    st.sampled_from(["", "a", "A", "ab", "a%b", "a_b", "\\", "é", "\U0001f600", "\uffff", "ß"]), st.text()
+)
 BOOLEANS = st.booleans()
 OPERATORS = st.sampled_from(list(Operator))
 COLUMNS = {"i": INTEGERS, "j": INTEGERS, "f": FLOATS, "g": FLOATS, "s": TEXTS, "u": TEXTS, "b": BOOLEANS}

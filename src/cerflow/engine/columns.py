@@ -23,7 +23,7 @@ from cerflow.schema import Kind
 __all__ = ["EventReader", "attributes_read"]
 
 Ints = NDArray[np.int64]
-#: Codes are packed as long as they stay below this; then the ones that occur are numbered anew.
+#: Up to this the combinations of codes that occur are found by counting, then by sorting.
 _WIDEST = 1 << 16
 #: Tests that are packed into one code as bits.
 _PACKED = 8
@@ -74,6 +74,11 @@ class EventReader:
         self.unit = program.atoms.unit
         #: Tests that are evaluated once per distinct string, by the column they read; and all others.
         self.by_string, self.others = self._group_tests()
+        groups = [self.others[start : start + _PACKED] for start in range(0, len(self.others), _PACKED)]
+        self._packed = [
+            (some, [frozenset(t for b, t in enumerate(some) if c >> b & 1) for c in range(1 << len(some))])
+            for some in groups
+        ]
         needed: set[str] = set()
         for column in program.columns:
             if column.expression is not None:
@@ -101,6 +106,7 @@ class EventReader:
         positions = np.arange(first, first + batch.num_rows, dtype=np.int64)
         numbers = positions if self.position is None else _whole_numbers(batch.column(self.position))
         rows = Rows(batch, self.program.schema, positions, self.unit, numbers)
+        self.program.forget_signatures()
         signatures = self._signatures(rows)
         relevant = np.array(self.program.relevant, bool)[signatures]
         words, known = self._key_words(rows)
@@ -134,24 +140,17 @@ class EventReader:
         n = rows.batch.num_rows
         current = _Feature(np.zeros(n, np.int64), [frozenset()])
         for feature in self._features(rows):
-            if len(current.satisfied) * len(feature.satisfied) > _WIDEST:
-                current = _renumbered(current)
-            satisfied = [a | b for b in feature.satisfied for a in current.satisfied]
-            current = _Feature(current.codes + feature.codes * len(current.satisfied), satisfied)
-        final = _renumbered(current)
-        numbers = np.array([self.program.signature(s) for s in final.satisfied] or [0], np.int64)
-        return numbers[final.codes]
+            current = _both(current, feature)
+        numbers = np.array(self.program.signatures(current.satisfied) or [0], np.int64)
+        return numbers[current.codes]
 
     def _features(self, rows: Rows) -> list[_Feature]:
         features = [self._string_feature(rows, name, tests) for name, tests in self.by_string.items()]
-        for start in range(0, len(self.others), _PACKED):
-            some = self.others[start : start + _PACKED]
+        for some, satisfied in self._packed:
             codes = np.zeros(rows.batch.num_rows, np.int64)
             for bit, number in enumerate(some):
                 codes |= self._test(number, rows).astype(np.int64) << bit
-            features.append(
-                _Feature(codes, [frozenset(t for b, t in enumerate(some) if c >> b & 1) for c in range(1 << len(some))])
-            )
+            features.append(_Feature(codes, satisfied))
         return features
 
     def _test(self, number: int, rows: Rows) -> NDArray[np.bool_]:
@@ -237,9 +236,15 @@ def _whole_numbers(column: pa.Array) -> Ints:
     return numbers
 
 
-def _renumbered(feature: _Feature) -> _Feature:
-    """The same with only the codes that occur, numbered without gaps."""
-    occurring = np.flatnonzero(np.bincount(feature.codes, minlength=1))
-    numbers = np.zeros(len(feature.satisfied), np.int64)
-    numbers[occurring] = np.arange(len(occurring))
-    return _Feature(numbers[feature.codes], [feature.satisfied[c] for c in occurring])
+def _both(left: _Feature, right: _Feature) -> _Feature:
+    """The combinations of two features that occur, numbered without gaps."""
+    width = len(left.satisfied)
+    codes = left.codes + right.codes * width
+    if width * len(right.satisfied) <= _WIDEST:
+        occurring = np.flatnonzero(np.bincount(codes, minlength=1))
+        numbers = np.zeros(width * len(right.satisfied), np.int64)
+        numbers[occurring] = np.arange(len(occurring))
+        codes = numbers[codes]
+    else:
+        occurring, codes = np.unique(codes, return_inverse=True)
+    return _Feature(codes, [left.satisfied[c % width] | right.satisfied[c // width] for c in occurring.tolist()])

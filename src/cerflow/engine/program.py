@@ -59,6 +59,9 @@ class _Move:
 class Program:
     """The tables of one transducer for one schema, with all that is needed to prepare events for them."""
 
+    #: Signatures that are remembered from batch to batch.
+    MANY_SIGNATURES = 100_000
+
     def __init__(
         self, transducer: Transducer, schema: Schema, *, keys: Sequence[tuple[str, ...]] = (), consume: int = 0
     ) -> None:
@@ -81,12 +84,13 @@ class Program:
         self.moves = self._moves()
         self._needs = [self._tests_of(move.transition) for move in self.moves]
         self._signatures: dict[frozenset[int], int] = {}
-        self._signature_moves: list[list[int]] = []
+        self._by_moves: dict[tuple[int, ...], int] = {}
+        #: For each signature whether it allows any move.
         self.relevant: list[bool] = []
         self.tables = self._tables(len(keys), consume)
         #: The strings of the query itself, which come first and never go.
         self.own_strings = len(self.strings)
-        self.signature(frozenset())
+        self.signatures([frozenset()])
 
     # -- columns and windows -------------------------------------------------------------------------------------
 
@@ -350,32 +354,54 @@ class Program:
 
     # -- signatures ----------------------------------------------------------------------------------------------
 
-    def signature(self, satisfied: frozenset[int]) -> int:
-        """The number of a set of satisfied tests; the tables grow when it is new."""
-        if satisfied not in self._signatures:
-            self._signatures[satisfied] = len(self._signatures)
-            moves = [m.number for m, needs in zip(self.moves, self._needs) if needs <= satisfied]
-            self._signature_moves.append(moves)
-            self.relevant.append(bool(moves))
-            self.tables = self._with_signature(self.tables, moves)
-        return self._signatures[satisfied]
+    def signatures(self, found: Sequence[frozenset[int]]) -> list[int]:
+        """The numbers of sets of satisfied tests: those that allow the same moves share one."""
+        added: list[tuple[int, ...]] = []
+        for satisfied in found:
+            if satisfied not in self._signatures:
+                moves = tuple(m.number for m, needs in zip(self.moves, self._needs) if needs <= satisfied)
+                if moves not in self._by_moves:
+                    self._by_moves[moves] = len(self._by_moves)
+                    self.relevant.append(bool(moves))
+                    added.append(moves)
+                self._signatures[satisfied] = self._by_moves[moves]
+        if added:
+            self.tables = self._with_signatures(self.tables, added)
+        return [self._signatures[satisfied] for satisfied in found]
 
-    def _with_signature(self, tables: Tables, moves: Sequence[int]) -> Tables:
-        by_state: dict[int, list[int]] = {}
-        for number in moves:
-            by_state.setdefault(self.moves[number].transition.source, []).append(number)
-        states = np.full((1, self.transducer.states), -1, np.int32)
+    def forget_signatures(self) -> None:
+        """Start anew if there are very many signatures; only the events of one batch refer to them."""
+        if len(self._signatures) > self.MANY_SIGNATURES:
+            self._signatures = {}
+            self._by_moves = {}
+            self.relevant = []
+            self.tables = self.tables._replace(
+                signature_start=self.tables.signature_start[:1],
+                signature_rows=self.tables.signature_rows[:0],
+                signature_transitions=self.tables.signature_transitions[:0],
+                signature_state=self.tables.signature_state[:0],
+            )
+            self.signatures([frozenset()])
+
+    def _with_signatures(self, tables: Tables, added: Sequence[tuple[int, ...]]) -> Tables:
+        states = np.full((len(added), self.transducer.states), -1, np.int32)
+        starts: list[int] = []
         rows: list[list[int]] = []
         order: list[int] = []
-        for q in sorted(by_state):
-            begin = len(tables.signature_transitions) + len(order)
-            order.extend(by_state[q])
-            states[0, q] = len(tables.signature_rows) + len(rows)
-            rows.append([q, begin, begin + len(by_state[q])])
-        signature_rows = np.concatenate([tables.signature_rows, _table(rows, 3)])
+        first_row, first_entry = len(tables.signature_rows), len(tables.signature_transitions)
+        for k, moves in enumerate(added):
+            by_state: dict[int, list[int]] = {}
+            for number in moves:
+                by_state.setdefault(self.moves[number].transition.source, []).append(number)
+            for q in sorted(by_state):
+                begin = first_entry + len(order)
+                order.extend(by_state[q])
+                states[k, q] = first_row + len(rows)
+                rows.append([q, begin, begin + len(by_state[q])])
+            starts.append(first_row + len(rows))
         return tables._replace(
-            signature_start=np.append(tables.signature_start, np.int32(len(signature_rows))),
-            signature_rows=signature_rows,
+            signature_start=np.append(tables.signature_start, np.array(starts, np.int32)),
+            signature_rows=np.concatenate([tables.signature_rows, _table(rows, 3)]),
             signature_transitions=np.append(tables.signature_transitions, np.array(order, np.int32)),
             signature_state=np.concatenate([tables.signature_state, states]),
         )

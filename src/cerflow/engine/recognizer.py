@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 
@@ -12,6 +14,7 @@ from cerflow.automata.transducer import Transducer
 from cerflow.engine import layout, snapshot
 from cerflow.engine.columns import EventReader
 from cerflow.engine.kernels.advance import advance
+from cerflow.engine.layout import State
 from cerflow.engine.matches import Matches, Part
 from cerflow.engine.memory import Memory
 from cerflow.engine.program import Program
@@ -204,10 +207,33 @@ class Recognizer:
         has been processed.
         """
         parts: list[Part] = []
-        for rows in self._checker.accept(batch):
-            for start in range(0, rows.num_rows, _ROWS):
-                parts.extend(self._process(rows.slice(start, _ROWS), start))
+        undo = self._checkpoint(batch.num_rows)
+        try:
+            for rows in self._checker.accept(batch):
+                for start in range(0, rows.num_rows, _ROWS):
+                    parts.extend(self._process(rows.slice(start, _ROWS), start))
+        except BaseException:
+            undo()
+            raise
         return Matches(parts, self._report, self._limit)
+
+    def _checkpoint(self, rows: int) -> Callable[[], None]:
+        """How to go back to what is remembered now, should a batch of so many rows fail."""
+        checker, memory = self._checker, self._memory
+        counts = (checker.accepted, checker.refused, checker.latest, self._next, self._last_bound)
+        # Events are refused after others were processed only where windows measure attributes, and in later slices.
+        late = len(self._program.tables.checked) > 0 and checker.policy != "skip"
+        state = State._make(array.copy() for array in memory.state) if late or rows > _ROWS else memory.state
+        store = self._store.checkpoint()
+        strings = self._program.strings.checkpoint()
+
+        def undo() -> None:
+            checker.accepted, checker.refused, checker.latest, self._next, self._last_bound = counts
+            memory.state = state
+            store()
+            strings()
+
+        return undo
 
     def _process(self, rows: pa.RecordBatch, begin: int) -> list[Part]:
         self._checker.note_time(rows)

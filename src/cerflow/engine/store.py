@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -101,6 +101,15 @@ class EventStore:
         if len(needed):
             self.add(needed, _joined(rows))
         self._limit = 2 * self._count + self.SLACK
+
+    def checkpoint(self) -> Callable[[], None]:
+        """How to go back to what is kept now."""
+        positions, pieces, count, limit = list(self._positions), list(self._pieces), self._count, self._limit
+
+        def undo() -> None:
+            self._positions, self._pieces, self._count, self._limit = positions, pieces, count, limit
+
+        return undo
 
     def kept(self) -> Kept:
         """What is kept now."""

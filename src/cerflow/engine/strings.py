@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,17 @@ class Strings:
         for text in texts:
             self.code(text)
         self._limit = 2 * len(self.texts) + self.SLACK
+
+    def checkpoint(self) -> Callable[[], None]:
+        """How to go back to the codes as they are now; strings that have come in between may stay."""
+        texts, codes, limit = self.texts, self._codes, self._limit
+
+        def undo() -> None:
+            if self.texts is not texts:
+                self.texts, self._codes, self._limit = texts, codes, limit
+                self._ranks = np.zeros(0, np.int64)
+
+        return undo
 
     def __len__(self) -> int:
         return len(self.texts)

@@ -44,7 +44,7 @@ from cerflow.semantics.events import Event, Value, as_value
 
 __all__ = ["aggregate", "arithmetic", "compare", "labels_outside_aggregates", "like", "steps", "value_of"]
 
-_LOWEST, _HIGHEST = -(2**63), 2**63 - 1
+_LOWEST, _HIGHEST = -(2**63) + 1, 2**63 - 1
 
 #: The events a label stands for, in the order of their positions.
 EventsOf = Callable[[str], Sequence[Event]]
