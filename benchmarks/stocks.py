@@ -102,12 +102,16 @@ def main() -> None:
 
 
 def _measure_spark(table: pa.Table, type_column: str, work: Any, runs: int, seconds: Any) -> None:
+    import os
     import tempfile
 
     import pyarrow.parquet
     from pyspark.sql import SparkSession
 
-    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    # Without an activated environment Spark would start another Python, which has no cerflow.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/ticks.parquet"
@@ -141,7 +145,9 @@ def _report(table: pa.Table, seconds: Any, counts: Any, cold: float, base: float
     console = Console()
     console.print(shown)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    console.print(f"{table.num_rows:,} events; first query {cold:.1f} s; peak memory {peak} MB; {sys.version.split()[0]}")
+    console.print(
+        f"{table.num_rows:,} events; first query {cold:.1f} s; peak memory {peak} MB; {sys.version.split()[0]}"
+    )
     if target is not None:
         target.write_text(json.dumps({"rows": rows, "first query": cold, "peak MB": peak}, indent=2))
 

@@ -130,7 +130,7 @@ def test_threads_use_recognisers_of_their_own_at_the_same_time():
 FORGETTING = [
     "SELECT * WHERE (A AS x ; B AS y ; C AS z) FILTER x.s = z.s AND y.s < z.s WITHIN 30 EVENTS",
     "SELECT * WHERE (A AS x ; B+ AS y) FILTER x.s <= y.s PARTITION BY s WITHIN 6 EVENTS",
-    "SELECT * WHERE (A AS x ; B AS y) FILTER x.s < y.s PARTITION BY k, s",
+    "SELECT * WHERE (A AS x ; B AS y) FILTER x.v < y.v AND x.s = y.s PARTITION BY k, s",
     "SELECT * WHERE (A AS x ; B+ AS y ; C AS z) FILTER y.s != z.s AND x.s <= z.s WITHIN 9 EVENTS",
     "SELECT * WHERE (A AS x ; B AS y) OR (A ; B) FILTER A.s >= B.s WITHIN 15 EVENTS",
 ]
