@@ -153,7 +153,7 @@ class State(NamedTuple):
     member_values: Ints  # (capacity, slots)
     heads: Smalls  # (partitions, groups) first configuration of each group
     partition: Smalls  # (partitions, 3): chain, live configurations, whether the initial set has moved on
-    partition_long: Ints  # (partitions, 1 + words + checked): events counted, key, latest checked values
+    partition_long: Ints  # (partitions, 2 + words + checked): events counted, key, latest checked values, latest bound
     free_partitions: Smalls
     partition_table: Smalls
     set_index: Ints  # (collections, 3): first word, words, hash

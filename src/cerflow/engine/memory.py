@@ -50,7 +50,7 @@ class Memory:
             member_values=np.zeros((64, slots), np.int64),
             heads=np.full((partitions, groups), -1, np.int32),
             partition=np.zeros((partitions, 3), np.int32),
-            partition_long=np.full((partitions, 1 + words + len(program.tables.checked)), layout.NULL),
+            partition_long=np.full((partitions, 2 + words + len(program.tables.checked)), layout.NULL),
             free_partitions=np.zeros(partitions, np.int32),
             partition_table=np.full(2, -1, np.int32),
             set_index=np.zeros((64, 3), np.int64),
@@ -110,8 +110,10 @@ class Memory:
         roots = state.config[:configs, layout.C_ROOT].astype(np.int64)
         living = np.flatnonzero((roots >= 0) & (state.config[:configs, layout.C_DEAD] == 0))
         roots = np.ascontiguousarray(roots[living])
-        # Only a window that holds for all partitions tells what can be left out.
-        bounds = np.full(len(roots), bound if self._bound_is_global else layout.NO_BOUND, np.int64)
+        # A window that does not hold for all partitions ends in each where its own last event says.
+        bounds = np.full(len(roots), bound)
+        if not self._bound_is_global:
+            bounds = np.ascontiguousarray(state.partition_long[state.config[living, layout.C_PARTITION], -1])
         new = np.empty_like(state.nodes)
         forward = np.full(top, -1, np.int32)
         stack = np.empty(top, np.int64)
@@ -189,7 +191,11 @@ class Memory:
         holders = self._set_holders()
         old = np.unique(np.concatenate([array[rows, slot] for array, rows, slot in holders] or [np.zeros(0, np.int64)]))
         old = np.union1d(old, [0])
-        index = np.zeros((max(64, 4 * len(old), len(state.set_index)), 3), np.int64)
+        # The table below is probed with a mask, so its size is a power of two.
+        capacity = len(state.set_index)
+        while capacity < 4 * len(old):
+            capacity *= 2
+        index = np.zeros((capacity, 3), np.int64)
         sizes = state.set_index[old, 1]
         words = np.zeros(max(len(state.set_words), 4 * int(sizes.sum()), 256), np.int64)
         if grow or 2 * len(old) > len(state.set_index) or 2 * int(sizes.sum()) > len(state.set_words):

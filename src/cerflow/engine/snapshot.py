@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 import zipfile
+import zlib
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,11 @@ from cerflow.errors import SnapshotError
 __all__ = ["read", "write"]
 
 VERSION = 1
+#: What reading an archive raises where its bytes are not what they should be.
+_UNREADABLE = (
+    *(OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, RuntimeError),
+    *(zipfile.BadZipFile, zlib.error, struct.error, pa.ArrowException),
+)
 _MAGIC = "cerflow recognizer"
 
 
@@ -54,8 +61,8 @@ def read(data: bytes) -> tuple[dict[str, Any], State, pa.Table, NDArray[np.int64
             state = State(*(archive[f"state_{name}"] for name in State._fields))
             events = pa.ipc.open_stream(archive["events"].tobytes()).read_all()
             positions = archive["positions"]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, pa.ArrowInvalid) as error:
-        if isinstance(error, SnapshotError):
-            raise
+    except SnapshotError:
+        raise
+    except _UNREADABLE as error:
         raise SnapshotError(f"these bytes are not a snapshot of a recogniser: {error}") from error
     return header, state, events, positions

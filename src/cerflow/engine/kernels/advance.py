@@ -116,6 +116,8 @@ def advance(start, stop, events, columns_f, tables, state, small, values_f, scra
             continue
         if counted and partitioned:
             state.partition_long[p, 0] = place
+        if bound > state.partition_long[p, state.partition_long.shape[1] - 1]:
+            state.partition_long[p, state.partition_long.shape[1] - 1] = bound
         for c in range(tables.checked.shape[0]):
             if events.columns[k, tables.checked[c]] != NULL:
                 state.partition_long[p, 1 + tables.options[O_KEY] + c] = events.columns[k, tables.checked[c]]

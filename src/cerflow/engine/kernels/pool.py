@@ -75,6 +75,7 @@ def add_partition(keys, k, state, tables):
     state.partition_long[p, 0] = 0
     for c in range(tables.checked.shape[0]):
         state.partition_long[p, 1 + width + c] = NULL
+    state.partition_long[p, state.partition_long.shape[1] - 1] = NULL
     for g in range(state.heads.shape[1]):
         state.heads[p, g] = -1
     return p

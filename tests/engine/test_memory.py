@@ -1,0 +1,183 @@
+"""All that grows grows: results do not depend on how much room there was at first."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import cerflow
+from cerflow.engine import layout
+from cerflow.engine import recognizer as module
+from cerflow.engine.memory import Memory
+
+ROOMS = {
+    layout.FULL_SCRATCH: "scratch",
+    layout.FULL_NODES: "nodes",
+    layout.FULL_CONFIGS: "configurations",
+    layout.FULL_MEMBERS: "members",
+    layout.FULL_PARTITIONS: "partitions",
+    layout.FULL_SETS: "collections",
+    layout.FULL_DETECTIONS: "detections",
+}
+
+
+@pytest.fixture
+def lacking(monkeypatch):
+    """What was lacking so far."""
+    seen = set()
+    make_room = Memory.make_room
+
+    def noted(self, reason, events, k):
+        seen.add(ROOMS[reason])
+        make_room(self, reason, events, k)
+
+    monkeypatch.setattr(Memory, "make_room", noted)
+    return seen
+
+
+def generated(size, **columns):
+    generator = np.random.default_rng(3)
+    return pa.table(
+        {
+            "type": np.array(list("AB"))[generator.integers(0, 2, size)],
+            **{name: generator.integers(0, high, size) for name, high in columns.items()},
+        }
+    )
+
+
+def rows(matches):
+    return [(m["start"], m["end"]) for m in matches.to_pylist()]
+
+
+def pairs(table, fits, window):
+    types = table["type"].to_pylist()
+    columns = [table[name].to_pylist() for name in table.column_names[1:]]
+    return {
+        (a, b)
+        for b in range(table.num_rows)
+        if types[b] == "B"
+        for a in range(max(0, b - window + 1), b)
+        if types[a] == "A" and fits(*[(c[a], c[b]) for c in columns])
+    }
+
+
+def test_many_partitions(lacking):
+    keys = 50_000
+    table = pa.table(
+        {"type": ["A"] * keys + ["B"] * keys, "k": [*range(keys), *(k * 7919 % keys for k in range(keys))]}
+    )
+    query = cerflow.parse("SELECT * WHERE A ; B PARTITION BY k")
+    recognizer = query.recognizer(table.schema)
+    matches = recognizer.push(table)
+    assert {"partitions", "configurations", "nodes", "detections"} <= lacking
+    assert matches.count() == keys
+    assert {(row["start"], row["end"]) for row in matches} == {(k * 7919 % keys, keys + k) for k in range(keys)}
+    assert recognizer.live["partitions"] == keys
+
+
+def test_many_register_values(lacking):
+    table = generated(8_000, v=10**9)
+    query = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER x.v < y.v WITHIN 400 EVENTS")
+    found = rows(query.match(table))
+    assert set(found) == pairs(table, lambda v: v[0] < v[1], 400)
+    assert len(set(found)) == len(found) > 100_000
+    assert {"configurations", "detections"} <= lacking
+
+
+def test_many_updates_of_one_event(lacking):
+    # Each B changes every configuration begun before.
+    table = pa.table({"type": ["A"] * 300 + ["B", "B", "C"], "v": range(303)})
+    query = cerflow.parse("SELECT * WHERE (A AS x ; B+ AS y ; C AS z) FILTER x.v < y.v AND x.v != z.v")
+    assert query.match(table).count() == 900
+    assert "scratch" in lacking
+
+
+def test_many_members_of_sets(lacking):
+    # Two runs with the same output: sets of states, with a register each.
+    query = cerflow.parse("SELECT * WHERE (((A AS x ; A) OR (A ; A AS x)) ; B AS y) FILTER x.v != y.v WITHIN 20 EVENTS")
+    table = generated(900, v=50)
+    one = query.match(table)
+    recognizer = query.recognizer(table.schema)
+    found = [m for k in range(0, 900, 90) for m in recognizer.push(table.slice(k, 90)).to_pylist()]
+    assert found == one.to_pylist()
+    ambiguous = cerflow.parse("SELECT u WHERE ((A+ ; A AS x ; A+) AS u ; B AS y) FILTER x.v < y.v WITHIN 9 EVENTS")
+    assert ambiguous.recognizer(table.schema)._program.grouped
+    found = ambiguous.match(table)
+    events = [(m["detected_at"], *(e["position"] for e in m["events"])) for m in found]
+    assert len(events) == len(set(events)) == found.count() > 1_000
+    assert "members" in lacking
+
+
+@pytest.mark.parametrize("step", [1, 50, 2_000])
+def test_collections_of_many_values(step, lacking):
+    table = generated(1_500, v=400)
+    query = cerflow.parse("SELECT COUNT(*) AS n WHERE (A+ AS x ; B AS y) FILTER x.v != y.v WITHIN 10 EVENTS")
+    recognizer = query.recognizer(table.schema)
+    found = {}
+    for k in range(0, table.num_rows, step):
+        found.update((m["detected_at"], int(m["n"])) for m in recognizer.push(table.slice(k, step)))
+    types, values = table["type"].to_pylist(), table["v"].to_pylist()
+    expected = {}
+    for b in range(table.num_rows):
+        if types[b] == "B":
+            usable = [a for a in range(max(0, b - 9), b) if types[a] == "A" and values[a] != values[b]]
+            if usable:
+                expected[b] = 2 ** len(usable) - 1
+    assert found == expected
+    assert "collections" in lacking
+
+
+def test_collections_whose_number_is_no_power_of_two(lacking):
+    # A table of collections that is probed with a mask must keep a size that is a power of two.
+    names = [f"n{(k // 40) * 5 + (k * 7919) % 5} {'xyz'[k % 3]}" for k in range(400)]
+    generator = np.random.default_rng(1)
+    table = pa.table({"type": np.array(list("ABCD"))[generator.integers(0, 4, 400)], "s": names})
+    query = cerflow.parse("SELECT * WHERE (A AS x ; B+ AS y ; C AS z) FILTER y.s != z.s AND x.s <= z.s WITHIN 9 EVENTS")
+    recognizer = query.recognizer(table.schema)
+    found = [m for k in range(400) for m in recognizer.push(table.slice(k, 1)).to_pylist()]
+    assert found == query.match(table).to_pylist()
+    size = len(recognizer._memory.state.set_table)
+    assert size & (size - 1) == 0
+    assert "collections" in lacking
+
+
+def test_nodes_are_collected_in_the_middle_of_a_batch(lacking):
+    table = generated(50_000, v=3)
+    query = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER x.v = y.v WITHIN 8 EVENTS")
+    matches = query.match(table)
+    assert set(rows(matches)) == pairs(table, lambda v: v[0] == v[1], 8)
+    assert "nodes" in lacking
+    recognizer = query.recognizer(table.schema)
+    recognizer.push(table)
+    assert recognizer.live["nodes"] < 10_000
+
+
+def test_batches_are_divided_without_a_trace(monkeypatch):
+    table = generated(2_000, v=5)
+    query = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER x.v = y.v WITHIN 8 EVENTS")
+    expected = query.match(table).to_pylist()
+    monkeypatch.setattr(module, "_ROWS", 7)
+    recognizer = query.recognizer(table.schema)
+    assert recognizer.push(table).to_pylist() == expected
+
+
+@pytest.mark.parametrize("window", ["10 EVENTS", "10 [n]"])
+def test_what_left_the_window_of_its_substream_is_forgotten(window):
+    size = 20_000
+    table = generated(size, k=5).append_column("n", pa.array(range(size)))
+    recognizer = cerflow.parse(f"SELECT * WHERE A ; B PARTITION BY k WITHIN {window}").recognizer(table.schema)
+    recognizer.push(table)
+    recognizer.snapshot()
+    assert recognizer.live["nodes"] < 200
+    assert recognizer.live["events"] < 200
+
+
+@pytest.mark.parametrize("consume", ["ANY", "PARTITION"])
+def test_consuming_frees_what_it_forgets(consume, lacking):
+    table = generated(20_000, k=3_000)
+    query = cerflow.parse(f"SELECT * WHERE A ; A ; B PARTITION BY k CONSUME BY {consume}")
+    one = query.match(table).to_pylist()
+    recognizer = query.recognizer(table.schema)
+    found = [m for k in range(0, 20_000, 1_111) for m in recognizer.push(table.slice(k, 1_111)).to_pylist()]
+    assert found == one
+    assert one
+    assert "partitions" in lacking

@@ -1,0 +1,163 @@
+"""Snapshots: restorable elsewhere, for the same query only, and never anything but data."""
+
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cerflow
+from cerflow import Recognizer
+from cerflow.errors import SnapshotError
+from runners import examples
+
+TEXT = "SELECT * WHERE (A AS x ; B+ AS y ; C AS z) FILTER x.s != y.s AND y.v < z.v PARTITION BY k WITHIN 60 SECONDS"
+SCHEMA = pa.schema(
+    [("type", pa.string()), ("s", pa.string()), ("v", pa.int64()), ("k", pa.string()), ("t", pa.int64())]
+)
+
+
+def events(start, stop):
+    rows = [
+        {"type": "ABC"[k * 5 % 7 % 3], "s": f"s{k % 4}", "v": k * 13 % 11, "k": f"k{k % 3}", "t": k * 1000}
+        for k in range(start, stop)
+    ]
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+@pytest.fixture(scope="module")
+def snapshot():
+    recognizer = cerflow.parse(TEXT).recognizer(SCHEMA, time="t")
+    recognizer.push(events(0, 60))
+    return recognizer.snapshot()
+
+
+@pytest.fixture(scope="module")
+def rest():
+    recognizer = cerflow.parse(TEXT).recognizer(SCHEMA, time="t")
+    recognizer.push(events(0, 60))
+    found = recognizer.push(events(60, 90)).to_pylist()
+    assert any(row["start"] < 60 for row in found)
+    return found
+
+
+def test_taking_one_changes_nothing(rest):
+    recognizer = cerflow.parse(TEXT).recognizer(SCHEMA, time="t")
+    recognizer.push(events(0, 60))
+    assert len(recognizer.snapshot()) > 0
+    recognizer.snapshot()
+    assert recognizer.push(events(60, 90)).to_pylist() == rest
+
+
+def test_it_restores_in_another_process(snapshot, rest, tmp_path):
+    (tmp_path / "snapshot").write_bytes(snapshot)
+    with pa.ipc.new_file(tmp_path / "events", SCHEMA) as sink:
+        sink.write_table(events(60, 90))
+    code = (
+        "import sys, json, cerflow, pyarrow as pa\n"
+        "query = cerflow.parse(sys.argv[1])\n"
+        "recognizer = cerflow.Recognizer.restore(query, open('snapshot', 'rb').read())\n"
+        "print(json.dumps(recognizer.push(pa.ipc.open_file('events').read_all()).to_pylist()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, TEXT], cwd=tmp_path, capture_output=True, check=True, text=True)
+    assert json.loads(done.stdout) == rest
+
+
+def test_one_snapshot_restores_many_times(snapshot, rest):
+    for query in (cerflow.parse(TEXT), cerflow.parse(TEXT).tree, cerflow.parse(TEXT.replace(" ", "\n"))):
+        recognizer = Recognizer.restore(query, snapshot)
+        assert (recognizer.events, recognizer.bad_records) == (60, 0)
+        assert recognizer.push(events(60, 90)).to_pylist() == rest
+
+
+@pytest.mark.parametrize("text", [TEXT.replace("60", "61"), "SELECT * WHERE A", TEXT.replace("y", "u")])
+def test_another_query(text, snapshot):
+    with pytest.raises(SnapshotError, match=r"another query"):
+        Recognizer.restore(cerflow.parse(text), snapshot)
+
+
+def test_no_query(snapshot):
+    with pytest.raises(TypeError, match="restore needs the query"):
+        Recognizer.restore(TEXT, snapshot)
+
+
+DAMAGED = {
+    "empty": lambda data: b"",
+    "text": lambda data: b"a snapshot",
+    "zip": lambda data: data[:4],
+    "half": lambda data: data[: len(data) // 2],
+    "end only": lambda data: data[len(data) // 2 :],
+    "one array": lambda data: _saved(np.zeros(3)),
+    "another archive": lambda data: _archived(a=np.zeros(3)),
+    "header of another kind": lambda data: _archived(header=np.frombuffer(b"[1, 2]", np.uint8)),
+    "header that is no text": lambda data: _archived(header=np.frombuffer(b"\xff\xfe", np.uint8)),
+}
+
+
+def _saved(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def _archived(**arrays):
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("damage", DAMAGED.values(), ids=DAMAGED)
+def test_damaged_bytes(damage, snapshot):
+    with pytest.raises(SnapshotError):
+        Recognizer.restore(cerflow.parse(TEXT), damage(snapshot))
+
+
+@examples(150)
+@given(st.data())
+def test_single_damaged_bytes(snapshot, rest, data):
+    at = data.draw(st.integers(0, len(snapshot) - 1))
+    damaged = bytearray(snapshot)
+    damaged[at] ^= data.draw(st.integers(1, 255))
+    try:
+        recognizer = Recognizer.restore(cerflow.parse(TEXT), bytes(damaged))
+    except SnapshotError:
+        return
+    # Some bytes of the container do not matter.
+    assert recognizer.push(events(60, 90)).to_pylist() == rest
+
+
+def _with_header(snapshot, **changes):
+    with np.load(io.BytesIO(snapshot)) as archive:
+        arrays = dict(archive)
+    header = {**json.loads(arrays["header"].tobytes()), **changes}
+    return _archived(**{**arrays, "header": np.frombuffer(json.dumps(header).encode(), np.uint8)})
+
+
+def test_another_version(snapshot):
+    with pytest.raises(SnapshotError, match="version 99"):
+        Recognizer.restore(cerflow.parse(TEXT), _with_header(snapshot, version=99))
+    with pytest.raises(SnapshotError, match="not a snapshot"):
+        Recognizer.restore(cerflow.parse(TEXT), _with_header(snapshot, format="something"))
+    with pytest.raises(SnapshotError, match="numbers states or labels"):
+        Recognizer.restore(cerflow.parse(TEXT), _with_header(snapshot, labels=[["A"]]))
+
+
+def test_no_code_is_kept(snapshot):
+    with np.load(io.BytesIO(snapshot), allow_pickle=False) as archive:
+        assert all(archive[name].dtype.kind in "iu" for name in archive.files)
+
+
+@pytest.mark.parametrize("roles", [{}, {"position": "v"}, {"positions": False}, {"type": "k"}, {"time": "t"}])
+def test_roles_are_restored(roles):
+    query = cerflow.parse("SELECT * WHERE A ; B")
+    table = pa.table({"type": ["A", "B"], "s": ["x", "y"], "v": [10, 20], "k": ["A", "B"], "t": [5, 6]}, schema=SCHEMA)
+    recognizer = query.recognizer(SCHEMA, **roles)
+    recognizer.push(table.slice(0, 1))
+    restored = Recognizer.restore(query, recognizer.snapshot())
+    assert restored.schema == recognizer.schema
+    assert restored.push(table.slice(1)).to_pylist() == recognizer.push(table.slice(1)).to_pylist()
