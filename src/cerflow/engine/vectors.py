@@ -235,7 +235,8 @@ def unary_function(name: str, operand: Vector) -> Vector:
         with np.errstate(invalid="ignore"):
             return Vector(Kind.FLOAT, _FLOAT_FUNCTIONS[name](operand.data.astype(np.float64)))
     if name in ("abs", "-"):
-        changed = np.abs(operand.data) if name == "abs" else -operand.data
+        with np.errstate(over="ignore"):
+            changed = np.abs(operand.data) if name == "abs" else -operand.data
         # The smallest integer has no opposite.
         return Vector(Kind.INTEGER, changed, operand.missing() | (operand.data == NULL))
     return operand
