@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from cerflow.language.condition import Attribute, Bracket, LabelReference
-from cerflow.language.node import Node, fold
+from cerflow.language.node import Node, fold, with_children
 
-__all__ = ["rebuilt", "relabelled", "transformed"]
+__all__ = ["relabelled", "transformed"]
 
 N = TypeVar("N", bound=Node)
-
-
-def rebuilt(current: N, children: Sequence[Node]) -> N:
-    """The node with other children, in the order of `Node.children`; itself if they are the same."""
-    if all(new is old for new, old in zip(children, current.children)):
-        return current
-    remaining = iter(children)
-    values: dict[str, Any] = {"span": current.span}
-    for entry in fields(current):
-        if entry.name == "span":
-            continue
-        value = getattr(current, entry.name)
-        if isinstance(value, Node):
-            value = next(remaining)
-        elif isinstance(value, tuple):
-            value = tuple(next(remaining) if isinstance(v, Node) else v for v in value)
-        values[entry.name] = value
-    return type(current)(**values)
 
 
 def transformed(root: N, change: Callable[[int, Node], Node]) -> N:
@@ -43,7 +24,7 @@ def transformed(root: N, change: Callable[[int, Node], Node]) -> N:
     def visit(current: Node, below: Sequence[Node]) -> Node:
         nonlocal index
         index += 1
-        return change(index, rebuilt(current, below))
+        return change(index, with_children(current, below))
 
     return cast(N, fold(root, visit))
 

@@ -17,8 +17,7 @@ from cerflow.language.formula import (
     Within,
 )
 from cerflow.language.formula import Sequence as SequenceFormula
-from cerflow.language.node import Node, fold, walk
-from cerflow.rewriting.rebuild import rebuilt
+from cerflow.language.node import Node, fold, walk, with_children
 
 __all__ = ["to_disjunctive_normal_form", "to_safe"]
 
@@ -72,7 +71,7 @@ def _disjuncts(formula: Formula, *, prune: bool) -> _Disjuncts:
                 return [(Selection(current.strategy, inner, span=current.span), defined)]
             case Filter() | Selection() | Within():
                 rest = current.children[1:]
-                return [(rebuilt(current, (f, *rest)), names) for f, names in parts[0]]
+                return [(with_children(current, (f, *rest)), names) for f, names in parts[0]]
         return [(current, defined_outside_iterations(current))]
 
     found = fold(formula, visit)
