@@ -340,10 +340,18 @@ def _projection(draw: st.DrawFn, formula: f.Formula, aggregates: bool) -> q.Proj
 
 @st.composite
 def selects(
-    draw: st.DrawFn, fragment: Fragment = FIRST, *, strategies: bool = False, column_aggregates: bool = True
+    draw: st.DrawFn,
+    fragment: Fragment = FIRST,
+    *,
+    strategies: bool = False,
+    column_aggregates: bool = True,
+    operator: str | None = None,
 ) -> q.Select:
-    """Queries around formulas of a fragment; ``strategies`` adds STRICT, NEXT, LAST and MAX."""
-    formula = draw(formulas(fragment))
+    """Queries around formulas of a fragment; ``strategies`` adds STRICT, NEXT, LAST and MAX.
+
+    With ``operator`` the formulas have that one of `OPERATORS`.
+    """
+    formula = draw(formulas(fragment) if operator is None else around(operator, fragment))
     chosen = [f.Strategy.ALL, f.Strategy.ALL, f.Strategy.ANY]
     if strategies:
         chosen += [f.Strategy.STRICT, f.Strategy.NEXT, f.Strategy.LAST, f.Strategy.MAX]
@@ -360,8 +368,15 @@ def selects(
 
 @st.composite
 def cases(
-    draw: st.DrawFn, fragment: Fragment = FIRST, *, strategies: bool = False, column_aggregates: bool = True
+    draw: st.DrawFn,
+    fragment: Fragment = FIRST,
+    *,
+    strategies: bool = False,
+    column_aggregates: bool = True,
+    operator: str | None = None,
 ) -> tuple[q.Select, list[Row]]:
-    """A query and a stream in which it is likely to match."""
-    select = draw(selects(fragment, strategies=strategies, column_aggregates=column_aggregates))
+    """A query and a stream in which it is likely to match; see `selects`."""
+    select = draw(
+        selects(fragment, strategies=strategies, column_aggregates=column_aggregates, operator=operator)
+    )
     return select, draw(streams(nulls=fragment.nulls, like=select.formula))
