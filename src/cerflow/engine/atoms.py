@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cerflow.analysis.types import kind_of_expression
 from cerflow.automata.guards import InWindow, Measure, Satisfied, Stored, leaves
 from cerflow.automata.guards import Truth as TruthOf
 from cerflow.automata.transducer import Accumulation, Transducer
+from cerflow.automata.values import If, Joined, SquareRoot
 from cerflow.engine import layout, opcodes
 from cerflow.engine.evaluate import finest_unit, instant
+from cerflow.engine.kinds import kind_of
 from cerflow.engine.strings import Strings
 from cerflow.language.condition import (
     And,
@@ -133,21 +134,7 @@ class AtomCompiler:
 
     def kind(self, expression: Expression) -> Kind:
         """The kind of an expression that may read registers."""
-        if isinstance(expression, Stored):
-            return self.kinds[expression.register][expression.field]
-        if isinstance(expression, TruthOf):
-            return Kind.BOOLEAN
-        if leaves(expression):
-            match expression:
-                case Arithmetic():
-                    below = (self.kind(expression.left), self.kind(expression.right))
-                    floating = expression.operator == "/" or Kind.FLOAT in below
-                    return Kind.FLOAT if floating else Kind.INTEGER
-                case Negative(operand):
-                    return self.kind(operand)
-                case Function(_, (argument,)):
-                    return self.kind(argument)
-        return kind_of_expression(expression, self.schema)
+        return kind_of(expression, self.schema, self.kinds) or Kind.OTHER
 
     def _is_scalar(self, expression: Expression) -> bool:
         return (
@@ -183,6 +170,15 @@ class AtomCompiler:
         _Emitter(self, places, sets).condition(atom)
         return [layout.PROGRAM, 0, start, len(self.code), first, len(self.ranges)]
 
+    def computed(self, expression: Expression, places: Places, kind: Kind) -> tuple[int, int]:
+        """Add the program of an expression that reads registers with one value each; its first and last instruction.
+
+        ``kind`` is that of the register it is written to.
+        """
+        start = len(self.code)
+        _Emitter(self, places, {}).expression(expression, as_float=kind is Kind.FLOAT)
+        return start, len(self.code)
+
     def emit(self, opcode: int, argument: int = 0) -> None:
         """Append an instruction."""
         self.code.append([opcode, argument])
@@ -194,7 +190,7 @@ class AtomCompiler:
 
 
 class _Emitter:
-    """Writes the program of one atom. Work still to do waits on a stack, so depth does not matter."""
+    """Writes the program of one atom or expression. Work still to do waits on a stack, so depth does not matter."""
 
     def __init__(self, compiler: AtomCompiler, places: Places, sets: dict[int, int]) -> None:
         self.to = compiler
@@ -203,7 +199,15 @@ class _Emitter:
         self._pending: list[Callable[[], None]] = []
 
     def condition(self, atom: Condition) -> None:
-        self._later(lambda: self._condition(atom))
+        """Write the program of an atom."""
+        self._run(lambda: self._condition(atom))
+
+    def expression(self, expression: Expression, *, as_float: bool) -> None:
+        """Write the program of a value."""
+        self._run(*(self._as_float(expression) if as_float else [self._value(expression)]))
+
+    def _run(self, *work: Callable[[], None]) -> None:
+        self._later(*work)
         while self._pending:
             self._pending.pop()()
 
@@ -295,6 +299,12 @@ class _Emitter:
             work.append(self._then(opcodes.TO_FLOAT))
         return work
 
+    def _alike(self, whole: Expression, *parts: Expression) -> list[Callable[[], None]]:
+        """The parts in the form of the whole: floats or 64-bit integers."""
+        if self.to.kind(whole) is Kind.FLOAT:
+            return [work for part in parts for work in self._as_float(part)]
+        return [self._value(part) for part in parts]
+
     def _value(self, expression: Expression) -> Callable[[], None]:
         return lambda: self._expression(expression)
 
@@ -309,6 +319,18 @@ class _Emitter:
             case _ if not leaves(current):
                 is_float = self.to.kind(current) is Kind.FLOAT
                 self.to.emit(opcodes.COLUMN, self.to.column(current, as_float=is_float))
+            case TruthOf(condition):
+                self._condition(condition)
+            case If(condition, then, otherwise):
+                self._later(self._of(condition), *self._alike(current, then, otherwise), self._then(opcodes.SELECT))
+            case Joined(high, low, floating):
+                if self.to.kind(low) is Kind.FLOAT:
+                    self._later(*self._as_float(low))
+                else:
+                    join = opcodes.JOIN_F if floating else opcodes.JOIN_I
+                    self._later(self._value(high), self._value(low), self._then(join))
+            case SquareRoot(operand):
+                self._later(*self._as_float(operand), self._then(opcodes.SQUARE_ROOT))
             case Arithmetic(operator, left, right):
                 if self.to.kind(current) is Kind.FLOAT:
                     self._later(*self._as_float(left), *self._as_float(right), self._then(_FLOAT_CODE[operator]))

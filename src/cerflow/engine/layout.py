@@ -35,8 +35,9 @@ INT, FLOAT, RANK = range(3)
 # Steps of a transition, applied to the registers of the target: operation, slot, source kind, source, fields
 S_OPERATION, S_SLOT, S_SOURCE, S_INDEX, S_KIND, S_FIELDS_END = range(6)
 WRITE, LEAST, GREATEST, SAME, NEW_SET, ADD_ROW = range(6)
-# where a value comes from: an event column, a register slot before the transition, or a field of a collection there
-FROM_COLUMN, FROM_SLOT, FROM_SET = range(3)
+# where a value comes from: an event column, a register slot before the transition, a field of a collection there, or a
+# program (its last instruction stands in S_FIELDS_END, in a field of a row in the third column)
+FROM_COLUMN, FROM_SLOT, FROM_SET, FROM_PROGRAM = range(4)
 
 # Columns of Tables.copies: slot of the target, slot of the source, bound column of a window register or -1
 P_TARGET, P_SOURCE, P_BOUND = range(3)
@@ -176,5 +177,6 @@ class Scratch(NamedTuple):
     stack: Ints  # values of a program
     odometer: Ints  # rows of collections
     row: Ints  # a row under construction
+    computed: Ints  # its fields that programs compute
     registers: Ints  # (1, slots) the registers of the member at hand
     registers_f: Floats  # the same as floats

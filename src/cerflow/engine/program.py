@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cerflow.automata.ambiguity import ambiguous
-from cerflow.automata.guards import InWindow, Measure, Stored, conjuncts
+from cerflow.automata.guards import InWindow, Measure, Stored, conjuncts, leaves
 from cerflow.automata.transducer import Accumulation, Transducer, Transition
 from cerflow.engine import layout
 from cerflow.engine.atoms import AtomCompiler, Column
@@ -308,18 +308,21 @@ class Program:
                 continue
             for k, expression in enumerate(write.row):
                 kind = self.kinds[write.register][k]
-                source, index, _, _ = self._field(expression, t.source, kind)
+                source, index, end, _ = self._field(expression, t.source, kind)
                 operation = layout.WRITE if write.fresh else _OPERATIONS[kept.keeps]
-                steps.append([operation, slot + k, source, index, _order(kind), 0])
+                steps.append([operation, slot + k, source, index, _order(kind), end])
 
     def _field(self, expression: Expression, state: int, kind: Kind) -> list[int]:
-        """Where a value to be stored comes from: source, index, field and width of a collection."""
+        """Where a value to be stored comes from: source, index or begin, field or end, width of a collection."""
         if isinstance(expression, Stored):
             slot = self.slots.at[state][expression.register]
             kept = self.transducer.registers[expression.register]
             if kept.keeps is Accumulation.SET:
                 return [layout.FROM_SET, slot, expression.field, kept.fields]
             return [layout.FROM_SLOT, slot + expression.field, 0, 0]
+        if leaves(expression):
+            start, end = self.atoms.computed(expression, self.slots.at[state], kind)
+            return [layout.FROM_PROGRAM, start, end, 0]
         return [layout.FROM_COLUMN, self.atoms.column(expression, as_float=kind is Kind.FLOAT), 0, 0]
 
     # -- windows inside formulas ---------------------------------------------------------------------------------
@@ -411,23 +414,21 @@ class Program:
             )
             self.signatures([frozenset()])
 
-    def _with_signatures(
-        self, tables: Tables, added: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
-    ) -> Tables:
+    def _with_signatures(self, tables: Tables, added: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> Tables:
         states = np.full((len(added), self.transducer.states), -1, np.int32)
         starts: list[int] = []
         rows: list[list[int]] = []
         order: list[int] = []
         first_row, first_entry = len(tables.signature_rows), len(tables.signature_transitions)
-        for k, (moves, leaves) in enumerate(added):
-            by_state: dict[int, list[int]] = {q: [] for q in leaves}
+        for k, (moves, left) in enumerate(added):
+            by_state: dict[int, list[int]] = {q: [] for q in left}
             for number in moves:
                 by_state.setdefault(self.moves[number].transition.source, []).append(number)
             for q in sorted(by_state):
                 begin = first_entry + len(order)
                 order.extend(by_state[q])
                 states[k, q] = first_row + len(rows)
-                rows.append([q, begin, begin + len(by_state[q]), int(q in leaves)])
+                rows.append([q, begin, begin + len(by_state[q]), int(q in left)])
             starts.append(first_row + len(rows))
         return tables._replace(
             signature_start=np.append(tables.signature_start, np.array(starts, np.int32)),

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from cerflow.engine.kernels.jit import kernel
-from cerflow.engine.layout import FROM_COLUMN, FROM_SET, FROM_SLOT, N_SET_WORDS, N_SETS, S_FIELDS_END, S_INDEX
+from cerflow.engine.layout import (
+    FROM_COLUMN,
+    FROM_PROGRAM,
+    FROM_SET,
+    FROM_SLOT,
+    N_SET_WORDS,
+    N_SETS,
+    S_FIELDS_END,
+    S_INDEX,
+)
 
 
 @kernel
@@ -71,10 +80,11 @@ def with_row(number, row, width, index, words, table, counters):
 
 
 @kernel
-def with_product(number, step, tables, columns, k, values, at, index, words, table, counters, row, odometer):
+def with_product(number, step, tables, columns, k, values, at, index, words, table, counters, row, computed, odometer):
     """Add every row that the fields of a step describe: a field of a collection stands for each of its rows.
 
-    Fields of one collection move together. Returns the number of the set, or -1 if the arrays are full.
+    Fields of one collection move together; ``computed`` holds those of programs. Returns the number of the set, or -1
+    if the arrays are full.
     """
     first = tables.steps[step, S_INDEX]
     last = tables.steps[step, S_FIELDS_END]
@@ -91,6 +101,8 @@ def with_product(number, step, tables, columns, k, values, at, index, words, tab
                 row[f] = columns[k, where]
             elif source == FROM_SLOT:
                 row[f] = values[at, where]
+            elif source == FROM_PROGRAM:
+                row[f] = computed[f]
             else:
                 leader = _leader(tables, first, f)
                 begin = index[values[at, where], 0]

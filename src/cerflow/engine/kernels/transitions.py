@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from cerflow.engine.kernels.collections import with_product
-from cerflow.engine.kernels.guards import holds
+from cerflow.engine.kernels.guards import holds, run
 from cerflow.engine.kernels.jit import inlined, kernel
 from cerflow.engine.layout import (
+    ADD_ROW,
     EXPIRED,
     FLOAT,
     FROM_COLUMN,
-    GREATEST,
+    FROM_PROGRAM,
+    FROM_SLOT,
     LEAST,
     NEW_SET,
     NULL,
@@ -19,6 +23,7 @@ from cerflow.engine.layout import (
     P_SOURCE,
     P_TARGET,
     RANK,
+    S_FIELDS_END,
     S_INDEX,
     S_KIND,
     S_OPERATION,
@@ -87,67 +92,106 @@ def fire(
                 value = EXPIRED
             out_values[n, tables.copies[c, P_TARGET]] = value
         for step in range(tables.transitions[t, T_STEP], tables.transitions[t, T_STEP_END]):
-            if not _store(step, tables, events, columns_f, k, values, at, state, scratch, out_values, out_f, n):
+            if not _store(step, tables, events, k, values, at, state, scratch, stack_f, out_values, out_f, n):
                 return -2
         n += 1
     return n
 
 
 @kernel
-def _store(step, tables, events, columns_f, k, values, at, state, scratch, out_values, out_f, n):
+def _store(step, tables, events, k, values, at, state, scratch, stack_f, out_values, out_f, n):
     """Apply one step to the registers of entry ``n``; False if the collections are full."""
     operation = tables.steps[step, S_OPERATION]
     slot = tables.steps[step, S_SLOT]
-    source = tables.steps[step, S_INDEX]
-    if operation == WRITE:
-        if tables.steps[step, S_SOURCE] == FROM_COLUMN:
-            out_values[n, slot] = events.columns[k, source]
-        else:
-            out_values[n, slot] = values[at, source]
-    elif operation == SAME:
-        if out_values[n, slot] != events.columns[k, source]:
-            if tables.steps[step, S_KIND] == FLOAT:
-                out_f[n, slot] = math.nan
-            else:
-                out_values[n, slot] = NULL
-    elif operation in (LEAST, GREATEST):
-        kind = tables.steps[step, S_KIND]
-        if kind == FLOAT:
-            x = columns_f[k, source]
-            y = out_f[n, slot]
-            # One null among the values decides: no comparison with all of them holds.
-            if math.isnan(x) or math.isnan(y):
-                out_f[n, slot] = math.nan
-            elif (x < y) == (operation == LEAST):
-                out_f[n, slot] = x
-        else:
-            i = events.columns[k, source]
-            j = out_values[n, slot]
-            if i == NULL or j == NULL:
-                out_values[n, slot] = NULL
-            elif kind == RANK:
-                if (events.ranks[i] < events.ranks[j]) == (operation == LEAST):
-                    out_values[n, slot] = i
-            elif (i < j) == (operation == LEAST):
-                out_values[n, slot] = i
-    else:
+    if operation in (NEW_SET, ADD_ROW):
         number = 0 if operation == NEW_SET else out_values[n, slot]
-        number = with_product(
-            number,
-            step,
-            tables,
-            events.columns,
-            k,
-            values,
-            at,
-            state.set_index,
-            state.set_words,
-            state.set_table,
-            state.counters,
-            scratch.row,
-            scratch.odometer,
-        )
+        number = _with_rows(number, step, tables, events, k, values, at, state, scratch, stack_f)
         if number < 0:
             return False
         out_values[n, slot] = number
+        return True
+    source = tables.steps[step, S_SOURCE]
+    index = tables.steps[step, S_INDEX]
+    if source == FROM_COLUMN:
+        new = events.columns[k, index]
+    elif source == FROM_SLOT:
+        new = values[at, index]
+    else:
+        new = _computed(index, tables.steps[step, S_FIELDS_END], tables, events, k, values, at, state, scratch, stack_f)
+    kind = tables.steps[step, S_KIND]
+    if operation == WRITE:
+        out_values[n, slot] = new
+    elif operation == SAME:
+        if out_values[n, slot] != new:
+            if kind == FLOAT:
+                out_f[n, slot] = math.nan
+            else:
+                out_values[n, slot] = NULL
+    elif kind == FLOAT:
+        scratch.stack[0] = new
+        x = stack_f[0]
+        y = out_f[n, slot]
+        # One null among the values decides: no comparison with all of them holds.
+        if math.isnan(x) or math.isnan(y):
+            out_f[n, slot] = math.nan
+        elif (x < y) == (operation == LEAST):
+            out_f[n, slot] = x
+    else:
+        old = out_values[n, slot]
+        if new == NULL or old == NULL:
+            out_values[n, slot] = NULL
+        elif kind == RANK:
+            if (events.ranks[new] < events.ranks[old]) == (operation == LEAST):
+                out_values[n, slot] = new
+        elif (new < old) == (operation == LEAST):
+            out_values[n, slot] = new
     return True
+
+
+@kernel
+def _computed(start, stop, tables, events, k, values, at, state, scratch, stack_f):
+    """The value of a program that reads the event and registers with one value each."""
+    run(
+        start,
+        stop,
+        np.int32(0),
+        tables,
+        events.columns,
+        events.ranks,
+        k,
+        values,
+        at,
+        state.set_index,
+        state.set_words,
+        scratch.stack,
+        stack_f,
+        scratch.odometer,
+    )
+    return scratch.stack[0]
+
+
+@kernel
+def _with_rows(number, step, tables, events, k, values, at, state, scratch, stack_f):
+    """Add the rows of a step to a collection; -1 if the arrays are full."""
+    first = tables.steps[step, S_INDEX]
+    for f in range(first, tables.steps[step, S_FIELDS_END]):
+        if tables.fields[f, 0] == FROM_PROGRAM:
+            scratch.computed[f - first] = _computed(
+                tables.fields[f, 1], tables.fields[f, 2], tables, events, k, values, at, state, scratch, stack_f
+            )
+    return with_product(
+        number,
+        step,
+        tables,
+        events.columns,
+        k,
+        values,
+        at,
+        state.set_index,
+        state.set_words,
+        state.set_table,
+        state.counters,
+        scratch.row,
+        scratch.computed,
+        scratch.odometer,
+    )
