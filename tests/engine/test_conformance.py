@@ -111,16 +111,6 @@ REFUSED = {
     "SELECT * WHERE NXT(A ; B)+": "NEXT",
     "SELECT * WHERE C ; LAST(A)": "LAST",
     "SELECT * WHERE MAX(A) WITHIN 3 EVENTS": "MAX",
-    **{
-        f"SELECT * WHERE A+ AS x FILTER {name}(x{'' if name == 'count' else '.v'}) > 1": name
-        for name in ("count", "sum", "avg", "min", "max", "first", "last", "stddev")
-    },
-    **{
-        f"SELECT * WHERE (A+ AS x) FILTER {name}(x.v)": name
-        for name in ("increasing", "decreasing", "nondecreasing", "nonincreasing")
-    },
-    "SELECT sum(x.v) AS total WHERE A+ AS x": "aggregates",
-    "SELECT x, last(x.v) + 1 AS top WHERE A+ AS x": "aggregates",
 }
 
 

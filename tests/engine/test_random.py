@@ -144,6 +144,30 @@ def test_with_columns_of_other_types(data, kind):
     assert bag(one_batch(query, other, time="t")) == bag(semantics(query, other, time="t"))
 
 
+SETS = Fragment(aggregates=True)
+
+
+@examples(100)
+@given(st.data())
+def test_conditions_on_sets(data):
+    assert_conforms(*drawn(data, fragment=SETS), {"one batch": one_batch})
+
+
+@examples(40)
+@given(st.data())
+def test_conditions_on_sets_in_batches_and_from_snapshots(data):
+    assert_conforms(*drawn(data, fragment=SETS), ENGINE_RUNNERS)
+
+
+@examples(40)
+@given(st.data(), st.sampled_from(sorted(KINDS)))
+def test_conditions_on_sets_with_columns_of_other_types(data, kind):
+    query, table = drawn(data, fragment=SETS)
+    assume(limit(query.tree) is None)
+    other = table.cast(pa.schema([(name, KINDS[kind].get(name, type_)) for name, type_ in COLUMNS.items()]))
+    assert bag(one_batch(query, other, time="t")) == bag(semantics(query, other, time="t"))
+
+
 @examples(100)
 @given(st.data(), st.sampled_from(["s", "ms", "us", "ns"]), st.sampled_from([None, "UTC", "Europe/Berlin"]))
 def test_with_timestamps(data, unit, zone):
