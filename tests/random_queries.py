@@ -19,6 +19,7 @@ from cerflow.errors import QueryError
 from cerflow.language import formula as f
 from cerflow.language import select as q
 from cerflow.language.condition import (
+    Aggregate,
     Arithmetic,
     Attribute,
     Condition,
@@ -319,7 +320,16 @@ def _columns(draw: st.DrawFn, formula: f.Formula, aggregates: bool) -> list[q.Ex
         )
         found.append(q.ExpressionItem(draw(st.sampled_from(expressions)), "c1"))
     if aggregates and labels.assigned:
-        found.append(q.ExpressionItem(aggregate(draw, draw(st.sampled_from(sorted(labels.assigned)))), "c2"))
+        label = draw(st.sampled_from(sorted(labels.assigned)))
+        selecting = draw(st.sampled_from(("min", "max", "first", "last")))
+        aggregates_of: tuple[Expression, ...] = (
+            aggregate(draw, label),
+            Aggregate("stddev", Attribute(label, draw(st.sampled_from("vw")))),
+            Aggregate(selecting, Attribute(label, draw(st.sampled_from(("s", "type", "t"))))),
+            Function("length", (Aggregate(selecting, Function("lower", (Attribute(label, "s"),))),)),
+            Arithmetic("-", aggregate(draw, label), aggregate(draw, label)),
+        )
+        found.append(q.ExpressionItem(draw(st.sampled_from(aggregates_of)), "c2"))
     return found
 
 

@@ -34,7 +34,7 @@ def table_of(rows, columns=COLUMNS):
 
 def drawn(data, **options):
     """A query that is well-formed, and events; where a window measures ``n``, some events lack it."""
-    select, rows = data.draw(cases(column_aggregates=False, **options))
+    select, rows = data.draw(cases(**options))
     try:
         query = cerflow.Query(select)
     except QueryError:

@@ -24,9 +24,7 @@ from cerflow.engine.results import Report, kept_labels
 from cerflow.engine.store import EventStore
 from cerflow.engine.streams import InputStreams
 from cerflow.errors import SnapshotError, UnsupportedQueryError
-from cerflow.language.condition import Aggregate
 from cerflow.language.formula import Strategy
-from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.language.select import Consumption, ProjectionKind, Select
 from cerflow.schema import Schema
@@ -49,11 +47,6 @@ def compile_select(select: Select) -> Transducer:
     named: set[str] = set()
     for item in select.projection.items:
         named.update(condition_labels(item))
-        for current in walk(item):
-            if isinstance(current, Aggregate):
-                raise UnsupportedQueryError(
-                    "aggregates in computed columns cannot be evaluated by the engine yet", span=current.span
-                )
     return compile_formula(select.formula, window=select.window, keep=kept_labels(select), named=frozenset(named))
 
 

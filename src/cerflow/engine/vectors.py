@@ -66,6 +66,18 @@ class Vector:
             raise InputError(f"the value {NULL} cannot be used: it stands for null")
         return values if self.nulls is None else np.where(self.nulls, NULL, values)
 
+    def over(self, count: int) -> Vector:
+        """The same with one value for each of so many rows, also of a literal."""
+        nulls = None if self.nulls is None else np.broadcast_to(self.nulls, (count,))
+        return Vector(self.kind, np.broadcast_to(self.data, (count,)), nulls, self.dictionary)
+
+    def taken(self, rows: NDArray[np.int64]) -> Vector:
+        """The values of some rows; a negative one stands for null."""
+        missing = np.append(self.missing(), True)[rows] | (rows < 0)
+        if self.kind is Kind.FLOAT:
+            return Vector(self.kind, np.concatenate([self.floats(), np.full(1, np.nan)])[np.where(missing, -1, rows)])
+        return Vector(self.kind, np.append(self.data, 0)[rows].astype(np.int64), missing, self.dictionary)
+
 
 @dataclass(frozen=True)
 class Truth:
