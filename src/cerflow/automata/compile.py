@@ -19,10 +19,12 @@ from cerflow.automata.fragment import (
     union,
 )
 from cerflow.automata.guards import Of, Satisfied, TypeTest, conjunction, is_local, leaves, separate, substitute
+from cerflow.automata.negation import unless, without
 from cerflow.automata.placement import begin_at_once, contiguous
 from cerflow.automata.product import both, together
 from cerflow.automata.references import resolve_reference
 from cerflow.automata.registers import RegisterFile
+from cerflow.automata.selection import preferred
 from cerflow.automata.simplify import simplify
 from cerflow.automata.transducer import TYPE_LABEL, Transducer, Transition
 from cerflow.automata.windows import hides_events, know_ends, restrict
@@ -55,8 +57,10 @@ from cerflow.language.formula import (
     Strategy,
     StrictIteration,
     StrictSequence,
+    Unless,
     Window,
     Within,
+    Without,
 )
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.printer import show
@@ -165,6 +169,12 @@ class _Compiler:
                 return restrict(below[0], current.window, self.registers)
             case Selection(Strategy.STRICT):
                 return contiguous(below[0])
+            case Selection(strategy):
+                return preferred(below[0], strategy, self.registers)
+            case Unless():
+                return unless(below[0], below[1], self.registers)
+            case Without():
+                return without(below[0], below[1], self.registers)
             case Filter():
                 return self._filter(below[0], current.condition, index)
             case _:

@@ -7,6 +7,8 @@ occurs only while a formula is being compiled.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from cerflow.language.condition import (
     And,
     Attribute,
@@ -42,6 +44,8 @@ __all__ = [
 ]
 
 TRUE = Constant(True)
+
+C = TypeVar("C", Condition, Expression)
 
 
 @node
@@ -256,7 +260,7 @@ def separate(condition: Condition, scopes: dict[str, int]) -> Condition:
     return done[0]  # type: ignore[return-value]
 
 
-def substitute(condition: Condition, replacements: dict[Expression, Expression]) -> Condition:
+def substitute(condition: C, replacements: dict[Expression, Expression]) -> C:
     """Replace leaves; a comparison of a local truth value with TRUE becomes the condition itself again."""
 
     def visit(current: Node) -> Node:
@@ -271,6 +275,4 @@ def substitute(condition: Condition, replacements: dict[Expression, Expression])
             return current.left.condition
         return current
 
-    result = transform(condition, visit)
-    assert isinstance(result, Condition)
-    return result
+    return transform(condition, visit)  # type: ignore[return-value]

@@ -14,6 +14,7 @@ from itertools import product
 from typing import Any
 
 from cerflow.automata.guards import InWindow, Measure, Satisfied, Stored, Truth, TypeTest, leaves
+from cerflow.automata.rows import Joined, NoRow
 from cerflow.automata.transducer import TYPE_LABEL, Accumulation, Transducer, Transition, Write
 from cerflow.errors import QueryError
 from cerflow.language.condition import Comparison, Condition, Constant, Literal, Operator
@@ -163,6 +164,10 @@ class _Reader:
                 case Stored():
                     row = rows[current.register]
                     return _literal(None if row is None else row[current.field])
+                case NoRow():
+                    return Constant(False)
+                case Joined(keeps, left, right):
+                    return _literal(_joined(keeps, value(left), value(right)))
                 case InWindow():
                     return self._in_window(current.window, position, current.start)
             return current
@@ -216,7 +221,8 @@ class _Reader:
         """The rows that a write stores: several if it reads registers with collections."""
         return [
             tuple(self._evaluate(expression, position, rows) for expression in write.row)
-            for rows in self._choices(_registers_of(write.row), memory)
+            for rows in self._choices(_registers_of([*write.row, *write.where]), memory)
+            if all(self._evaluate(condition, position, rows) is True for condition in write.where)
         ]
 
 
