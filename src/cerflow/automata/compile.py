@@ -6,8 +6,9 @@ from collections.abc import Callable
 from collections.abc import Sequence as Many
 
 from cerflow.analysis.scopes import Scopes, condition_labels, relation_names, resolve
+from cerflow.automata.aggregates import gather
 from cerflow.automata.clauses import clauses
-from cerflow.automata.conditions import apply_clauses
+from cerflow.automata.filters import apply_clauses
 from cerflow.automata.fragment import (
     Fragment,
     atom,
@@ -30,13 +31,11 @@ from cerflow.automata.transducer import TYPE_LABEL, Transducer, Transition
 from cerflow.automata.windows import hides_events, know_ends, restrict
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
-    Aggregate,
     And,
     Condition,
     Expression,
     Not,
     PredicateCall,
-    SetTest,
 )
 from cerflow.language.formula import (
     All,
@@ -205,7 +204,8 @@ class _Compiler:
             own = current.event.name
             scopes = {**self.scopes.outer[index], own: index}
             # One event is read, so AND, OR and NOT on the complex event are those on the event.
-            resolved = separate(current.condition, {name: scopes[name] for name in condition_labels(current.condition)})
+            labels = {name: scopes[name] for name in condition_labels(current.condition)}
+            resolved = separate(gather(current.condition, lambda _: True), labels)
             here: dict[Expression, Expression] = {u: u.expression for u in _leaves_of(resolved, index)}
             test = And(test, substitute(resolved, here))
         return atom(self._any_type(Not(Satisfied(test))))
@@ -214,7 +214,9 @@ class _Compiler:
         _refuse(condition)
         outer = self.scopes.outer[index]
         scopes = {label: outer.get(label, index) for label in condition_labels(condition)}
-        resolved = [[separate(part, scopes) for part in clause] for clause in clauses(condition)]
+        resolved = [
+            [separate(gather(part, outer.__contains__), scopes) for part in clause] for clause in clauses(condition)
+        ]
         return apply_clauses(operand, resolved, index, self.registers)
 
 
@@ -240,10 +242,9 @@ def _named_labels(formula: Formula) -> frozenset[str]:
 
 def _refuse(condition: Condition) -> None:
     for current in walk(condition):
-        if isinstance(current, Aggregate | SetTest | PredicateCall):
+        if isinstance(current, PredicateCall):
             raise UnsupportedQueryError(
-                f"{show(current)}: conditions on sets of events and registered predicates cannot be evaluated by the "
-                "engine yet",
+                f"{show(current)}: registered predicates cannot be evaluated by the engine yet",
                 span=current.span,
                 hint="The reference semantics evaluates it on short streams: match(…, runner='semantics').",
             )

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 
 from cerflow.automata.cases import cases
 from cerflow.automata.fragment import Fragment, trimmed
-from cerflow.automata.guards import Satisfied, Stored, conjunction, conjuncts, leaves, substitute
+from cerflow.automata.guards import NoRow, Satisfied, Stored, conjunction, conjuncts, leaves, substitute
 from cerflow.automata.registers import RegisterFile
-from cerflow.automata.rows import Joined, NoRow
 from cerflow.automata.transducer import Accumulation, Register, Transducer, Transition, Write
+from cerflow.automata.values import If
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import Condition, Expression, Literal, Not
+from cerflow.language.condition import Comparison, Condition, Expression, Literal, Not, Operator
 from cerflow.language.node import Node
 
 __all__ = ["EMPTY", "Crowd", "Crowds", "Situation"]
@@ -201,7 +201,7 @@ class Crowds:
                 new = substitute(expression, old)
                 keeps = registers[write.register].keeps
                 if not write.fresh and keeps is not Accumulation.VALUE:
-                    new = Joined(keeps, values[write.register, k], new)
+                    new = _joined(keeps, values[write.register, k], new)
                 values[write.register, k] = new
         row = [values[register, k] for register in self._live[u.target] for k in range(registers[register].fields)]
         if not remembered:
@@ -237,6 +237,21 @@ class Crowds:
             return present.operand
         # Should the conditions speak of anything but the row, it still takes a row to break them.
         return Not(Satisfied(conjunction([*where, present])))
+
+
+def _joined(keeps: Accumulation, former: Expression, new: Expression) -> Expression:
+    """What a register keeps of two values; if that cannot be said of one, for it is null, it is null."""
+    unknown = Literal(None)
+    match keeps:
+        case Accumulation.SAME:
+            return If(Comparison(Operator.EQ, former, new), former, unknown)
+        case Accumulation.MIN:
+            better, otherwise = Operator.LE, Operator.GT
+        case Accumulation.MAX:
+            better, otherwise = Operator.GE, Operator.LT
+        case _:
+            raise TypeError(f"a register that keeps {keeps} holds more than one value")
+    return If(Comparison(better, former, new), former, If(Comparison(otherwise, former, new), new, unknown))
 
 
 def _stored(root: Node) -> list[Stored]:

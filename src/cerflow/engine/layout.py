@@ -35,8 +35,13 @@ INT, FLOAT, RANK = range(3)
 # Steps of a transition, applied to the registers of the target: operation, slot, source kind, source, fields
 S_OPERATION, S_SLOT, S_SOURCE, S_INDEX, S_KIND, S_FIELDS_END = range(6)
 WRITE, LEAST, GREATEST, SAME, NEW_SET, ADD_ROW = range(6)
-# where a value comes from: an event column, a register slot before the transition, or a field of a collection there
-FROM_COLUMN, FROM_SLOT, FROM_SET = range(3)
+# where a value comes from: an event column, a register slot before the transition, or a program (of which the last
+# instruction stands in S_FIELDS_END, in a field of a row in the third column)
+FROM_COLUMN, FROM_SLOT, FROM_PROGRAM = range(3)
+
+# What adds rows to a collection reads others: in Tables.products the first and last of their ranges, and of the
+# instructions of a condition on their rows; the step has its number in the place of the source
+Q_RANGE, Q_RANGE_END, Q_FILTER, Q_FILTER_END = range(4)
 
 # Columns of Tables.copies: slot of the target, slot of the source, bound column of a window register or -1
 P_TARGET, P_SOURCE, P_BOUND = range(3)
@@ -95,10 +100,13 @@ class Tables(NamedTuple):
     atoms: Smalls  # (atoms, 6)
     code: Smalls  # (instructions, 2): opcode, argument
     constants: Ints  # literals of programs (floats by their bits)
-    ranges: Smalls  # (collections of atoms, 2): slot, width
+    ranges: Smalls  # (collections of atoms and products, 2): slot, width
     copies: Smalls  # (copies, 3)
     steps: Smalls  # (steps, 6)
-    fields: Smalls  # (row fields, 4): source kind, index, field of a collection, width of that collection
+    fields: (
+        Smalls  # (row fields, 3): source kind, index or first instruction, field of a collection or last instruction
+    )
+    products: Smalls  # (steps that add rows, 4)
     skips: Smalls  # (states,): 1 if events may be skipped there, all but those whose signature says otherwise
     slots: Smalls  # (states,): number of register slots
     expiring: Smalls  # (entries, 3): slot, bound column, whether it holds for all partitions; see `Program`
