@@ -9,7 +9,7 @@ from cerflow.automata.guards import Measure, Stored
 from cerflow.automata.guards import Truth as TruthOf
 from cerflow.automata.transducer import Transducer
 from cerflow.automata.values import If, Joined, Known, SquareRoot, Word
-from cerflow.language.condition import Arithmetic, Attribute, Condition, Expression, Function, LabelReference, Negative
+from cerflow.language.condition import Arithmetic, Attribute, Expression, Function, LabelReference, Negative
 from cerflow.language.node import Node, fold
 from cerflow.schema import Kind, Schema
 
@@ -44,9 +44,9 @@ def kind_of(expression: Expression, schema: Schema, kinds: RegisterKinds) -> Kin
     """The kind of an expression on the event at hand and registers; None if it is not known yet."""
 
     def visit(current: Node, below: Sequence[Kind | None]) -> Kind | None:
+        if not isinstance(current, Expression) or isinstance(current, LabelReference):
+            return None  # conditions below `If`, windows below `Measure`
         match current:
-            case Condition() | LabelReference():
-                return None
             case Attribute():
                 implicit = current.name == "type" and "type" not in schema.attributes
                 return schema.kind(schema.type if implicit else current.name)
@@ -70,7 +70,6 @@ def kind_of(expression: Expression, schema: Schema, kinds: RegisterKinds) -> Kin
                 return below[0]
             case Function(name) if name not in ("position", "time", "lower", "upper", "length"):
                 return below[0]
-        assert isinstance(current, Expression)
         return kind_of_expression(current, schema)
 
     return fold(expression, visit)
