@@ -33,6 +33,13 @@ from cerflow.schema import Schema
 
 __all__ = ["Recognizer", "compile_select", "limit_of"]
 
+#: What the engine calls the strategies that it evaluates.
+_STRATEGIES = {
+    Strategy.ALL: layout.EVERYTHING,
+    Strategy.ANY: layout.EVERYTHING,
+    Strategy.NEXT: layout.EARLIEST,
+    Strategy.LAST: layout.LATEST,
+}
 _CONSUME = {Consumption.NONE: 0, Consumption.ANY: 1, Consumption.PARTITION: 2}
 #: Rows that are prepared and processed at a time.
 _ROWS = 1 << 17
@@ -40,7 +47,7 @@ _ROWS = 1 << 17
 
 def compile_select(select: Select) -> Transducer:
     """The transducer of a query; raises `UnsupportedQueryError` for what the engine cannot evaluate yet."""
-    if select.strategy not in (Strategy.ALL, Strategy.ANY):
+    if select.strategy not in _STRATEGIES:
         raise UnsupportedQueryError(
             f"SELECT {select.strategy} cannot be evaluated by the engine yet",
             span=select.span,
@@ -54,7 +61,14 @@ def compile_select(select: Select) -> Transducer:
                 raise UnsupportedQueryError(
                     "aggregates in computed columns cannot be evaluated by the engine yet", span=current.span
                 )
-    return compile_formula(select.formula, window=select.window, keep=kept_labels(select), named=frozenset(named))
+    return compile_formula(
+        select.formula,
+        window=select.window,
+        keep=kept_labels(select),
+        named=frozenset(named),
+        # Strategies compare supports before the projection.
+        marks=_STRATEGIES[select.strategy] != layout.EVERYTHING,
+    )
 
 
 def limit_of(select: Select) -> int | None:
@@ -90,7 +104,13 @@ class Recognizer:
         self._streams = InputStreams(select, schema, position)
         inner = self._streams.schema
         self._report = Report(select, inner, positions=positions, position=self._streams.position)
-        self._program = Program(compile_select(select), inner, keys=select.partition, consume=_CONSUME[select.consume])
+        self._program = Program(
+            compile_select(select),
+            inner,
+            keys=select.partition,
+            consume=_CONSUME[select.consume],
+            strategy=_STRATEGIES[select.strategy],
+        )
         self._reader = EventReader(self._program, select.partition, self._streams.position)
         self._checker = RecordChecker(schema, on_bad_record)
         self._memory = Memory(self._program)
