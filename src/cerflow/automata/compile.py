@@ -27,7 +27,7 @@ from cerflow.automata.references import resolve_reference
 from cerflow.automata.registers import RegisterFile
 from cerflow.automata.selection import preferred
 from cerflow.automata.simplify import simplify
-from cerflow.automata.transducer import TYPE_LABEL, Transducer, Transition
+from cerflow.automata.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.automata.windows import hides_events, know_ends, restrict
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
@@ -81,24 +81,27 @@ def compile_formula(
     window: Window | None = None,
     keep: frozenset[str] | None = None,
     named: frozenset[str] = frozenset(),
+    marks: bool = False,
 ) -> Transducer:
     """The transducer that detects a complex event C at n exactly if the formula does.
 
     ``window`` bounds the extent of C; ``keep`` projects on those labels afterwards (None keeps all); ``named`` are
-    labels that are asked for outside the formula. Raises
+    labels that are asked for outside the formula; with ``marks`` an event that ``keep`` leaves without labels gets
+    `HIDDEN_LABEL`, so that the support stays what it is. Raises
     `QueryError` for labels out of scope and `UnsupportedQueryError` for operators that have no construction yet.
     """
     formula, window = hoist_window(formula, window)
     compiler = _Compiler(formula, named | (keep or frozenset()))
     whole = compiler.run()
-    if window is not None and hides_events(whole, keep):
+    hidden = frozenset((HIDDEN_LABEL,)) if marks else frozenset[str]()
+    if window is not None and hides_events(whole, None if marks else keep):
         # The engine measures between the events that it reports; here they are not all.
         whole = restrict(whole, window, compiler.registers)
         window = None
     elif window is not None:
         whole = know_ends(whole, window)
     if keep is not None:
-        whole = relabel(whole, lambda labels: labels & keep)
+        whole = relabel(whole, lambda labels: labels & keep or hidden)
     return simplify(whole, compiler.registers.registers, window, compiler.mentioned)
 
 

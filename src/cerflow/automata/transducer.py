@@ -17,10 +17,12 @@ from cerflow.automata.guards import TRUE, Stored, is_local, leaves
 from cerflow.language.condition import Condition, Expression
 from cerflow.language.formula import Window
 
-__all__ = ["TYPE_LABEL", "Accumulation", "Register", "Transducer", "Transition", "Write"]
+__all__ = ["HIDDEN_LABEL", "TYPE_LABEL", "Accumulation", "Register", "Transducer", "Transition", "Write"]
 
 #: Stands for the label "type of the event", where that type is not named in the query.
 TYPE_LABEL = "\0type"
+#: Marks an event of the complex event that is not reported.
+HIDDEN_LABEL = "\0hidden"
 
 
 class Accumulation(StrEnum):

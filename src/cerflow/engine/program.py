@@ -63,7 +63,13 @@ class Program:
     MANY_SIGNATURES = 100_000
 
     def __init__(
-        self, transducer: Transducer, schema: Schema, *, keys: Sequence[tuple[str, ...]] = (), consume: int = 0
+        self,
+        transducer: Transducer,
+        schema: Schema,
+        *,
+        keys: Sequence[tuple[str, ...]] = (),
+        consume: int = 0,
+        strategy: int = layout.EVERYTHING,
     ) -> None:
         self.transducer = transducer
         self.schema = schema
@@ -90,7 +96,7 @@ class Program:
         self._by_effect: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         #: For each signature whether it allows any move, or ends any waiting.
         self.relevant: list[bool] = []
-        self.tables = self._tables(len(keys), consume)
+        self.tables = self._tables(len(keys), consume, strategy)
         #: The strings of the query itself, which come first and never go.
         self.own_strings = len(self.strings)
         self.signatures([frozenset()])
@@ -224,7 +230,7 @@ class Program:
 
     # -- tables --------------------------------------------------------------------------------------------------
 
-    def _tables(self, key_words: int, consume: int) -> Tables:
+    def _tables(self, key_words: int, consume: int, strategy: int) -> Tables:
         transitions: list[list[int]] = []
         copies: list[tuple[int, int, int]] = []
         steps: list[list[int]] = []
@@ -258,6 +264,8 @@ class Program:
         window = self.transducer.window
         if self.partitioned and isinstance(window, CountWindow):
             options[layout.O_LOCAL_WINDOW] = window.events
+        options[layout.O_STRATEGY] = strategy
+        options[layout.O_WINDOWED] = window is not None
         return Tables(
             transitions=_table(transitions, 10),
             atoms=_table(self.atoms.rows, 6),
