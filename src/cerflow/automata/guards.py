@@ -7,6 +7,8 @@ for all events of a label, and both occur only while a formula is being compiled
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from cerflow.language.condition import (
     And,
     Attribute,
@@ -29,6 +31,7 @@ __all__ = [
     "Gathered",
     "InWindow",
     "Measure",
+    "NoRow",
     "Of",
     "Satisfied",
     "Stored",
@@ -45,6 +48,8 @@ __all__ = [
 ]
 
 TRUE = Constant(True)
+
+C = TypeVar("C", Condition, Expression)
 
 
 @node
@@ -114,6 +119,17 @@ class InWindow(Condition):
     def notation(self) -> tuple[str | Node, ...]:
         """See `Node.notation`."""
         return ("within ", self.window, " of ", self.start)
+
+
+@node
+class NoRow(Condition):
+    """False for every row of the collection that ``row`` reads: it holds only if there is none."""
+
+    row: Stored
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return ("no row of ", self.row)
 
 
 @node
@@ -281,7 +297,7 @@ def separate(condition: Condition, scopes: dict[str, int]) -> Condition:
     return done[0]  # type: ignore[return-value]
 
 
-def substitute(condition: Condition, replacements: dict[Expression, Expression]) -> Condition:
+def substitute(condition: C, replacements: dict[Expression, Expression]) -> C:
     """Replace leaves; a comparison of a local truth value with TRUE becomes the condition itself again."""
 
     def visit(current: Node) -> Node:
@@ -296,6 +312,4 @@ def substitute(condition: Condition, replacements: dict[Expression, Expression])
             return current.left.condition
         return current
 
-    result = transform(condition, visit)
-    assert isinstance(result, Condition)
-    return result
+    return transform(condition, visit)  # type: ignore[return-value]

@@ -14,6 +14,7 @@ from cerflow.automata.fragment import Fragment, track
 from cerflow.automata.guards import Of, Stored, Truth, leaves, substitute
 from cerflow.automata.registers import RegisterFile, reduced
 from cerflow.automata.transducer import Accumulation, Register, Transition, Write
+from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Comparison, Condition, Expression, Literal, Operator
 from cerflow.language.node import Node, fold, with_children
 
@@ -100,7 +101,7 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
     stored: dict[Expression, Expression] = {u: Stored(memory, k) for k, u in enumerate(units)}
     here: dict[Expression, Expression] = {u: u.expression for u in units}
     keep = Write(memory, tuple(u.expression for u in units), fresh=True)
-    simple = _resolve_in_place(operand, label, keep, stored, here)
+    simple = _resolve_in_place(operand, label, scope, keep, stored, here)
     if simple is not None:
         return simple
     repeated = _put_aside_repeatedly(operand, label, scope, registers)
@@ -120,7 +121,8 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
         if label in t.labels:
             if seen.event:
                 return []  # a second event under a label that is bound to one
-            checks = [substitute(atom, here) for atom in t.atoms]
+            t = _with_values(t, here)
+            checks = list(t.atoms)
             for form in sorted(seen.aside, key=repr):
                 gaps: dict[Expression, Expression] = {
                     leaf: Stored(aside[form], leaf.field)
@@ -132,6 +134,7 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
             return [(_Seen(True), replace(read, writes=(*t.writes, keep)))]
         if seen.event:
             return [(seen, _with_values(t, stored))]
+        _refuse_waiting_rows(t, label, scope)
         waiting = [atom for atom in t.atoms if any(u in stored for u in leaves(atom))]
         if not waiting:
             return [(seen, t)]
@@ -151,14 +154,37 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
 
 
 def _with_values(t: Transition, values: dict[Expression, Expression]) -> Transition:
-    """The transition with some `Of` leaves of its atoms replaced."""
+    """The transition with some `Of` leaves of its atoms and of the conditions of its writes replaced."""
+    if any(u in values for write in t.writes for c in write.where for u in leaves(c)):
+        t = replace(t, writes=tuple(_write_with_values(w, values) for w in t.writes))
     if not any(u in values for atom in t.atoms for u in leaves(atom)):
         return t
     return guarded(replace(t, atoms=()), [substitute(atom, values) for atom in t.atoms])
 
 
+def _write_with_values(write: Write, values: dict[Expression, Expression]) -> Write:
+    return replace(write, where=tuple(substitute(c, values) for c in write.where))
+
+
+def _refuse_waiting_rows(t: Transition, label: str, scope: int) -> None:
+    """Rows of a collection cannot wait for an event that decides whether they belong to it."""
+    for write in t.writes:
+        for condition in write.where:
+            if _mentions(condition, label, scope):
+                raise UnsupportedQueryError(
+                    f"the event of '{label}' comes later than events below UNLESS, WITHOUT, NEXT, LAST or MAX that are "
+                    "compared with it and with each other",
+                    hint=f"Compare with '{label}' in a FILTER outside of that operator, or let '{label}' come first.",
+                )
+
+
 def _resolve_in_place(
-    operand: Fragment, label: str, keep: Write, stored: dict[Expression, Expression], here: dict[Expression, Expression]
+    operand: Fragment,
+    label: str,
+    scope: int,
+    keep: Write,
+    stored: dict[Expression, Expression],
+    here: dict[Expression, Expression],
 ) -> Fragment | None:
     """The common case, without copying states: every state lies either before or after the event, and all that ask
     for it come with it or after it. None if that is not so."""
@@ -182,7 +208,7 @@ def _resolve_in_place(
         elif label in t.labels:
             read = _with_values(t, here)
             changed.append(replace(read, writes=(*read.writes, keep)))
-        elif t.target in after or any(u in stored for atom in t.atoms for u in leaves(atom)):
+        elif t.target in after or _units(t, label, scope):
             return None
         else:
             changed.append(t)
@@ -190,7 +216,8 @@ def _resolve_in_place(
 
 
 def _units(t: Transition, label: str, scope: int) -> list[Of]:
-    return [u for atom in t.atoms for u in leaves(atom) if isinstance(u, Of) and (u.label, u.scope) == (label, scope)]
+    conditions = [*t.atoms, *(c for write in t.writes for c in write.where)]
+    return [u for c in conditions for u in leaves(c) if isinstance(u, Of) and (u.label, u.scope) == (label, scope)]
 
 
 def _put_aside_repeatedly(operand: Fragment, label: str, scope: int, registers: RegisterFile) -> frozenset[Condition]:

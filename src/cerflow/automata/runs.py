@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from cerflow.automata.guards import InWindow, Measure, Satisfied, Stored, Truth, TypeTest, leaves
+from cerflow.automata.guards import InWindow, Measure, NoRow, Satisfied, Stored, Truth, TypeTest, leaves
 from cerflow.automata.transducer import TYPE_LABEL, Accumulation, Transducer, Transition, Write
 from cerflow.automata.values import WORD, If, Joined, Known, SquareRoot, Word
 from cerflow.errors import QueryError
@@ -165,6 +165,8 @@ class _Reader:
                 case Stored():
                     row = rows[current.register]
                     return _literal(None if row is None else row[current.field])
+                case NoRow():
+                    return Constant(False)
                 case Known():
                     return Literal(int(value(current.expression) is not None))
                 case Word():
@@ -229,7 +231,8 @@ class _Reader:
         """The rows that a write stores: several if it reads registers with collections."""
         return [
             tuple(self._evaluate(expression, position, rows) for expression in write.row)
-            for rows in self._choices(_registers_of(write.row), memory)
+            for rows in self._choices(_registers_of([*write.row, *write.where]), memory)
+            if all(self._evaluate(condition, position, rows) is True for condition in write.where)
         ]
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from cerflow.automata.guards import InWindow, Measure, Satisfied, Stored, leaves
+from cerflow.automata.guards import InWindow, Measure, NoRow, Satisfied, Stored, conjunction, leaves
 from cerflow.automata.guards import Truth as TruthOf
 from cerflow.automata.transducer import Accumulation, Transducer
 from cerflow.automata.values import If, Joined, SquareRoot
@@ -33,6 +33,7 @@ from cerflow.language.condition import (
     Or,
 )
 from cerflow.language.formula import Window
+from cerflow.language.node import Node
 from cerflow.schema import Kind, Schema
 
 __all__ = ["AtomCompiler", "Column"]
@@ -125,7 +126,7 @@ class AtomCompiler:
 
     def add(self, atom: Condition, places: Places) -> None:
         """Add the row of an atom, tested in a state whose registers are at ``places``."""
-        if isinstance(atom, InWindow):
+        if isinstance(atom, InWindow) and self._is_scalar(atom.start):
             slot = places[atom.start.register] + atom.start.field
             self.rows.append([layout.LT, layout.INT, self.bound_column(atom.window), slot, 0, 0])
             return
@@ -161,23 +162,53 @@ class AtomCompiler:
 
     def _program(self, atom: Condition, places: Places) -> list[int]:
         start = len(self.code)
+        first, sets = self._ranges([atom], places)
+        _Emitter(self, places, sets).condition(atom)
+        return [layout.PROGRAM, 0, start, len(self.code), first, len(self.ranges)]
+
+    def _ranges(self, roots: Iterable[Node], places: Places) -> tuple[int, dict[int, int]]:
+        """Add a range for each collection that is read; the first of them, and their numbers by register."""
         first = len(self.ranges)
         sets: dict[int, int] = {}
-        for leaf in leaves(atom):
+        for leaf in dict.fromkeys(leaf for root in roots for leaf in leaves(root)):
             if isinstance(leaf, Stored) and not self._is_scalar(leaf) and leaf.register not in sets:
                 sets[leaf.register] = len(sets)
                 self.ranges.append([places[leaf.register], self.transducer.registers[leaf.register].fields])
-        _Emitter(self, places, sets).condition(atom)
-        return [layout.PROGRAM, 0, start, len(self.code), first, len(self.ranges)]
+        return first, sets
 
     def computed(self, expression: Expression, places: Places, kind: Kind) -> tuple[int, int]:
         """Add the program of an expression that reads registers with one value each; its first and last instruction.
 
         ``kind`` is that of the register it is written to.
         """
+        return self._value_program(expression, places, {}, kind)
+
+    def _value_program(
+        self, expression: Expression, places: Places, sets: dict[int, int], kind: Kind
+    ) -> tuple[int, int]:
         start = len(self.code)
-        _Emitter(self, places, {}).expression(expression, as_float=kind is Kind.FLOAT)
+        _Emitter(self, places, sets).expression(expression, as_float=kind is Kind.FLOAT)
         return start, len(self.code)
+
+    def product(
+        self, row: Sequence[Expression], where: Sequence[Condition], places: Places, kinds: Sequence[Kind]
+    ) -> tuple[list[int], list[list[int]]]:
+        """A row to be added to a collection for every choice of rows that it reads: the product, and its fields."""
+        first, sets = self._ranges([*row, *where], places)
+        start = len(self.code)
+        if where:
+            _Emitter(self, places, sets).condition(conjunction(list(where)))
+        end = len(self.code)
+        fields = [self._row_field(e, places, sets, kind) for e, kind in zip(row, kinds)]
+        return [first, len(self.ranges), start, end], fields
+
+    def _row_field(self, expression: Expression, places: Places, sets: dict[int, int], kind: Kind) -> list[int]:
+        if not leaves(expression):
+            return [layout.FROM_COLUMN, self.column(expression, as_float=kind is Kind.FLOAT), 0]
+        if isinstance(expression, Stored) and expression.register not in sets:
+            return [layout.FROM_SLOT, places[expression.register] + expression.field, 0]
+        start, end = self._value_program(expression, places, sets, kind)
+        return [layout.FROM_PROGRAM, start, end]
 
     def emit(self, opcode: int, argument: int = 0) -> None:
         """Append an instruction."""
@@ -236,6 +267,11 @@ class _Emitter:
                 self._later(self._of(operand), self._then(opcodes.TRUE_ONLY))
             case Comparison(operator, left, right):
                 self._compare(operator, left, right)
+            case NoRow():
+                self.to.constant(0)
+            case InWindow(start, window):
+                self.to.emit(opcodes.COLUMN, self.to.bound_column(window))
+                self._later(self._value(start), self._then(opcodes.COMPARE_I, layout.LT))
             case Between(operand, low, high, negated):
                 parts: list[Condition] = []
                 if low is not None:

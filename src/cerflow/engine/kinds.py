@@ -44,11 +44,9 @@ def kind_of(expression: Expression, schema: Schema, kinds: RegisterKinds) -> Kin
     """The kind of an expression on the event at hand and registers; None if it is not known yet."""
 
     def visit(current: Node, below: Sequence[Kind | None]) -> Kind | None:
-        if not isinstance(current, Expression):
-            return None
+        if not isinstance(current, Expression) or isinstance(current, LabelReference):
+            return None  # conditions below `If`, windows below `Measure`
         match current:
-            case LabelReference():
-                return None
             case Attribute():
                 implicit = current.name == "type" and "type" not in schema.attributes
                 return schema.kind(schema.type if implicit else current.name)

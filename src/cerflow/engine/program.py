@@ -63,7 +63,13 @@ class Program:
     MANY_SIGNATURES = 100_000
 
     def __init__(
-        self, transducer: Transducer, schema: Schema, *, keys: Sequence[tuple[str, ...]] = (), consume: int = 0
+        self,
+        transducer: Transducer,
+        schema: Schema,
+        *,
+        keys: Sequence[tuple[str, ...]] = (),
+        consume: int = 0,
+        strategy: int = layout.EVERYTHING,
     ) -> None:
         self.transducer = transducer
         self.schema = schema
@@ -90,7 +96,7 @@ class Program:
         self._by_effect: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         #: For each signature whether it allows any move, or ends any waiting.
         self.relevant: list[bool] = []
-        self.tables = self._tables(len(keys), consume)
+        self.tables = self._tables(len(keys), consume, strategy)
         #: The strings of the query itself, which come first and never go.
         self.own_strings = len(self.strings)
         self.signatures([frozenset()])
@@ -224,11 +230,12 @@ class Program:
 
     # -- tables --------------------------------------------------------------------------------------------------
 
-    def _tables(self, key_words: int, consume: int) -> Tables:
+    def _tables(self, key_words: int, consume: int, strategy: int) -> Tables:
         transitions: list[list[int]] = []
         copies: list[tuple[int, int, int]] = []
         steps: list[list[int]] = []
         fields: list[list[int]] = []
+        products: list[list[int]] = []
         for move in self.moves:
             t = move.transition
             row = [t.source, move.target, self.label_set(t.labels), int(move.final)]
@@ -241,7 +248,7 @@ class Program:
                 copies.extend(self._copies(t, move.target))
             row.extend((len(copies), len(steps)))
             if move.target >= 0:
-                self._steps(t, move.target, steps, fields)
+                self._steps(t, move.target, steps, fields, products)
             row.append(len(steps))
             transitions.append(row)
         expiring, expiring_start = self._expiring()
@@ -257,6 +264,8 @@ class Program:
         window = self.transducer.window
         if self.partitioned and isinstance(window, CountWindow):
             options[layout.O_LOCAL_WINDOW] = window.events
+        options[layout.O_STRATEGY] = strategy
+        options[layout.O_WINDOWED] = window is not None
         return Tables(
             transitions=_table(transitions, 10),
             atoms=_table(self.atoms.rows, 6),
@@ -265,7 +274,8 @@ class Program:
             ranges=_table(self.atoms.ranges, 2),
             copies=_table(copies, 3),
             steps=_table(steps, 6),
-            fields=_table(fields, 4),
+            fields=_table(fields, 3),
+            products=_table(products, 4),
             skips=np.array([bool(loops) for loops in self.loops], np.int32),
             slots=np.array(self.slots.count, np.int32),
             expiring=_table(expiring, 3),
@@ -294,36 +304,36 @@ class Program:
             result.extend((slot + k, source[register] + k, bound) for k in range(width))
         return result
 
-    def _steps(self, t: Transition, target: int, steps: list[list[int]], fields: list[list[int]]) -> None:
+    def _steps(
+        self, t: Transition, target: int, steps: list[list[int]], fields: list[list[int]], products: list[list[int]]
+    ) -> None:
         for write in t.writes:
             if write.register not in self.slots.at[target]:
                 continue
             slot = self.slots.at[target][write.register]
             kept = self.transducer.registers[write.register]
             if kept.keeps is Accumulation.SET:
-                first = len(fields)
-                fields.extend(self._field(e, t.source, self.kinds[write.register][k]) for k, e in enumerate(write.row))
+                places, kinds = self.slots.at[t.source], self.kinds[write.register]
+                product, row = self.atoms.product(write.row, write.where, places, kinds)
                 operation = layout.NEW_SET if write.fresh else layout.ADD_ROW
-                steps.append([operation, slot, 0, first, 0, len(fields)])
+                steps.append([operation, slot, len(products), len(fields), 0, len(fields) + len(row)])
+                products.append(product)
+                fields.extend(row)
                 continue
             for k, expression in enumerate(write.row):
                 kind = self.kinds[write.register][k]
-                source, index, end, _ = self._field(expression, t.source, kind)
+                source, index, end = self._field(expression, t.source, kind)
                 operation = layout.WRITE if write.fresh else _OPERATIONS[kept.keeps]
                 steps.append([operation, slot + k, source, index, _order(kind), end])
 
     def _field(self, expression: Expression, state: int, kind: Kind) -> list[int]:
-        """Where a value to be stored comes from: source, index or begin, field or end, width of a collection."""
+        """Where a value to be stored comes from: source, index or first instruction, last instruction."""
+        places = self.slots.at[state]
         if isinstance(expression, Stored):
-            slot = self.slots.at[state][expression.register]
-            kept = self.transducer.registers[expression.register]
-            if kept.keeps is Accumulation.SET:
-                return [layout.FROM_SET, slot, expression.field, kept.fields]
-            return [layout.FROM_SLOT, slot + expression.field, 0, 0]
+            return [layout.FROM_SLOT, places[expression.register] + expression.field, 0]
         if leaves(expression):
-            start, end = self.atoms.computed(expression, self.slots.at[state], kind)
-            return [layout.FROM_PROGRAM, start, end, 0]
-        return [layout.FROM_COLUMN, self.atoms.column(expression, as_float=kind is Kind.FLOAT), 0, 0]
+            return [layout.FROM_PROGRAM, *self.atoms.computed(expression, places, kind)]
+        return [layout.FROM_COLUMN, self.atoms.column(expression, as_float=kind is Kind.FLOAT), 0]
 
     # -- windows inside formulas ---------------------------------------------------------------------------------
 

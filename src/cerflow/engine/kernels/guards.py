@@ -111,26 +111,37 @@ def _for_all(atom, tables, columns, ranks, k, values, row, sets, words, stack, s
     """Run a program for every choice of one row from each collection it reads."""
     first = tables.atoms[atom, A_RANGE]
     last = tables.atoms[atom, A_RANGE_END]
-    for r in range(first, last):
-        odometer[r - first] = 0
-        if sets[values[row, tables.ranges[r, 0]], 1] == 0:
-            return True
+    if not first_choice(first, last, tables, values, row, sets, odometer):
+        return True
     start = tables.atoms[atom, A_LEFT]
     stop = tables.atoms[atom, A_RIGHT]
     while True:
         run(start, stop, first, tables, columns, ranks, k, values, row, sets, words, stack, stack_f, odometer)
         if stack[0] != 1:
             return False
-        r = first
-        while r < last:
-            width = tables.ranges[r, 1]
-            odometer[r - first] += 1
-            if odometer[r - first] * width < sets[values[row, tables.ranges[r, 0]], 1]:
-                break
-            odometer[r - first] = 0
-            r += 1
-        if r >= last:
+        if not next_choice(first, last, tables, values, row, sets, odometer):
             return True
+
+
+@kernel
+def first_choice(first, last, tables, values, row, sets, odometer):
+    """Choose the first row of each collection; False if one has none."""
+    for r in range(first, last):
+        odometer[r - first] = 0
+        if sets[values[row, tables.ranges[r, 0]], 1] == 0:
+            return False
+    return True
+
+
+@kernel
+def next_choice(first, last, tables, values, row, sets, odometer):
+    """Go on to the next choice of rows; False after the last."""
+    for r in range(first, last):
+        odometer[r - first] += 1
+        if odometer[r - first] * tables.ranges[r, 1] < sets[values[row, tables.ranges[r, 0]], 1]:
+            return True
+        odometer[r - first] = 0
+    return False
 
 
 @kernel

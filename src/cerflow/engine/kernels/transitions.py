@@ -6,15 +6,14 @@ import math
 
 import numpy as np
 
-from cerflow.engine.kernels.collections import with_product
-from cerflow.engine.kernels.guards import holds, run
+from cerflow.engine.kernels.collections import with_row
+from cerflow.engine.kernels.guards import first_choice, holds, next_choice, run
 from cerflow.engine.kernels.jit import inlined, kernel
 from cerflow.engine.layout import (
     ADD_ROW,
     EXPIRED,
     FLOAT,
     FROM_COLUMN,
-    FROM_PROGRAM,
     FROM_SLOT,
     LEAST,
     NEW_SET,
@@ -22,6 +21,10 @@ from cerflow.engine.layout import (
     P_BOUND,
     P_SOURCE,
     P_TARGET,
+    Q_FILTER,
+    Q_FILTER_END,
+    Q_RANGE,
+    Q_RANGE_END,
     RANK,
     S_FIELDS_END,
     S_INDEX,
@@ -117,7 +120,8 @@ def _store(step, tables, events, k, values, at, state, scratch, stack_f, out_val
     elif source == FROM_SLOT:
         new = values[at, index]
     else:
-        new = _computed(index, tables.steps[step, S_FIELDS_END], tables, events, k, values, at, state, scratch, stack_f)
+        stop = tables.steps[step, S_FIELDS_END]
+        new = _computed(index, stop, np.int32(0), tables, events, k, values, at, state, scratch, stack_f)
     kind = tables.steps[step, S_KIND]
     if operation == WRITE:
         out_values[n, slot] = new
@@ -149,12 +153,12 @@ def _store(step, tables, events, k, values, at, state, scratch, stack_f, out_val
 
 
 @kernel
-def _computed(start, stop, tables, events, k, values, at, state, scratch, stack_f):
-    """The value of a program that reads the event and registers with one value each."""
+def _computed(start, stop, first, tables, events, k, values, at, state, scratch, stack_f):
+    """The value of a program; ``first`` is the first of the collections of which it reads the chosen rows."""
     run(
         start,
         stop,
-        np.int32(0),
+        first,
         tables,
         events.columns,
         events.ranks,
@@ -172,26 +176,42 @@ def _computed(start, stop, tables, events, k, values, at, state, scratch, stack_
 
 @kernel
 def _with_rows(number, step, tables, events, k, values, at, state, scratch, stack_f):
-    """Add the rows of a step to a collection; -1 if the arrays are full."""
-    first = tables.steps[step, S_INDEX]
-    for f in range(first, tables.steps[step, S_FIELDS_END]):
-        if tables.fields[f, 0] == FROM_PROGRAM:
-            scratch.computed[f - first] = _computed(
-                tables.fields[f, 1], tables.fields[f, 2], tables, events, k, values, at, state, scratch, stack_f
+    """Add a row to a collection for every choice of rows that a step reads and accepts; -1 if the arrays are full."""
+    product = tables.steps[step, S_SOURCE]
+    first = tables.products[product, Q_RANGE]
+    last = tables.products[product, Q_RANGE_END]
+    begin = tables.steps[step, S_INDEX]
+    width = tables.steps[step, S_FIELDS_END] - begin
+    if not first_choice(first, last, tables, values, at, state.set_index, scratch.odometer):
+        return number
+    while True:
+        if _accepted(product, first, tables, events, k, values, at, state, scratch, stack_f):
+            for f in range(width):
+                scratch.row[f] = _field(begin + f, first, tables, events, k, values, at, state, scratch, stack_f)
+            number = with_row(
+                number, scratch.row, width, state.set_index, state.set_words, state.set_table, state.counters
             )
-    return with_product(
-        number,
-        step,
-        tables,
-        events.columns,
-        k,
-        values,
-        at,
-        state.set_index,
-        state.set_words,
-        state.set_table,
-        state.counters,
-        scratch.row,
-        scratch.computed,
-        scratch.odometer,
-    )
+            if number < 0:
+                return -1
+        if not next_choice(first, last, tables, values, at, state.set_index, scratch.odometer):
+            return number
+
+
+@kernel
+def _accepted(product, first, tables, events, k, values, at, state, scratch, stack_f):
+    """Whether the choice of rows at hand satisfies the condition of a product."""
+    start = tables.products[product, Q_FILTER]
+    stop = tables.products[product, Q_FILTER_END]
+    return start == stop or (_computed(start, stop, first, tables, events, k, values, at, state, scratch, stack_f) == 1)
+
+
+@kernel
+def _field(f, first, tables, events, k, values, at, state, scratch, stack_f):
+    """A field of a new row."""
+    source = tables.fields[f, 0]
+    where = tables.fields[f, 1]
+    if source == FROM_COLUMN:
+        return events.columns[k, where]
+    if source == FROM_SLOT:
+        return values[at, where]
+    return _computed(where, tables.fields[f, 2], first, tables, events, k, values, at, state, scratch, stack_f)
