@@ -37,12 +37,12 @@ __all__ = ["ORDERS", "Accumulator", "accumulator", "alone", "empty", "gather"]
 
 Row = tuple[Expression, ...]
 
-#: What the tests on sets ask of neighbouring values, and what refutes them.
+#: What the tests on sets ask of neighbouring values.
 ORDERS = {
-    "increasing": (Operator.LT, Operator.GE),
-    "decreasing": (Operator.GT, Operator.LE),
-    "nondecreasing": (Operator.LE, Operator.GT),
-    "nonincreasing": (Operator.GE, Operator.LT),
+    "increasing": Operator.LT,
+    "decreasing": Operator.GT,
+    "nondecreasing": Operator.LE,
+    "nonincreasing": Operator.GE,
 }
 _SELECTING = ("min", "max", "first", "last")
 _ZERO, _ONE, _NULL = Literal(0), Literal(1), Literal(None)
@@ -130,13 +130,15 @@ class Accumulator:
     finish: Callable[[Row], Expression]
 
 
-def accumulator(gathered: Gathered) -> Accumulator:
-    """The accumulator of an aggregate; that of a test on a set remembers the latest value."""
+def accumulator(gathered: Gathered, most: int | None = None) -> Accumulator:
+    """The accumulator of an aggregate; that of a test on a set remembers the latest value.
+
+    A count may stop at ``most``, if nobody asks for more.
+    """
     argument, value = gathered.argument, gathered.value
     match gathered.name:
         case "count":
-            one = alone("count", argument)
-            return Accumulator((one,), lambda former: (_sum(former[0], one),), _last)
+            return _counted(alone("count", argument), most)
         case "sum":
             return _summed(argument, lambda known: If(IsNull(argument), known, _ONE), lambda total, _: total)
         case "avg":
@@ -168,6 +170,14 @@ def _sum(left: Expression, right: Expression) -> Arithmetic:
 
 def _difference(left: Expression, right: Expression) -> Arithmetic:
     return Arithmetic("-", left, right)
+
+
+def _counted(one: Expression, most: int | None) -> Accumulator:
+    def step(former: Row) -> Row:
+        more = _sum(former[0], one)
+        return (more if most is None else If(Comparison(Operator.LT, former[0], Literal(most)), more, former[0]),)
+
+    return Accumulator((one,), step, _last)
 
 
 def _summed(

@@ -9,10 +9,7 @@ from cerflow.automata.compile import compile_formula
 from cerflow.automata.transducer import Transducer
 from cerflow.engine import layout
 from cerflow.engine.results import kept_labels
-from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import Aggregate
 from cerflow.language.formula import Selection, Strategy, Within
-from cerflow.language.node import walk
 from cerflow.language.select import ProjectionKind, Select
 
 __all__ = ["compile_select", "limit_of", "strategy_of"]
@@ -26,11 +23,6 @@ def compile_select(select: Select) -> Transducer:
     named: set[str] = set()
     for item in select.projection.items:
         named.update(condition_labels(item))
-        for current in walk(item):
-            if isinstance(current, Aggregate):
-                raise UnsupportedQueryError(
-                    "aggregates in computed columns cannot be evaluated by the engine yet", span=current.span
-                )
     divided = _divided(select)
     return compile_formula(
         divided.formula,
