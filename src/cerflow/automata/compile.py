@@ -55,6 +55,7 @@ from cerflow.language.formula import (
 )
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.printer import show
+from cerflow.predicates.registry import calls_of_sets
 
 __all__ = ["compile_formula", "hoist_window"]
 
@@ -219,11 +220,12 @@ def _named_labels(formula: Formula) -> frozenset[str]:
 
 
 def _refuse(condition: Condition) -> None:
+    sets = calls_of_sets()
     for current in walk(condition):
-        if isinstance(current, Aggregate | SetTest | PredicateCall):
+        of_set = isinstance(current, PredicateCall) and current.name in sets
+        if of_set or isinstance(current, Aggregate | SetTest):
             raise UnsupportedQueryError(
-                f"{show(current)}: conditions on sets of events and registered predicates cannot be evaluated by the "
-                "engine yet",
+                f"{show(current)}: conditions on sets of events cannot be evaluated by the engine yet",
                 span=current.span,
                 hint="The reference semantics evaluates it on short streams: match(…, runner='semantics').",
             )

@@ -261,6 +261,7 @@ def _scratch(capacity: int, slots: int, program: Program) -> Scratch:
     members = max(capacity, 4 * program.transducer.states)
     code = len(program.tables.code) + 4
     registers = np.zeros((1, slots), np.int64)
+    width = max([64, *(r.fields for r in program.transducer.registers)])
     return Scratch(
         updates=np.zeros((capacity, 6), np.int32),
         update_values=np.zeros((capacity, slots), np.int64),
@@ -271,8 +272,8 @@ def _scratch(capacity: int, slots: int, program: Program) -> Scratch:
         removed=np.zeros(capacity, np.int32),
         path=np.zeros(256, np.int32),
         stack=np.zeros(code, np.int64),
-        odometer=np.zeros(64, np.int64),
-        row=np.zeros(64, np.int64),
+        odometer=np.zeros(width, np.int64),
+        row=np.zeros(width, np.int64),
         registers=registers,
         registers_f=registers.view(np.float64),
     )

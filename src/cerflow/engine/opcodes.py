@@ -1,7 +1,8 @@
 """Instructions of the small stack programs that evaluate atoms which are no plain comparison.
 
-Truth values are 1, 0 and null (unknown). Instructions below `NOT` combine the two topmost values, from `NOT` on they
-change the topmost one.
+Truth values are 1, 0 and null (unknown). Instructions up to `SET_FIELD` push a value, `CALL` replaces the arguments
+of a predicate by its answer, those below `NOT` combine the two topmost values, from `NOT` on they change the topmost
+one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
     SLOT,
     CONSTANT,
     SET_FIELD,
+    CALL,
     AND,
     OR,
     COMPARE_I,
@@ -37,4 +39,4 @@ from __future__ import annotations
     FLOOR,
     CEIL,
     ROUND,
-) = range(30)
+) = range(31)

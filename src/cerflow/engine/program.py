@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cerflow.automata.ambiguity import ambiguous
 from cerflow.automata.guards import InWindow, Measure, Stored, conjuncts
 from cerflow.automata.transducer import Accumulation, Transducer, Transition
 from cerflow.engine import layout
 from cerflow.engine.atoms import AtomCompiler, Column
+from cerflow.engine.binding import bind, readable
 from cerflow.engine.kinds import register_kinds
 from cerflow.engine.layout import Tables
 from cerflow.engine.measures import is_global
@@ -57,15 +59,25 @@ class _Move:
 
 
 class Program:
-    """The tables of one transducer for one schema, with all that is needed to prepare events for them."""
+    """The tables of one transducer for one schema, with all that is needed to prepare events for them.
+
+    ``position`` is a column of the schema that is no attribute of whole events. Predicates are looked up now: raises
+    `QueryError` if one is not registered any more.
+    """
 
     #: Signatures that are remembered from batch to batch.
     MANY_SIGNATURES = 100_000
 
     def __init__(
-        self, transducer: Transducer, schema: Schema, *, keys: Sequence[tuple[str, ...]] = (), consume: int = 0
+        self,
+        transducer: Transducer,
+        schema: Schema,
+        *,
+        keys: Sequence[tuple[str, ...]] = (),
+        consume: int = 0,
+        position: str | None = None,
     ) -> None:
-        self.transducer = transducer
+        self.transducer = transducer = bind(transducer, readable(schema, position))
         self.schema = schema
         self.partitioned = bool(keys)
         self.key_kinds = [schema.kind(key[0]) for key in keys]
@@ -85,7 +97,8 @@ class Program:
         self._needs = [self._tests_of(move.transition) for move in self.moves]
         self._signatures: dict[frozenset[int], int] = {}
         self._by_moves: dict[tuple[int, ...], int] = {}
-        #: For each signature whether it allows any move.
+        #: For each signature the moves that it allows, and whether there are any.
+        self._allowed: list[frozenset[int]] = []
         self.relevant: list[bool] = []
         self.tables = self._tables(len(keys), consume)
         #: The strings of the query itself, which come first and never go.
@@ -105,6 +118,20 @@ class Program:
         windows = [self.transducer.window, *(r.window for r in self.transducer.registers)]
         strict = set(range(self.transducer.states)) - self.transducer.skipping - self.transducer.final
         return self.partitioned and (bool(strict) or any(isinstance(w, CountWindow) for w in windows))
+
+    @property
+    def asks(self) -> bool:
+        """Whether kernels ask predicates."""
+        return len(self.atoms.calls) > 0
+
+    def wanted(self, column: int) -> NDArray[np.bool_]:
+        """For each signature whether some move that it allows reads a column."""
+        readers = self.atoms.readers[column]
+        return np.array([not readers.isdisjoint(moves) for moves in self._allowed], bool)
+
+    def other_tests(self, test: int) -> list[frozenset[int]]:
+        """The tests beside this one, for each move that has it."""
+        return [needs - {test} for needs in self._needs if test in needs]
 
     @property
     def global_window(self) -> bool:
@@ -204,6 +231,7 @@ class Program:
         fields: list[list[int]] = []
         for move in self.moves:
             t = move.transition
+            self.atoms.move = move.number
             row = [t.source, move.target, self.label_set(t.labels), int(move.final)]
             row.append(self.atoms.count)
             for atom in t.atoms:
@@ -217,6 +245,7 @@ class Program:
                 self._steps(t, move.target, steps, fields)
             row.append(len(steps))
             transitions.append(row)
+        self.atoms.move = -1
         expiring, expiring_start = self._expiring()
         states = self.transducer.states
         options = np.zeros(layout.OPTIONS, np.int64)
@@ -252,6 +281,7 @@ class Program:
             signature_transitions=np.zeros(0, np.int32),
             signature_state=np.zeros((0, states), np.int32),
             options=options,
+            failure=self.atoms.calls.failure(),
         )
 
     def _copies(self, t: Transition, target: int) -> list[tuple[int, int, int]]:
@@ -362,6 +392,7 @@ class Program:
                 moves = tuple(m.number for m, needs in zip(self.moves, self._needs) if needs <= satisfied)
                 if moves not in self._by_moves:
                     self._by_moves[moves] = len(self._by_moves)
+                    self._allowed.append(frozenset(moves))
                     self.relevant.append(bool(moves))
                     added.append(moves)
                 self._signatures[satisfied] = self._by_moves[moves]
@@ -374,6 +405,7 @@ class Program:
         if len(self._signatures) > self.MANY_SIGNATURES:
             self._signatures = {}
             self._by_moves = {}
+            self._allowed = []
             self.relevant = []
             self.tables = self.tables._replace(
                 signature_start=self.tables.signature_start[:1],

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from cerflow.engine.kernels.calls import ask_predicate
 from cerflow.engine.kernels.jit import inlined, kernel
 from cerflow.engine.layout import (
     A_KIND,
@@ -30,6 +31,7 @@ from cerflow.engine.opcodes import (
     ADD_F,
     ADD_I,
     AND,
+    CALL,
     CEIL,
     COLUMN,
     COMPARE_F,
@@ -147,6 +149,10 @@ def _run(atom, tables, columns, columns_f, ranks, k, values, values_f, row, sets
             r = first + which
             start = sets[values[row, tables.ranges[r, 0]], 0]
             stack[top] = words[start + odometer[which] * tables.ranges[r, 1] + (argument & 0xFFFF)]
+            top += 1
+        elif opcode == CALL:
+            top -= tables.constants[argument + 1]
+            stack[top] = ask_predicate(tables, argument, stack, top)
             top += 1
         elif opcode < NOT:
             top -= 1
