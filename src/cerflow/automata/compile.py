@@ -19,6 +19,8 @@ from cerflow.automata.fragment import (
     union,
 )
 from cerflow.automata.guards import Of, Satisfied, TypeTest, conjunction, is_local, leaves, separate, substitute
+from cerflow.automata.placement import begin_at_once, contiguous
+from cerflow.automata.product import both, together
 from cerflow.automata.references import resolve_reference
 from cerflow.automata.registers import RegisterFile
 from cerflow.automata.simplify import simplify
@@ -35,6 +37,7 @@ from cerflow.language.condition import (
     SetTest,
 )
 from cerflow.language.formula import (
+    All,
     AnyEvent,
     As,
     Conjunction,
@@ -48,6 +51,8 @@ from cerflow.language.formula import (
     Rename,
     Selection,
     Sequence,
+    Start,
+    Strategy,
     StrictIteration,
     StrictSequence,
     Window,
@@ -133,6 +138,9 @@ class _Compiler:
             StrictSequence: sequence_strictly,
             Iteration: iterate,
             StrictIteration: iterate_strictly,
+            Conjunction: both,
+            All: together,
+            Start: begin_at_once,
         }
         construction = simple.get(type(current))
         if construction is not None:
@@ -156,6 +164,8 @@ class _Compiler:
                 return relabel(below[0], lambda labels: labels & kept)
             case Within():
                 return restrict(below[0], current.window, self.registers)
+            case Selection(Strategy.STRICT):
+                return contiguous(below[0])
             case Filter():
                 return self._filter(below[0], current.condition, index)
             case _:

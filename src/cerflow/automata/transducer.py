@@ -72,9 +72,12 @@ class Transition:
     @property
     def skips(self) -> bool:
         """Whether this is a loop that reads any event and changes nothing."""
-        return (
-            self.source == self.target and self.test == TRUE and not self.atoms and not self.labels and not self.writes
-        )
+        return self.test == TRUE and self.stays
+
+    @property
+    def stays(self) -> bool:
+        """Whether this is a loop that changes nothing and asks only about the event at hand."""
+        return self.source == self.target and not self.atoms and not self.labels and not self.writes
 
     def moved(self, source: int, target: int) -> Transition:
         """The same transition between other states."""

@@ -108,7 +108,7 @@ class Tables(NamedTuple):
     copies: Smalls  # (copies, 3)
     steps: Smalls  # (steps, 6)
     fields: Smalls  # (row fields, 4): source kind, index, field of a collection, width of that collection
-    skips: Smalls  # (states,): 1 if any event may be skipped there
+    skips: Smalls  # (states,): 1 if events may be skipped there, all but those whose signature says otherwise
     slots: Smalls  # (states,): number of register slots
     expiring: Smalls  # (entries, 3): slot, bound column, whether it holds for all partitions; see `Program`
     expiring_start: Smalls  # (states + 1,)
@@ -117,7 +117,7 @@ class Tables(NamedTuple):
     checked: Smalls  # columns that must never decrease in a substream
     local: Smalls  # (columns, 2): columns that hold the position in the substream, less a constant
     signature_start: Smalls  # (signatures + 1,) into signature_rows
-    signature_rows: Smalls  # (rows, 3): state, first and last entry of signature_transitions
+    signature_rows: Smalls  # (rows, 4): state, first and last entry of signature_transitions, whether nothing stays
     signature_transitions: Smalls
     signature_state: Smalls  # (signatures, states): row of signature_rows, or -1
     options: Ints  # see O_…

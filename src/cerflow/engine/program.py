@@ -81,7 +81,6 @@ class Program:
         self.schema = schema
         self.partitioned = bool(keys)
         self.key_kinds = [schema.kind(key[0]) for key in keys]
-        self.grouped = ambiguous(transducer)
         self.live = transducer.live()
         self.strings = Strings()
         self.kinds = register_kinds(transducer, schema)
@@ -93,12 +92,17 @@ class Program:
         #: The tests of which signatures are made.
         self.tests: list[Condition] = []
         self._test_numbers: dict[Condition, int] = {}
+        #: For each state the tests of its loops that change nothing: where one holds, a run may stay as it is.
+        self.loops = self._loops()
+        #: Whether runs are kept as sets: those with equal outputs, or those that begin with the first event.
+        self.grouped = self._begins_once or ambiguous(transducer)
         self.moves = self._moves()
         self._needs = [self._tests_of(move.transition) for move in self.moves]
         self._signatures: dict[frozenset[int], int] = {}
-        self._by_moves: dict[tuple[int, ...], int] = {}
-        #: For each signature the moves that it allows, and whether there are any.
+        self._by_effect: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+        #: For each signature the moves that it allows.
         self._allowed: list[frozenset[int]] = []
+        #: For each signature whether it allows any move, or ends any waiting.
         self.relevant: list[bool] = []
         self.tables = self._tables(len(keys), consume)
         #: The strings of the query itself, which come first and never go.
@@ -116,8 +120,13 @@ class Program:
     def counted(self) -> bool:
         """Whether positions in the substream matter, so that every event of it has to be counted."""
         windows = [self.transducer.window, *(r.window for r in self.transducer.registers)]
-        strict = set(range(self.transducer.states)) - self.transducer.skipping - self.transducer.final
-        return self.partitioned and (bool(strict) or any(isinstance(w, CountWindow) for w in windows))
+        strict = any(not loops and q not in self.transducer.final for q, loops in enumerate(self.loops))
+        return self.partitioned and (strict or any(isinstance(w, CountWindow) for w in windows))
+
+    @property
+    def _begins_once(self) -> bool:
+        """Whether the initial states do not outlast every event, so that it matters which event is the first."""
+        return any(frozenset() not in self.loops[q] for q in self.transducer.initial)
 
     @property
     def asks(self) -> bool:
@@ -130,8 +139,9 @@ class Program:
         return np.array([not readers.isdisjoint(moves) for moves in self._allowed], bool)
 
     def other_tests(self, test: int) -> list[frozenset[int]]:
-        """The tests beside this one, for each move that has it."""
-        return [needs - {test} for needs in self._needs if test in needs]
+        """The tests beside this one, for each move or loop that has it."""
+        together = [*self._needs, *(needs for loops in self.loops for needs in loops)]
+        return [needs - {test} for needs in together if test in needs]
 
     @property
     def global_window(self) -> bool:
@@ -186,13 +196,32 @@ class Program:
 
     # -- transitions ---------------------------------------------------------------------------------------------
 
+    def _loops(self) -> list[list[frozenset[int]]]:
+        loops: list[list[frozenset[int]]] = [[] for _ in range(self.transducer.states)]
+        for t in self.transducer.transitions:
+            # To go on from a final state to itself is to detect once more.
+            if t.stays and t.source not in self.transducer.final:
+                loops[t.source].append(self._tests_of(t))
+        return loops
+
+    def _leaves(self, satisfied: frozenset[int]) -> tuple[int, ...]:
+        """The states in which no run may stay over an event that satisfies these tests, though it may over others.
+
+        Those without any such loop are left out (but for initial ones): for them it counts that no event comes between.
+        """
+        return tuple(
+            q
+            for q, loops in enumerate(self.loops)
+            if (loops or q in self.transducer.initial) and not any(needs <= satisfied for needs in loops)
+        )
+
     def _moves(self) -> list[_Move]:
         going_on = {t.source for t in self.transducer.transitions}
         final = self.transducer.final
         moves: list[_Move] = []
         together: dict[tuple[object, ...], list[Transition]] = {}
         for t in self.transducer.transitions:
-            if not t.skips:
+            if not t.stays or t.source in final:
                 together.setdefault((t.source, t.test, t.atoms, t.labels), []).append(t)
         for group in together.values():
             ends = any(t.target in final for t in group)
@@ -268,7 +297,7 @@ class Program:
             copies=_table(copies, 3),
             steps=_table(steps, 6),
             fields=_table(fields, 4),
-            skips=np.array([q in self.transducer.skipping for q in range(states)], np.int32),
+            skips=np.array([bool(loops) for loops in self.loops], np.int32),
             slots=np.array(self.slots.count, np.int32),
             expiring=_table(expiring, 3),
             expiring_start=np.array(expiring_start, np.int32),
@@ -277,7 +306,7 @@ class Program:
             checked=np.array(self._checked_columns(), np.int32),
             local=_table(self._local_columns(), 2),
             signature_start=np.zeros(1, np.int32),
-            signature_rows=_table([], 3),
+            signature_rows=_table([], 4),
             signature_transitions=np.zeros(0, np.int32),
             signature_state=np.zeros((0, states), np.int32),
             options=options,
@@ -385,17 +414,18 @@ class Program:
     # -- signatures ----------------------------------------------------------------------------------------------
 
     def signatures(self, found: Sequence[frozenset[int]]) -> list[int]:
-        """The numbers of sets of satisfied tests: those that allow the same moves share one."""
-        added: list[tuple[int, ...]] = []
+        """The numbers of sets of satisfied tests: those that have the same effect share one."""
+        added: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
         for satisfied in found:
             if satisfied not in self._signatures:
                 moves = tuple(m.number for m, needs in zip(self.moves, self._needs) if needs <= satisfied)
-                if moves not in self._by_moves:
-                    self._by_moves[moves] = len(self._by_moves)
+                effect = (moves, self._leaves(satisfied))
+                if effect not in self._by_effect:
+                    self._by_effect[effect] = len(self._by_effect)
                     self._allowed.append(frozenset(moves))
-                    self.relevant.append(bool(moves))
-                    added.append(moves)
-                self._signatures[satisfied] = self._by_moves[moves]
+                    self.relevant.append(effect != ((), ()))
+                    added.append(effect)
+                self._signatures[satisfied] = self._by_effect[effect]
         if added:
             self.tables = self._with_signatures(self.tables, added)
         return [self._signatures[satisfied] for satisfied in found]
@@ -404,7 +434,7 @@ class Program:
         """Start anew if there are very many signatures; only the events of one batch refer to them."""
         if len(self._signatures) > self.MANY_SIGNATURES:
             self._signatures = {}
-            self._by_moves = {}
+            self._by_effect = {}
             self._allowed = []
             self.relevant = []
             self.tables = self.tables._replace(
@@ -415,25 +445,27 @@ class Program:
             )
             self.signatures([frozenset()])
 
-    def _with_signatures(self, tables: Tables, added: Sequence[tuple[int, ...]]) -> Tables:
+    def _with_signatures(
+        self, tables: Tables, added: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
+    ) -> Tables:
         states = np.full((len(added), self.transducer.states), -1, np.int32)
         starts: list[int] = []
         rows: list[list[int]] = []
         order: list[int] = []
         first_row, first_entry = len(tables.signature_rows), len(tables.signature_transitions)
-        for k, moves in enumerate(added):
-            by_state: dict[int, list[int]] = {}
+        for k, (moves, leaves) in enumerate(added):
+            by_state: dict[int, list[int]] = {q: [] for q in leaves}
             for number in moves:
                 by_state.setdefault(self.moves[number].transition.source, []).append(number)
             for q in sorted(by_state):
                 begin = first_entry + len(order)
                 order.extend(by_state[q])
                 states[k, q] = first_row + len(rows)
-                rows.append([q, begin, begin + len(by_state[q])])
+                rows.append([q, begin, begin + len(by_state[q]), int(q in leaves)])
             starts.append(first_row + len(rows))
         return tables._replace(
             signature_start=np.append(tables.signature_start, np.array(starts, np.int32)),
-            signature_rows=np.concatenate([tables.signature_rows, _table(rows, 3)]),
+            signature_rows=np.concatenate([tables.signature_rows, _table(rows, 4)]),
             signature_transitions=np.append(tables.signature_transitions, np.array(order, np.int32)),
             signature_state=np.concatenate([tables.signature_state, states]),
         )

@@ -109,7 +109,7 @@ def advance(start, stop, events, columns_f, tables, state, small, values_f, scra
             return FULL_SCRATCH, k
         if updates == -2:
             return FULL_SETS, k
-        if updates > 0:
+        if updates > 0 or moved:
             lacking = _lacks_room(p, updates, members, state)
             if lacking != DONE:
                 return lacking, k
@@ -217,9 +217,9 @@ def _gather(k, p, place, bound, events, columns_f, tables, state, values_f, scra
                     continue
                 previous = c
                 root = state.config[c, C_ROOT]
+            if removed >= scratch.removed.shape[0]:
+                return -1, 0, 0, False
             if grouped:
-                if removed >= scratch.removed.shape[0]:
-                    return -1, 0, 0, False
                 n, members, changed = group_by_labels(
                     k, at, place, root, n, members, events, columns_f, tables, state, scratch, stack_f, result_f
                 )
@@ -254,6 +254,9 @@ def _gather(k, p, place, bound, events, columns_f, tables, state, values_f, scra
                     return n, 0, 0, False
                 for u in range(first, n):
                     scratch.updates[u, U_ROOT] = root
+                if not begin and tables.signature_rows[row, 3] == 1:
+                    scratch.removed[removed] = c
+                    removed += 1
             begin = False
             c = after
         row += 1
