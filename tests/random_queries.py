@@ -376,7 +376,5 @@ def cases(
     operator: str | None = None,
 ) -> tuple[q.Select, list[Row]]:
     """A query and a stream in which it is likely to match; see `selects`."""
-    select = draw(
-        selects(fragment, strategies=strategies, column_aggregates=column_aggregates, operator=operator)
-    )
+    select = draw(selects(fragment, strategies=strategies, column_aggregates=column_aggregates, operator=operator))
     return select, draw(streams(nulls=fragment.nulls, like=select.formula))

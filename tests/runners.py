@@ -12,7 +12,7 @@ from hypothesis import settings
 
 import cerflow
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import Aggregate, PredicateCall, SetTest
+from cerflow.language.condition import Aggregate, SetTest
 from cerflow.language.formula import All, Conjunction, Selection, Start, Strategy, Unless, Without
 from cerflow.language.node import walk
 from cerflow.language.select import CountItem
@@ -20,7 +20,7 @@ from cerflow.language.select import CountItem
 Rows = list[dict[str, Any]]
 Runner = Callable[..., Rows]
 
-_LATER = (All, Conjunction, Selection, Start, Unless, Without, Aggregate, SetTest, PredicateCall)
+_LATER = (All, Conjunction, Selection, Start, Unless, Without, Aggregate, SetTest)
 
 
 def examples(count: int) -> settings:

@@ -228,7 +228,7 @@ def _ask_scalar(
     words = np.empty((len(index), len(arguments)), np.int64)
     for k, vector in enumerate(arguments):
         assert isinstance(vector, Vector)
-        data = np.broadcast_to(vector.data, (index[-1] + 1,))[index]
+        data = _at(vector.data, index)
         words[:, k] = data.astype(np.float64).view(np.int64) if vector.kind is Kind.FLOAT else data
     outcome = np.empty(len(index), np.int32)
     failed = ask_rows(function.address, words.ravel(), np.int64(len(arguments)), outcome)
@@ -257,7 +257,10 @@ def _values(argument: Vector | Columns, index: NDArray[np.intp], unit: str) -> l
         return [MappingProxyType(dict(zip(argument.names, row))) for row in columns]
     dictionary = argument.dictionary
     read = _reader(argument.kind, lambda code: dictionary[code], unit)
-    size = int(index[-1]) + 1
-    data = np.broadcast_to(argument.data, (size,))[index]
-    nulls = np.broadcast_to(argument.missing(), (size,))[index]
+    data, nulls = _at(argument.data, index), _at(argument.missing(), index)
     return [None if null else read(word) for word, null in zip(data.tolist(), nulls.tolist())]
+
+
+def _at(array: NDArray[Any], index: NDArray[np.intp]) -> NDArray[Any]:
+    """The values at some rows; that of a literal is the same at each."""
+    return array[index] if array.ndim else np.full(len(index), array)
