@@ -30,10 +30,8 @@ class Call(Condition):
 
     def notation(self) -> tuple[str | Node, ...]:
         """See `Node.notation`."""
-        parts: list[str | Node] = [f"{self.predicate.name}("]
-        for k, argument in enumerate(self.arguments):
-            parts += [", ", argument] if k else [argument]
-        return (*parts, ")")
+        pieces = [piece for argument in self.arguments for piece in (", ", argument)]
+        return (f"{self.predicate.name}(", *pieces[1:], ")")
 
 
 @node

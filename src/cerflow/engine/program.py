@@ -445,9 +445,7 @@ class Program:
             )
             self.signatures([frozenset()])
 
-    def _with_signatures(
-        self, tables: Tables, added: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
-    ) -> Tables:
+    def _with_signatures(self, tables: Tables, added: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> Tables:
         states = np.full((len(added), self.transducer.states), -1, np.int32)
         starts: list[int] = []
         rows: list[list[int]] = []
