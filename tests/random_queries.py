@@ -8,7 +8,7 @@ key, ``n`` an integer that never decreases; v, w, s and k are sometimes null. ``
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -263,8 +263,8 @@ def _around(draw: st.DrawFn, operator: str, fragment: Fragment) -> f.Formula:
     names = _Names()
     shallow = dataclasses.replace(fragment, more=draw(st.booleans()))
 
-    def below(outer: list[str] = []) -> f.Formula:
-        return _formula(draw, draw(st.integers(1, 2)), outer, shallow, names)
+    def below(outer: Sequence[str] = ()) -> f.Formula:
+        return _formula(draw, draw(st.integers(1, 2)), list(outer), shallow, names)
 
     def pair(make: Callable[[f.Formula, f.Formula], f.Formula]) -> f.Formula:
         return make(*_two(draw, 2, [], shallow, names))

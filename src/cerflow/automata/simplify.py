@@ -139,10 +139,10 @@ def _bisimulation(transducer: Transducer) -> list[int]:
 
 def _share_registers(transducer: Transducer) -> Transducer:
     """Use one register for all that are always written together, with the same values."""
-    written: dict[int, list[tuple[int, tuple[Expression, ...], bool]]] = {}
+    written: dict[int, list[tuple[object, ...]]] = {}
     for k, t in enumerate(transducer.transitions):
         for write in t.writes:
-            written.setdefault(write.register, []).append((k, write.row, write.fresh))
+            written.setdefault(write.register, []).append((k, write.row, write.fresh, write.where))
     first: dict[object, int] = {}
     same: dict[int, int] = {}
     for register, writes in sorted(written.items()):
@@ -180,7 +180,12 @@ def _renumbered(transducer: Transducer, numbers: dict[int, int]) -> Transducer:
             atoms=tuple(dict.fromkeys(atom(a) for a in t.atoms)),
             writes=tuple(
                 dict.fromkeys(
-                    Write(numbers.get(w.register, w.register), tuple(value(e) for e in w.row), w.fresh)
+                    Write(
+                        numbers.get(w.register, w.register),
+                        tuple(value(e) for e in w.row),
+                        w.fresh,
+                        tuple(atom(c) for c in w.where),
+                    )
                     for w in t.writes
                 )
             ),

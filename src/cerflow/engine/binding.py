@@ -63,7 +63,7 @@ def bind(transducer: Transducer, attributes: Sequence[str]) -> Transducer:
     Raises `QueryError` if a predicate is not registered any more.
     """
     trees: list[Node] = [tree for t in transducer.transitions for tree in (t.test, *t.atoms)]
-    trees += [e for t in transducer.transitions for w in t.writes for e in w.row]
+    trees += [e for t in transducer.transitions for w in t.writes for e in (*w.row, *w.where)]
     if not any(isinstance(current, PredicateCall) for tree in trees for current in walk(tree)):
         return transducer
     return _Binding(transducer, tuple(attributes)).bound()
@@ -117,7 +117,13 @@ class _Binding:
             test=self._condition(t.test),
             atoms=tuple(map(self._condition, t.atoms)),
             writes=tuple(
-                Write(w.register, tuple(e for value in w.row for e in self._row(value)), w.fresh) for w in t.writes
+                Write(
+                    w.register,
+                    tuple(e for value in w.row for e in self._row(value)),
+                    w.fresh,
+                    tuple(map(self._condition, w.where)),
+                )
+                for w in t.writes
             ),
         )
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cerflow.automata.ambiguity import ambiguous
-from cerflow.automata.guards import InWindow, Measure, Stored, conjuncts
+from cerflow.automata.guards import InWindow, Measure, Stored, conjuncts, leaves
 from cerflow.automata.transducer import Accumulation, Transducer, Transition
 from cerflow.engine import layout
 from cerflow.engine.atoms import AtomCompiler, Column
@@ -76,6 +76,7 @@ class Program:
         keys: Sequence[tuple[str, ...]] = (),
         consume: int = 0,
         position: str | None = None,
+        strategy: int = layout.EVERYTHING,
     ) -> None:
         self.transducer = transducer = bind(transducer, readable(schema, position))
         self.schema = schema
@@ -104,7 +105,7 @@ class Program:
         self._allowed: list[frozenset[int]] = []
         #: For each signature whether it allows any move, or ends any waiting.
         self.relevant: list[bool] = []
-        self.tables = self._tables(len(keys), consume)
+        self.tables = self._tables(len(keys), consume, strategy)
         #: The strings of the query itself, which come first and never go.
         self.own_strings = len(self.strings)
         self.signatures([frozenset()])
@@ -253,11 +254,12 @@ class Program:
 
     # -- tables --------------------------------------------------------------------------------------------------
 
-    def _tables(self, key_words: int, consume: int) -> Tables:
+    def _tables(self, key_words: int, consume: int, strategy: int) -> Tables:
         transitions: list[list[int]] = []
         copies: list[tuple[int, int, int]] = []
         steps: list[list[int]] = []
         fields: list[list[int]] = []
+        products: list[list[int]] = []
         for move in self.moves:
             t = move.transition
             self.atoms.move = move.number
@@ -271,7 +273,7 @@ class Program:
                 copies.extend(self._copies(t, move.target))
             row.extend((len(copies), len(steps)))
             if move.target >= 0:
-                self._steps(t, move.target, steps, fields)
+                self._steps(t, move.target, steps, fields, products)
             row.append(len(steps))
             transitions.append(row)
         self.atoms.move = -1
@@ -288,6 +290,8 @@ class Program:
         window = self.transducer.window
         if self.partitioned and isinstance(window, CountWindow):
             options[layout.O_LOCAL_WINDOW] = window.events
+        options[layout.O_STRATEGY] = strategy
+        options[layout.O_WINDOWED] = window is not None
         return Tables(
             transitions=_table(transitions, 10),
             atoms=_table(self.atoms.rows, 6),
@@ -296,7 +300,8 @@ class Program:
             ranges=_table(self.atoms.ranges, 2),
             copies=_table(copies, 3),
             steps=_table(steps, 6),
-            fields=_table(fields, 4),
+            fields=_table(fields, 3),
+            products=_table(products, 4),
             skips=np.array([bool(loops) for loops in self.loops], np.int32),
             slots=np.array(self.slots.count, np.int32),
             expiring=_table(expiring, 3),
@@ -326,33 +331,36 @@ class Program:
             result.extend((slot + k, source[register] + k, bound) for k in range(width))
         return result
 
-    def _steps(self, t: Transition, target: int, steps: list[list[int]], fields: list[list[int]]) -> None:
+    def _steps(
+        self, t: Transition, target: int, steps: list[list[int]], fields: list[list[int]], products: list[list[int]]
+    ) -> None:
         for write in t.writes:
             if write.register not in self.slots.at[target]:
                 continue
             slot = self.slots.at[target][write.register]
             kept = self.transducer.registers[write.register]
             if kept.keeps is Accumulation.SET:
-                first = len(fields)
-                fields.extend(self._field(e, t.source, self.kinds[write.register][k]) for k, e in enumerate(write.row))
+                places, kinds = self.slots.at[t.source], self.kinds[write.register]
+                product, row = self.atoms.product(write.row, write.where, places, kinds)
                 operation = layout.NEW_SET if write.fresh else layout.ADD_ROW
-                steps.append([operation, slot, 0, first, 0, len(fields)])
+                steps.append([operation, slot, len(products), len(fields), 0, len(fields) + len(row)])
+                products.append(product)
+                fields.extend(row)
                 continue
             for k, expression in enumerate(write.row):
                 kind = self.kinds[write.register][k]
-                source, index, _, _ = self._field(expression, t.source, kind)
+                source, index, end = self._field(expression, t.source, kind)
                 operation = layout.WRITE if write.fresh else _OPERATIONS[kept.keeps]
-                steps.append([operation, slot + k, source, index, _order(kind), 0])
+                steps.append([operation, slot + k, source, index, _order(kind), end])
 
     def _field(self, expression: Expression, state: int, kind: Kind) -> list[int]:
-        """Where a value to be stored comes from: source, index, field and width of a collection."""
+        """Where a value to be stored comes from: source, index or first instruction, last instruction."""
+        places = self.slots.at[state]
         if isinstance(expression, Stored):
-            slot = self.slots.at[state][expression.register]
-            kept = self.transducer.registers[expression.register]
-            if kept.keeps is Accumulation.SET:
-                return [layout.FROM_SET, slot, expression.field, kept.fields]
-            return [layout.FROM_SLOT, slot + expression.field, 0, 0]
-        return [layout.FROM_COLUMN, self.atoms.column(expression, as_float=kind is Kind.FLOAT), 0, 0]
+            return [layout.FROM_SLOT, places[expression.register] + expression.field, 0]
+        if leaves(expression):
+            return [layout.FROM_PROGRAM, *self.atoms.computed(expression, places, kind)]
+        return [layout.FROM_COLUMN, self.atoms.column(expression, as_float=kind is Kind.FLOAT), 0]
 
     # -- windows inside formulas ---------------------------------------------------------------------------------
 
@@ -451,15 +459,15 @@ class Program:
         rows: list[list[int]] = []
         order: list[int] = []
         first_row, first_entry = len(tables.signature_rows), len(tables.signature_transitions)
-        for k, (moves, leaves) in enumerate(added):
-            by_state: dict[int, list[int]] = {q: [] for q in leaves}
+        for k, (moves, left) in enumerate(added):
+            by_state: dict[int, list[int]] = {q: [] for q in left}
             for number in moves:
                 by_state.setdefault(self.moves[number].transition.source, []).append(number)
             for q in sorted(by_state):
                 begin = first_entry + len(order)
                 order.extend(by_state[q])
                 states[k, q] = first_row + len(rows)
-                rows.append([q, begin, begin + len(by_state[q]), int(q in leaves)])
+                rows.append([q, begin, begin + len(by_state[q]), int(q in left)])
             starts.append(first_row + len(rows))
         return tables._replace(
             signature_start=np.append(tables.signature_start, np.array(starts, np.int32)),

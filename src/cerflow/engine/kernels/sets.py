@@ -181,12 +181,12 @@ def group_by_labels(k, c, place, root, n, members, events, columns_f, tables, st
         if count > 0 or final == 1:
             if n >= scratch.updates.shape[0]:
                 return -1, 0, False
-            n, members = _close(n, label, root, final, members, count, scratch)
+            n, members = close_update(n, label, root, final, members, count, scratch)
     return n, members, changed
 
 
 @kernel
-def _close(n, label, root, final, first, count, scratch):
+def close_update(n, label, root, final, first, count, scratch):
     """Write the update for members ``[first, first + count)``; returns the numbers of updates and members."""
     scratch.updates[n, U_LABEL] = label
     scratch.updates[n, U_ROOT] = root
