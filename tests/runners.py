@@ -12,7 +12,6 @@ from hypothesis import settings
 
 import cerflow
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import PredicateCall
 from cerflow.language.formula import Selection, Strategy, Unless, Without
 from cerflow.language.node import walk
 from cerflow.language.select import CountItem
@@ -65,9 +64,7 @@ RUNNERS: dict[str, Runner] = {"semantics": semantics, **ENGINE_RUNNERS}
 
 def may_refuse(query: cerflow.Query) -> bool:
     """Whether a query has what the engine may not be able to evaluate."""
-    return query.tree.strategy is Strategy.MAX or any(
-        isinstance(n, (*_FOLLOWING, PredicateCall)) for n in walk(query.tree)
-    )
+    return query.tree.strategy is Strategy.MAX or any(isinstance(n, _FOLLOWING) for n in walk(query.tree))
 
 
 def engine_refuses(query: cerflow.Query, table: pa.Table, **roles: Any) -> bool:

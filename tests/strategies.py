@@ -126,7 +126,7 @@ def conditions(
         st.builds(c.In, value, st.lists(literals(), max_size=3).map(tuple), st.booleans()),
         st.builds(c.Between, value, end, end, st.booleans()),
         st.builds(c.IsNull, value, st.booleans()),
-        st.builds(c.PredicateCall, predicate, st.lists(reference, max_size=3).map(tuple)),
+        st.builds(c.PredicateCall, predicate, st.lists(reference | value, max_size=3).map(tuple)),
         st.builds(c.SetTest, st.sampled_from(c.SET_TESTS), value),
     ]
     if brackets and not bare:

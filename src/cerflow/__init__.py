@@ -14,6 +14,8 @@ from cerflow.errors import (
     BadRecordError,
     CerflowError,
     InputError,
+    PerformanceWarning,
+    PredicateError,
     QueryError,
     QuerySyntaxError,
     SnapshotError,
@@ -21,6 +23,8 @@ from cerflow.errors import (
 )
 from cerflow.language.parser import parse_formula
 from cerflow.language.sremo_parser import parse_sremo
+from cerflow.predicates.decorator import predicate
+from cerflow.predicates.registry import registered_predicates, unregister_predicate
 from cerflow.query import Query, parse
 from cerflow.schema import Schema
 
@@ -29,6 +33,8 @@ __all__ = [
     "CerflowError",
     "InputError",
     "Matches",
+    "PerformanceWarning",
+    "PredicateError",
     "Query",
     "QueryError",
     "QuerySyntaxError",
@@ -40,4 +46,7 @@ __all__ = [
     "parse",
     "parse_formula",
     "parse_sremo",
+    "predicate",
+    "registered_predicates",
+    "unregister_predicate",
 ]

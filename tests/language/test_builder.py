@@ -137,6 +137,8 @@ def test_formula(built: FormulaExpr, text: str) -> None:
         (x.a.is_not_null(), "x.a IS NOT NULL"),
         (predicate("near", x, "y"), "near(x, y)"),
         (x[predicate("near", this, y)], "x[near(EVENT, y)]"),
+        (predicate("near", x.a, y.b + 1, 3, literal("s"), None), "near(x.a, y.b + 1, 3, 's', NULL)"),
+        (x[predicate("near", this.a, y.a)], "x[near((a), y.a)]"),
         (increasing(x.a), "increasing(x.a)"),
         (decreasing(x.a), "decreasing(x.a)"),
         (nondecreasing(x.a), "nondecreasing(x.a)"),

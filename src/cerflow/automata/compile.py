@@ -63,6 +63,7 @@ from cerflow.language.formula import (
 )
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.printer import show
+from cerflow.predicates.registry import calls_of_sets
 
 __all__ = ["compile_formula", "hoist_window"]
 
@@ -244,10 +245,11 @@ def _named_labels(formula: Formula) -> frozenset[str]:
 
 
 def _refuse(condition: Condition) -> None:
+    sets = calls_of_sets()
     for current in walk(condition):
-        if isinstance(current, PredicateCall):
+        if isinstance(current, PredicateCall) and current.name in sets:
             raise UnsupportedQueryError(
-                f"{show(current)}: registered predicates cannot be evaluated by the engine yet",
+                f"{show(current)}: predicates of sets cannot be evaluated by the engine yet",
                 span=current.span,
                 hint="The reference semantics evaluates it on short streams: match(…, runner='semantics').",
             )

@@ -99,9 +99,18 @@ NODE_WORDS = 5
 BOTTOM = 0
 
 # What `advance` answers
-DONE, FULL_SCRATCH, FULL_NODES, FULL_CONFIGS, FULL_MEMBERS, FULL_PARTITIONS, FULL_SETS, FULL_DETECTIONS, DECREASED = (
-    range(9)
-)
+(
+    DONE,
+    FULL_SCRATCH,
+    FULL_NODES,
+    FULL_CONFIGS,
+    FULL_MEMBERS,
+    FULL_PARTITIONS,
+    FULL_SETS,
+    FULL_DETECTIONS,
+    DECREASED,
+    CALL_FAILED,  # the function of a predicate
+) = range(10)
 
 # Columns of State.detections (int64)
 D_POSITION, D_BOUND, D_LABEL, D_ROOT = range(4)
@@ -134,6 +143,7 @@ class Tables(NamedTuple):
     signature_transitions: Smalls
     signature_state: Smalls  # (signatures, states): row of signature_rows, or -1
     options: Ints  # see O_…
+    failure: Ints  # the first call of a predicate that failed: 1 + its number, its arguments; else 0
 
 
 (

@@ -30,6 +30,7 @@ from cerflow.engine.layout import (
     C_DEAD,
     C_NEXT,
     C_ROOT,
+    CALL_FAILED,
     D_BOUND,
     D_LABEL,
     D_POSITION,
@@ -110,6 +111,8 @@ def advance(start, stop, events, columns_f, tables, state, small, values_f, scra
         updates, members, removed, moved = _gather(
             k, p, place, bound, events, columns_f, tables, state, values_f, scratch, stack_f, out_f, result_f
         )
+        if tables.failure[0] != 0:
+            return CALL_FAILED, k
         if updates == -1:
             return FULL_SCRATCH, k
         if updates == -2:
