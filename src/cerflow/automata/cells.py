@@ -148,8 +148,8 @@ class Cells:
             known = {c: t for c, t in truths.items() if c in certain}
             shapes.setdefault((tuple(known.values()), nulls), (known, values))
         if len(tried) == len(conditions):
-            for vector, values in found.items():
-                yield Cell(dict(zip(tried, vector)), values)
+            for vector, example in found.items():
+                yield Cell(dict(zip(tried, vector)), example)
         open_ = [c for c in conditions if c not in certain]
         if open_:
             yield from self._assumed(shapes.values(), open_, tried, found)
