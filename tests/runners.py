@@ -64,7 +64,7 @@ RUNNERS: dict[str, Runner] = {"semantics": semantics, **ENGINE_RUNNERS}
 
 def unsupported(query: cerflow.Query) -> str | None:
     """The name of a construct of the query that the engine cannot evaluate yet, None if there is none."""
-    if query.tree.strategy not in (Strategy.ALL, Strategy.ANY):
+    if query.tree.strategy in (Strategy.STRICT, Strategy.MAX):
         return str(query.tree.strategy)
     for current in walk(query.tree):
         if isinstance(current, _LATER):

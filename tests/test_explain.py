@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 import cerflow
 from cerflow import Query, QueryError, Schema
-from cerflow.engine.recognizer import compile_select
+from cerflow.engine.planning import compile_select
 from cerflow.explain import explain_sremo
 from golden import PHI1, PHI4, STRATEGY_TABLE
 from random_conditions import Fragment

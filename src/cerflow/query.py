@@ -12,7 +12,8 @@ from cerflow.analysis.first_order import check_first_order
 from cerflow.analysis.scopes import relation_names
 from cerflow.analysis.types import check_types
 from cerflow.engine.matches import Matches, Part
-from cerflow.engine.recognizer import Recognizer, compile_select, limit_of
+from cerflow.engine.planning import compile_select, limit_of
+from cerflow.engine.recognizer import Recognizer
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.results import Report
 from cerflow.errors import QueryError, UnsupportedQueryError

@@ -8,20 +8,22 @@ is written with `Satisfied`). Complex events are given by their positions in the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from cerflow.automata.guards import InWindow, Measure, Satisfied, Stored, Truth, TypeTest, leaves
+from cerflow.automata.guards import InWindow, Measure, NoRow, Satisfied, Stored, Truth, TypeTest, leaves
 from cerflow.automata.transducer import TYPE_LABEL, Accumulation, Transducer, Transition, Write
+from cerflow.automata.values import WORD, If, Joined, Known, SquareRoot, Word
 from cerflow.errors import QueryError
 from cerflow.language.condition import Comparison, Condition, Constant, Literal, Operator
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.language.node import Node, transform
 from cerflow.semantics.events import Event, Stream, Value
 from cerflow.semantics.formulas import ComplexEvent, within
-from cerflow.semantics.values import compare, value_of
+from cerflow.semantics.values import arithmetic, compare, value_of
 
 __all__ = ["Run", "accepting_runs", "matches"]
 
@@ -163,6 +165,19 @@ class _Reader:
                 case Stored():
                     row = rows[current.register]
                     return _literal(None if row is None else row[current.field])
+                case NoRow():
+                    return Constant(False)
+                case Known():
+                    return Literal(int(value(current.expression) is not None))
+                case Word():
+                    return _literal(_word(value(current.expression), current.high))
+                case Joined():
+                    return _literal(_joined_words(value(current.high), value(current.low), current.floating))
+                case If():
+                    chosen = current.then if value(current.condition) is True else current.otherwise
+                    return _literal(value(chosen))
+                case SquareRoot():
+                    return _literal(_square_root(value(current.expression)))
                 case InWindow():
                     return self._in_window(current.window, position, current.start)
             return current
@@ -216,7 +231,8 @@ class _Reader:
         """The rows that a write stores: several if it reads registers with collections."""
         return [
             tuple(self._evaluate(expression, position, rows) for expression in write.row)
-            for rows in self._choices(_registers_of(write.row), memory)
+            for rows in self._choices(_registers_of([*write.row, *write.where]), memory)
+            if all(self._evaluate(condition, position, rows) is True for condition in write.where)
         ]
 
 
@@ -227,6 +243,25 @@ def _registers_of(roots: Iterable[Node]) -> tuple[int, ...]:
 
 def _literal(value: Value) -> Literal:
     return Literal(value)  # type: ignore[arg-type]  # registers hold timestamps too
+
+
+def _word(number: Any, high: bool) -> Value:
+    if isinstance(number, float):
+        return 0 if high else number
+    size = abs(number or 0)
+    word: int = size // WORD if high else size % WORD
+    return -word if size != number else word
+
+
+def _joined_words(high: Any, low: Any, floating: bool) -> Value:
+    if low is None:
+        return None
+    number = high * WORD + low
+    return float(number) if floating else arithmetic("+", number, 0)
+
+
+def _square_root(number: Any) -> Value:
+    return None if number is None else math.sqrt(number)
 
 
 def _size(window: Window) -> int | float:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cerflow.automata.guards import Satisfied, TypeTest
 from cerflow.automata.guards import Truth as TruthOf
+from cerflow.automata.values import Known, Word
 from cerflow.engine.vectors import (
     Truth,
     Vector,
@@ -23,6 +24,7 @@ from cerflow.engine.vectors import (
     literal,
     matches_text,
     unary_function,
+    word,
 )
 from cerflow.language.condition import (
     And,
@@ -144,6 +146,10 @@ class Rows:
                 return self.time()
             case Function():
                 return unary_function(current.name, operands[0])
+            case Known():
+                return Vector(Kind.INTEGER, (~operands[0].missing()).astype(np.int64))
+            case Word():
+                return word(operands[0], current.high)
             case TruthOf():
                 (truth,) = below
                 assert isinstance(truth, Truth)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cerflow.engine import layout
+from cerflow.engine.kernels.classes import WORST
 from cerflow.engine.kernels.graph import collect
 from cerflow.engine.kernels.pool import compact_members, rebuild_tables, rehash, sweep
 from cerflow.engine.layout import Events, Scratch, State
@@ -35,13 +36,16 @@ class Memory:
         counters = np.zeros(layout.COUNTERS, np.int64)
         counters[layout.N_NODES] = 1
         counters[layout.N_SETS] = 1
+        counters[layout.N_CLASSES] = 1
         partitions = 1
+        # A class is held by a configuration; only strategies have more than the one that needs none.
+        classes = 65 if program.tables.options[layout.O_STRATEGY] else 1
         if not program.partitioned:
             counters[layout.N_PARTITIONS] = 1
         self.state = State(
             counters=counters,
             nodes=_first_nodes(1 << 10),
-            config=np.zeros((64, 8), np.int32),
+            config=np.zeros((64, layout.CONFIG_COLUMNS), np.int32),
             config_long=np.zeros((64, 2), np.int64),
             values=np.zeros((64, slots), np.int64),
             free=np.zeros(64, np.int32),
@@ -49,7 +53,7 @@ class Memory:
             members=np.zeros(64, np.int32),
             member_values=np.zeros((64, slots), np.int64),
             heads=np.full((partitions, groups), -1, np.int32),
-            partition=np.zeros((partitions, 3), np.int32),
+            partition=np.zeros((partitions, layout.PARTITION_COLUMNS), np.int32),
             partition_long=np.full((partitions, 2 + words + len(program.tables.checked)), layout.NULL),
             free_partitions=np.zeros(partitions, np.int32),
             partition_table=np.full(2, -1, np.int32),
@@ -57,6 +61,9 @@ class Memory:
             set_words=np.zeros(256, np.int64),
             set_table=np.full(256, -1, np.int32),
             detections=np.zeros((256, 4), np.int64),
+            classes=np.zeros((classes, 3), np.int32),
+            class_labels=np.full(classes, WORST, np.int64),
+            free_classes=np.zeros(classes, np.int32),
         )
         self.scratch = _scratch(64, slots, program)
         self._slots = slots
@@ -144,6 +151,12 @@ class Memory:
             free=_grown(state.free, capacity),
             table=np.full(2 * capacity, -1, np.int32),
         )
+        if self._program.tables.options[layout.O_STRATEGY]:
+            self.state = self.state._replace(
+                classes=_grown(state.classes, capacity + 1),
+                class_labels=_grown(state.class_labels, capacity + 1),
+                free_classes=_grown(state.free_classes, capacity + 1),
+            )
         self._rebuild()
 
     def _sweep(self, events: Events, k: int) -> None:
@@ -261,8 +274,10 @@ def _scratch(capacity: int, slots: int, program: Program) -> Scratch:
     members = max(capacity, 4 * program.transducer.states)
     code = len(program.tables.code) + 4
     registers = np.zeros((1, slots), np.int64)
+    fields = max([1, *(r.fields for r in program.transducer.registers)])
+    chosen = members + capacity if program.tables.options[layout.O_STRATEGY] else 1
     return Scratch(
-        updates=np.zeros((capacity, 6), np.int32),
+        updates=np.zeros((capacity, layout.UPDATE_COLUMNS), np.int32),
         update_values=np.zeros((capacity, slots), np.int64),
         results=np.zeros((capacity, 6), np.int32),
         result_values=np.zeros((capacity, slots), np.int64),
@@ -271,8 +286,13 @@ def _scratch(capacity: int, slots: int, program: Program) -> Scratch:
         removed=np.zeros(capacity, np.int32),
         path=np.zeros(256, np.int32),
         stack=np.zeros(code, np.int64),
-        odometer=np.zeros(64, np.int64),
-        row=np.zeros(64, np.int64),
+        odometer=np.zeros(max(fields, len(program.transducer.registers)), np.int64),
+        row=np.zeros(fields, np.int64),
         registers=registers,
         registers_f=registers.view(np.float64),
+        entries=np.zeros((chosen, 5), np.int64),
+        order=np.zeros(chosen, np.int32),
+        covers=np.zeros((chosen, 6), np.int64),
+        cover_values=np.zeros((chosen, slots), np.int64),
+        cover_table=np.full(1 << (2 * chosen).bit_length(), -1, np.int32),
     )

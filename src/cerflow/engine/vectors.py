@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cerflow.automata.values import WORD
 from cerflow.engine.layout import NULL
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.language.condition import Operator
@@ -30,6 +31,7 @@ __all__ = [
     "literal",
     "matches_text",
     "unary_function",
+    "word",
 ]
 
 Mask = NDArray[np.bool_]
@@ -240,6 +242,17 @@ def unary_function(name: str, operand: Vector) -> Vector:
         # The smallest integer has no opposite.
         return Vector(Kind.INTEGER, changed, operand.missing() | (operand.data == NULL))
     return operand
+
+
+def word(operand: Vector, high: bool) -> Vector:
+    """The high or low word of numbers, see `cerflow.automata.values.Word`; 0 for null."""
+    if operand.kind is Kind.FLOAT:
+        if high:
+            return Vector(Kind.INTEGER, np.zeros(operand.data.shape, np.int64))
+        return Vector(Kind.FLOAT, np.where(operand.missing(), 0.0, operand.data))
+    values = np.where(operand.missing(), 0, operand.data)
+    low = np.fmod(values, WORD)
+    return Vector(Kind.INTEGER, (values - low) // WORD if high else low)
 
 
 def like_pattern(pattern: str) -> re.Pattern[str]:
