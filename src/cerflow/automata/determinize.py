@@ -1,8 +1,7 @@
 """I/O-determinisation: one run for every output (P1 Proposition 1 and App. C.1, P2 §4.2), and what rests on it.
 
-States become sets of states; from a set there is one way on for every letter of the events and every set of labels.
-Registers cannot be carried along, with one exception: the start of a window of events is at most as many events ago
-as the window is wide, so how long ago it was becomes part of the state.
+States become sets of configurations; from a set there is one way on for every letter of the events and every set of
+labels. Registers are part of the configurations, so they have to hold finitely many values.
 """
 
 from __future__ import annotations
@@ -10,71 +9,55 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from cerflow.automata.budget import Budget
-from cerflow.automata.guards import InWindow, Measure, Satisfied, Stored, TypeTest, conjunction, conjuncts, is_local
+from cerflow.automata.finite_memory import Configuration, FiniteMemory, Move
+from cerflow.automata.guards import Satisfied, TypeTest, conjunction
 from cerflow.automata.minterms import Minterms
 from cerflow.automata.transducer import TYPE_LABEL, Transducer, Transition
 from cerflow.automata.worlds import worlds_of
-from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import Comparison, Condition, Constant, Literal, Not, Operator
-from cerflow.language.formula import CountWindow, Window
-from cerflow.language.node import Node, transform, walk
-from cerflow.language.printer import show
+from cerflow.language.condition import Condition, Not
 
-__all__ = [
-    "STEPS",
-    "Configuration",
-    "Labels",
-    "Move",
-    "Subset",
-    "Subsets",
-    "complement",
-    "determinize",
-    "is_deterministic",
-]
+__all__ = ["STEPS", "Labels", "Subset", "Subsets", "complement", "determinize", "is_deterministic"]
 
 #: Steps that a construction may take unless told otherwise.
 STEPS = 2_000_000
 
 Labels = frozenset[str]
-#: A state, and for every register (and the window of the whole) how many events ago it was written.
-Configuration = tuple[int, tuple[int | None, ...]]
 Subset = frozenset[Configuration]
-#: What must hold of the event, its labels, and what is reached.
-Move = tuple[Condition, Labels, Configuration]
-
-_NEVER = Comparison(Operator.EQ, Literal(None), Literal(None))
 
 
 class Subsets:
     """A transducer, determinised as far as it is asked for.
 
-    Raises `UnsupportedQueryError` if it remembers more of the past than starts of windows of events.
+    Raises `UnsupportedQueryError` if it remembers values of the past; see `FiniteMemory`.
     """
 
     def __init__(self, transducer: Transducer, budget: Budget) -> None:
-        _refuse(transducer)
         self.transducer = transducer
         self._budget = budget
-        self._leaving: list[list[Transition]] = [[] for _ in range(transducer.states)]
-        for t in transducer.transitions:
-            self._leaving[t.source].append(t)
-        self._live = transducer.live()
-        self._window = transducer.window.events if isinstance(transducer.window, CountWindow) else None
-        windows = {n.window for t in transducer.transitions for a in t.atoms for n in _windows(a)}
-        sizes = [w.events for w in windows if isinstance(w, CountWindow)]
-        #: All longer ages are alike.
-        self._oldest = max((*sizes, self._window or 0))
-        self._moves: dict[Configuration, tuple[Move, ...]] = {}
-        none = (None,) * (len(transducer.registers) + 1)
-        self.initial: Subset = frozenset((state, none) for state in transducer.initial)
+        self._memory = FiniteMemory(transducer, budget)
+        self._places: dict[Configuration, tuple[int, str]] = {}
+        self.initial: Subset = frozenset(map(self._memory.begin, transducer.initial))
 
     def accepts(self, subset: Iterable[Configuration]) -> bool:
         """Whether a run that ends there detects its complex event."""
-        return any(state in self.transducer.final for state, _ in subset)
+        return any(configuration[0] in self.transducer.final for configuration in subset)
+
+    def moves(self, configuration: Configuration) -> tuple[Move, ...]:
+        """The ways on from one configuration."""
+        return self._memory.moves(configuration)
 
     def tests(self, subset: Subset) -> list[Condition]:
         """The tests that decide what follows, each once, in a fixed order."""
-        return list(dict.fromkeys(test for c in sorted(subset, key=_order) for test, _, _ in self.moves(c)))
+        ordered = sorted(subset, key=self._place)
+        return list(dict.fromkeys(test for c in ordered for test, _, _ in self.moves(c)))
+
+    def _place(self, configuration: Configuration) -> tuple[int, str]:
+        """Something to sort configurations by that is the same every time."""
+        if configuration not in self._places:
+            state, memory, begun = configuration
+            contents = [sorted(map(repr, c)) if isinstance(c, frozenset) else repr(c) for c in memory]
+            self._places[configuration] = (state, f"{contents} {begun}")
+        return self._places[configuration]
 
     def step(self, subset: Subset, holds: frozenset[Condition], type: str | None = None) -> dict[Labels, Subset]:
         """What follows on an event of which these tests hold, by the labels that it gets.
@@ -92,43 +75,9 @@ class Subsets:
                     found.setdefault(labels, set()).add(after)
         return {labels: frozenset(after) for labels, after in found.items()}
 
-    def moves(self, configuration: Configuration) -> tuple[Move, ...]:
-        """The transitions that may be taken, as far as the windows allow them."""
-        known = self._moves.get(configuration)
-        if known is None:
-            state, ages = configuration
-            older = tuple(None if age is None else min(age + 1, self._oldest) for age in ages)
-            moves = (self._move(t, older) for t in self._leaving[state])
-            known = self._moves[configuration] = tuple(move for move in moves if move is not None)
-        return known
-
-    def _move(self, t: Transition, ages: tuple[int | None, ...]) -> Move | None:
-        tests = conjuncts(t.test)
-        for atom in t.atoms:
-            tests += conjuncts(_at(atom, ages))
-        if _NEVER in tests or Constant(False) in tests:
-            return None
-        after = list(ages)
-        if t.labels and self._window is not None:
-            begun = ages[-1]
-            if begun is not None and begun >= self._window:
-                return None
-            after[-1] = 0 if begun is None else begun
-        for write in t.writes:
-            value = write.row[0]
-            after[write.register] = ages[value.register] if isinstance(value, Stored) else 0
-        live = self._live[t.target]
-        kept = [age if register in live else None for register, age in enumerate(after[:-1])]
-        return conjunction(tests), t.labels, (t.target, (*kept, after[-1]))
-
-
-def _order(configuration: Configuration) -> tuple[int, tuple[int, ...]]:
-    state, ages = configuration
-    return state, tuple(-1 if age is None else age for age in ages)
-
 
 def determinize(transducer: Transducer, *, steps: int = STEPS) -> Transducer:
-    """The I/O-deterministic transducer with the same matches; windows of events become states.
+    """The I/O-deterministic transducer with the same matches; what registers hold becomes part of the state.
 
     Tests of a state's transitions with equal labels exclude one another. There may be exponentially many states.
     Raises `UnsupportedQueryError` if more than ``steps`` are needed, or if there are registers.
@@ -197,55 +146,3 @@ def _explored(transducer: Transducer, alphabet: Sequence[Labels] | None, steps: 
 
 def _refused(test: Condition) -> Condition:
     return Not(test if isinstance(test, TypeTest) else Satisfied(test))
-
-
-# -- windows ------------------------------------------------------------------------------------------------------
-
-
-def _windows(atom: Node) -> list[InWindow]:
-    return [n for n in walk(atom) if isinstance(n, InWindow)]
-
-
-def _at(atom: Condition, ages: tuple[int | None, ...]) -> Condition:
-    """An atom at a time at which it is known how long ago the windows began."""
-
-    def visit(current: Node) -> Node:
-        if not isinstance(current, InWindow):
-            return current
-        age = ages[current.start.register]
-        assert isinstance(current.window, CountWindow)
-        return _NEVER if age is None else Constant(age < current.window.events)
-
-    whole = transform(atom, visit)
-    assert isinstance(whole, Condition)
-    return whole
-
-
-def _refuse(transducer: Transducer) -> None:
-    if transducer.window is not None:
-        _refuse_window(transducer.window)
-    for t in transducer.transitions:
-        for window in (n.window for atom in t.atoms for n in _windows(atom)):
-            _refuse_window(window)
-        for write in t.writes:
-            if not (len(write.row) == 1 and isinstance(write.row[0], Measure | Stored)):
-                raise _relates(transducer.registers[write.register].meaning)
-        for atom in t.atoms:
-            if not is_local(_at(atom, (0,) * len(transducer.registers))):
-                raise _relates(" and ".join(sorted(transducer.registers[r].meaning for r in t.reads())))
-
-
-def _refuse_window(window: Window) -> None:
-    if not isinstance(window, CountWindow):
-        raise UnsupportedQueryError(
-            f"a formula with the window {show(window)} cannot be compared with another one",
-            span=window.span,
-            hint="Only windows of events can: WITHIN n EVENTS.",
-        )
-
-
-def _relates(what: str) -> UnsupportedQueryError:
-    return UnsupportedQueryError(
-        f"the formula has to remember values of earlier events ({what}); such formulas cannot be compared",
-        hint="Only formulas whose conditions read one event at a time can.",
-    )

@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from cerflow.automata.budget import Budget
 from cerflow.automata.compile import compile_formula
-from cerflow.automata.determinize import STEPS, Configuration, Labels, Subset, Subsets
+from cerflow.automata.determinize import STEPS, Labels, Subset, Subsets
+from cerflow.automata.finite_memory import Configuration
 from cerflow.automata.minterms import Letter, Minterms
 from cerflow.automata.transducer import TYPE_LABEL, Transducer, Transition
 from cerflow.automata.worlds import World, worlds_of
