@@ -10,12 +10,14 @@
 from cerflow import builder
 from cerflow.engine.matches import Matches
 from cerflow.engine.recognizer import Recognizer
+from cerflow.equivalence import Verdict, contained, equivalent, satisfiable
 from cerflow.errors import (
     BadRecordError,
     CerflowError,
     InputError,
     QueryError,
     QuerySyntaxError,
+    QueryWarning,
     SnapshotError,
     UnsupportedQueryError,
 )
@@ -32,12 +34,17 @@ __all__ = [
     "Query",
     "QueryError",
     "QuerySyntaxError",
+    "QueryWarning",
     "Recognizer",
     "Schema",
     "SnapshotError",
     "UnsupportedQueryError",
+    "Verdict",
     "builder",
+    "contained",
+    "equivalent",
     "parse",
     "parse_formula",
     "parse_sremo",
+    "satisfiable",
 ]

@@ -8,7 +8,8 @@
     ├── UnsupportedQueryError (also NotImplementedError)            it has a meaning, but cannot be evaluated like this
     ├── InputError            (also ValueError)                     the events as a whole cannot be read
     │   └── BadRecordError    (also ValueError)                     one event cannot be used
-    └── SnapshotError         (also ValueError)                     a snapshot does not fit this query or version
+    ├── SnapshotError         (also ValueError)                     a snapshot does not fit this query or version
+    └── QueryWarning          (also UserWarning)                    something that is probably not meant; not raised
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ __all__ = [
     "InputError",
     "QueryError",
     "QuerySyntaxError",
+    "QueryWarning",
     "SnapshotError",
     "Span",
     "UnsupportedQueryError",
@@ -106,6 +108,10 @@ class QueryError(_LocatedError, ValueError):
             hint = f"Did you mean '{suggestion}'?" + (f" {hint}" if hint else "")
         super().__init__(reason, span=span, hint=hint)
         self.suggestion = suggestion
+
+
+class QueryWarning(_LocatedError, UserWarning):  # noqa: N818  # it is a warning
+    """Something in a query that is probably not meant. It is handed out, not raised; ``str`` shows the place."""
 
 
 class UnsupportedQueryError(_LocatedError, NotImplementedError):

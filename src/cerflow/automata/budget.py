@@ -14,6 +14,11 @@ class Budget:
         self._steps = steps
         self._left = steps
 
+    @property
+    def exhausted(self) -> bool:
+        """Whether more was asked for than there was."""
+        return self._left < 0
+
     def spend(self, steps: int = 1) -> None:
         """Take steps; raises `UnsupportedQueryError` once there are none left."""
         self._left -= steps
