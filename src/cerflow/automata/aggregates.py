@@ -8,11 +8,12 @@ follows Welford's recurrence on the distances from the first value: it differs f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from cerflow.automata.guards import Gathered, Satisfied, Truth, bare, without_brackets
 from cerflow.automata.values import If, Joined, Known, SquareRoot, Word
+from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
     Aggregate,
     Arithmetic,
@@ -28,6 +29,7 @@ from cerflow.language.condition import (
     Literal,
     Operator,
     Or,
+    PredicateCall,
     Regexp,
     SetTest,
 )
@@ -48,10 +50,11 @@ _SELECTING = ("min", "max", "first", "last")
 _ZERO, _ONE, _NULL = Literal(0), Literal(1), Literal(None)
 
 
-def gather(condition: Condition, one: Callable[[str], bool]) -> Condition:
+def gather(condition: Condition, one: Container[str]) -> Condition:
     """Replace aggregates and tests on sets by `Gathered` leaves.
 
-    Labels of which ``one`` holds have one event: what is asked of it stands there instead.
+    Labels in ``one`` have exactly one event: what is asked of it stands there instead. Raises
+    `UnsupportedQueryError` for a registered predicate of an aggregate.
     """
 
     def visit(current: Node, children: list[Node]) -> Node:
@@ -59,16 +62,22 @@ def gather(condition: Condition, one: Callable[[str], bool]) -> Condition:
         match rebuilt:
             case Aggregate(name, argument):
                 label = _label_of(argument)
-                return alone(name, argument) if one(label) else _gathered(name, label, argument)
+                return alone(name, argument) if label in one else _gathered(name, label, argument)
             case SetTest(name, argument):
                 label = _label_of(argument)
-                if one(label):
+                if label in one:
                     return Constant(True)
                 return Comparison(Operator.EQ, _gathered(name, label, argument), Literal(True))
             case Function(name, (Expression() as operand,)) if name in ("lower", "upper", "length"):
                 return _inside(operand, lambda value: Function(name, (value,))) or rebuilt
             case Like(operand, pattern, negated):
                 moved = _inside(operand, lambda value: Truth(Like(value, pattern, negated)))
+            case PredicateCall(name) if any(isinstance(n, Gathered) for n in walk(rebuilt)):
+                raise UnsupportedQueryError(
+                    f"the predicate '{name}' of an aggregate cannot be evaluated by the engine",
+                    span=current.span,
+                    hint="Write the condition with comparisons of the aggregate.",
+                )
             case Regexp(operand, pattern, negated):
                 moved = _inside(operand, lambda value: Truth(Regexp(value, pattern, negated)))
             case _:

@@ -209,7 +209,7 @@ class _Compiler:
             scopes = {**self.scopes.outer[index], own: index}
             # One event is read, so AND, OR and NOT on the complex event are those on the event.
             labels = {name: scopes[name] for name in condition_labels(current.condition)}
-            resolved = separate(gather(current.condition, lambda _: True), labels)
+            resolved = separate(gather(current.condition, labels.keys()), labels)
             here: dict[Expression, Expression] = {u: u.expression for u in _leaves_of(resolved, index)}
             test = And(test, substitute(resolved, here))
         return atom(self._any_type(Not(Satisfied(test))))
@@ -218,9 +218,8 @@ class _Compiler:
         _refuse(condition)
         outer = self.scopes.outer[index]
         scopes = {label: outer.get(label, index) for label in condition_labels(condition)}
-        resolved = [
-            [separate(gather(part, outer.__contains__), scopes) for part in clause] for clause in clauses(condition)
-        ]
+        one = outer.keys() | self.scopes.labels[index].bound
+        resolved = [[separate(gather(part, one), scopes) for part in clause] for clause in clauses(condition)]
         return apply_clauses(operand, resolved, index, self.registers)
 
 
