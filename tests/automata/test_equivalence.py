@@ -2,20 +2,18 @@
 
 from itertools import islice, product
 
-import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
 from cerflow.automata.budget import Budget
 from cerflow.automata.compile import compile_formula
-from cerflow.automata.equivalence import compare, shortest_match
+from cerflow.automata.equivalence import compare
 from cerflow.automata.minterms import Minterms
 from cerflow.automata.worlds import worlds_of
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language.node import walk
-from cerflow.language.parser import parse_formula
 from cerflow.rewriting.rebuild import transformed
 from cerflow.semantics.events import Stream
 from cerflow.semantics.formulas import Denotation

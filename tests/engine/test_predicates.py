@@ -32,7 +32,7 @@ def _predicates():
 
 
 def drawn(data):
-    select, rows = data.draw(cases(Fragment(predicates=True), column_aggregates=False))
+    select, rows = data.draw(cases(Fragment(predicates=True)))
     assume(any(isinstance(current, PredicateCall) for current in walk(select)))
     try:
         # Which matches LIMIT and ANY choose is open.
