@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
@@ -27,6 +28,7 @@ from cerflow.language.condition import (
     Not,
     Operator,
     Or,
+    PredicateCall,
     Regexp,
     SetTest,
 )
@@ -43,6 +45,7 @@ class Fragment:
     relating: bool = True  # atoms over several labels
     outer: bool = True  # labels bound by an enclosing formula
     aggregates: bool = False
+    predicates: bool = False  # those of `random_predicates`
     strict: bool = True  # `:` and `:+`
     windows: bool = True
     projection: bool = True
@@ -125,6 +128,35 @@ def atom_on_several(draw: st.DrawFn, labels: list[str]) -> Condition:
             gap = Arithmetic("-", Function(name, (LabelReference(second),)), Function(name, (LabelReference(first),)))
             return Comparison(draw(lenient), gap, Literal(draw(st.integers(-1, 4))))
     return Comparison(draw(lenient), Attribute(first, "v"), Attribute(second, "v"))
+
+
+def call(draw: st.DrawFn, labels: Sequence[str | None]) -> Condition:
+    """A call of a predicate of `random_predicates` on events of some of the labels."""
+
+    def label() -> str | None:
+        return draw(st.sampled_from(labels))
+
+    def anything() -> Expression:
+        match draw(st.integers(0, 9)):
+            case 0 | 1:
+                return LabelReference(label())
+            case 2:
+                return Literal(draw(st.sampled_from((0, 1.5, "p", True, None))))
+            case 3:
+                return Function(draw(st.sampled_from(("position", "time"))), (LabelReference(label()),))
+            case 4:
+                return _numbers(draw, label())
+        return Attribute(label(), draw(st.sampled_from(("v", "w", "s", "k", "n", "t", "type"))))
+
+    match draw(st.integers(0, 5)):
+        case 0 | 1:
+            return PredicateCall("close", (_numbers(draw, label()), _numbers(draw, label())))
+        case 2:
+            name = draw(st.sampled_from(("some", "few")))
+            one = label()
+            base = Attribute(one, draw(st.sampled_from("vw"))) if name == "some" else Attribute(one, "s")
+            return PredicateCall(name, (base, *draw(st.sampled_from(((), (Literal(1),))))))
+    return PredicateCall("ordered", (anything(), *(anything() for _ in range(draw(st.integers(0, 2))))))
 
 
 def _atom_on_set(draw: st.DrawFn, labels: list[str], fragment: Fragment) -> Condition:
@@ -213,6 +245,11 @@ def conditions(draw: st.DrawFn, labels: list[str], fragment: Fragment = FIRST, d
                 return Or(left, draw(conditions(labels, fragment, depth - 1)))
         return Not(left)
     kind = draw(st.integers(0, 9))
+    if fragment.predicates and kind in (1, 2, 5, 6):
+        one = draw(st.sampled_from(labels))
+        if kind == 1:
+            return Bracket(one, draw(st.sampled_from((And, Or)))(call(draw, [None]), _atom_on_one(draw, None)))
+        return call(draw, labels if fragment.relating else [one])
     if fragment.aggregates and kind in (0, 1, 2):
         return _atom_on_set(draw, labels, fragment)
     if kind in (3, 4):

@@ -7,18 +7,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.errors import QueryError
-from conformance import COLUMNS, assert_conforms, drawn, limit, table_of
+from conformance import COLUMNS, assert_conforms, drawn, limit
 from random_conditions import Fragment
-from random_queries import cases
-from runners import ENGINE_RUNNERS, bag, engine_refuses, examples, frozen, one_batch, semantics, unsupported
+from runners import ENGINE_RUNNERS, bag, examples, frozen, one_batch, semantics
 
 
 @examples(250)
 @given(st.data())
 def test_in_one_batch(data):
     query, table = drawn(data)
-    assert unsupported(query) is None
     assert_conforms(query, table, {"one batch": one_batch})
 
 
@@ -42,18 +39,6 @@ def test_in_random_batches(data):
             recognizer = cerflow.Recognizer.restore(query, recognizer.snapshot())
     assert list(map(frozen, found)) == list(map(frozen, one_batch(query, table, time="t")))
     assert recognizer.events == table.num_rows
-
-
-@examples(60)
-@given(st.data())
-def test_what_the_engine_refuses_it_refuses_for_a_reason(data):
-    select, rows = data.draw(cases(Fragment(aggregates=True, more=True), strategies=True))
-    try:
-        query = cerflow.Query(select)
-    except QueryError:
-        assume(False)
-    table = table_of(rows)
-    assert engine_refuses(query, table, time="t") == (unsupported(query) is not None)
 
 
 KINDS = {

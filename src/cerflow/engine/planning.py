@@ -55,10 +55,14 @@ def _divided(select: Select) -> Select:
     formula, window = select.formula, select.window
     match select.strategy:
         case Strategy.STRICT:
-            return replace(select, formula=Selection(Strategy.STRICT, formula), strategy=Strategy.ALL)
+            return replace(
+                select, formula=Selection(Strategy.STRICT, formula, span=formula.span), strategy=Strategy.ALL
+            )
         case Strategy.MAX:
             inner = formula if window is None else Within(formula, window)
-            return replace(select, formula=Selection(Strategy.MAX, inner), window=None, strategy=Strategy.ALL)
+            return replace(
+                select, formula=Selection(Strategy.MAX, inner, span=formula.span), window=None, strategy=Strategy.ALL
+            )
         case Strategy.ALL | Strategy.ANY:
             if window is None and isinstance(formula, Selection) and formula.strategy in _STRATEGIES:
                 return replace(select, formula=formula.operand, strategy=formula.strategy)
