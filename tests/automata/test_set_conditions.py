@@ -7,13 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow.automata.aggregates import gather
 from cerflow.automata.ambiguity import ambiguous
 from cerflow.automata.compile import compile_formula
 from cerflow.automata.runs import matches
 from cerflow.automata.transducer import Accumulation
-from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import Aggregate, Attribute, PredicateCall
 from cerflow.language.parser import parse_formula
 from cerflow.semantics.events import Stream
 from cerflow.semantics.formulas import Denotation
@@ -153,9 +150,3 @@ def test_deviations_are_exact_up_to_rounding(values):
     asked = "IS NULL" if expected is None else f"BETWEEN {expected - 1e-8!r} AND {expected + 1e-8!r}"
     formula = parse_formula(f"A :+ AS x FILTER stddev(x.v) {asked} AND count(x) = {len(values)}")
     assert len(matches(compile_formula(formula), stream)) == 1
-
-
-def test_predicates_of_aggregates_are_refused():
-    with pytest.raises(UnsupportedQueryError, match="of_a_sum") as caught:
-        gather(PredicateCall("of_a_sum", (Aggregate("sum", Attribute("x", "v")),)), ())
-    assert caught.value.hint is not None

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from cerflow.automata.guards import Gathered, Satisfied, Truth, bare, without_brackets
 from cerflow.automata.values import If, Joined, Known, SquareRoot, Word
-from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
     Aggregate,
     Arithmetic,
@@ -29,7 +28,6 @@ from cerflow.language.condition import (
     Literal,
     Operator,
     Or,
-    PredicateCall,
     Regexp,
     SetTest,
 )
@@ -53,8 +51,7 @@ _ZERO, _ONE, _NULL = Literal(0), Literal(1), Literal(None)
 def gather(condition: Condition, one: Container[str]) -> Condition:
     """Replace aggregates and tests on sets by `Gathered` leaves.
 
-    Labels in ``one`` have exactly one event: what is asked of it stands there instead. Raises
-    `UnsupportedQueryError` for a registered predicate of an aggregate.
+    Labels in ``one`` have exactly one event: what is asked of it stands there instead.
     """
 
     def visit(current: Node, children: list[Node]) -> Node:
@@ -72,12 +69,6 @@ def gather(condition: Condition, one: Container[str]) -> Condition:
                 return _inside(operand, lambda value: Function(name, (value,))) or rebuilt
             case Like(operand, pattern, negated):
                 moved = _inside(operand, lambda value: Truth(Like(value, pattern, negated)))
-            case PredicateCall(name) if any(isinstance(n, Gathered) for n in walk(rebuilt)):
-                raise UnsupportedQueryError(
-                    f"the predicate '{name}' of an aggregate cannot be evaluated by the engine",
-                    span=current.span,
-                    hint="Write the condition with comparisons of the aggregate.",
-                )
             case Regexp(operand, pattern, negated):
                 moved = _inside(operand, lambda value: Truth(Regexp(value, pattern, negated)))
             case _:
