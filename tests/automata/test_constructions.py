@@ -185,7 +185,14 @@ def test_contradictions_are_certain(tests):
 
 @pytest.mark.parametrize(
     "text",
-    ["v > 1 AND v < 1", "v >= 2 AND v <= 1", "s = 'p' AND s = 'q'", "s IN ('p') AND s = 'q'", "v > 1 AND v IS NULL"],
+    [
+        "v > 1 AND v < 1",
+        "v >= 2 AND v <= 1",
+        "s = 'p' AND s = 'q'",
+        "s IN ('p') AND s = 'q'",
+        "v > 1 AND v IS NULL",
+        "v < w AND v >= w",
+    ],
 )
 def test_contradictions_are_found(text):
     formula = parse_formula(f"A FILTER A[{text}]")

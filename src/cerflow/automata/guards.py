@@ -34,6 +34,7 @@ __all__ = [
     "NoRow",
     "Of",
     "Satisfied",
+    "Shown",
     "Stored",
     "Truth",
     "TypeTest",
@@ -110,6 +111,17 @@ class Stored(Expression):
 
 
 @node
+class Shown(Expression):
+    """A leaf under the name by which people know it; it occurs in texts only."""
+
+    name: str
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return (self.name,)
+
+
+@node
 class InWindow(Condition):
     """The measure of the event at hand is less than the window's size beyond the measure stored at the start."""
 
@@ -160,7 +172,10 @@ class Gathered(Expression):
 
     def notation(self) -> tuple[str | Node, ...]:
         """See `Node.notation`."""
-        return (f"{self.name}({self.label}.(", self.value, "))")
+        if isinstance(self.argument, LabelReference):
+            return (f"{self.name}({self.label})",)
+        dot = "." if isinstance(self.value, Attribute) else ": "
+        return (f"{self.name}({self.label}{dot}", self.value, ")")
 
 
 def leaves(condition: Node) -> tuple[Expression, ...]:

@@ -162,8 +162,7 @@ class _Ordered:
 
 
 def _register(gathered: Gathered, fields: int, registers: RegisterFile) -> int:
-    meaning = f"{gathered.name}({gathered.label}.{registers.describe(gathered.value)})"
-    return registers.add(Register(Accumulation.VALUE, fields, meaning))
+    return registers.add(Register(Accumulation.VALUE, fields, registers.describe(gathered)))
 
 
 @dataclass(frozen=True)
