@@ -15,8 +15,9 @@ SOURCE = Path(cerflow.__file__).parent
 #: Rooms and modules from the bottom up; those of one group may use each other.
 ORDER = (
     ("errors",),
-    ("schema", "predicates"),
+    ("schema",),
     ("language",),
+    ("predicates",),
     ("analysis",),
     ("semantics",),
     ("rewriting",),

@@ -15,6 +15,8 @@ from cerflow.errors import (
     BadRecordError,
     CerflowError,
     InputError,
+    PerformanceWarning,
+    PredicateError,
     QueryError,
     QuerySyntaxError,
     QueryWarning,
@@ -23,6 +25,8 @@ from cerflow.errors import (
 )
 from cerflow.language.parser import parse_formula
 from cerflow.language.sremo_parser import parse_sremo
+from cerflow.predicates.decorator import predicate
+from cerflow.predicates.registry import registered_predicates, unregister_predicate
 from cerflow.query import Query, parse
 from cerflow.schema import Schema
 
@@ -31,6 +35,8 @@ __all__ = [
     "CerflowError",
     "InputError",
     "Matches",
+    "PerformanceWarning",
+    "PredicateError",
     "Query",
     "QueryError",
     "QuerySyntaxError",
@@ -46,5 +52,8 @@ __all__ = [
     "parse",
     "parse_formula",
     "parse_sremo",
+    "predicate",
+    "registered_predicates",
     "satisfiable",
+    "unregister_predicate",
 ]

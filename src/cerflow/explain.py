@@ -252,6 +252,7 @@ def _evaluation(select: Select, transducer: Transducer, program: Program | None)
     }
     if program is None:
         return facts
+    registers = program.transducer.registers
     reader = EventReader(program, select.partition)
     by_string = {number: name for name, numbers in reader.by_string.items() for number in numbers}
     facts["tests"] = [

@@ -63,6 +63,7 @@ from cerflow.language.formula import (
 )
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.printer import show
+from cerflow.predicates.registry import calls_of_sets
 
 __all__ = ["compile_formula", "hoist_window"]
 
@@ -87,8 +88,8 @@ def compile_formula(
 
     ``window`` bounds the extent of C; ``keep`` projects on those labels afterwards (None keeps all); ``named`` are
     labels that are asked for outside the formula; with ``marks`` an event that ``keep`` leaves without labels gets
-    `HIDDEN_LABEL`, so that the support stays what it is. Raises
-    `QueryError` for labels out of scope and `UnsupportedQueryError` for operators that have no construction yet.
+    `HIDDEN_LABEL`, so that the support stays what it is. Raises `QueryError` for labels out of scope and
+    `UnsupportedQueryError` for what would need an unbounded or too large automaton.
     """
     formula, window = hoist_window(formula, window)
     compiler = _Compiler(formula, named | (keep or frozenset()))
@@ -127,9 +128,14 @@ class _Compiler:
             index += 1
             if not isinstance(current, Formula):
                 return None
-            built = self._build(current, index, [b for b in below if b is not None])
-            for label in sorted(self.binds.get(index, ())):
-                built = resolve_reference(built, label, index, self.registers)
+            try:
+                built = self._build(current, index, [b for b in below if b is not None])
+                for label in sorted(self.binds.get(index, ())):
+                    built = resolve_reference(built, label, index, self.registers)
+            except UnsupportedQueryError as error:
+                # Constructions know automata only; the place is that of the operator.
+                error.span = error.span or current.span
+                raise
             return built
 
         whole = fold(self.formula, visit)
@@ -179,12 +185,7 @@ class _Compiler:
                 return without(below[0], below[1], self.registers)
             case Filter():
                 return self._filter(below[0], current.condition, index)
-            case _:
-                raise UnsupportedQueryError(
-                    f"{_name(current)} cannot be evaluated by the engine yet",
-                    span=current.span,
-                    hint="The reference semantics evaluates it on short streams: match(…, runner='semantics').",
-                )
+        raise TypeError(f"{type(current).__name__} is no formula")
 
     def _any_type(self, check: Condition | None) -> list[Transition]:
         """One transition for every named type, labelled with it, and one for all others."""
@@ -208,7 +209,7 @@ class _Compiler:
             scopes = {**self.scopes.outer[index], own: index}
             # One event is read, so AND, OR and NOT on the complex event are those on the event.
             labels = {name: scopes[name] for name in condition_labels(current.condition)}
-            resolved = separate(gather(current.condition, lambda _: True), labels)
+            resolved = separate(gather(current.condition, labels.keys()), labels)
             here: dict[Expression, Expression] = {u: u.expression for u in _leaves_of(resolved, index)}
             test = And(test, substitute(resolved, here))
         return atom(self._any_type(Not(Satisfied(test))))
@@ -217,9 +218,8 @@ class _Compiler:
         _refuse(condition)
         outer = self.scopes.outer[index]
         scopes = {label: outer.get(label, index) for label in condition_labels(condition)}
-        resolved = [
-            [separate(gather(part, outer.__contains__), scopes) for part in clause] for clause in clauses(condition)
-        ]
+        one = outer.keys() | self.scopes.labels[index].bound
+        resolved = [[separate(gather(part, one), scopes) for part in clause] for clause in clauses(condition)]
         return apply_clauses(operand, resolved, index, self.registers)
 
 
@@ -244,16 +244,11 @@ def _named_labels(formula: Formula) -> frozenset[str]:
 
 
 def _refuse(condition: Condition) -> None:
+    sets = calls_of_sets()
     for current in walk(condition):
-        if isinstance(current, PredicateCall):
+        if isinstance(current, PredicateCall) and current.name in sets:
             raise UnsupportedQueryError(
-                f"{show(current)}: registered predicates cannot be evaluated by the engine yet",
+                f"{show(current)}: predicates of sets cannot be evaluated by the engine yet",
                 span=current.span,
                 hint="The reference semantics evaluates it on short streams: match(…, runner='semantics').",
             )
-
-
-def _name(current: Formula) -> str:
-    if isinstance(current, Selection):
-        return str(current.strategy)
-    return "AND" if isinstance(current, Conjunction) else type(current).__name__.upper()

@@ -15,10 +15,21 @@ from cerflow.automata.guards import Of, Stored, Truth, leaves, substitute
 from cerflow.automata.registers import RegisterFile, reduced
 from cerflow.automata.transducer import Accumulation, Register, Transition, Write
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import Comparison, Condition, Expression, Literal, Operator
-from cerflow.language.node import Node, fold, with_children
+from cerflow.language.condition import Comparison, Condition, Expression, Literal, Operator, PredicateCall
+from cerflow.language.node import Node, fold, walk, with_children
 
 __all__ = ["resolve_reference"]
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A condition with numbered gaps; conditions of one form share a register for what fills the gaps.
+
+    Values of any kind may go into a predicate, so there ``fillings`` tells apart what is of different kinds.
+    """
+
+    condition: Condition
+    fillings: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -26,14 +37,14 @@ class _Seen:
     """Whether the event has been read, and for which conditions something has been put aside."""
 
     event: bool = False
-    aside: frozenset[Condition] = frozenset()
+    aside: frozenset[_Form] = frozenset()
 
 
 @dataclass(frozen=True)
 class _Deferred:
-    """A condition that waits for the event: its form with numbered gaps, and what fills the gaps at a transition."""
+    """A condition that waits for the event: its form, and what fills the gaps at a transition."""
 
-    form: Condition
+    form: _Form
     row: tuple[Expression, ...]
 
 
@@ -60,7 +71,9 @@ def _defer(atom: Condition, label: str, scope: int, registers: RegisterFile) -> 
     form = fold(veiled, cut)
     assert isinstance(form, Condition)
     row = tuple(Truth(part) if isinstance(part, Condition) else part for part in parts)
-    return _Deferred(substitute(form, {veil: leaf for leaf, veil in veils.items()}), row)
+    asks = any(isinstance(current, PredicateCall) for current in walk(form))
+    condition = substitute(form, {veil: leaf for leaf, veil in veils.items()})
+    return _Deferred(_Form(condition, row if asks else ()), row)
 
 
 def _greatest_known(atom: Condition, registers: RegisterFile) -> list[Condition | Expression]:
@@ -105,7 +118,7 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
     if simple is not None:
         return simple
     repeated = _put_aside_repeatedly(operand, label, scope, registers)
-    aside: dict[Condition, int] = {}
+    aside: dict[_Form, int] = {}
 
     def register_for(deferred: _Deferred) -> int:
         if deferred.form not in aside:
@@ -126,10 +139,10 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
             for form in sorted(seen.aside, key=repr):
                 gaps: dict[Expression, Expression] = {
                     leaf: Stored(aside[form], leaf.field)
-                    for leaf in leaves(form)
+                    for leaf in leaves(form.condition)
                     if isinstance(leaf, Stored) and leaf.register == -1
                 }
-                checks.append(substitute(form, {**gaps, **here}))
+                checks.append(substitute(form.condition, {**gaps, **here}))
             read = guarded(replace(t, atoms=()), checks)
             return [(_Seen(True), replace(read, writes=(*t.writes, keep)))]
         if seen.event:
@@ -140,7 +153,7 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
             return [(seen, t)]
         writes = list(t.writes)
         forms = set(seen.aside)
-        fresh_now: set[Condition] = set()
+        fresh_now: set[_Form] = set()
         for atom in waiting:
             deferred = _defer(atom, label, scope, registers)
             fresh = deferred.form not in seen.aside and deferred.form not in fresh_now
@@ -220,22 +233,22 @@ def _units(t: Transition, label: str, scope: int) -> list[Of]:
     return [u for c in conditions for u in leaves(c) if isinstance(u, Of) and (u.label, u.scope) == (label, scope)]
 
 
-def _put_aside_repeatedly(operand: Fragment, label: str, scope: int, registers: RegisterFile) -> frozenset[Condition]:
+def _put_aside_repeatedly(operand: Fragment, label: str, scope: int, registers: RegisterFile) -> frozenset[_Form]:
     """The forms of conditions of which several instances may have to wait at the same time."""
-    found: set[Condition] = set()
+    found: set[_Form] = set()
 
-    def step(aside: frozenset[Condition], t: Transition) -> list[tuple[frozenset[Condition], Transition]]:
+    def step(aside: frozenset[_Form], t: Transition) -> list[tuple[frozenset[_Form], Transition]]:
         if label in t.labels:
             return []
         forms = [_defer(atom, label, scope, registers) for atom in t.atoms if _mentions(atom, label, scope)]
-        new: set[Condition] = set()
+        new: set[_Form] = set()
         for deferred in forms:
             if deferred.form in aside or deferred.form in new or _collects(deferred, registers):
                 found.add(deferred.form)
             new.add(deferred.form)
         return [(aside | new, t)]
 
-    track(operand, frozenset[Condition](), step)
+    track(operand, frozenset[_Form](), step)
     return frozenset(found)
 
 
@@ -249,7 +262,7 @@ def _collects(deferred: _Deferred, registers: RegisterFile) -> bool:
 
 
 def _accumulation(deferred: _Deferred, registers: RegisterFile) -> Accumulation:
-    form = deferred.form
+    form = deferred.form.condition
     if len(deferred.row) == 1 and isinstance(form, Comparison) and not _collects(deferred, registers):
         if form.left == _gap(0):
             return reduced(form.operator, left=True)

@@ -18,7 +18,7 @@ from cerflow.automata.guards import InWindow, Measure, NoRow, Satisfied, Stored,
 from cerflow.automata.transducer import TYPE_LABEL, Accumulation, Transducer, Transition, Write
 from cerflow.automata.values import WORD, If, Joined, Known, SquareRoot, Word
 from cerflow.errors import QueryError
-from cerflow.language.condition import Comparison, Condition, Constant, Literal, Operator
+from cerflow.language.condition import Comparison, Condition, Constant, LabelReference, Literal, Operator
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.language.node import Node, transform
 from cerflow.semantics.events import Event, Stream, Value
@@ -136,10 +136,11 @@ class _Reader:
 
     def _evaluate(self, root: Node, position: int, rows: dict[int, tuple[Value, ...] | None]) -> Value:
         """The value of a guard or expression on the event at a position."""
+        single: dict[str | None, Event | None] = {None: self.events[position]}
         event = self.events[position]
 
         def value(current: Node) -> Value:
-            return value_of(current, {None: event}, lambda _: ())
+            return value_of(current, single, lambda _: ())
 
         def known(current: Node) -> Node:
             match current:
@@ -155,7 +156,12 @@ class _Reader:
                     return _literal(self._measure(current.window, position))
                 case Stored():
                     row = rows[current.register]
-                    return _literal(None if row is None else row[current.field])
+                    found: Any = None if row is None else row[current.field]
+                    if not isinstance(found, Event):
+                        return _literal(found)
+                    # A whole event, as predicates get it, goes by a name that no label has.
+                    single[f"\0{found.position}"] = found
+                    return LabelReference(f"\0{found.position}")
                 case NoRow():
                     return Constant(False)
                 case Known():

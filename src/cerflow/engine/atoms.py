@@ -12,6 +12,8 @@ from cerflow.automata.guards import Truth as TruthOf
 from cerflow.automata.transducer import Accumulation, Transducer
 from cerflow.automata.values import If, Joined, SquareRoot
 from cerflow.engine import layout, opcodes
+from cerflow.engine.binding import Call, WholeEvent
+from cerflow.engine.calls import Argument, Calls
 from cerflow.engine.evaluate import finest_unit, instant
 from cerflow.engine.kinds import kind_of
 from cerflow.engine.strings import Strings
@@ -97,6 +99,11 @@ class AtomCompiler:
         self.ranges: list[list[int]] = []
         self.columns: list[Column] = []
         self._numbers: dict[Column, int] = {}
+        #: The calls of predicates in programs.
+        self.calls = Calls(strings, self.unit)
+        #: The move for which rows and columns are being added, and the moves that read each column.
+        self.move = -1
+        self.readers: dict[int, set[int]] = {}
         #: Whether the order of strings is asked for.
         self.ordered = any(
             r.keeps in (Accumulation.MIN, Accumulation.MAX) and Kind.STRING in kinds[k]
@@ -122,7 +129,9 @@ class AtomCompiler:
         if column not in self._numbers:
             self._numbers[column] = len(self.columns)
             self.columns.append(column)
-        return self._numbers[column]
+        number = self._numbers[column]
+        self.readers.setdefault(number, set()).add(self.move)
+        return number
 
     def add(self, atom: Condition, places: Places) -> None:
         """Add the row of an atom, tested in a state whose registers are at ``places``."""
@@ -214,6 +223,19 @@ class AtomCompiler:
         """Append an instruction."""
         self.code.append([opcode, argument])
 
+    def call(self, call: Call) -> None:
+        """Append an instruction that asks a predicate about the values pushed before."""
+        arguments = tuple(map(self._argument, call.arguments))
+        self.emit(opcodes.CALL, len(self.constants))
+        self.constants += self.calls.constants(call.predicate, arguments)
+
+    def _argument(self, expression: Expression) -> Argument:
+        if isinstance(expression, WholeEvent):
+            return Argument(tuple(map(self.kind, expression.values)), expression.names)
+        kind = self.kind(expression)
+        # NULL has no kind; the predicate will not be asked.
+        return Argument((Kind.INTEGER if kind is Kind.OTHER else kind,))
+
     def constant(self, value: int) -> None:
         """Append an instruction that pushes 64 bits."""
         self.constants.append(value)
@@ -285,6 +307,9 @@ class _Emitter:
                 is_float = self.to.kind(operand) is Kind.FLOAT
                 work = [self._value(operand), self._then(opcodes.IS_NULL_F if is_float else opcodes.IS_NULL_I)]
                 self._later(*work, *([self._then(opcodes.NOT)] if negated else []))
+            case Call(_, arguments):
+                values = [v for a in arguments for v in (a.values if isinstance(a, WholeEvent) else (a,))]
+                self._later(*map(self._value, values), lambda: self.to.call(current))
             case _:
                 raise AssertionError(f"{type(current).__name__} over several events")
 
@@ -367,6 +392,8 @@ class _Emitter:
                     self._later(self._value(high), self._value(low), self._then(join))
             case SquareRoot(operand):
                 self._later(*self._as_float(operand), self._then(opcodes.SQUARE_ROOT))
+            case Arithmetic() if self.to.kind(current) is Kind.OTHER:
+                self.to.constant(layout.NULL)
             case Arithmetic(operator, left, right):
                 if self.to.kind(current) is Kind.FLOAT:
                     self._later(*self._as_float(left), *self._as_float(right), self._then(_FLOAT_CODE[operator]))

@@ -1,7 +1,8 @@
 """Instructions of the small stack programs that evaluate atoms which are no plain comparison.
 
 Truth values are 1, 0 and null (unknown). Instructions from `AND` to `JOIN_F` combine the two topmost values, from `NOT`
-on they change the topmost one; `SELECT` takes a condition and two values and leaves one of them.
+on they change the topmost one; `SELECT` takes a condition and two values and leaves one of them, `CALL` the arguments
+of a predicate and leaves its answer.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
     CONSTANT,
     SET_FIELD,
     SELECT,
+    CALL,
     AND,
     OR,
     COMPARE_I,
@@ -41,4 +43,4 @@ from __future__ import annotations
     CEIL,
     ROUND,
     SQUARE_ROOT,
-) = range(34)
+) = range(35)

@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cerflow.automata.ambiguity import ambiguous
 from cerflow.automata.guards import InWindow, Measure, Stored, conjuncts, leaves
 from cerflow.automata.transducer import Accumulation, Transducer, Transition
 from cerflow.engine import layout
 from cerflow.engine.atoms import AtomCompiler, Column
+from cerflow.engine.binding import bind, readable
 from cerflow.engine.kinds import register_kinds
 from cerflow.engine.layout import Tables
 from cerflow.engine.measures import is_global
@@ -57,7 +59,11 @@ class _Move:
 
 
 class Program:
-    """The tables of one transducer for one schema, with all that is needed to prepare events for them."""
+    """The tables of one transducer for one schema, with all that is needed to prepare events for them.
+
+    ``position`` is a column of the schema that is no attribute of whole events. Predicates are looked up now: raises
+    `QueryError` if one is not registered any more.
+    """
 
     #: Signatures that are remembered from batch to batch.
     MANY_SIGNATURES = 100_000
@@ -69,9 +75,10 @@ class Program:
         *,
         keys: Sequence[tuple[str, ...]] = (),
         consume: int = 0,
+        position: str | None = None,
         strategy: int = layout.EVERYTHING,
     ) -> None:
-        self.transducer = transducer
+        self.transducer = transducer = bind(transducer, readable(schema, position))
         self.schema = schema
         self.partitioned = bool(keys)
         self.key_kinds = [schema.kind(key[0]) for key in keys]
@@ -94,6 +101,8 @@ class Program:
         self._needs = [self._tests_of(move.transition) for move in self.moves]
         self._signatures: dict[frozenset[int], int] = {}
         self._by_effect: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+        #: For each signature the moves that it allows.
+        self._allowed: list[frozenset[int]] = []
         #: For each signature whether it allows any move, or ends any waiting.
         self.relevant: list[bool] = []
         self.tables = self._tables(len(keys), consume, strategy)
@@ -119,6 +128,21 @@ class Program:
     def _begins_once(self) -> bool:
         """Whether the initial states do not outlast every event, so that it matters which event is the first."""
         return any(frozenset() not in self.loops[q] for q in self.transducer.initial)
+
+    @property
+    def asks(self) -> bool:
+        """Whether kernels ask predicates."""
+        return len(self.atoms.calls) > 0
+
+    def wanted(self, column: int) -> NDArray[np.bool_]:
+        """For each signature whether some move that it allows reads a column."""
+        readers = self.atoms.readers[column]
+        return np.array([not readers.isdisjoint(moves) for moves in self._allowed], bool)
+
+    def other_tests(self, test: int) -> list[frozenset[int]]:
+        """The tests beside this one, for each move or loop that has it."""
+        together = [*self._needs, *(needs for loops in self.loops for needs in loops)]
+        return [needs - {test} for needs in together if test in needs]
 
     @property
     def global_window(self) -> bool:
@@ -238,6 +262,7 @@ class Program:
         products: list[list[int]] = []
         for move in self.moves:
             t = move.transition
+            self.atoms.move = move.number
             row = [t.source, move.target, self.label_set(t.labels), int(move.final)]
             row.append(self.atoms.count)
             for atom in t.atoms:
@@ -251,6 +276,7 @@ class Program:
                 self._steps(t, move.target, steps, fields, products)
             row.append(len(steps))
             transitions.append(row)
+        self.atoms.move = -1
         expiring, expiring_start = self._expiring()
         states = self.transducer.states
         options = np.zeros(layout.OPTIONS, np.int64)
@@ -289,6 +315,7 @@ class Program:
             signature_transitions=np.zeros(0, np.int32),
             signature_state=np.zeros((0, states), np.int32),
             options=options,
+            failure=self.atoms.calls.failure(),
         )
 
     def _copies(self, t: Transition, target: int) -> list[tuple[int, int, int]]:
@@ -403,6 +430,7 @@ class Program:
                 effect = (moves, self._leaves(satisfied))
                 if effect not in self._by_effect:
                     self._by_effect[effect] = len(self._by_effect)
+                    self._allowed.append(frozenset(moves))
                     self.relevant.append(effect != ((), ()))
                     added.append(effect)
                 self._signatures[satisfied] = self._by_effect[effect]
@@ -415,6 +443,7 @@ class Program:
         if len(self._signatures) > self.MANY_SIGNATURES:
             self._signatures = {}
             self._by_effect = {}
+            self._allowed = []
             self.relevant = []
             self.tables = self.tables._replace(
                 signature_start=self.tables.signature_start[:1],

@@ -64,6 +64,7 @@ class Recognizer:
             inner,
             keys=select.partition,
             consume=_CONSUME[select.consume],
+            position=self._streams.position,
             strategy=strategy_of(select),
         )
         self._reader = EventReader(self._program, select.partition, self._streams.position)
@@ -178,8 +179,8 @@ class Recognizer:
     def push(self, batch: pa.RecordBatch | pa.Table) -> Matches:
         """Process events, in the order of the rows; returns the matches detected by them.
 
-        Raises `InputError` if the batch has another schema, `BadRecordError` by policy; then nothing of the batch
-        has been processed.
+        Raises `InputError` if the batch has another schema, `BadRecordError` by policy, `PredicateError` if the
+        function of a predicate fails; then nothing of the batch has been processed.
         """
         parts: list[Part] = []
         undo = self._checkpoint(batch.num_rows)
@@ -196,8 +197,9 @@ class Recognizer:
         """How to go back to what is remembered now, should a batch of so many rows fail."""
         checker, memory = self._checker, self._memory
         counts = (checker.accepted, checker.refused, checker.latest, self._next, self._last_bound)
-        # Events are refused after others were processed only where windows measure attributes, and in later slices.
-        late = len(self._program.tables.checked) > 0 and checker.policy != "skip"
+        # After others were processed, events are refused only where windows measure attributes, and in later slices;
+        # there predicates fail too.
+        late = (len(self._program.tables.checked) > 0 and checker.policy != "skip") or self._program.asks
         state = State._make(array.copy() for array in memory.state) if late or rows > _ROWS else memory.state
         store = self._store.checkpoint()
         strings = self._program.strings.checkpoint()
@@ -240,12 +242,15 @@ class Recognizer:
                 state.nodes.view(np.int32),
                 state.values.view(np.float64),
                 scratch,
+                memory.ranking,
                 scratch.stack.view(np.float64),
                 scratch.update_values.view(np.float64),
                 scratch.result_values.view(np.float64),
             )
             if reason == layout.DONE:
                 break
+            if reason == layout.CALL_FAILED:
+                self._program.atoms.calls.raise_failure(self._program.tables.failure)
             if reason == layout.FULL_NODES:
                 # The nodes found so far move away with their detections.
                 self._close_part(parts)

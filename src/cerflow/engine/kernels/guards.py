@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from cerflow.automata.values import WORD
+from cerflow.engine.kernels.calls import ask_predicate
 from cerflow.engine.kernels.jit import inlined, kernel
 from cerflow.engine.layout import (
     A_KIND,
@@ -31,6 +32,7 @@ from cerflow.engine.opcodes import (
     ADD_F,
     ADD_I,
     AND,
+    CALL,
     CEIL,
     COLUMN,
     COMPARE_F,
@@ -168,6 +170,10 @@ def run(start, stop, first, tables, columns, ranks, k, values, row, sets, words,
             r = first + which
             begin = sets[values[row, tables.ranges[r, 0]], 0]
             stack[top] = words[begin + odometer[which] * tables.ranges[r, 1] + (argument & 0xFFFF)]
+            top += 1
+        elif opcode == CALL:
+            top -= tables.constants[argument + 1]
+            stack[top] = ask_predicate(tables, argument, stack, top)
             top += 1
         elif opcode == SELECT:
             top -= 2
