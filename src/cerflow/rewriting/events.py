@@ -28,7 +28,7 @@ from cerflow.language.node import Node, walk
 from cerflow.rewriting.names import FreshNames
 from cerflow.rewriting.rebuild import relabelled, transformed
 
-__all__ = ["Labelling", "OnEvents", "Operation", "Renaming", "below", "refuse_outer_labels", "spread"]
+__all__ = ["Labelling", "OnEvents", "Operation", "Renaming", "below", "outer_labels", "refuse_outer_labels", "spread"]
 
 
 @dataclass(frozen=True)
@@ -215,14 +215,23 @@ def _filtered(event: Formula, condition: Condition) -> Formula:
     return Filter(event, condition)
 
 
+def outer_labels(formula: Formula, scopes: Scopes) -> list[tuple[Node, frozenset[str]]]:
+    """Each FILTER and NOT with the labels of its condition that are bound outside of what it filters."""
+    return [
+        (current, frozenset(scopes.outer.get(index, ())))
+        for index, current in enumerate(walk(formula))
+        if isinstance(current, Filter | NotEvent)
+    ]
+
+
 def refuse_outer_labels(formula: Formula, scopes: Scopes, names: frozenset[str] | None = None) -> None:
     """Raise `UnsupportedQueryError` if a condition speaks of a label (one of ``names``) that is bound further out."""
-    for index, current in enumerate(walk(formula)):
-        if isinstance(current, Filter | NotEvent):
-            outer = scopes.outer.get(index, {}).keys()
-            for name in sorted(outer if names is None else outer & names):
-                raise UnsupportedQueryError(
-                    f"a condition speaks of '{name}', which is bound outside of what is filtered",
-                    span=current.span,
-                    hint=f"Put the condition around a formula that contains '{name}' and all else it speaks of.",
-                )
+    for current, outer in outer_labels(formula, scopes):
+        refused = outer if names is None else outer & names
+        if refused:
+            name = min(refused)
+            raise UnsupportedQueryError(
+                f"a condition speaks of '{name}', which is bound outside of what is filtered",
+                span=current.span,
+                hint=f"Put the condition around a formula that contains '{name}' and all else it speaks of.",
+            )
