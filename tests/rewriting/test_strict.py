@@ -200,6 +200,8 @@ def test_theorem_6_5_second_part():
         (sequences_to_strict, "A : MAX(B ; C)", "MAX(B ; C)", "MAX stands beside ':'"),
         (sequences_to_strict, "(A ; B WITHIN 3 EVENTS) : C", "A ; B WITHIN 3 EVENTS", "Within stands beside ':'"),
         (eliminate_strict_iteration, "(PROJECT A (A ; B)) :+", "PROJECT A (A ; B)", "PROJECT stands beside"),
+        (eliminate_strict_iteration, "START(A) :+", "START(A)", "START stands in"),
+        (eliminate_strict_iteration, "A AS x ; (B FILTER x.v > 1) :+", "B FILTER x.v > 1", "in ':\\+' speaks of 'x'"),
         (eliminate_strict_iteration, "(A AND B) :+", "A AND B", "Conjunction stands beside"),
     ],
 )

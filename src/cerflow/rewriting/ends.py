@@ -91,12 +91,10 @@ class Piece:
     def rest(self) -> Formula | None:
         """What stands before or behind the block, None if nothing does.
 
-        Raises `UnsupportedQueryError` for START around it; FILTER and renaming must not be there.
+        There must be no START, FILTER and renaming around it.
         """
         found: Formula | None = None
         for step in self.steps:
-            if isinstance(step, _Started):
-                raise UnsupportedQueryError("START stands in ':+', where it cannot be said with STRICT alone")
             assert isinstance(step, _Before | _After)
             found = step.formula if found is None else step.around(found)
         return found

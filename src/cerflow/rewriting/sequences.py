@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 
@@ -14,6 +15,7 @@ from cerflow.language.formula import (
     Project,
     Rename,
     Sequence,
+    Start,
     StrictIteration,
     StrictSequence,
 )
@@ -82,18 +84,26 @@ def _joined_everywhere(formula: Formula, outer: frozenset[str]) -> Formula:
 
 def _refuse_projection(formula: Formula) -> None:
     """Refuse PROJECT in ``:`` and ``:+``: an event that it leaves out may lie between the others."""
-    nodes = list(walk(formula))
-    parts = below(formula)
-    inside: set[int] = set()
-    for index in range(len(nodes) - 1, -1, -1):
-        current = nodes[index]
-        if index in inside and isinstance(current, Project):
+    for _, current in _inside(formula, StrictSequence, StrictIteration):
+        if isinstance(current, Project):
             raise UnsupportedQueryError(
                 "PROJECT stands beside ':' or in ':+'; events that are left out may lie between the others",
                 span=current.span,
                 hint="Put PROJECT around the whole.",
             )
-        if index in inside or isinstance(current, StrictSequence | StrictIteration):
+
+
+def _inside(formula: Formula, *kinds: type[Formula]) -> Iterator[tuple[int, Formula]]:
+    """The formulas within those of some kind, with their occurrences."""
+    nodes = list(walk(formula))
+    parts = below(formula)
+    inside: set[int] = set()
+    for index in range(len(nodes) - 1, -1, -1):
+        current = nodes[index]
+        if index in inside:
+            assert isinstance(current, Formula)
+            yield index, current
+        if index in inside or isinstance(current, kinds):
             inside.update(parts[index])
 
 
@@ -107,16 +117,34 @@ def eliminate_strict_iteration(formula: Formula) -> Formula:
     Raises `UnsupportedQueryError` as `push_down_filters` does for what stands in ``:+``, and as `sequences_to_strict`
     does.
     """
+    _check_iterations(formula)
     largest = _largest_iterations(formula)
 
     def change(index: int, current: Node) -> Node:
         if index not in largest:
             return current
         assert isinstance(current, Formula)
-        _refuse_projection(current)
         return _without_strict_iterations(push_down_filters(current))
 
     return sequences_to_strict(transformed(formula, change))
+
+
+def _check_iterations(formula: Formula) -> None:
+    _refuse_projection(formula)
+    outer = resolve(formula).outer
+    for index, current in _inside(formula, StrictIteration):
+        if outer.get(index):
+            raise UnsupportedQueryError(
+                f"a condition in ':+' speaks of '{min(outer[index])}', which is bound outside of what is filtered",
+                span=current.span,
+                hint="In ':+' only conditions on one label, given by what is filtered, can be rewritten.",
+            )
+        if isinstance(current, Start):
+            raise UnsupportedQueryError(
+                "START stands in ':+', where it is true of all repetitions but the first",
+                span=current.span,
+                hint="Put START around the whole.",
+            )
 
 
 def _largest_iterations(formula: Formula) -> set[int]:
