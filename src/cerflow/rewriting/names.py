@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from cerflow.language.condition import Attribute, Bracket, LabelReference
 from cerflow.language.formula import As, EventType, Project, Rename
 from cerflow.language.node import Node, walk
@@ -28,10 +30,10 @@ def names_of(tree: Node) -> set[str]:
 
 
 class FreshNames:
-    """Hands out names that are neither in the trees it was made for nor handed out before."""
+    """Hands out names that are neither among those it was made for nor handed out before."""
 
-    def __init__(self, *trees: Node) -> None:
-        self._taken = set[str]().union(*map(names_of, trees))
+    def __init__(self, *trees: Node, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken).union(*map(names_of, trees))
         self._counted: dict[str, int] = {}
 
     def like(self, name: str) -> str:

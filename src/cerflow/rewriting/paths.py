@@ -15,6 +15,7 @@ from cerflow.language.formula import (
     StrictIteration,
     StrictSequence,
 )
+from cerflow.language.node import with_children
 from cerflow.rewriting.rebuild import check_size, size
 
 __all__ = ["Paths", "ways_through"]
@@ -130,28 +131,32 @@ def ways_through(
 
 
 def _through(x: Paths, again: Paths, y: Paths, strict: bool) -> Paths:
-    """x, then any number of repetitions, then y; what stands twice is the smaller side."""
+    """x, then any number of repetitions, then y; what must stand twice is the smaller side."""
     if again.formula is None:
         return x.then(y, strict)
+    before = _repeating(y, again, last=False)
+    if before is not None:
+        return x.then(before, strict)
+    after = _repeating(x, again, last=True)
+    if after is not None:
+        return after.then(y, strict)
     if y.nodes <= x.nodes:
-        return x.then(_repeated_before(again, y, strict), strict)
-    return _repeated_after(x, again, strict).then(y, strict)
+        return x.then(again.then(y, strict), strict)
+    return x.then(again, strict).then(y, strict)
 
 
-def _repeated_before(again: Paths, y: Paths, strict: bool) -> Paths:
-    # y OR (y+ ; y) is y+.
-    once = _body(again)
-    if once == y.formula:
-        return Paths(again.formula, y.empty, again.nodes)
-    return again.then(y, strict)
-
-
-def _repeated_after(x: Paths, again: Paths, strict: bool) -> Paths:
-    if _body(again) == x.formula:
-        return Paths(again.formula, x.empty, again.nodes)
-    return x.then(again, strict)
-
-
-def _body(again: Paths) -> Formula:
+def _repeating(paths: Paths, again: Paths, *, last: bool) -> Paths | None:
+    """``φ ; ψ`` OR ``φ+ ; φ ; ψ`` as ``φ+ ; ψ``, if it is the first (or last) step that is repeated."""
     assert isinstance(again.formula, Iteration | StrictIteration)
-    return again.formula.operand
+    formula = paths.formula
+    around: list[Sequence | StrictSequence] = []
+    while isinstance(formula, Sequence | StrictSequence) and formula != again.formula.operand:
+        around.append(formula)
+        formula = formula.right if last else formula.left
+    if formula != again.formula.operand:
+        return None
+    found: Formula = again.formula
+    for step in reversed(around):
+        found = with_children(step, (step.left, found) if last else (found, step.right))
+    shorter = Paths(found, False, paths.nodes + 1)
+    return shorter.or_(again) if paths.empty else shorter
