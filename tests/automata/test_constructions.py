@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cerflow.automata.clauses import clauses
 from cerflow.automata.compile import compile_formula
 from cerflow.automata.fragment import Fragment, union
 from cerflow.automata.guards import TypeTest, conjunction
@@ -29,6 +28,7 @@ from cerflow.language.condition import (
     Or,
 )
 from cerflow.language.parser import parse_formula
+from cerflow.rewriting.clauses import clauses
 from cerflow.semantics.conditions import satisfies
 from cerflow.semantics.events import Stream
 from cerflow.semantics.formulas import Denotation
