@@ -29,7 +29,7 @@ def small(formula):
         raise
 
 
-@examples(40)
+@examples(25)
 @given(formulas(SMALL), streams(max_size=6))
 def test_determinised_transducers_have_the_same_matches(formula, some):
     transducer, deterministic = small(formula)

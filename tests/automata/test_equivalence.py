@@ -7,6 +7,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+import cerflow
 from cerflow.automata.budget import Budget
 from cerflow.automata.compile import compile_formula
 from cerflow.automata.equivalence import compare, shortest_match
@@ -337,6 +338,23 @@ def test_formulas_that_relate_events_are_refused(text, reason):
         differ(text, "A")
     with pytest.raises(UnsupportedQueryError, match=reason):
         shortest_match(parse_formula(text))
+
+
+@pytest.fixture
+def large():
+    def large(x):
+        return x["v"] > 1
+
+    cerflow.predicate("large")(large)
+    yield "large"
+    cerflow.unregister_predicate("large")
+
+
+def test_predicates_of_users_are_only_equal_to_themselves(large):
+    assert differ(f"A FILTER {large}(A) AND A.v > 1", f"A FILTER A.v > 1 FILTER {large}(A)").exists is False
+    assert differ(f"(A FILTER {large}(A)) OR A", "A").exists is False
+    assert differ(f"A FILTER {large}(A)", "A FILTER A.v > 1").exists is None
+    assert differ(f"A FILTER {large}(A) AND A.v > 1", "B").witness.events == ({"type": "B", "v": None},)
 
 
 def test_what_cannot_match_without_relating_events_cannot_match_at_all():
