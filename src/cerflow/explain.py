@@ -67,7 +67,7 @@ def explain_query(
         if text is not None:
             error.with_source(text)
     if format == "dot":
-        return to_dot(transducer).rstrip() if transducer is not None else _note(f"not evaluable yet: {refused}")
+        return to_dot(transducer).rstrip() if transducer is not None else _note(f"not evaluable: {refused}")
     facts: _Facts = {
         "query": show(written),
         "reading": reading,
