@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cerflow.automata.aggregates import ORDERS, Accumulator, accumulator, alone, empty
-from cerflow.automata.clauses import OPPOSITE
 from cerflow.automata.conditions import Relating, guarded, own_labels
 from cerflow.automata.fragment import Fragment, track, trimmed
 from cerflow.automata.guards import Gathered, Satisfied, Stored, substitute
@@ -36,6 +35,7 @@ from cerflow.language.condition import (
     Or,
 )
 from cerflow.language.node import walk
+from cerflow.rewriting.clauses import OPPOSITE
 from cerflow.semantics.values import value_of
 
 __all__ = ["apply_set_atoms"]
