@@ -148,7 +148,15 @@ def call(draw: st.DrawFn, labels: Sequence[str | None]) -> Condition:
                 return _numbers(draw, label())
         return Attribute(label(), draw(st.sampled_from(("v", "w", "s", "k", "n", "t", "type"))))
 
-    match draw(st.integers(0, 5)):
+    match draw(st.integers(0, 7)):
+        case 6 | 7:
+            one = label()
+            name = draw(st.sampled_from(("narrow", "alike", "walk")))
+            base = Attribute(one, draw(st.sampled_from("vwn"))) if name == "narrow" else Attribute(one, "s")
+            if name == "walk":
+                labels = [one]
+                base = draw(st.sampled_from((LabelReference(one), Attribute(one, "v"), Attribute(one, "t"), base)))
+            return PredicateCall(name, (base, *draw(st.sampled_from(((), (Literal(1),), (Attribute(one, "v"),))))))
         case 0 | 1:
             return PredicateCall("close", (_numbers(draw, label()), _numbers(draw, label())))
         case 2:
