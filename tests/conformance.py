@@ -42,7 +42,7 @@ def drawn(
 
     With ``strategies`` the query has one of them.
     """
-    select, rows = data.draw(cases(column_aggregates=False, **options))
+    select, rows = data.draw(cases(**options))
     if strategies:
         select = replace(select, strategy=data.draw(st.sampled_from(strategies)))
     try:

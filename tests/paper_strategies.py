@@ -1,7 +1,8 @@
-"""Algorithms 5 (NextEvaluate) and 6 (LastEvaluate) of P1, App. D.3, word for word: a second opinion on NEXT and LAST.
+"""The evaluation algorithms of P1, App. D.3, for the selection strategies, word for word: a second opinion.
 
-They evaluate an automaton without registers. A list of complex events never has more than one node, so it is the
-node itself: (position, list of the rest), the bottom node is ().
+They evaluate an automaton without registers. In NextEvaluate (5) and LastEvaluate (6) a list of complex events never
+has more than one node, so it is the node itself: (position, list of the rest), the bottom node is (). In MaxEvaluate
+(7) and StrictEvaluate (8) a list is kept as the set of complex events that it stands for.
 """
 
 from __future__ import annotations
@@ -77,3 +78,64 @@ def _positions(node: Node) -> frozenset[int]:
         position, node = node
         found.append(position)
     return frozenset(found)
+
+
+class _Moves:
+    """Δ of an automaton on a stream, for sets of states."""
+
+    def __init__(self, automaton: Transducer, events: Sequence[Event]) -> None:
+        if automaton.registers or automaton.window is not None:
+            raise ValueError("complex event automata have neither registers nor windows")
+        self.reader = _Reader(automaton, events)
+
+    def __call__(self, states: Iterable[int], t: int, marking: bool) -> frozenset[int]:
+        return frozenset(
+            transition.target
+            for q in states
+            for transition in self.reader.leaving[q]
+            if bool(transition.labels) == marking and self.reader.fires(transition, t, ())
+        )
+
+
+Supports = set[frozenset[int]]
+
+
+def max_evaluate(automaton: Transducer, events: Sequence[Event]) -> set[tuple[int, frozenset[int]]]:
+    """Algorithm 7: lists for pairs (T, U) of sets of states."""
+    delta = _Moves(automaton, events)
+    lists: dict[tuple[frozenset[int], frozenset[int]], Supports] = {(automaton.initial, frozenset()): {frozenset()}}
+    found: set[tuple[int, frozenset[int]]] = set()
+    for t in range(len(events)):
+        old, lists = lists, {}
+        for (states, larger), supports in old.items():
+            u = delta(larger, t, _MARKING)
+            moved = delta(states, t, _MARKING) - u
+            if moved:
+                lists.setdefault((moved, u), set()).update(s | {t} for s in supports)
+            u = delta(larger, t, _MARKING) | delta(larger, t, _PASSING) | delta(states, t, _MARKING)
+            moved = delta(states, t, _PASSING) - u
+            if moved:
+                lists.setdefault((moved, u), set()).update(supports)
+        for (states, larger), supports in lists.items():
+            if states & automaton.final and not larger & automaton.final:
+                found |= {(t, s) for s in supports if t in s}
+    return found
+
+
+def strict_evaluate(automaton: Transducer, events: Sequence[Event]) -> set[tuple[int, frozenset[int]]]:
+    """Algorithm 8 on the automaton determinised as it goes: lists for sets of states."""
+    delta = _Moves(automaton, events)
+    waiting = automaton.initial
+    lists: dict[frozenset[int], Supports] = {}
+    found: set[tuple[int, frozenset[int]]] = set()
+    for t in range(len(events)):
+        old, lists = lists, {}
+        for states, supports in [*old.items(), (waiting, {frozenset[int]()})]:
+            marked = delta(states, t, _MARKING)
+            if marked:
+                lists.setdefault(marked, set()).update(s | {t} for s in supports)
+        waiting = delta(waiting, t, _PASSING)
+        for states, supports in lists.items():
+            if states & automaton.final:
+                found |= {(t, s) for s in supports}
+    return found

@@ -19,6 +19,7 @@ from cerflow.errors import QueryError
 from cerflow.language import formula as f
 from cerflow.language import select as q
 from cerflow.language.condition import (
+    Aggregate,
     Arithmetic,
     Attribute,
     Condition,
@@ -304,7 +305,7 @@ def formulas(fragment: Fragment = FIRST) -> st.SearchStrategy[f.Formula]:
 # --- queries ---------------------------------------------------------------------------------------------------------
 
 
-def _columns(draw: st.DrawFn, formula: f.Formula, aggregates: bool) -> list[q.ExpressionItem]:
+def _columns(draw: st.DrawFn, formula: f.Formula) -> list[q.ExpressionItem]:
     labels = labels_of(formula)
     found: list[q.ExpressionItem] = []
     if labels.bound:
@@ -318,12 +319,21 @@ def _columns(draw: st.DrawFn, formula: f.Formula, aggregates: bool) -> list[q.Ex
             Attribute(label, "type"),
         )
         found.append(q.ExpressionItem(draw(st.sampled_from(expressions)), "c1"))
-    if aggregates and labels.assigned:
-        found.append(q.ExpressionItem(aggregate(draw, draw(st.sampled_from(sorted(labels.assigned)))), "c2"))
+    if labels.assigned:
+        label = draw(st.sampled_from(sorted(labels.assigned)))
+        selecting = draw(st.sampled_from(("min", "max", "first", "last")))
+        aggregates_of: tuple[Expression, ...] = (
+            aggregate(draw, label),
+            Aggregate("stddev", Attribute(label, draw(st.sampled_from("vw")))),
+            Aggregate(selecting, Attribute(label, draw(st.sampled_from(("s", "type", "t"))))),
+            Function("length", (Aggregate(selecting, Function("lower", (Attribute(label, "s"),))),)),
+            Arithmetic("-", aggregate(draw, label), aggregate(draw, label)),
+        )
+        found.append(q.ExpressionItem(draw(st.sampled_from(aggregates_of)), "c2"))
     return found
 
 
-def _projection(draw: st.DrawFn, formula: f.Formula, aggregates: bool) -> q.Projection:
+def _projection(draw: st.DrawFn, formula: f.Formula) -> q.Projection:
     assigned = sorted(labels_of(formula).assigned)
     match draw(st.integers(0, 7)):
         case 0:
@@ -332,7 +342,7 @@ def _projection(draw: st.DrawFn, formula: f.Formula, aggregates: bool) -> q.Proj
             return q.Projection(q.ProjectionKind.ITEMS, (q.CountItem("matches"),))
         case 3 | 4 | 5:
             kept = draw(st.lists(st.sampled_from(assigned), max_size=2, unique=True)) if assigned else []
-            items = [*map(q.LabelItem, kept), *_columns(draw, formula, aggregates)]
+            items = [*map(q.LabelItem, kept), *_columns(draw, formula)]
             if items:
                 return q.Projection(q.ProjectionKind.ITEMS, tuple(items))
     return q.Projection(q.ProjectionKind.ALL)
@@ -344,7 +354,6 @@ def selects(
     fragment: Fragment = FIRST,
     *,
     strategies: bool = False,
-    column_aggregates: bool = True,
     operator: str | None = None,
 ) -> q.Select:
     """Queries around formulas of a fragment; ``strategies`` adds STRICT, NEXT, LAST and MAX.
@@ -357,7 +366,7 @@ def selects(
         chosen += [f.Strategy.STRICT, f.Strategy.NEXT, f.Strategy.LAST, f.Strategy.MAX]
     return q.Select(
         formula,
-        _projection(draw, formula, column_aggregates),
+        _projection(draw, formula),
         draw(st.sampled_from(chosen)),
         partition=draw(st.sampled_from(((), (), (("k",),), (("k", "v"),), (("k",), ("s",))))),
         window=_window(draw) if draw(st.booleans()) else None,
@@ -372,9 +381,8 @@ def cases(
     fragment: Fragment = FIRST,
     *,
     strategies: bool = False,
-    column_aggregates: bool = True,
     operator: str | None = None,
 ) -> tuple[q.Select, list[Row]]:
     """A query and a stream in which it is likely to match; see `selects`."""
-    select = draw(selects(fragment, strategies=strategies, column_aggregates=column_aggregates, operator=operator))
+    select = draw(selects(fragment, strategies=strategies, operator=operator))
     return select, draw(streams(nulls=fragment.nulls, like=select.formula))

@@ -23,7 +23,7 @@ ORDER = (
     ("rewriting",),
     ("automata",),
     ("engine",),
-    ("builder", "explain", "explain_text", "inputs", "query", "reference"),
+    ("builder", "equivalence", "explain", "explain_text", "inputs", "query", "reference"),
     ("spark",),
     ("cli", "examples"),  # the command generates examples, the demonstration runs the command
 )

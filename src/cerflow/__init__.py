@@ -10,6 +10,7 @@
 from cerflow import builder
 from cerflow.engine.matches import Matches
 from cerflow.engine.recognizer import Recognizer
+from cerflow.equivalence import Verdict, contained, equivalent, satisfiable
 from cerflow.errors import (
     BadRecordError,
     CerflowError,
@@ -18,6 +19,7 @@ from cerflow.errors import (
     PredicateError,
     QueryError,
     QuerySyntaxError,
+    QueryWarning,
     SnapshotError,
     UnsupportedQueryError,
 )
@@ -38,15 +40,20 @@ __all__ = [
     "Query",
     "QueryError",
     "QuerySyntaxError",
+    "QueryWarning",
     "Recognizer",
     "Schema",
     "SnapshotError",
     "UnsupportedQueryError",
+    "Verdict",
     "builder",
+    "contained",
+    "equivalent",
     "parse",
     "parse_formula",
     "parse_sremo",
     "predicate",
     "registered_predicates",
+    "satisfiable",
     "unregister_predicate",
 ]

@@ -9,7 +9,8 @@
     ├── InputError            (also ValueError)                     the events as a whole cannot be read
     │   └── BadRecordError    (also ValueError)                     one event cannot be used
     ├── PredicateError        (also RuntimeError)                   a function that the user registered has failed
-    └── SnapshotError         (also ValueError)                     a snapshot does not fit this query or version
+    ├── SnapshotError         (also ValueError)                     a snapshot does not fit this query or version
+    └── QueryWarning          (also UserWarning)                    something that is probably not meant; not raised
 
 and warns of (all are UserWarnings)::
 
@@ -30,6 +31,7 @@ __all__ = [
     "PredicateError",
     "QueryError",
     "QuerySyntaxError",
+    "QueryWarning",
     "SnapshotError",
     "Span",
     "UnsupportedQueryError",
@@ -113,6 +115,10 @@ class QueryError(_LocatedError, ValueError):
             hint = f"Did you mean '{suggestion}'?" + (f" {hint}" if hint else "")
         super().__init__(reason, span=span, hint=hint)
         self.suggestion = suggestion
+
+
+class QueryWarning(_LocatedError, UserWarning):  # noqa: N818  # it is a warning
+    """Something in a query that is probably not meant. It is handed out, not raised; ``str`` shows the place."""
 
 
 class UnsupportedQueryError(_LocatedError, NotImplementedError):

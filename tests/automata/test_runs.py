@@ -58,6 +58,14 @@ def test_calls_of_predicates(case):
         assert matches(compile_formula(formula), stream) == denoted(formula, stream)
 
 
+@examples(150)
+@given(st.data())
+def test_compiled_formulas_with_conditions_on_sets(data):
+    formula = data.draw(formulas(Fragment(aggregates=True)))
+    stream = stream_of(data.draw(streams(max_size=7, like=formula)))
+    assert matches(compile_formula(formula), stream) == denoted(formula, stream)
+
+
 @settings(max_examples=100)
 @given(
     cases(),

@@ -7,18 +7,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.errors import QueryError
-from conformance import COLUMNS, assert_conforms, drawn, limit, table_of
+from conformance import COLUMNS, assert_conforms, drawn, limit
 from random_conditions import Fragment
-from random_queries import cases
-from runners import ENGINE_RUNNERS, bag, engine_refuses, examples, frozen, one_batch, semantics, unsupported
+from runners import ENGINE_RUNNERS, bag, examples, frozen, one_batch, semantics
 
 
 @examples(250)
 @given(st.data())
 def test_in_one_batch(data):
     query, table = drawn(data)
-    assert unsupported(query) is None
     assert_conforms(query, table, {"one batch": one_batch})
 
 
@@ -44,18 +41,6 @@ def test_in_random_batches(data):
     assert recognizer.events == table.num_rows
 
 
-@examples(60)
-@given(st.data())
-def test_what_the_engine_refuses_it_refuses_for_a_reason(data):
-    select, rows = data.draw(cases(Fragment(aggregates=True, more=True), strategies=True))
-    try:
-        query = cerflow.Query(select)
-    except QueryError:
-        assume(False)
-    table = table_of(rows)
-    assert engine_refuses(query, table, time="t") == (unsupported(query) is not None)
-
-
 KINDS = {
     "float32 and decimals": {"v": pa.float32(), "w": pa.decimal128(6, 2), "k": pa.float64()},
     "narrow integers": {"v": pa.int8(), "w": pa.float32(), "k": pa.int16(), "n": pa.int32(), "t": pa.int32()},
@@ -69,6 +54,30 @@ KINDS = {
 @given(st.data(), st.sampled_from(sorted(KINDS)))
 def test_with_columns_of_other_types(data, kind):
     query, table = drawn(data)
+    assume(limit(query.tree) is None)
+    other = table.cast(pa.schema([(name, KINDS[kind].get(name, type_)) for name, type_ in COLUMNS.items()]))
+    assert bag(one_batch(query, other, time="t")) == bag(semantics(query, other, time="t"))
+
+
+SETS = Fragment(aggregates=True)
+
+
+@examples(100)
+@given(st.data())
+def test_conditions_on_sets(data):
+    assert_conforms(*drawn(data, fragment=SETS), {"one batch": one_batch})
+
+
+@examples(40)
+@given(st.data())
+def test_conditions_on_sets_in_batches_and_from_snapshots(data):
+    assert_conforms(*drawn(data, fragment=SETS), ENGINE_RUNNERS)
+
+
+@examples(40)
+@given(st.data(), st.sampled_from(sorted(KINDS)))
+def test_conditions_on_sets_with_columns_of_other_types(data, kind):
+    query, table = drawn(data, fragment=SETS)
     assume(limit(query.tree) is None)
     other = table.cast(pa.schema([(name, KINDS[kind].get(name, type_)) for name, type_ in COLUMNS.items()]))
     assert bag(one_batch(query, other, time="t")) == bag(semantics(query, other, time="t"))

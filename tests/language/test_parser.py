@@ -70,6 +70,7 @@ def compare(left: str, sign: str, right: object) -> c.Comparison:
         ("STRICT(A)", f.Selection(f.Strategy.STRICT, A)),
         ("NEXT(A)", f.Selection(f.Strategy.NEXT, A)),
         ("NXT (A)", f.Selection(f.Strategy.NEXT, A)),
+        ("any(A)", f.Selection(f.Strategy.ANY, A)),
         ("last(A)", f.Selection(f.Strategy.LAST, A)),
         ("MAX(A)", f.Selection(f.Strategy.MAX, A)),
         ("A WITHIN 5 EVENTS", f.Within(A, f.CountWindow(5))),

@@ -8,7 +8,7 @@ follows Welford's recurrence on the distances from the first value: it differs f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from cerflow.automata.guards import Asked, Gathered, Satisfied, Truth, bare, without_brackets
@@ -39,21 +39,21 @@ __all__ = ["ORDERS", "Accumulator", "accumulator", "alone", "empty", "gather"]
 
 Row = tuple[Expression, ...]
 
-#: What the tests on sets ask of neighbouring values, and what refutes them.
+#: What the tests on sets ask of neighbouring values.
 ORDERS = {
-    "increasing": (Operator.LT, Operator.GE),
-    "decreasing": (Operator.GT, Operator.LE),
-    "nondecreasing": (Operator.LE, Operator.GT),
-    "nonincreasing": (Operator.GE, Operator.LT),
+    "increasing": Operator.LT,
+    "decreasing": Operator.GT,
+    "nondecreasing": Operator.LE,
+    "nonincreasing": Operator.GE,
 }
 _SELECTING = ("min", "max", "first", "last")
 _ZERO, _ONE, _NULL = Literal(0), Literal(1), Literal(None)
 
 
-def gather(condition: Condition, one: Callable[[str], bool]) -> Condition:
+def gather(condition: Condition, one: Container[str]) -> Condition:
     """Replace aggregates and tests on sets by `Gathered` leaves, predicates of sets by `Asked` ones.
 
-    Labels of which ``one`` holds have one event: what is asked of it stands there instead.
+    Labels in ``one`` have exactly one event: what is asked of it stands there instead.
     """
     of_sets = calls_of_sets()
 
@@ -62,15 +62,15 @@ def gather(condition: Condition, one: Callable[[str], bool]) -> Condition:
         match rebuilt:
             case Aggregate(name, argument):
                 label = _label_of(argument)
-                return alone(name, argument) if one(label) else _gathered(name, label, argument)
+                return alone(name, argument) if label in one else _gathered(name, label, argument)
             case SetTest(name, argument):
                 label = _label_of(argument)
-                if one(label):
+                if label in one:
                     return Constant(True)
                 return Comparison(Operator.EQ, _gathered(name, label, argument), Literal(True))
             case PredicateCall(name, arguments) if name in of_sets:
                 label = _label_of(rebuilt)
-                if one(label):
+                if label in one:
                     return rebuilt
                 asked = Asked(name, label, tuple(map(bare, arguments)))  # type: ignore[arg-type]
                 return Comparison(Operator.EQ, asked, Literal(True))
@@ -139,13 +139,15 @@ class Accumulator:
     finish: Callable[[Row], Expression]
 
 
-def accumulator(gathered: Gathered) -> Accumulator:
-    """The accumulator of an aggregate; that of a test on a set remembers the latest value."""
+def accumulator(gathered: Gathered, most: int | None = None) -> Accumulator:
+    """The accumulator of an aggregate; that of a test on a set remembers the latest value.
+
+    A count may stop at ``most``, if nobody asks for more.
+    """
     argument, value = gathered.argument, gathered.value
     match gathered.name:
         case "count":
-            one = alone("count", argument)
-            return Accumulator((one,), lambda former: (_sum(former[0], one),), _last)
+            return _counted(alone("count", argument), most)
         case "sum":
             return _summed(argument, lambda known: If(IsNull(argument), known, _ONE), lambda total, _: total)
         case "avg":
@@ -177,6 +179,14 @@ def _sum(left: Expression, right: Expression) -> Arithmetic:
 
 def _difference(left: Expression, right: Expression) -> Arithmetic:
     return Arithmetic("-", left, right)
+
+
+def _counted(one: Expression, most: int | None) -> Accumulator:
+    def step(former: Row) -> Row:
+        more = _sum(former[0], one)
+        return (more if most is None else If(Comparison(Operator.LT, former[0], Literal(most)), more, former[0]),)
+
+    return Accumulator((one,), step, _last)
 
 
 def _summed(

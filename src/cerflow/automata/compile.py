@@ -85,8 +85,8 @@ def compile_formula(
 
     ``window`` bounds the extent of C; ``keep`` projects on those labels afterwards (None keeps all); ``named`` are
     labels that are asked for outside the formula; with ``marks`` an event that ``keep`` leaves without labels gets
-    `HIDDEN_LABEL`, so that the support stays what it is. Raises
-    `QueryError` for labels out of scope and `UnsupportedQueryError` for operators that have no construction yet.
+    `HIDDEN_LABEL`, so that the support stays what it is. Raises `QueryError` for labels out of scope and
+    `UnsupportedQueryError` for what would need an unbounded or too large automaton.
     """
     formula, window = hoist_window(formula, window)
     compiler = _Compiler(formula, named | (keep or frozenset()))
@@ -125,9 +125,14 @@ class _Compiler:
             index += 1
             if not isinstance(current, Formula):
                 return None
-            built = self._build(current, index, [b for b in below if b is not None])
-            for label in sorted(self.binds.get(index, ())):
-                built = resolve_reference(built, label, index, self.registers)
+            try:
+                built = self._build(current, index, [b for b in below if b is not None])
+                for label in sorted(self.binds.get(index, ())):
+                    built = resolve_reference(built, label, index, self.registers)
+            except UnsupportedQueryError as error:
+                # Constructions know automata only; the place is that of the operator.
+                error.span = error.span or current.span
+                raise
             return built
 
         whole = fold(self.formula, visit)
@@ -177,12 +182,7 @@ class _Compiler:
                 return without(below[0], below[1], self.registers)
             case Filter():
                 return self._filter(below[0], current.condition, index)
-            case _:
-                raise UnsupportedQueryError(
-                    f"{_name(current)} cannot be evaluated by the engine yet",
-                    span=current.span,
-                    hint="The reference semantics evaluates it on short streams: match(…, runner='semantics').",
-                )
+        raise TypeError(f"{type(current).__name__} is no formula")
 
     def _any_type(self, check: Condition | None) -> list[Transition]:
         """One transition for every named type, labelled with it, and one for all others."""
@@ -205,7 +205,7 @@ class _Compiler:
             scopes = {**self.scopes.outer[index], own: index}
             # One event is read, so AND, OR and NOT on the complex event are those on the event.
             labels = {name: scopes[name] for name in condition_labels(current.condition)}
-            resolved = separate(gather(current.condition, lambda _: True), labels)
+            resolved = separate(gather(current.condition, labels.keys()), labels)
             here: dict[Expression, Expression] = {u: u.expression for u in _leaves_of(resolved, index)}
             test = And(test, substitute(resolved, here))
         return atom(self._any_type(Not(Satisfied(test))))
@@ -213,9 +213,8 @@ class _Compiler:
     def _filter(self, operand: Fragment, condition: Condition, index: int) -> Fragment:
         outer = self.scopes.outer[index]
         scopes = {label: outer.get(label, index) for label in condition_labels(condition)}
-        resolved = [
-            [separate(gather(part, outer.__contains__), scopes) for part in clause] for clause in clauses(condition)
-        ]
+        one = outer.keys() | self.scopes.labels[index].bound
+        resolved = [[separate(gather(part, one), scopes) for part in clause] for clause in clauses(condition)]
         return apply_clauses(operand, resolved, index, self.registers)
 
 
@@ -237,9 +236,3 @@ def _named_labels(formula: Formula) -> frozenset[str]:
             case As():
                 found.add(current.label)
     return frozenset(found)
-
-
-def _name(current: Formula) -> str:
-    if isinstance(current, Selection):
-        return str(current.strategy)
-    return "AND" if isinstance(current, Conjunction) else type(current).__name__.upper()

@@ -9,7 +9,7 @@ each such state. So the automaton stays finite whatever is remembered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from cerflow.automata.cases import cases
@@ -39,6 +39,9 @@ class Crowd:
 
 EMPTY = Crowd()
 
+#: A formula that divides events into more cases than this, counted for each set of runs that occurs, is refused.
+MOST_WORK = 15_000
+
 
 @dataclass(frozen=True)
 class Situation:
@@ -65,6 +68,8 @@ class Crowds:
         for k, t in enumerate(self.fragment.transitions):
             self._leaving[t.source].append(k)
         self._collections: dict[tuple[str, int], int] = {}
+        self._known: dict[object, list[Situation]] = {}
+        self._work = 0
 
     # -- what the states remember --------------------------------------------------------------------------------
 
@@ -130,8 +135,11 @@ class Crowds:
         """The crowd of the runs that have not read anything."""
         return Crowd(self.initial)
 
-    def situations(self, t: Transition, crowds: Iterable[Crowd]) -> Iterator[Situation]:
-        """The cases of an event that a transition ``t`` of the follower reads, as far as these crowds tell apart."""
+    def situations(self, t: Transition, crowds: Iterable[Crowd]) -> list[Situation]:
+        """The cases of an event that a transition ``t`` of the follower reads, as far as these crowds tell apart.
+
+        Raises `UnsupportedQueryError` if there are too many of them in all.
+        """
         crowds = list(crowds)
         plain = sorted(frozenset[int]().union(*(c.states for c in crowds)))
         remembering = sorted(frozenset[int]().union(*(c.rows for c in crowds)))
@@ -146,8 +154,20 @@ class Crowds:
             for k in self._leaving[state]:
                 numbers.append(k)
                 guards.append(conjuncts(self.fragment.transitions[k].test))
-        for case in cases([*conjuncts(t.test), *t.atoms], guards):
-            yield Situation(case.literals, frozenset(numbers[k] for k in case.held))
+        key = (t.test, t.atoms, tuple(numbers))
+        if key not in self._known:
+            # Many crowds are divided alike.
+            self._known[key] = [
+                Situation(case.literals, frozenset(numbers[k] for k in case.held))
+                for case in cases([*conjuncts(t.test), *t.atoms], guards)
+            ]
+        self._work += len(self._known[key])
+        if self._work > MOST_WORK:
+            raise UnsupportedQueryError(
+                f"following all runs of a part of this formula takes more than {MOST_WORK:,} steps to prepare",
+                hint="Use fewer different conditions below UNLESS, WITHOUT, NEXT, LAST or MAX.",
+            )
+        return self._known[key]
 
     def step(
         self,

@@ -39,11 +39,11 @@ from cerflow.semantics.events import Event, Stream, Value
 from cerflow.semantics.formulas import ComplexEvent, within
 from cerflow.semantics.values import arithmetic, compare, shown, value_of
 
-__all__ = ["Run", "accepting_runs", "matches"]
+__all__ = ["Content", "Memory", "Run", "accepting_runs", "choices", "kept", "matches", "registers_of"]
 
 #: What a register holds: nothing yet, a row of values, or the rows of a collection.
-_Content = tuple[Value, ...] | frozenset[tuple[Value, ...]] | None
-_Memory = tuple[_Content, ...]
+Content = tuple[Value, ...] | frozenset[tuple[Value, ...]] | None
+Memory = tuple[Content, ...]
 
 _UNKNOWN = Comparison(Operator.EQ, Literal(None), Literal(None))
 
@@ -69,7 +69,7 @@ def accepting_runs(transducer: Transducer, events: Sequence[Event], *, reporting
     holds for all. Raises `QueryError` for a window of time over events without times.
     """
     reader = _Reader(transducer, events)
-    current: list[tuple[tuple[Transition, ...], int, _Memory, ComplexEvent]] = [
+    current: list[tuple[tuple[Transition, ...], int, Memory, ComplexEvent]] = [
         ((), state, reader.empty, frozenset()) for state in sorted(transducer.initial)
     ]
     for position in range(len(events)):
@@ -112,12 +112,12 @@ class _Reader:
     def __init__(self, transducer: Transducer, events: Sequence[Event]) -> None:
         self.transducer = transducer
         self.events = events
-        self.empty: _Memory = (None,) * len(transducer.registers)
+        self.empty: Memory = (None,) * len(transducer.registers)
         self.leaving: list[list[Transition]] = [[] for _ in range(transducer.states)]
         for t in transducer.transitions:
             self.leaving[t.source].append(t)
         self._tested: dict[tuple[Condition, int], bool] = {}
-        self._asked: dict[tuple[Condition, int, tuple[_Content, ...]], bool] = {}
+        self._asked: dict[tuple[Condition, int, tuple[Content, ...]], bool] = {}
 
     def labelled(self, t: Transition, position: int) -> ComplexEvent:
         """The pairs that a transition adds to the complex event."""
@@ -133,31 +133,24 @@ class _Reader:
 
     # -- guards --------------------------------------------------------------------------------------------------
 
-    def fires(self, t: Transition, position: int, memory: _Memory) -> bool:
+    def fires(self, t: Transition, position: int, memory: Memory) -> bool:
         """Whether a transition may be taken."""
         key = (t.test, position)
         if key not in self._tested:
             self._tested[key] = self._evaluate(t.test, position, {}, memory) is True
         return self._tested[key] and all(self._holds(atom, position, memory) for atom in t.atoms)
 
-    def _holds(self, atom: Condition, position: int, memory: _Memory) -> bool:
+    def _holds(self, atom: Condition, position: int, memory: Memory) -> bool:
         """Whether an atom is true, of a register with a collection for every row of it."""
-        registers = _registers_of([atom])
+        registers = registers_of([atom])
         key = (atom, position, tuple(memory[r] for r in registers))
         if key not in self._asked:
             self._asked[key] = all(
-                self._evaluate(atom, position, rows, memory) is True for rows in self._choices(_ranging([atom]), memory)
+                self._evaluate(atom, position, rows, memory) is True for rows in choices(_ranging([atom]), memory)
             )
         return self._asked[key]
 
-    def _choices(self, registers: Sequence[int], memory: _Memory) -> Iterator[dict[int, tuple[Value, ...] | None]]:
-        """One row for each register; a collection gives each of its rows in turn."""
-        contents = [memory[r] for r in registers]
-        rows = [sorted(c, key=repr) if isinstance(c, frozenset) else [c] for c in contents]
-        for choice in product(*rows):
-            yield dict(zip(registers, choice))
-
-    def _evaluate(self, root: Node, position: int, rows: dict[int, tuple[Value, ...] | None], memory: _Memory) -> Value:
+    def _evaluate(self, root: Node, position: int, rows: dict[int, tuple[Value, ...] | None], memory: Memory) -> Value:
         """The value of a guard or expression on the event at a position, some rows and all registers."""
         single: dict[str | None, Event | None] = {None: self.events[position]}
         event = self.events[position]
@@ -233,35 +226,36 @@ class _Reader:
 
     # -- registers -----------------------------------------------------------------------------------------------
 
-    def written(self, t: Transition, position: int, memory: _Memory) -> _Memory:
+    def written(self, t: Transition, position: int, memory: Memory) -> Memory:
         """The registers after a transition: all is read before anything is written."""
         if not t.writes:
             return memory
         after = list(memory)
         for write in t.writes:
-            keeps = self.transducer.registers[write.register].keeps
             former = None if write.fresh else after[write.register]
-            rows = self._rows(write, position, memory)
-            if keeps is Accumulation.SET:
-                assert former is None or isinstance(former, frozenset)
-                after[write.register] = (former or frozenset()) | frozenset(rows)
-                continue
-            for row in rows:
-                assert not isinstance(former, frozenset)
-                former = row if former is None else tuple(_joined(keeps, a, b) for a, b in zip(former, row))
-            after[write.register] = former
+            keeps = self.transducer.registers[write.register].keeps
+            after[write.register] = kept(keeps, former, self._rows(write, position, memory))
         return tuple(after)
 
-    def _rows(self, write: Write, position: int, memory: _Memory) -> list[tuple[Value, ...]]:
+    def _rows(self, write: Write, position: int, memory: Memory) -> list[tuple[Value, ...]]:
         """The rows that a write stores: several if it reads registers with collections."""
         return [
             tuple(self._evaluate(expression, position, rows, memory) for expression in write.row)
-            for rows in self._choices(_ranging([*write.row, *write.where]), memory)
+            for rows in choices(_ranging([*write.row, *write.where]), memory)
             if all(self._evaluate(condition, position, rows, memory) is True for condition in write.where)
         ]
 
 
-def _registers_of(roots: Iterable[Node]) -> tuple[int, ...]:
+def choices(registers: Sequence[int], memory: Memory) -> Iterator[dict[int, tuple[Value, ...] | None]]:
+    """One row for each register; a collection gives each of its rows in turn."""
+    contents = [memory[r] for r in registers]
+    rows = [sorted(c, key=repr) if isinstance(c, frozenset) else [c] for c in contents]
+    for choice in product(*rows):
+        yield dict(zip(registers, choice))
+
+
+def registers_of(roots: Iterable[Node]) -> tuple[int, ...]:
+    """The registers that expressions read."""
     found = {leaf.register for root in roots for leaf in leaves(root) if isinstance(leaf, Stored)}
     return tuple(sorted(found))
 
@@ -320,6 +314,17 @@ def _size(window: Window) -> int | float:
         case AttributeWindow():
             return window.size
     raise TypeError(f"{type(window).__name__} is no window")
+
+
+def kept(keeps: Accumulation, former: Content, rows: Iterable[tuple[Value, ...]]) -> Content:
+    """What a register holds once these rows are written to it, one by one."""
+    if keeps is Accumulation.SET:
+        assert former is None or isinstance(former, frozenset)
+        return (former or frozenset()) | frozenset(rows)
+    for row in rows:
+        assert not isinstance(former, frozenset)
+        former = row if former is None else tuple(_joined(keeps, a, b) for a, b in zip(former, row))
+    return former
 
 
 def _joined(keeps: Accumulation, former: Value, new: Value) -> Value:

@@ -8,10 +8,12 @@ is not final. Only what tests on sets ask of neighbouring values is checked as s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cerflow.automata.aggregates import ORDERS, Accumulator, accumulator, alone, empty
+from cerflow.automata.clauses import OPPOSITE
 from cerflow.automata.conditions import Relating, guarded, own_labels
 from cerflow.automata.fragment import Fragment, track, trimmed
 from cerflow.automata.guards import (
@@ -55,6 +57,8 @@ _Memory = tuple[frozenset[str], tuple[bool | None, ...]]
 #: Nodes that are evaluated at once where nothing below them reads an event.
 _PLAIN = (And, Arithmetic, Between, Comparison, Constant, In, IsNull, Literal, Negative, Not, Or)
 _TRUE = Literal(True)
+#: No run has so many events.
+_MANY = 2**62
 
 
 def apply_set_atoms(
@@ -71,7 +75,7 @@ def apply_set_atoms(
     asked = dict.fromkeys(n for atom in atoms for n in walk(atom) if isinstance(n, Asked))
     ends = _Ends(
         tuple(Relating.of(atom, own_labels(atom, scope), scope, many, registers) for atom in atoms),
-        tuple(_Collected.of(g, registers) for g in gathered if g.name not in ORDERS),
+        tuple(_Collected.of(g, atoms, registers) for g in gathered if g.name not in ORDERS),
         tuple(_Ordered.of(g, atoms, registers) for g in gathered if g.name in ORDERS),
         tuple(_Kept.of(a, registers) for a in asked),
     )
@@ -106,8 +110,8 @@ class _Collected:
     register: int
 
     @classmethod
-    def of(cls, gathered: Gathered, registers: RegisterFile) -> _Collected:
-        kept = accumulator(gathered)
+    def of(cls, gathered: Gathered, atoms: Sequence[Condition], registers: RegisterFile) -> _Collected:
+        kept = accumulator(gathered, _most(gathered, atoms))
         return cls(gathered, kept, _register(gathered, len(kept.start), registers))
 
     def value(self, given: bool, seen: bool) -> Expression:
@@ -125,6 +129,19 @@ class _Collected:
     @property
     def former(self) -> tuple[Expression, ...]:
         return tuple(Stored(self.register, k) for k in range(len(self.kept.start)))
+
+
+def _most(count: Gathered, atoms: Sequence[Condition]) -> int | None:
+    """The least number that all atoms take for any greater one, if they only compare the count with literals."""
+    greatest = 0
+    nodes = [n for atom in atoms for n in walk(atom)]
+    comparisons = [n for n in nodes if isinstance(n, Comparison) and count in (n.left, n.right)]
+    for comparison in comparisons:
+        other = comparison.right if comparison.left == count else comparison.left
+        if not (isinstance(other, Literal) and isinstance(other.value, int | float) and abs(other.value) < _MANY):
+            return None
+        greatest = max(greatest, math.floor(other.value))
+    return greatest + 1 if nodes.count(count) == len(comparisons) else None
 
 
 @dataclass(frozen=True)
@@ -150,7 +167,8 @@ class _Ordered:
         if truth is False:
             return [(False, [])]
         last, value = Stored(self.register, 0), self.gathered.argument
-        holds, fails = (Comparison(operator, last, value) for operator in ORDERS[self.gathered.name])
+        order = ORDERS[self.gathered.name]
+        holds, fails = Comparison(order, last, value), Comparison(OPPOSITE[order], last, value)
         if self.wanted is True:
             return [(True, [holds])]
         if self.wanted is False or truth is None:

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from cerflow.errors import CerflowError, PerformanceWarning
 
-__all__ = ["Outcome", "count", "errors_reported", "note", "progress", "warn"]
+__all__ = ["Outcome", "count", "errors_reported", "located", "note", "progress", "warn"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,12 @@ def warn(message: str) -> None:
     typer.echo(f"{typer.style('warning:', fg='yellow', bold=True)} {message}", err=True)
 
 
+def located(error: Exception, place: str | None) -> str:
+    """The message of an error or warning; if it has a line, with the file (``place``) that this is in."""
+    message = str(error)
+    return f"{place}, {message}" if place is not None and getattr(error, "line", None) is not None else message
+
+
 @contextmanager
 def errors_reported(place: str | None = None) -> Iterator[None]:
     """Turn errors of cerflow and of the file system into a message and exit code 1; a closed pipe into silence.
@@ -64,10 +70,7 @@ def errors_reported(place: str | None = None) -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from error
     except (CerflowError, OSError) as error:
-        message = str(error)
-        if place is not None and getattr(error, "line", None) is not None:
-            message = f"{place}, {message}"
-        typer.echo(f"{typer.style('error:', fg='red', bold=True)} {message}", err=True)
+        typer.echo(f"{typer.style('error:', fg='red', bold=True)} {located(error, place)}", err=True)
         raise typer.Exit(1) from error
 
 

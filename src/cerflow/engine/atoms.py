@@ -404,6 +404,8 @@ class _Emitter:
                     self._later(self._value(high), self._value(low), self._then(join))
             case SquareRoot(operand):
                 self._later(*self._as_float(operand), self._then(opcodes.SQUARE_ROOT))
+            case Arithmetic() if self.to.kind(current) is Kind.OTHER:
+                self.to.constant(layout.NULL)
             case Arithmetic(operator, left, right):
                 if self.to.kind(current) is Kind.FLOAT:
                     self._later(*self._as_float(left), *self._as_float(right), self._then(_FLOAT_CODE[operator]))

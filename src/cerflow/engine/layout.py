@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Events", "Scratch", "State", "Tables"]
+__all__ = ["Events", "Ranking", "Scratch", "State", "Tables"]
 
 Ints = NDArray[np.int64]
 Smalls = NDArray[np.int32]
@@ -65,8 +65,9 @@ CONFIG_COLUMNS = 9
 # Columns of State.config_long (int64)
 L_LAST, L_HASH = range(2)
 
-# Columns of State.classes (int32): the next worse and better class of the partition (0: none), configurations
-K_WORSE, K_BETTER, K_HELD = range(3)
+# Columns of State.classes: the next worse and better class of the partition (0: none; the latter chains free ones),
+# the configurations that have it, a number in the order of the classes
+K_WORSE, K_BETTER, K_HELD, K_NUMBER = range(4)
 #: The class of the complex event without events: the worst of every partition, in none of their lists.
 NO_EVENTS = 0
 
@@ -86,7 +87,7 @@ NO_EVENTS = 0
     N_VISITED,  # configurations looked at (a measure of work)
     N_ROWS,  # events for which positions in the substream were counted
     N_CLASSES,  # classes ever taken (high-water mark)
-    N_FREE_CLASSES,
+    N_FREE_CLASS,  # the first free class, or 0
 ) = range(15)
 COUNTERS = 16
 
@@ -195,9 +196,7 @@ class State(NamedTuple):
     set_words: Ints
     set_table: Smalls
     detections: Ints  # (capacity, 4)
-    classes: Smalls  # (capacity of configurations + 1, 3); see `kernels.classes`
-    class_labels: Ints  # a number for each class, in their order
-    free_classes: Smalls
+    classes: Ints  # (capacity of configurations + 1, 4); see `kernels.classes`
 
 
 class Scratch(NamedTuple):
@@ -216,9 +215,20 @@ class Scratch(NamedTuple):
     row: Ints  # a row under construction
     registers: Ints  # (1, slots) the registers of the member at hand
     registers_f: Floats  # the same as floats
-    # For strategies; see `kernels.choose`:
+
+
+# Columns of Ranking.entries: rank of the class, an update or -1 - a configuration, start, cover, next spare entry
+E_RANK, E_WHAT, E_START, E_COVER, E_SPARE = range(5)
+# Columns of Ranking.covers: state, latest start of better classes than that at hand, the rank of the class at hand and
+# its latest start, where its configuration is (as U_PLACE), first entry of a configuration that may be overwritten
+V_STATE, V_BETTER, V_RANK, V_START, V_PLACE, V_SPARE = range(6)
+
+
+class Ranking(NamedTuple):
+    """Room for what a strategy compares; see `kernels.choose`."""
+
     entries: Ints  # (capacity, 5)
     order: Smalls  # (capacity,) entries, from the best class to the worst
-    covers: Ints  # (capacity, 6)
+    covers: Ints  # (capacity, 6), one for each member that the event brings
     cover_values: Ints  # (capacity, slots)
     cover_table: Smalls  # hash table of covers

@@ -11,7 +11,7 @@ from cerflow.engine import layout
 from cerflow.engine.kernels.classes import WORST
 from cerflow.engine.kernels.graph import collect
 from cerflow.engine.kernels.pool import compact_members, rebuild_tables, rehash, sweep
-from cerflow.engine.layout import Events, Scratch, State
+from cerflow.engine.layout import Events, Ranking, Scratch, State
 from cerflow.engine.program import Program
 
 __all__ = ["Memory"]
@@ -61,11 +61,11 @@ class Memory:
             set_words=np.zeros(256, np.int64),
             set_table=np.full(256, -1, np.int32),
             detections=np.zeros((256, 4), np.int64),
-            classes=np.zeros((classes, 3), np.int32),
-            class_labels=np.full(classes, WORST, np.int64),
-            free_classes=np.zeros(classes, np.int32),
+            classes=np.zeros((classes, 4), np.int64),
         )
+        self.state.classes[layout.NO_EVENTS, layout.K_NUMBER] = WORST
         self.scratch = _scratch(64, slots, program)
+        self.ranking = _ranking(64, slots)
         self._slots = slots
         self._program = program
         self._last_request = (-1, -1)
@@ -78,6 +78,7 @@ class Memory:
         self._last_request = request
         if lacking == layout.FULL_SCRATCH:
             self.scratch = _scratch(2 * len(self.scratch.updates), self._slots, self._program)
+            self.ranking = _ranking(2 * len(self.ranking.entries), self._slots)
         elif lacking == layout.FULL_NODES:
             self._collect_nodes(int(events.bound[k]), grow=again)
         elif lacking == layout.FULL_CONFIGS:
@@ -152,11 +153,7 @@ class Memory:
             table=np.full(2 * capacity, -1, np.int32),
         )
         if self._program.tables.options[layout.O_STRATEGY]:
-            self.state = self.state._replace(
-                classes=_grown(state.classes, capacity + 1),
-                class_labels=_grown(state.class_labels, capacity + 1),
-                free_classes=_grown(state.free_classes, capacity + 1),
-            )
+            self.state = self.state._replace(classes=_grown(state.classes, capacity + 1))
         self._rebuild()
 
     def _sweep(self, events: Events, k: int) -> None:
@@ -275,7 +272,6 @@ def _scratch(capacity: int, slots: int, program: Program) -> Scratch:
     code = len(program.tables.code) + 4
     registers = np.zeros((1, slots), np.int64)
     fields = max([1, *(r.fields for r in program.transducer.registers)])
-    chosen = members + capacity if program.tables.options[layout.O_STRATEGY] else 1
     return Scratch(
         updates=np.zeros((capacity, layout.UPDATE_COLUMNS), np.int32),
         update_values=np.zeros((capacity, slots), np.int64),
@@ -290,9 +286,14 @@ def _scratch(capacity: int, slots: int, program: Program) -> Scratch:
         row=np.zeros(fields, np.int64),
         registers=registers,
         registers_f=registers.view(np.float64),
-        entries=np.zeros((chosen, 5), np.int64),
-        order=np.zeros(chosen, np.int32),
-        covers=np.zeros((chosen, 6), np.int64),
-        cover_values=np.zeros((chosen, slots), np.int64),
-        cover_table=np.full(1 << (2 * chosen).bit_length(), -1, np.int32),
+    )
+
+
+def _ranking(capacity: int, slots: int) -> Ranking:
+    return Ranking(
+        entries=np.zeros((capacity, 5), np.int64),
+        order=np.zeros(capacity, np.int32),
+        covers=np.zeros((capacity, 6), np.int64),
+        cover_values=np.zeros((capacity, slots), np.int64),
+        cover_table=np.full(4 * capacity, -1, np.int32),
     )

@@ -9,10 +9,7 @@ from cerflow.automata.compile import compile_formula
 from cerflow.automata.transducer import Transducer
 from cerflow.engine import layout
 from cerflow.engine.results import kept_labels
-from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import Aggregate
 from cerflow.language.formula import Selection, Strategy, Within
-from cerflow.language.node import walk
 from cerflow.language.select import ProjectionKind, Select
 
 __all__ = ["compile_select", "limit_of", "strategy_of"]
@@ -26,11 +23,6 @@ def compile_select(select: Select) -> Transducer:
     named: set[str] = set()
     for item in select.projection.items:
         named.update(condition_labels(item))
-        for current in walk(item):
-            if isinstance(current, Aggregate):
-                raise UnsupportedQueryError(
-                    "aggregates in computed columns cannot be evaluated by the engine yet", span=current.span
-                )
     divided = _divided(select)
     return compile_formula(
         divided.formula,
@@ -63,10 +55,14 @@ def _divided(select: Select) -> Select:
     formula, window = select.formula, select.window
     match select.strategy:
         case Strategy.STRICT:
-            return replace(select, formula=Selection(Strategy.STRICT, formula), strategy=Strategy.ALL)
+            return replace(
+                select, formula=Selection(Strategy.STRICT, formula, span=formula.span), strategy=Strategy.ALL
+            )
         case Strategy.MAX:
             inner = formula if window is None else Within(formula, window)
-            return replace(select, formula=Selection(Strategy.MAX, inner), window=None, strategy=Strategy.ALL)
+            return replace(
+                select, formula=Selection(Strategy.MAX, inner, span=formula.span), window=None, strategy=Strategy.ALL
+            )
         case Strategy.ALL | Strategy.ANY:
             if window is None and isinstance(formula, Selection) and formula.strategy in _STRATEGIES:
                 return replace(select, formula=formula.operand, strategy=formula.strategy)

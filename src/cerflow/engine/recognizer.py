@@ -242,6 +242,7 @@ class Recognizer:
                 state.nodes.view(np.int32),
                 state.values.view(np.float64),
                 scratch,
+                memory.ranking,
                 scratch.stack.view(np.float64),
                 scratch.update_values.view(np.float64),
                 scratch.result_values.view(np.float64),

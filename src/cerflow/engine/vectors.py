@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -65,6 +66,19 @@ class Vector:
         if values.size and values.min() == NULL and (values == NULL)[~self.missing()].any():
             raise InputError(f"the value {NULL} cannot be used: it stands for null")
         return values if self.nulls is None else np.where(self.nulls, NULL, values)
+
+    def over(self, count: int) -> Vector:
+        """The same with one value for each of so many rows, also of a literal."""
+        nulls = None if self.nulls is None else np.broadcast_to(self.nulls, (count,))
+        data: NDArray[Any] = np.broadcast_to(self.data, (count,))
+        return Vector(self.kind, data, nulls, self.dictionary)
+
+    def taken(self, rows: NDArray[np.int64]) -> Vector:
+        """The values of some rows; a negative one stands for null."""
+        missing = np.append(self.missing(), True)[rows] | (rows < 0)
+        if self.kind is Kind.FLOAT:
+            return Vector(self.kind, np.where(missing, np.nan, np.append(self.floats(), np.nan)[rows]))
+        return Vector(self.kind, np.append(self.data, 0)[rows].astype(np.int64), missing, self.dictionary)
 
 
 @dataclass(frozen=True)

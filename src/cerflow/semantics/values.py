@@ -350,7 +350,8 @@ def aggregate(name: str, values: Sequence[Value]) -> Value:
             if len(known) < 2:
                 return None
             mean = float(_sum(known)) / len(known)
-            return _number(math.sqrt(_sum([(v - mean) ** 2 for v in known]) / (len(known) - 1)))
+            away = [v - mean for v in known]
+            return _number(math.sqrt(_sum([d * d for d in away]) / (len(known) - 1)))
     raise TypeError(f"there is no aggregate '{name}'")
 
 

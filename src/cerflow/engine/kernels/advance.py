@@ -81,7 +81,7 @@ from cerflow.engine.layout import (
 
 
 @kernel
-def advance(start, stop, events, columns_f, tables, state, small, values_f, scratch, stack_f, out_f, result_f):
+def advance(start, stop, events, columns_f, tables, state, small, values_f, scratch, ranking, stack_f, out_f, result_f):
     """Process the events ``[start, stop)``; returns (what stopped it, the first event not processed).
 
     The arrays ending in ``_f`` view those of the same name as floats, ``small`` views the nodes as int32.
@@ -119,7 +119,7 @@ def advance(start, stop, events, columns_f, tables, state, small, values_f, scra
             return FULL_SETS, k
         if updates > 0 and strategy != EVERYTHING:
             updates, members, removed, ranked = choose(
-                updates, members, removed, np.int64(p), bound, tables, state, scratch
+                updates, members, removed, np.int64(p), bound, tables, state, scratch, ranking
             )
             if updates < 0:
                 return FULL_SCRATCH, k
@@ -150,7 +150,16 @@ def advance(start, stop, events, columns_f, tables, state, small, values_f, scra
                 clear_partition(p, state)
             else:
                 if strategy != EVERYTHING:
-                    settle(ranked, np.int64(p), tables, state, scratch)
+                    settle(
+                        ranked,
+                        np.int64(p),
+                        strategy,
+                        scratch.updates,
+                        state.classes,
+                        state.partition,
+                        state.counters,
+                        ranking,
+                    )
                 _apply(updates, p, k, place, measure, bound, events, tables, state, small, scratch)
         if partitioned and state.partition[p, R_LIVE] == 0 and state.partition[p, R_MOVED] == 0:
             drop_partition(p, state, tables)
@@ -275,7 +284,7 @@ def _gather(k, p, place, bound, events, columns_f, tables, state, values_f, scra
                     scratch.removed[removed] = c
                     removed += 1
             if strategy != EVERYTHING:
-                note_classes(first, n, at, state, scratch)
+                note_classes(first, n, at, state.config, scratch.updates)
             begin = False
             c = after
         row += 1
@@ -341,7 +350,9 @@ def _apply(updates, p, k, place, measure, bound, events, tables, state, small, s
             count = np.int64(1)
             h = hash_one(from_seed, q, scratch.update_values, u, tables)
             if placed:
-                c = place_of(u, np.int64(p), state, scratch)
+                c = place_of(
+                    u, np.int64(p), state.config, scratch.updates, state.classes, state.partition, state.counters
+                )
             else:
                 c = find(p, group, scratch.members, scratch.update_values, first, count, h, cls, state, tables)
         old = np.int64(-1)

@@ -17,9 +17,10 @@ from cerflow.engine.layout import (
     EARLIEST,
     K_BETTER,
     K_HELD,
+    K_NUMBER,
     K_WORSE,
     N_CLASSES,
-    N_FREE_CLASSES,
+    N_FREE_CLASS,
     NO_EVENTS,
     R_BEST,
     R_WORST,
@@ -36,90 +37,80 @@ _WITH_EVENT = 2**62
 
 
 @inlined
-def rank(cls, marked, strategy, state):
+def rank(cls, marked, strategy, classes):
     """The place of ``cls``, or if ``marked`` of it and the event at hand, in the order: the greater, the better."""
-    number = state.class_labels[cls]
     if strategy == EARLIEST:
-        return 2 * number + (1 if marked else 0)
-    return number + (_WITH_EVENT if marked else 0)
+        return 2 * classes[cls, K_NUMBER] + (1 if marked else 0)
+    return classes[cls, K_NUMBER] + (_WITH_EVENT if marked else 0)
 
 
 @kernel
-def new_class(p, cls, strategy, state):
+def new_class(p, cls, strategy, classes, partition, counters):
     """The class of ``cls`` with the event at hand; there must be room.
 
     With LAST the classes of one event have to be made from the worst to the best.
     """
-    counters = state.counters
-    if counters[N_FREE_CLASSES] > 0:
-        counters[N_FREE_CLASSES] -= 1
-        new = state.free_classes[counters[N_FREE_CLASSES]]
+    new = counters[N_FREE_CLASS]
+    if new != NO_EVENTS:
+        counters[N_FREE_CLASS] = classes[new, K_BETTER]
     else:
         new = counters[N_CLASSES]
         counters[N_CLASSES] += 1
-    worse = cls if strategy == EARLIEST else state.partition[p, R_BEST]
-    better = state.classes[worse, K_BETTER] if worse != NO_EVENTS else state.partition[p, R_WORST]
-    if not _number(new, worse, better, state):
-        _number_evenly(p, state)
-        _number(new, worse, better, state)
-    state.classes[new, K_WORSE] = worse
-    state.classes[new, K_BETTER] = better
-    state.classes[new, K_HELD] = 0
-    if worse != NO_EVENTS:
-        state.classes[worse, K_BETTER] = new
-    else:
-        state.partition[p, R_WORST] = new
-    if better != NO_EVENTS:
-        state.classes[better, K_WORSE] = new
-    else:
-        state.partition[p, R_BEST] = new
+    worse = cls if strategy == EARLIEST else partition[p, R_BEST]
+    better = classes[worse, K_BETTER] if worse != NO_EVENTS else partition[p, R_WORST]
+    if not _number(new, worse, better, classes):
+        _number_evenly(partition[p, R_WORST], classes)
+        _number(new, worse, better, classes)
+    classes[new, K_HELD] = 0
+    _link(p, worse, new, classes, partition)
+    _link(p, new, better, classes, partition)
     return new
 
 
 @inlined
-def _number(new, worse, better, state):
+def _link(p, worse, better, classes, partition):
+    """Let two classes be neighbours in a list; there may be none on one side."""
+    if worse != NO_EVENTS:
+        classes[worse, K_BETTER] = better
+    else:
+        partition[p, R_WORST] = better
+    if better != NO_EVENTS:
+        classes[better, K_WORSE] = worse
+    else:
+        partition[p, R_BEST] = worse
+
+
+@kernel
+def _number(new, worse, better, classes):
     """Give a class a number between its neighbours; False if there is none."""
-    labels = state.class_labels
     number = 0
     if worse != NO_EVENTS and better != NO_EVENTS:
-        number = labels[worse] + ((labels[better] - labels[worse]) >> 1)
-        if number == labels[worse]:
+        number = classes[worse, K_NUMBER] + ((classes[better, K_NUMBER] - classes[worse, K_NUMBER]) >> 1)
+        if number == classes[worse, K_NUMBER]:
             return False
     elif worse != NO_EVENTS:
-        number = labels[worse] + _GAP
+        number = classes[worse, K_NUMBER] + _GAP
     elif better != NO_EVENTS:
-        number = labels[better] - _GAP
-    if number > _EDGE or number < -_EDGE:
-        return False
-    labels[new] = number
-    return True
+        number = classes[better, K_NUMBER] - _GAP
+    classes[new, K_NUMBER] = number
+    return -_EDGE < number < _EDGE
 
 
-@kernel
-def _number_evenly(p, state):
+@inlined
+def _number_evenly(cls, classes):
+    """Number the classes from ``cls`` on anew."""
     number = 0
-    cls = state.partition[p, R_WORST]
     while cls != NO_EVENTS:
-        state.class_labels[cls] = number
+        classes[cls, K_NUMBER] = number
         number += _GAP
-        cls = state.classes[cls, K_BETTER]
+        cls = classes[cls, K_BETTER]
 
 
 @kernel
-def release(p, cls, state):
+def release(p, cls, classes, partition, counters):
     """One configuration less has a class; a class without configurations is free."""
-    state.classes[cls, K_HELD] -= 1
-    if state.classes[cls, K_HELD] > 0:
-        return
-    worse = state.classes[cls, K_WORSE]
-    better = state.classes[cls, K_BETTER]
-    if worse != NO_EVENTS:
-        state.classes[worse, K_BETTER] = better
-    else:
-        state.partition[p, R_WORST] = better
-    if better != NO_EVENTS:
-        state.classes[better, K_WORSE] = worse
-    else:
-        state.partition[p, R_BEST] = worse
-    state.free_classes[state.counters[N_FREE_CLASSES]] = cls
-    state.counters[N_FREE_CLASSES] += 1
+    classes[cls, K_HELD] -= 1
+    if classes[cls, K_HELD] == 0:
+        _link(p, classes[cls, K_WORSE], classes[cls, K_BETTER], classes, partition)
+        classes[cls, K_BETTER] = counters[N_FREE_CLASS]
+        counters[N_FREE_CLASS] = cls

@@ -132,7 +132,7 @@ def unlink(c, before, state):
     state.config[c, C_DEAD] = 1
     state.config[c, C_ROOT] = -1
     if state.config[c, C_CLASS] != NO_EVENTS:
-        release(np.int64(p), np.int64(state.config[c, C_CLASS]), state)
+        release(np.int64(p), np.int64(state.config[c, C_CLASS]), state.classes, state.partition, counters)
 
 
 @inlined
