@@ -7,13 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow.automata.aggregates import gather
 from cerflow.automata.ambiguity import ambiguous
 from cerflow.automata.compile import compile_formula
 from cerflow.automata.runs import matches
 from cerflow.automata.transducer import Accumulation
-from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import Aggregate, Attribute, PredicateCall
 from cerflow.language.parser import parse_formula
 from cerflow.semantics.events import Stream
 from cerflow.semantics.formulas import Denotation
@@ -155,7 +152,11 @@ def test_deviations_are_exact_up_to_rounding(values):
     assert len(matches(compile_formula(formula), stream)) == 1
 
 
-def test_predicates_of_aggregates_are_refused():
-    with pytest.raises(UnsupportedQueryError, match="of_a_sum") as caught:
-        gather(PredicateCall("of_a_sum", (Aggregate("sum", Attribute("x", "v")),)), ())
-    assert caught.value.hint is not None
+def test_predicates_of_aggregates(predicate):
+    predicate("near")(lambda a, b: abs(a - b) <= 1)
+    stream = Stream.from_dicts([{"type": "A", "v": v} for v in (1, 2, None, 4)] + [{"type": "B", "v": 3}])
+    for condition in ("near(sum(x.v), 3)", "NOT near(sum(x.v), y.v)", "near(avg(x.v), max(y.v) - 1)"):
+        formula = parse_formula(f"(A+ AS x ; B AS y) FILTER {condition}")
+        found = matches(compile_formula(formula), stream)
+        assert found == {(4, c) for c in Denotation(formula, stream)(0, 4)}
+        assert 0 < len(found) < 15

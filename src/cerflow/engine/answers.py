@@ -97,7 +97,7 @@ def _arrow(argument: Vector | Columns, index: NDArray[np.intp], unit: str) -> An
         return pa.array(data != 0, mask=mask)
     if argument.kind is Kind.TIMESTAMP:
         return pa.array(data, pa.timestamp(unit, "UTC"), mask=mask)
-    return pa.array(data, mask=mask)
+    return pa.array(data + 0.0 if argument.kind is Kind.FLOAT else data, mask=mask)
 
 
 def _ask_scalar(

@@ -61,7 +61,8 @@ def reader(kind: Kind, text: Callable[[int], str], unit: str) -> Callable[[Any],
         return None if word == NULL else word
 
     def fraction(word: float) -> float | None:
-        return None if word != word else word
+        # Registers do not tell the zeros apart.
+        return None if word != word else word + 0.0
 
     def boolean(word: int) -> bool | None:
         return None if word == NULL else word != 0

@@ -361,8 +361,10 @@ def _sum(values: Sequence[int | float]) -> int | float:
 
 
 def shown(argument: Any) -> Any:
-    """An argument as predicates get it: a whole event as a mapping of its attributes."""
-    return MappingProxyType(dict(argument.attributes)) if isinstance(argument, Event) else argument
+    """An argument as predicates get it: a whole event as a mapping of its attributes, zero without a sign."""
+    if isinstance(argument, Event):
+        return MappingProxyType({name: shown(value) for name, value in argument.attributes.items()})
+    return argument + 0.0 if isinstance(argument, float) else argument
 
 
 def _call(call: PredicateCall, arguments: Sequence[Any]) -> bool | None:
