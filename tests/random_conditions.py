@@ -130,8 +130,16 @@ def atom_on_several(draw: st.DrawFn, labels: list[str]) -> Condition:
     return Comparison(draw(lenient), Attribute(first, "v"), Attribute(second, "v"))
 
 
-def call(draw: st.DrawFn, labels: Sequence[str | None]) -> Condition:
+def call(draw: st.DrawFn, labels: Sequence[str | None], aggregates: bool = False) -> Condition:
     """A call of a predicate of `random_predicates` on events of some of the labels."""
+    named = [label for label in labels if label is not None]
+    if aggregates and named and draw(st.integers(0, 3)) == 0:
+        others = (
+            aggregate(draw, draw(st.sampled_from(named))),
+            Literal(1.5),
+            _numbers(draw, draw(st.sampled_from(labels))),
+        )
+        return PredicateCall("close", (aggregate(draw, draw(st.sampled_from(named))), draw(st.sampled_from(others))))
 
     def label() -> str | None:
         return draw(st.sampled_from(labels))
@@ -148,7 +156,15 @@ def call(draw: st.DrawFn, labels: Sequence[str | None]) -> Condition:
                 return _numbers(draw, label())
         return Attribute(label(), draw(st.sampled_from(("v", "w", "s", "k", "n", "t", "type"))))
 
-    match draw(st.integers(0, 5)):
+    match draw(st.integers(0, 7)):
+        case 6 | 7:
+            one = label()
+            name = draw(st.sampled_from(("narrow", "alike", "walk")))
+            base = Attribute(one, draw(st.sampled_from("vwn"))) if name == "narrow" else Attribute(one, "s")
+            if name == "walk":
+                labels = [one]
+                base = draw(st.sampled_from((LabelReference(one), Attribute(one, "v"), Attribute(one, "t"), base)))
+            return PredicateCall(name, (base, *draw(st.sampled_from(((), (Literal(1),), (Attribute(one, "v"),))))))
         case 0 | 1:
             return PredicateCall("close", (_numbers(draw, label()), _numbers(draw, label())))
         case 2:
@@ -249,7 +265,7 @@ def conditions(draw: st.DrawFn, labels: list[str], fragment: Fragment = FIRST, d
         one = draw(st.sampled_from(labels))
         if kind == 1:
             return Bracket(one, draw(st.sampled_from((And, Or)))(call(draw, [None]), _atom_on_one(draw, None)))
-        return call(draw, labels if fragment.relating else [one])
+        return call(draw, labels if fragment.relating else [one], fragment.aggregates)
     if fragment.aggregates and kind in (0, 1, 2):
         return _atom_on_set(draw, labels, fragment)
     if kind in (3, 4):

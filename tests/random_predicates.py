@@ -37,6 +37,26 @@ def few(texts: Any, most: int = 2) -> Any:
     return pc.if_else(pc.equal(texts, "q_"), None, pc.less(pc.utf8_length(texts), most))
 
 
+def narrow(values: Any, most: Any = 2) -> bool | None:
+    if len(values) == 3:
+        return None
+    return len(values) == 0 or bool((values - values[0] <= most).all())
+
+
+def alike(texts: Any, other: Any = 1) -> bool:
+    assert texts.type in (pa.string(), pa.float64())  # nothing has no type
+    return len(set(texts.to_pylist())) <= (other if isinstance(other, int) else len(other))
+
+
+def trace(state: str, a: Any, b: Any = "") -> str:
+    return state + repr(dict(a) if isinstance(a, Mapping) else a) + repr(b)
+
+
+def told(state: str) -> bool | None:
+    total = sum(map(ord, state))
+    return None if total % 7 == 0 else total % 7 > 2
+
+
 @contextmanager
 def registered() -> Iterator[None]:
     with using(cerflow.registered_predicates()):
@@ -44,4 +64,7 @@ def registered() -> Iterator[None]:
         cerflow.predicate(compile=False)(ordered)
         cerflow.predicate(vectorized=True)(some)
         cerflow.predicate(vectorized="arrow")(few)
+        cerflow.predicate(of_set=True)(narrow)
+        cerflow.predicate(of_set="arrow")(alike)
+        cerflow.predicate("walk", init="", step=trace, accept=told)
         yield

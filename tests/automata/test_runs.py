@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import random_predicates
 from cerflow.automata.ambiguity import ambiguous
 from cerflow.automata.compile import compile_formula
 from cerflow.automata.guards import Stored, TypeTest, conjunction
@@ -18,14 +19,14 @@ from cerflow.language.parser import parse_formula
 from cerflow.semantics.events import Stream
 from cerflow.semantics.formulas import Denotation, within
 from golden import SENSORS, SIX, at_end, rows
-from random_conditions import Fragment
+from random_conditions import FIRST, Fragment
 from random_queries import formulas, stream_of, streams
 from runners import examples
 
 
 @st.composite
-def cases(draw, max_size=7):
-    formula = draw(formulas())
+def cases(draw, max_size=7, fragment=FIRST):
+    formula = draw(formulas(fragment))
     return formula, stream_of(draw(streams(max_size=max_size, like=formula)))
 
 
@@ -47,6 +48,14 @@ def supports(found):
 def test_compiled_formulas_detect_what_they_denote(case):
     formula, stream = case
     assert matches(compile_formula(formula), stream) == denoted(formula, stream)
+
+
+@examples(60)
+@given(cases(max_size=6, fragment=Fragment(predicates=True, depth=2)))
+def test_calls_of_predicates(case):
+    formula, stream = case
+    with random_predicates.registered():
+        assert matches(compile_formula(formula), stream) == denoted(formula, stream)
 
 
 @examples(150)

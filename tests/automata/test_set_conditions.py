@@ -150,3 +150,13 @@ def test_deviations_are_exact_up_to_rounding(values):
     asked = "IS NULL" if expected is None else f"BETWEEN {expected - 1e-8!r} AND {expected + 1e-8!r}"
     formula = parse_formula(f"A :+ AS x FILTER stddev(x.v) {asked} AND count(x) = {len(values)}")
     assert len(matches(compile_formula(formula), stream)) == 1
+
+
+def test_predicates_of_aggregates(predicate):
+    predicate("near")(lambda a, b: abs(a - b) <= 1)
+    stream = Stream.from_dicts([{"type": "A", "v": v} for v in (1, 2, None, 4)] + [{"type": "B", "v": 3}])
+    for condition in ("near(sum(x.v), 3)", "NOT near(sum(x.v), y.v)", "near(avg(x.v), max(y.v) - 1)"):
+        formula = parse_formula(f"(A+ AS x ; B AS y) FILTER {condition}")
+        found = matches(compile_formula(formula), stream)
+        assert found == {(4, c) for c in Denotation(formula, stream)(0, 4)}
+        assert 0 < len(found) < 15

@@ -108,6 +108,17 @@ def test_booleans_and_integers_stay_what_they_are(predicate):
     assert pairs("either(x.b, y.v)", stream(1, 1, 2, b=[True, False, False])) == {(0, 1), (0, 2), (1, 2)}
 
 
+@pytest.mark.parametrize("options", [{}, {"compile": False}, {"vectorized": True}])
+def test_zero_has_no_sign(predicate, options):
+    predicate("negative", **options)(lambda a: np.copysign(1.0, a) < 0)
+    assert pairs("negative(x.v)", stream(-0.0, 0.0, -1.0), "A AS x") == {(2,)}
+    if "vectorized" not in options:
+        predicate("negative", **options)(lambda a, b: np.copysign(1.0, a * b) < 0)
+        assert pairs("negative(x.v, y.v)", stream(-0.0, 0.0, -1.0)) == {(0, 2), (1, 2)}
+        predicate("positive", **options)(lambda a: np.copysign(1.0, a) > 0)
+        assert pairs("positive(x.v * y.v)", stream(-0.0, 0.0, -1.0)) == {(0, 1), (0, 2), (1, 2)}
+
+
 def test_large_integers_are_exact(predicate):
     predicate("directly")(lambda a, b: a + 1 == b)
     predicate("later", compile=False)(lambda a, b: a + 1 == b)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 
-from cerflow.automata.guards import Gathered, Satisfied, Truth, bare, without_brackets
+from cerflow.automata.guards import Asked, Gathered, Satisfied, Truth, bare, without_brackets
 from cerflow.automata.values import If, Joined, Known, SquareRoot, Word
 from cerflow.language.condition import (
     Aggregate,
@@ -28,10 +28,12 @@ from cerflow.language.condition import (
     Literal,
     Operator,
     Or,
+    PredicateCall,
     Regexp,
     SetTest,
 )
 from cerflow.language.node import Node, fold, walk, with_children
+from cerflow.predicates.registry import calls_of_sets
 
 __all__ = ["ORDERS", "Accumulator", "accumulator", "alone", "empty", "gather"]
 
@@ -49,10 +51,11 @@ _ZERO, _ONE, _NULL = Literal(0), Literal(1), Literal(None)
 
 
 def gather(condition: Condition, one: Container[str]) -> Condition:
-    """Replace aggregates and tests on sets by `Gathered` leaves.
+    """Replace aggregates and tests on sets by `Gathered` leaves, predicates of sets by `Asked` ones.
 
     Labels in ``one`` have exactly one event: what is asked of it stands there instead.
     """
+    of_sets = calls_of_sets()
 
     def visit(current: Node, children: list[Node]) -> Node:
         rebuilt = with_children(current, children)
@@ -65,6 +68,12 @@ def gather(condition: Condition, one: Container[str]) -> Condition:
                 if label in one:
                     return Constant(True)
                 return Comparison(Operator.EQ, _gathered(name, label, argument), Literal(True))
+            case PredicateCall(name, arguments) if name in of_sets:
+                label = _label_of(rebuilt)
+                if label in one:
+                    return rebuilt
+                asked = Asked(name, label, tuple(map(bare, arguments)))  # type: ignore[arg-type]
+                return Comparison(Operator.EQ, asked, Literal(True))
             case Function(name, (Expression() as operand,)) if name in ("lower", "upper", "length"):
                 return _inside(operand, lambda value: Function(name, (value,))) or rebuilt
             case Like(operand, pattern, negated):
@@ -80,8 +89,8 @@ def gather(condition: Condition, one: Container[str]) -> Condition:
     return result
 
 
-def _label_of(argument: Expression) -> str:
-    """The only label that the argument of an aggregate reads."""
+def _label_of(argument: Node) -> str:
+    """The only label that an aggregate or a predicate of a set reads."""
     labels = (n.label for n in walk(argument) if isinstance(n, Attribute | LabelReference))
     label = next(labels)
     assert label is not None

@@ -34,7 +34,6 @@ from cerflow.language.condition import (
     Condition,
     Expression,
     Not,
-    PredicateCall,
 )
 from cerflow.language.formula import (
     All,
@@ -61,8 +60,6 @@ from cerflow.language.formula import (
     Without,
 )
 from cerflow.language.node import Node, fold, walk
-from cerflow.language.printer import show
-from cerflow.predicates.registry import calls_of_sets
 from cerflow.rewriting.clauses import clauses
 
 __all__ = ["compile_formula", "hoist_window"]
@@ -204,7 +201,6 @@ class _Compiler:
     def _not_event(self, current: NotEvent, index: int) -> Fragment:
         test: Condition = TypeTest(current.event.name, current.event.stream)
         if current.condition is not None:
-            _refuse(current.condition)
             own = current.event.name
             scopes = {**self.scopes.outer[index], own: index}
             # One event is read, so AND, OR and NOT on the complex event are those on the event.
@@ -215,7 +211,6 @@ class _Compiler:
         return atom(self._any_type(Not(Satisfied(test))))
 
     def _filter(self, operand: Fragment, condition: Condition, index: int) -> Fragment:
-        _refuse(condition)
         outer = self.scopes.outer[index]
         scopes = {label: outer.get(label, index) for label in condition_labels(condition)}
         one = outer.keys() | self.scopes.labels[index].bound
@@ -241,14 +236,3 @@ def _named_labels(formula: Formula) -> frozenset[str]:
             case As():
                 found.add(current.label)
     return frozenset(found)
-
-
-def _refuse(condition: Condition) -> None:
-    sets = calls_of_sets()
-    for current in walk(condition):
-        if isinstance(current, PredicateCall) and current.name in sets:
-            raise UnsupportedQueryError(
-                f"{show(current)}: predicates of sets cannot be evaluated by the engine yet",
-                span=current.span,
-                hint="The reference semantics evaluates it on short streams: match(…, runner='semantics').",
-            )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cerflow.automata.guards import Shown, Stored, conjuncts
+from cerflow.automata.guards import Collected, Shown, Stored, conjuncts
 from cerflow.automata.transducer import TYPE_LABEL, Accumulation, Register, Transducer, Transition, Write
 from cerflow.language.condition import Condition, Expression, Or, PredicateCall
 from cerflow.language.node import Node, node, transform
@@ -56,6 +56,8 @@ def _named(tree: Node, registers: Sequence[Register]) -> Node:
         if not isinstance(current, Stored):
             return current
         register = registers[current.register]
+        if isinstance(current, Collected):
+            return Shown(f"r{current.register}")
         field = "" if register.fields == 1 else f".{current.field}"
         every = "each " if register.keeps is Accumulation.SET else ""
         return Shown(f"{every}r{current.register}{field}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cerflow.automata.conditions import apply_atoms, own_labels, several
 from cerflow.automata.fragment import Fragment, union
-from cerflow.automata.guards import Gathered
+from cerflow.automata.guards import Asked, Gathered
 from cerflow.automata.registers import RegisterFile
 from cerflow.automata.set_conditions import apply_set_atoms
 from cerflow.language.condition import Condition, Or
@@ -49,7 +49,7 @@ def _apply(
     operand: Fragment, atoms: Sequence[Condition], many: frozenset[str], scope: int, registers: RegisterFile
 ) -> Fragment:
     """Keep the runs that satisfy all atoms."""
-    on_sets = [atom for atom in atoms if any(isinstance(n, Gathered) for n in walk(atom))]
+    on_sets = [atom for atom in atoms if any(isinstance(n, Gathered | Asked) for n in walk(atom))]
     on_events = [atom for atom in atoms if atom not in on_sets]
     operand = apply_atoms(operand, on_events, many, scope, registers)
     return apply_set_atoms(operand, on_sets, many, scope, registers) if on_sets else operand

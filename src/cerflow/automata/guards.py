@@ -2,7 +2,7 @@
 
 A guard is a `Condition` whose attributes are bare: they are read on the event at hand. Some kinds of leaf reach
 beyond that event: `Stored` reads a register; `Of` stands for the event of a label that is not resolved yet, `Gathered`
-for all events of a label, and both occur only while a formula is being compiled.
+and `Asked` for all events of a label, and these occur only while a formula is being compiled.
 """
 
 from __future__ import annotations
@@ -28,12 +28,15 @@ from cerflow.language.node import Node, node, transform, walk, with_children
 
 __all__ = [
     "TRUE",
+    "Asked",
+    "Collected",
     "Gathered",
     "InWindow",
     "Measure",
     "NoRow",
     "Of",
     "Satisfied",
+    "SetCall",
     "Shown",
     "Stored",
     "Truth",
@@ -43,6 +46,7 @@ __all__ = [
     "conjuncts",
     "is_local",
     "leaves",
+    "reads_events",
     "separate",
     "substitute",
     "without_brackets",
@@ -122,6 +126,37 @@ class Shown(Expression):
 
 
 @node
+class Collected(Stored):
+    """All rows of a collection at once, for a predicate of a set."""
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return (f"r{self.register}",)
+
+
+@node
+class SetCall(Condition):
+    """A predicate of a set, asked about the events in a collection (None: there are none) and the event at hand.
+
+    Bare ``arguments`` are the values at each event; those that read no event are the same for all, and not in the
+    rows. A row begins with the position of its event. ``here`` says whether the event at hand belongs to the set.
+    """
+
+    name: str
+    arguments: tuple[Expression, ...]
+    rows: Collected | None
+    here: bool
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        pieces = [piece for argument in self.arguments for piece in (", ", argument)]
+        here = ("{(", *pieces[1:], ")}") if self.here else ()
+        if self.rows is None:
+            return (f"{self.name}(", *(here or ("∅",)), ")")
+        return (f"{self.name}(", self.rows, *((" ∪ ", *here) if here else ()), ")")
+
+
+@node
 class InWindow(Condition):
     """The measure of the event at hand is less than the window's size beyond the measure stored at the start."""
 
@@ -176,6 +211,28 @@ class Gathered(Expression):
             return (f"{self.name}({self.label})",)
         dot = "." if isinstance(self.value, Attribute) else ": "
         return (f"{self.name}({self.label}{dot}", self.value, ")")
+
+
+@node
+class Asked(Expression):
+    """The answer of a predicate of a set about all events that the filtered formula gives to ``label``.
+
+    The arguments are bare.
+    """
+
+    name: str
+    label: str
+    arguments: tuple[Expression, ...]
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        pieces = [piece for argument in self.arguments for piece in (", ", argument)]
+        return (f"{self.name}({self.label}.(", *pieces[1:], "))")
+
+
+def reads_events(argument: Node) -> bool:
+    """Whether the argument of a predicate differs from event to event."""
+    return any(isinstance(n, Attribute | LabelReference) for n in walk(argument))
 
 
 def leaves(condition: Node) -> tuple[Expression, ...]:
@@ -283,7 +340,7 @@ def separate(condition: Condition, scopes: dict[str, int]) -> Condition:
 
     for current in walk(condition):
         found = labels(current)
-        if isinstance(current, Gathered):
+        if isinstance(current, Gathered | Asked):
             owner[id(current)] = None
         elif len(found) == 1:
             owner[id(current)] = next(iter(found))
@@ -316,7 +373,7 @@ def substitute(condition: C, replacements: dict[Expression, Expression]) -> C:
     """Replace leaves; a comparison of a local truth value with TRUE becomes the condition itself again."""
 
     def visit(current: Node) -> Node:
-        if isinstance(current, Of | Stored | Gathered):
+        if isinstance(current, Of | Stored | Gathered | Asked):
             return replacements.get(current, current)
         if (
             isinstance(current, Comparison)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from cerflow.automata.conditions import guarded
 from cerflow.automata.fragment import Fragment, track
-from cerflow.automata.guards import Of, Stored, Truth, leaves, substitute
+from cerflow.automata.guards import Collected, Of, Stored, Truth, leaves, substitute
 from cerflow.automata.registers import RegisterFile, reduced
 from cerflow.automata.transducer import Accumulation, Register, Transition, Write
 from cerflow.errors import UnsupportedQueryError
@@ -98,6 +98,8 @@ def _greatest_known(atom: Condition, registers: RegisterFile) -> list[Condition 
 
 def _ranges(leaf: Expression, registers: RegisterFile) -> bool:
     """Whether a leaf stands for all rows of a collection."""
+    if isinstance(leaf, Collected):
+        return False
     return isinstance(leaf, Stored) and registers.registers[leaf.register].keeps is Accumulation.SET
 
 

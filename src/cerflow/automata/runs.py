@@ -14,16 +14,30 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from cerflow.automata.guards import InWindow, Measure, NoRow, Satisfied, Stored, Truth, TypeTest, leaves
+from cerflow.automata.guards import (
+    Collected,
+    InWindow,
+    Measure,
+    NoRow,
+    Satisfied,
+    SetCall,
+    Stored,
+    Truth,
+    TypeTest,
+    leaves,
+    reads_events,
+)
 from cerflow.automata.transducer import TYPE_LABEL, Accumulation, Transducer, Transition, Write
 from cerflow.automata.values import WORD, If, Joined, Known, SquareRoot, Word
 from cerflow.errors import QueryError
 from cerflow.language.condition import Comparison, Condition, Constant, LabelReference, Literal, Operator
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.language.node import Node, transform
+from cerflow.predicates.asking import Each, ask_of_set
+from cerflow.predicates.registry import registered
 from cerflow.semantics.events import Event, Stream, Value
 from cerflow.semantics.formulas import ComplexEvent, within
-from cerflow.semantics.values import arithmetic, compare, value_of
+from cerflow.semantics.values import arithmetic, compare, shown, value_of
 
 __all__ = ["Content", "Memory", "Run", "accepting_runs", "choices", "kept", "matches", "registers_of"]
 
@@ -123,7 +137,7 @@ class _Reader:
         """Whether a transition may be taken."""
         key = (t.test, position)
         if key not in self._tested:
-            self._tested[key] = self._evaluate(t.test, position, {}) is True
+            self._tested[key] = self._evaluate(t.test, position, {}, memory) is True
         return self._tested[key] and all(self._holds(atom, position, memory) for atom in t.atoms)
 
     def _holds(self, atom: Condition, position: int, memory: Memory) -> bool:
@@ -131,11 +145,13 @@ class _Reader:
         registers = registers_of([atom])
         key = (atom, position, tuple(memory[r] for r in registers))
         if key not in self._asked:
-            self._asked[key] = all(self._evaluate(atom, position, rows) is True for rows in choices(registers, memory))
+            self._asked[key] = all(
+                self._evaluate(atom, position, rows, memory) is True for rows in choices(_ranging([atom]), memory)
+            )
         return self._asked[key]
 
-    def _evaluate(self, root: Node, position: int, rows: dict[int, tuple[Value, ...] | None]) -> Value:
-        """The value of a guard or expression on the event at a position."""
+    def _evaluate(self, root: Node, position: int, rows: dict[int, tuple[Value, ...] | None], memory: Memory) -> Value:
+        """The value of a guard or expression on the event at a position, some rows and all registers."""
         single: dict[str | None, Event | None] = {None: self.events[position]}
         event = self.events[position]
 
@@ -154,7 +170,12 @@ class _Reader:
                     return _literal(value(current.condition))
                 case Measure():
                     return _literal(self._measure(current.window, position))
-                case Stored():
+                case SetCall():
+                    kept = None if current.rows is None else memory[current.rows.register]
+                    own = [value(argument) for argument in current.arguments] if current.here else None
+                    truth = _asked_of_set(current, kept if isinstance(kept, frozenset) else (), own)
+                    return _UNKNOWN if truth is None else Constant(truth)
+                case Stored() if not isinstance(current, Collected):
                     row = rows[current.register]
                     found: Any = None if row is None else row[current.field]
                     if not isinstance(found, Event):
@@ -219,9 +240,9 @@ class _Reader:
     def _rows(self, write: Write, position: int, memory: Memory) -> list[tuple[Value, ...]]:
         """The rows that a write stores: several if it reads registers with collections."""
         return [
-            tuple(self._evaluate(expression, position, rows) for expression in write.row)
-            for rows in choices(registers_of([*write.row, *write.where]), memory)
-            if all(self._evaluate(condition, position, rows) is True for condition in write.where)
+            tuple(self._evaluate(expression, position, rows, memory) for expression in write.row)
+            for rows in choices(_ranging([*write.row, *write.where]), memory)
+            if all(self._evaluate(condition, position, rows, memory) is True for condition in write.where)
         ]
 
 
@@ -237,6 +258,28 @@ def registers_of(roots: Iterable[Node]) -> tuple[int, ...]:
     """The registers that expressions read."""
     found = {leaf.register for root in roots for leaf in leaves(root) if isinstance(leaf, Stored)}
     return tuple(sorted(found))
+
+
+def _ranging(roots: Iterable[Node]) -> tuple[int, ...]:
+    """The registers of which one row at a time is read."""
+    found = {
+        n.register for root in roots for n in leaves(root) if isinstance(n, Stored) and not isinstance(n, Collected)
+    }
+    return tuple(sorted(found))
+
+
+def _asked_of_set(call: SetCall, earlier: Iterable[tuple[Value, ...]], here: Sequence[Value] | None) -> bool | None:
+    """The answer about events whose rows begin with their positions, and the event at hand."""
+    rows = [list(row[1:]) for row in sorted(earlier, key=lambda row: row[0])]  # type: ignore[arg-type,return-value]
+    of_event = [reads_events(argument) for argument in call.arguments]
+    if here is not None:
+        rows.append([argument for argument, differs in zip(here, of_event) if differs])
+    columns = iter([[shown(row[k]) for row in rows] for k in range(sum(of_event))])
+    arguments = [
+        Each(next(columns)) if differs else value_of(argument, {}, lambda _: ())
+        for argument, differs in zip(call.arguments, of_event)
+    ]
+    return ask_of_set(registered(call.name), arguments)
 
 
 def _literal(value: Value) -> Literal:

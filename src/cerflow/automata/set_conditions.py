@@ -15,7 +15,17 @@ from dataclasses import dataclass, replace
 from cerflow.automata.aggregates import ORDERS, Accumulator, accumulator, alone, empty
 from cerflow.automata.conditions import Relating, guarded, own_labels
 from cerflow.automata.fragment import Fragment, track, trimmed
-from cerflow.automata.guards import Gathered, Satisfied, Stored, substitute
+from cerflow.automata.guards import (
+    Asked,
+    Collected,
+    Gathered,
+    Satisfied,
+    SetCall,
+    Stored,
+    Truth,
+    reads_events,
+    substitute,
+)
 from cerflow.automata.registers import RegisterFile
 from cerflow.automata.transducer import Accumulation, Register, Transition, Write
 from cerflow.language.condition import (
@@ -26,8 +36,10 @@ from cerflow.language.condition import (
     Condition,
     Constant,
     Expression,
+    Function,
     In,
     IsNull,
+    LabelReference,
     Literal,
     Negative,
     Not,
@@ -54,14 +66,18 @@ def apply_set_atoms(
 ) -> Fragment:
     """Keep the runs that satisfy all atoms, in which `Gathered` leaves stand for aggregates and tests on sets.
 
+    `Asked` leaves stand for predicates of sets, which are asked about a collection of the events.
+
     Other labels of an atom stand for every choice of one event each, as in `cerflow.automata.conditions`: what is
     asked of their events waits in registers.
     """
     gathered = dict.fromkeys(n for atom in atoms for n in walk(atom) if isinstance(n, Gathered))
+    asked = dict.fromkeys(n for atom in atoms for n in walk(atom) if isinstance(n, Asked))
     ends = _Ends(
         tuple(Relating.of(atom, own_labels(atom, scope), scope, many, registers) for atom in atoms),
         tuple(_Collected.of(g, atoms, registers) for g in gathered if g.name not in ORDERS),
         tuple(_Ordered.of(g, atoms, registers) for g in gathered if g.name in ORDERS),
+        tuple(_Kept.of(a, registers) for a in asked),
     )
     names = ends.labels
     going_on = {t.source for t in operand.transitions}
@@ -161,6 +177,34 @@ class _Ordered:
         return [(truth, [holds]), (False, [fails]), (None, unknown)]
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """A predicate of a set, and the register for all that it is asked about."""
+
+    asked: Asked
+    register: int
+
+    @classmethod
+    def of(cls, asked: Asked, registers: RegisterFile) -> _Kept:
+        shown = ", ".join(map(registers.describe, asked.arguments))
+        meaning = f"{asked.name}({asked.label}.({shown}))"
+        return cls(asked, registers.add(Register(Accumulation.SET, len(_row(asked)), meaning)))
+
+    def value(self, given: bool, seen: bool) -> Expression:
+        """The answer about the events seen so far, and the event at hand if it is given the label."""
+        rows = Collected(self.register, 0) if seen else None
+        return Truth(SetCall(self.asked.name, self.asked.arguments, rows, given))
+
+    def write(self, seen: bool) -> Write:
+        """What an event with the label changes."""
+        return Write(self.register, _row(self.asked), fresh=not seen)
+
+
+def _row(asked: Asked) -> tuple[Expression, ...]:
+    """Positions come first, so that rows are in their order, and no two events are one."""
+    return (Function("position", (LabelReference(None),)), *filter(reads_events, asked.arguments))
+
+
 def _register(gathered: Gathered, fields: int, registers: RegisterFile) -> int:
     return registers.add(Register(Accumulation.VALUE, fields, registers.describe(gathered)))
 
@@ -172,12 +216,13 @@ class _Ends:
     atoms: tuple[Relating, ...]
     collected: tuple[_Collected, ...]
     ordered: tuple[_Ordered, ...]
+    kept: tuple[_Kept, ...]
 
     @property
     def labels(self) -> frozenset[str]:
         """The labels that matter."""
         found = {label for atom in self.atoms for label in atom.labels}
-        found |= {kept.gathered.label for kept in self.collected}
+        found |= {kept.gathered.label for kept in self.collected} | {kept.asked.label for kept in self.kept}
         return frozenset(found | {test.gathered.label for test in self.ordered})
 
     def outcomes(
@@ -198,6 +243,7 @@ class _Ends:
             if kept.gathered.label in given:
                 write = kept.write(kept.gathered.label in seen)
                 found += [] if write is None else [write]
+        found += [kept.write(kept.asked.label in seen) for kept in self.kept if kept.asked.label in given]
         for test, truth in zip(self.ordered, truths):
             if test.gathered.label in given and truth is not False:
                 found.append(Write(test.register, (test.gathered.argument,), fresh=True))
@@ -210,6 +256,7 @@ class _Ends:
         values: dict[Expression, Expression] = {
             g.gathered: g.value(g.gathered.label in given, g.gathered.label in seen) for g in self.collected
         }
+        values |= {k.asked: k.value(k.asked.label in given, k.asked.label in seen) for k in self.kept}
         values |= {test.gathered: Literal(truth) for test, truth in zip(self.ordered, truths)}
         found: list[Condition] = []
         for atom in self.atoms:

@@ -165,7 +165,7 @@ def _renumbered(transducer: Transducer, numbers: dict[int, int]) -> Transducer:
 
     def renumber(current: Node) -> Node:
         if isinstance(current, Stored):
-            return Stored(numbers.get(current.register, current.register), current.field)
+            return replace(current, register=numbers.get(current.register, current.register))
         return current
 
     def atom(condition: Condition) -> Condition:

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cerflow.automata.guards import InWindow, Measure, NoRow, Satisfied, Stored, conjunction, leaves
+from cerflow.automata.guards import Collected, InWindow, Measure, NoRow, Satisfied, Stored, conjunction, leaves
 from cerflow.automata.guards import Truth as TruthOf
 from cerflow.automata.transducer import Accumulation, Transducer
 from cerflow.automata.values import If, Joined, SquareRoot
 from cerflow.engine import layout, opcodes
-from cerflow.engine.binding import Call, WholeEvent
-from cerflow.engine.calls import Argument, Calls
+from cerflow.engine.binding import Call, CallOfSet, WholeEvent
+from cerflow.engine.calls import Calls
 from cerflow.engine.evaluate import finest_unit, instant
 from cerflow.engine.kinds import kind_of
 from cerflow.engine.strings import Strings
+from cerflow.engine.words import Argument
 from cerflow.language.condition import (
     And,
     Arithmetic,
@@ -180,7 +181,9 @@ class AtomCompiler:
         first = len(self.ranges)
         sets: dict[int, int] = {}
         for leaf in dict.fromkeys(leaf for root in roots for leaf in leaves(root)):
-            if isinstance(leaf, Stored) and not self._is_scalar(leaf) and leaf.register not in sets:
+            if not isinstance(leaf, Stored) or isinstance(leaf, Collected) or self._is_scalar(leaf):
+                continue
+            if leaf.register not in sets:
                 sets[leaf.register] = len(sets)
                 self.ranges.append([places[leaf.register], self.transducer.registers[leaf.register].fields])
         return first, sets
@@ -228,6 +231,12 @@ class AtomCompiler:
         arguments = tuple(map(self._argument, call.arguments))
         self.emit(opcodes.CALL, len(self.constants))
         self.constants += self.calls.constants(call.predicate, arguments)
+
+    def call_of_set(self, call: CallOfSet) -> None:
+        """Append an instruction that asks about the rows pushed before, and about the event at hand."""
+        arguments = tuple(map(self._argument, call.arguments))
+        self.emit(opcodes.CALL, len(self.constants))
+        self.constants += self.calls.constants_of_set(call.predicate, arguments, call.each, call.here)
 
     def _argument(self, expression: Expression) -> Argument:
         if isinstance(expression, WholeEvent):
@@ -308,8 +317,11 @@ class _Emitter:
                 work = [self._value(operand), self._then(opcodes.IS_NULL_F if is_float else opcodes.IS_NULL_I)]
                 self._later(*work, *([self._then(opcodes.NOT)] if negated else []))
             case Call(_, arguments):
-                values = [v for a in arguments for v in (a.values if isinstance(a, WholeEvent) else (a,))]
-                self._later(*map(self._value, values), lambda: self.to.call(current))
+                self._later(*map(self._value, _words(arguments)), lambda: self.to.call(current))
+            case CallOfSet(_, arguments, each, Collected(register)):
+                own = [a for a, differs in zip(arguments, each) if not differs or current.here]
+                rows = self._then(opcodes.ROWS, self.places[register])
+                self._later(rows, *map(self._value, _words(own)), lambda: self.to.call_of_set(current))
             case _:
                 raise AssertionError(f"{type(current).__name__} over several events")
 
@@ -422,3 +434,8 @@ class _Emitter:
             self.to.constant(int(np.float64(value).view(np.int64)))
         else:
             self.to.constant(int(value))
+
+
+def _words(arguments: Iterable[Expression]) -> list[Expression]:
+    """The values that make arguments, a whole event being many."""
+    return [v for a in arguments for v in (a.values if isinstance(a, WholeEvent) else (a,))]

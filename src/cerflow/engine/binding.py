@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cerflow.automata.guards import Stored
+from cerflow.automata.guards import Collected, SetCall, Stored, reads_events
 from cerflow.automata.transducer import Transducer, Transition, Write
 from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, PredicateCall
 from cerflow.language.node import Node, node, transform, walk
-from cerflow.predicates.predicate import Predicate
+from cerflow.predicates.predicate import Predicate, PredicateKind
 from cerflow.predicates.registry import registered
 from cerflow.schema import Kind, Schema
 
-__all__ = ["Call", "WholeEvent", "bind", "calls_in", "readable"]
+__all__ = ["Call", "CallOfSet", "WholeEvent", "bind", "calls_in", "readable"]
 
 
 @node
@@ -32,6 +32,24 @@ class Call(Condition):
         """See `Node.notation`."""
         pieces = [piece for argument in self.arguments for piece in (", ", argument)]
         return (f"{self.predicate.name}(", *pieces[1:], ")")
+
+
+@node
+class CallOfSet(Condition):
+    """A predicate of a set, asked about the rows of a collection (None: there are none) and the event at hand.
+
+    See `cerflow.automata.guards.SetCall`; ``each`` says which arguments differ from event to event.
+    """
+
+    predicate: Predicate
+    arguments: tuple[Expression, ...]
+    each: tuple[bool, ...]
+    rows: Collected | None
+    here: bool
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return SetCall(self.predicate.name, self.arguments, self.rows, self.here).notation()
 
 
 @node
@@ -54,7 +72,7 @@ def readable(schema: Schema, without: str | None = None) -> tuple[str, ...]:
 
 def calls_in(tree: Node) -> bool:
     """Whether a guard or expression asks a predicate."""
-    return any(isinstance(current, Call) for current in walk(tree))
+    return any(isinstance(current, Call | CallOfSet) for current in walk(tree))
 
 
 def bind(transducer: Transducer, attributes: Sequence[str]) -> Transducer:
@@ -64,7 +82,7 @@ def bind(transducer: Transducer, attributes: Sequence[str]) -> Transducer:
     """
     trees: list[Node] = [tree for t in transducer.transitions for tree in (t.test, *t.atoms)]
     trees += [e for t in transducer.transitions for w in t.writes for e in (*w.row, *w.where)]
-    if not any(isinstance(current, PredicateCall) for tree in trees for current in walk(tree)):
+    if not any(isinstance(current, PredicateCall | SetCall) for tree in trees for current in walk(tree)):
         return transducer
     return _Binding(transducer, tuple(attributes)).bound()
 
@@ -139,12 +157,27 @@ class _Binding:
 
     def _visit(self, current: Node) -> Node:
         match current:
+            case Collected():
+                return current
             case Stored(register, field):
                 first = self.first[register][field]
                 if (register, field) not in self.whole:
                     return Stored(register, first)
                 return WholeEvent(self.names, tuple(Stored(register, first + k) for k in range(len(self.names))))
             case PredicateCall(name, arguments):
-                given = tuple(self.here if isinstance(a, LabelReference) else a for a in arguments)
-                return Call(registered(name), given, span=current.span)
+                predicate = registered(name)
+                if predicate.kind is PredicateKind.SET:
+                    # Asked of the event at hand, it speaks of that alone.
+                    return self._of_set(predicate, arguments, None, True)
+                return Call(predicate, self._given(arguments), span=current.span)
+            case SetCall(name, arguments, rows, here):
+                return self._of_set(registered(name), arguments, rows, here)
         return current
+
+    def _given(self, arguments: Sequence[Expression]) -> tuple[Expression, ...]:
+        return tuple(self.here if isinstance(a, LabelReference) else a for a in arguments)
+
+    def _of_set(
+        self, predicate: Predicate, arguments: Sequence[Expression], rows: Collected | None, here: bool
+    ) -> CallOfSet:
+        return CallOfSet(predicate, self._given(arguments), tuple(map(reads_events, arguments)), rows, here)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from cerflow.automata.guards import Satisfied, TypeTest
 from cerflow.automata.guards import Truth as TruthOf
 from cerflow.automata.values import Known, Word
-from cerflow.engine.binding import Call, WholeEvent
-from cerflow.engine.calls import Columns, answers
+from cerflow.engine.answers import Columns, answer_for_none, answers
+from cerflow.engine.binding import Call, CallOfSet, WholeEvent
 from cerflow.engine.vectors import (
     Truth,
     Vector,
@@ -132,6 +132,11 @@ class Rows:
     def _visit(self, current: Node, below: Sequence[Vector | Truth | Columns]) -> Vector | Truth | Columns:
         if isinstance(current, Call):
             given = [b for b in below if not isinstance(b, Truth)]
+            return answers(current.predicate, given, len(self.positions), self._asked, self.unit)
+        if isinstance(current, CallOfSet):
+            given = [b for b in below if not isinstance(b, Truth)]
+            if not current.here:
+                return answer_for_none(current.predicate, given, current.each, self.unit)
             return answers(current.predicate, given, len(self.positions), self._asked, self.unit)
         if isinstance(current, WholeEvent):
             return Columns(current.names, tuple(b for b in below if isinstance(b, Vector)))

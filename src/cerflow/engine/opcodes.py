@@ -2,7 +2,7 @@
 
 Truth values are 1, 0 and null (unknown). Instructions from `AND` to `JOIN_F` combine the two topmost values, from `NOT`
 on they change the topmost one; `SELECT` takes a condition and two values and leaves one of them, `CALL` the arguments
-of a predicate and leaves its answer.
+of a predicate and leaves its answer. `ROWS` pushes where the rows of a collection are, and how many words.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
     SLOT,
     CONSTANT,
     SET_FIELD,
+    ROWS,
     SELECT,
     CALL,
     AND,
@@ -43,4 +44,4 @@ from __future__ import annotations
     CEIL,
     ROUND,
     SQUARE_ROOT,
-) = range(35)
+) = range(36)

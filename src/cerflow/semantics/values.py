@@ -44,7 +44,16 @@ from cerflow.predicates.predicate import PredicateKind
 from cerflow.predicates.registry import calls_of_sets, registered
 from cerflow.semantics.events import Event, Value, as_value
 
-__all__ = ["aggregate", "arithmetic", "compare", "labels_outside_aggregates", "like", "steps", "value_of"]
+__all__ = [
+    "aggregate",
+    "arithmetic",
+    "compare",
+    "labels_outside_aggregates",
+    "like",
+    "shown",
+    "steps",
+    "value_of",
+]
 
 _LOWEST, _HIGHEST = -(2**63) + 1, 2**63 - 1
 
@@ -122,7 +131,7 @@ def value_of(root: Node, single: Mapping[str | None, Event | None], events_of: E
             case SetTest():
                 stack.append(_in_order(current.name, _values(current.argument, bare, events_of)))
             case PredicateCall() if current.name in calls:
-                stack.append(_call_of_set(current, bare, events_of))
+                stack.append(_call_of_set(current, bare, single, events_of))
             case _:
                 count = 1 if isinstance(current, In) else len(current.children)
                 arguments = stack[len(stack) - count :]
@@ -351,15 +360,17 @@ def _sum(values: Sequence[int | float]) -> int | float:
     return reduce(operator.add, values)
 
 
-def _shown(argument: Any) -> Any:
-    """An argument as predicates get it: a whole event as a mapping of its attributes."""
-    return MappingProxyType(dict(argument.attributes)) if isinstance(argument, Event) else argument
+def shown(argument: Any) -> Any:
+    """An argument as predicates get it: a whole event as a mapping of its attributes, zero without a sign."""
+    if isinstance(argument, Event):
+        return MappingProxyType({name: shown(value) for name, value in argument.attributes.items()})
+    return argument + 0.0 if isinstance(argument, float) else argument
 
 
 def _call(call: PredicateCall, arguments: Sequence[Any]) -> bool | None:
     """A call of a predicate on one event for each label."""
     predicate = registered(call.name)
-    given = [_shown(argument) for argument in arguments]
+    given = [shown(argument) for argument in arguments]
     if predicate.kind is PredicateKind.SCALAR:
         return ask(predicate, given)
     if any(argument is None for argument in arguments):
@@ -370,16 +381,17 @@ def _call(call: PredicateCall, arguments: Sequence[Any]) -> bool | None:
     return None if unknown[0] else bool(true[0])
 
 
-def _call_of_set(call: PredicateCall, bare: str | None, events_of: EventsOf) -> bool | None:
-    """A call of a predicate on all events of the one label that its arguments read."""
+def _call_of_set(
+    call: PredicateCall, bare: str | None, single: Mapping[str | None, Event | None], events_of: EventsOf
+) -> bool | None:
+    """A call of a predicate on all events of the one label that its arguments read; without one, the event at hand."""
     (label,) = {label if label is not None else bare for a in call.arguments for label in _labels(a)}
-    assert label is not None
-    events = events_of(label)
+    events = [single[None]] if label is None else events_of(label)
 
     def argument(current: Node) -> Any:
         if not _labels(current):
             return value_of(current, {}, events_of)
-        return Each([_shown(value_of(current, {label: event, None: event}, events_of)) for event in events])
+        return Each([shown(value_of(current, {label: event, None: event}, events_of)) for event in events])
 
     return ask_of_set(registered(call.name), [argument(current) for current in call.arguments])
 

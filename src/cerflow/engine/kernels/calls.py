@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 from cerflow.engine.kernels.jit import kernel
 from cerflow.engine.layout import NULL
 
-__all__ = ["FAILED", "UNKNOWN", "ask_predicate", "ask_rows"]
+__all__ = ["FAILED", "UNKNOWN", "address_of", "ask_predicate", "ask_rows"]
 
 #: Answers besides 0 (false) and 1 (true).
 UNKNOWN, FAILED = -1, -2
@@ -30,6 +30,19 @@ def _call(typingctx, address, words, at):
         return builder.call(builder.inttoptr(where, function.as_pointer()), [builder.gep(data, [first])])
 
     return types.int32(types.int64, words, at), generate
+
+
+@intrinsic
+def address_of(typingctx, words, at):
+    """The address of ``words[at]``."""
+
+    def generate(context, builder, signature, arguments):
+        array, first = arguments
+        data = context.make_array(signature.args[0])(context, builder, array).data
+        first = context.cast(builder, first, signature.args[1], types.intp)
+        return builder.ptrtoint(builder.gep(data, [first]), ir.IntType(64))
+
+    return types.int64(words, at), generate
 
 
 @kernel

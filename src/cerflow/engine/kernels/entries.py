@@ -55,7 +55,9 @@ def _readers(given):
             for k, kind in enumerate(given):
                 value = load(builder, arguments[0], k)
                 if kind is types.float64:
-                    value = builder.bitcast(value, ir.DoubleType())
+                    # Zero has no sign.
+                    zero = ir.Constant(ir.DoubleType(), 0.0)
+                    value = builder.fadd(builder.bitcast(value, ir.DoubleType()), zero)
                 elif kind is types.boolean:
                     value = builder.trunc(value, ir.IntType(1))
                 values.append(value)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from cerflow.automata.values import WORD
-from cerflow.engine.kernels.calls import ask_predicate
+from cerflow.engine.kernels.calls import address_of, ask_predicate
 from cerflow.engine.kernels.jit import inlined, kernel
 from cerflow.engine.layout import (
     A_KIND,
@@ -53,6 +53,7 @@ from cerflow.engine.opcodes import (
     RANKED,
     REMAINDER_F,
     ROUND,
+    ROWS,
     SELECT,
     SET_FIELD,
     SLOT,
@@ -171,6 +172,11 @@ def run(start, stop, first, tables, columns, ranks, k, values, row, sets, words,
             begin = sets[values[row, tables.ranges[r, 0]], 0]
             stack[top] = words[begin + odometer[which] * tables.ranges[r, 1] + (argument & 0xFFFF)]
             top += 1
+        elif opcode == ROWS:
+            number = values[row, argument]
+            stack[top] = address_of(words, sets[number, 0])
+            stack[top + 1] = sets[number, 1]
+            top += 2
         elif opcode == CALL:
             top -= tables.constants[argument + 1]
             stack[top] = ask_predicate(tables, argument, stack, top)
