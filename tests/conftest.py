@@ -5,6 +5,8 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+import cerflow
+from cerflow.predicates.registry import using
 from runners import ENGINE_RUNNERS, RUNNERS
 
 settings.register_profile(
@@ -34,3 +36,11 @@ def runner(request):
 def engine_runner(request):
     """Each way in which the engine evaluates a query on a table."""
     return request.param
+
+
+@pytest.fixture
+def predicate():
+    """`cerflow.predicate`, with all that it registers forgotten after the test."""
+    before = cerflow.registered_predicates()
+    with using(before):
+        yield cerflow.predicate

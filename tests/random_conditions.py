@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
@@ -27,6 +28,7 @@ from cerflow.language.condition import (
     Not,
     Operator,
     Or,
+    PredicateCall,
     Regexp,
     SetTest,
 )
@@ -43,6 +45,7 @@ class Fragment:
     relating: bool = True  # atoms over several labels
     outer: bool = True  # labels bound by an enclosing formula
     aggregates: bool = False
+    predicates: bool = False  # those of `random_predicates`
     strict: bool = True  # `:` and `:+`
     windows: bool = True
     projection: bool = True
@@ -127,19 +130,93 @@ def atom_on_several(draw: st.DrawFn, labels: list[str]) -> Condition:
     return Comparison(draw(lenient), Attribute(first, "v"), Attribute(second, "v"))
 
 
-def _atom_on_set(draw: st.DrawFn, label: str) -> Condition:
-    if draw(st.integers(0, 2)) == 0:
-        name = draw(st.sampled_from(("increasing", "decreasing", "nondecreasing", "nonincreasing")))
-        return SetTest(name, Attribute(label, draw(st.sampled_from("vw"))))
+def call(draw: st.DrawFn, labels: Sequence[str | None]) -> Condition:
+    """A call of a predicate of `random_predicates` on events of some of the labels."""
+
+    def label() -> str | None:
+        return draw(st.sampled_from(labels))
+
+    def anything() -> Expression:
+        match draw(st.integers(0, 9)):
+            case 0 | 1:
+                return LabelReference(label())
+            case 2:
+                return Literal(draw(st.sampled_from((0, 1.5, "p", True, None))))
+            case 3:
+                return Function(draw(st.sampled_from(("position", "time"))), (LabelReference(label()),))
+            case 4:
+                return _numbers(draw, label())
+        return Attribute(label(), draw(st.sampled_from(("v", "w", "s", "k", "n", "t", "type"))))
+
+    match draw(st.integers(0, 5)):
+        case 0 | 1:
+            return PredicateCall("close", (_numbers(draw, label()), _numbers(draw, label())))
+        case 2:
+            name = draw(st.sampled_from(("some", "few")))
+            one = label()
+            base = Attribute(one, draw(st.sampled_from("vw"))) if name == "some" else Attribute(one, "s")
+            return PredicateCall(name, (base, *draw(st.sampled_from(((), (Literal(1),))))))
+    return PredicateCall("ordered", (anything(), *(anything() for _ in range(draw(st.integers(0, 2))))))
+
+
+def _atom_on_set(draw: st.DrawFn, labels: list[str], fragment: Fragment) -> Condition:
+    """An aggregate or a test on a set, perhaps beside labels that stand for one event each."""
+    label = draw(st.sampled_from(labels))
     lenient = st.sampled_from((Operator.NE, Operator.LE, Operator.GE, Operator.LT, Operator.EQ))
+    match draw(st.integers(0, 11)):
+        case 0 | 1 | 2:
+            return _set_test(draw, label)
+        case 3:
+            return _atom_on_strings(draw, label)
+        case 4:
+            # Rounding leaves thresholds such as these alone.
+            spread = Aggregate("stddev", Attribute(label, draw(st.sampled_from("vw"))))
+            return Comparison(draw(lenient), spread, Literal(draw(st.sampled_from((0.1234, 0.9876, 1.2345)))))
+        case 5:
+            either = draw(st.sampled_from((And, Or)))
+            return Bracket(label, either(_set_test(draw, label), _atom_on_one(draw, None)))
+        case 6:
+            return IsNull(aggregate(draw, label), draw(st.booleans()))
+        case 7 | 8 if fragment.relating:
+            single = Attribute(draw(st.sampled_from(labels)), draw(st.sampled_from("vw")))
+            return Comparison(draw(lenient), single, aggregate(draw, label))
+        case 9 if fragment.relating:
+            other = aggregate(draw, draw(st.sampled_from(labels)))
+            third = Attribute(draw(st.sampled_from(labels)), "v")
+            right = Arithmetic(draw(st.sampled_from("+-*")), other, third) if draw(st.booleans()) else other
+            return Comparison(draw(lenient), aggregate(draw, label), right)
     return Comparison(draw(lenient), aggregate(draw, label), Literal(draw(st.integers(0, 3))))
 
 
+def _set_test(draw: st.DrawFn, label: str) -> Condition:
+    name = draw(st.sampled_from(("increasing", "decreasing", "nondecreasing", "nonincreasing")))
+    return SetTest(name, Attribute(label, draw(st.sampled_from("vws"))))
+
+
+def _atom_on_strings(draw: st.DrawFn, label: str) -> Condition:
+    """Strings that an aggregate selects, and functions of them."""
+    chosen = Aggregate(draw(st.sampled_from(("min", "max", "first", "last"))), Attribute(label, "s"))
+    match draw(st.integers(0, 3)):
+        case 0:
+            return Like(chosen, draw(st.sampled_from(("%", "p%", "%q%"))), draw(st.booleans()))
+        case 1:
+            size = Function("length", (chosen,))
+            return Comparison(draw(st.sampled_from((Operator.LE, Operator.GE))), size, Literal(1))
+        case 2:
+            upper = Function("upper", (chosen,))
+            return Comparison(draw(st.sampled_from((Operator.NE, Operator.LE))), upper, Literal("PQ"))
+    return Comparison(draw(st.sampled_from((Operator.GE, Operator.NE, Operator.LT))), chosen, Literal("p"))
+
+
 def aggregate(draw: st.DrawFn, label: str) -> Expression:
-    name = draw(st.sampled_from(("count", "sum", "avg", "min", "max", "first", "last")))
-    if name == "count":
+    """An aggregate that gives a number, without those that are rounded in another way by each evaluation."""
+    name = draw(st.sampled_from(("count", "count", "sum", "sum", "avg", "min", "max", "first", "last")))
+    if name == "count" and draw(st.booleans()):
         return Aggregate(name, LabelReference(label))
-    return Aggregate(name, Attribute(label, draw(st.sampled_from("vw"))))
+    value: Expression = Attribute(label, draw(st.sampled_from("vw")))
+    if draw(st.integers(0, 5)) == 0:
+        value = Arithmetic(draw(st.sampled_from("+*-/")), value, Attribute(label, draw(st.sampled_from("vk"))))
+    return Aggregate(name, value)
 
 
 def _in_bracket(draw: st.DrawFn, own: str, labels: list[str], depth: int) -> Condition:
@@ -168,8 +245,13 @@ def conditions(draw: st.DrawFn, labels: list[str], fragment: Fragment = FIRST, d
                 return Or(left, draw(conditions(labels, fragment, depth - 1)))
         return Not(left)
     kind = draw(st.integers(0, 9))
+    if fragment.predicates and kind in (1, 2, 5, 6):
+        one = draw(st.sampled_from(labels))
+        if kind == 1:
+            return Bracket(one, draw(st.sampled_from((And, Or)))(call(draw, [None]), _atom_on_one(draw, None)))
+        return call(draw, labels if fragment.relating else [one])
     if fragment.aggregates and kind in (0, 1, 2):
-        return _atom_on_set(draw, draw(st.sampled_from(labels)))
+        return _atom_on_set(draw, labels, fragment)
     if kind in (3, 4):
         others = labels if fragment.relating else []
         label = draw(st.sampled_from(labels))

@@ -7,7 +7,8 @@ key, ``n`` an integer that never decreases; v, w, s and k are sometimes null. ``
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,7 @@ from cerflow.errors import QueryError
 from cerflow.language import formula as f
 from cerflow.language import select as q
 from cerflow.language.condition import (
+    Aggregate,
     Arithmetic,
     Attribute,
     Condition,
@@ -29,6 +31,8 @@ from cerflow.language.node import walk
 from cerflow.semantics.events import Stream
 from random_conditions import FIRST, STRINGS, TYPES, Fragment, aggregate, atom_on_several, conditions
 
+#: What `Fragment.more` adds.
+OPERATORS = ("AND", "ALL", "UNLESS", "WITHOUT", "START", "STRICT", "NEXT", "LAST", "MAX")
 LABELS = ("x", "y", "z", "u", "o")
 Row = dict[str, Any]
 
@@ -199,21 +203,43 @@ def _two(
 
 
 def _more(
-    draw: st.DrawFn, below: Callable[[], f.Formula], pair: Callable[[Callable[..., f.Formula]], f.Formula]
+    draw: st.DrawFn, below: Callable[..., f.Formula], pair: Callable[[Callable[..., f.Formula]], f.Formula]
 ) -> f.Formula:
-    match draw(st.integers(0, 8)):
-        case 0:
-            return pair(f.Conjunction)
-        case 1:
+    return _operated(draw, draw(st.sampled_from(OPERATORS)), below, pair)
+
+
+def _operated(
+    draw: st.DrawFn,
+    operator: str,
+    below: Callable[..., f.Formula],
+    pair: Callable[[Callable[..., f.Formula]], f.Formula],
+) -> f.Formula:
+    """A formula with one of `OPERATORS` on top."""
+    match operator:
+        case "AND":
+            first = below()
+            # Two formulas drawn apart rarely have a complex event in common.
+            return f.Conjunction(first, below() if draw(st.booleans()) else _variant(draw, first))
+        case "ALL":
             return pair(f.All)
-        case 2:
-            return f.Unless(below(), below())
-        case 3 | 4:
-            return f.Without(below(), below())
-        case 5:
+        case "UNLESS" | "WITHOUT":
+            first = below()
+            inner = sorted(labels_of(first).bound)
+            make = f.Unless if operator == "UNLESS" else f.Without
+            return make(first, below(inner) if draw(st.booleans()) else below())
+        case "START":
             return f.Start(below())
-    strategy = draw(st.sampled_from((f.Strategy.STRICT, f.Strategy.NEXT, f.Strategy.LAST, f.Strategy.MAX)))
-    return f.Selection(strategy, below())
+    return f.Selection(f.Strategy[operator], below())
+
+
+def _variant(draw: st.DrawFn, formula: f.Formula) -> f.Formula:
+    """A formula that has some complex events in common with another."""
+    match draw(st.integers(0, 2)):
+        case 0:
+            return f.Selection(f.Strategy.STRICT, formula)
+        case 1:
+            return f.Within(formula, _window(draw))
+    return _filtered(draw, formula, [], FIRST)
 
 
 def _well_scoped(formula: f.Formula) -> bool:
@@ -233,6 +259,44 @@ def _formulas(draw: st.DrawFn, fragment: Fragment) -> f.Formula:
     return formula
 
 
+@st.composite
+def _around(draw: st.DrawFn, operator: str, fragment: Fragment) -> f.Formula:
+    names = _Names()
+    shallow = dataclasses.replace(fragment, more=draw(st.booleans()))
+
+    def below(outer: Sequence[str] = ()) -> f.Formula:
+        return _formula(draw, draw(st.integers(1, 2)), list(outer), shallow, names)
+
+    def pair(make: Callable[[f.Formula, f.Formula], f.Formula]) -> f.Formula:
+        return make(*_two(draw, 2, [], shallow, names))
+
+    formula = _operated(draw, operator, below, pair)
+    for _ in range(draw(st.integers(0, 2))):
+        match draw(st.integers(0, 9)):
+            case 0 | 1:
+                formula = f.Sequence(formula, below(sorted(labels_of(formula).bound)))
+            case 2 | 3:
+                formula = f.Sequence(below(), formula)
+            case 4:
+                formula = f.Iteration(formula)
+            case 5:
+                formula = f.StrictSequence(formula, below())
+            case 6:
+                formula = f.Disjunction(formula, below())
+            case 7:
+                formula = f.Within(formula, _window(draw))
+            case 8:
+                formula = f.As(formula, names.draw(draw))
+            case _:
+                formula = _filtered(draw, formula, [], shallow)
+    return formula
+
+
+def around(operator: str, fragment: Fragment = FIRST) -> st.SearchStrategy[f.Formula]:
+    """Well-scoped formulas with one of `OPERATORS` (and perhaps others) somewhere not far below the top."""
+    return _around(operator, fragment).filter(_well_scoped)
+
+
 def formulas(fragment: Fragment = FIRST) -> st.SearchStrategy[f.Formula]:
     """Well-scoped formulas of a fragment."""
     return _formulas(fragment).filter(_well_scoped)
@@ -241,7 +305,7 @@ def formulas(fragment: Fragment = FIRST) -> st.SearchStrategy[f.Formula]:
 # --- queries ---------------------------------------------------------------------------------------------------------
 
 
-def _columns(draw: st.DrawFn, formula: f.Formula, aggregates: bool) -> list[q.ExpressionItem]:
+def _columns(draw: st.DrawFn, formula: f.Formula) -> list[q.ExpressionItem]:
     labels = labels_of(formula)
     found: list[q.ExpressionItem] = []
     if labels.bound:
@@ -255,12 +319,21 @@ def _columns(draw: st.DrawFn, formula: f.Formula, aggregates: bool) -> list[q.Ex
             Attribute(label, "type"),
         )
         found.append(q.ExpressionItem(draw(st.sampled_from(expressions)), "c1"))
-    if aggregates and labels.assigned:
-        found.append(q.ExpressionItem(aggregate(draw, draw(st.sampled_from(sorted(labels.assigned)))), "c2"))
+    if labels.assigned:
+        label = draw(st.sampled_from(sorted(labels.assigned)))
+        selecting = draw(st.sampled_from(("min", "max", "first", "last")))
+        aggregates_of: tuple[Expression, ...] = (
+            aggregate(draw, label),
+            Aggregate("stddev", Attribute(label, draw(st.sampled_from("vw")))),
+            Aggregate(selecting, Attribute(label, draw(st.sampled_from(("s", "type", "t"))))),
+            Function("length", (Aggregate(selecting, Function("lower", (Attribute(label, "s"),))),)),
+            Arithmetic("-", aggregate(draw, label), aggregate(draw, label)),
+        )
+        found.append(q.ExpressionItem(draw(st.sampled_from(aggregates_of)), "c2"))
     return found
 
 
-def _projection(draw: st.DrawFn, formula: f.Formula, aggregates: bool) -> q.Projection:
+def _projection(draw: st.DrawFn, formula: f.Formula) -> q.Projection:
     assigned = sorted(labels_of(formula).assigned)
     match draw(st.integers(0, 7)):
         case 0:
@@ -269,7 +342,7 @@ def _projection(draw: st.DrawFn, formula: f.Formula, aggregates: bool) -> q.Proj
             return q.Projection(q.ProjectionKind.ITEMS, (q.CountItem("matches"),))
         case 3 | 4 | 5:
             kept = draw(st.lists(st.sampled_from(assigned), max_size=2, unique=True)) if assigned else []
-            items = [*map(q.LabelItem, kept), *_columns(draw, formula, aggregates)]
+            items = [*map(q.LabelItem, kept), *_columns(draw, formula)]
             if items:
                 return q.Projection(q.ProjectionKind.ITEMS, tuple(items))
     return q.Projection(q.ProjectionKind.ALL)
@@ -277,16 +350,23 @@ def _projection(draw: st.DrawFn, formula: f.Formula, aggregates: bool) -> q.Proj
 
 @st.composite
 def selects(
-    draw: st.DrawFn, fragment: Fragment = FIRST, *, strategies: bool = False, column_aggregates: bool = True
+    draw: st.DrawFn,
+    fragment: Fragment = FIRST,
+    *,
+    strategies: bool = False,
+    operator: str | None = None,
 ) -> q.Select:
-    """Queries around formulas of a fragment; ``strategies`` adds STRICT, NEXT, LAST and MAX."""
-    formula = draw(formulas(fragment))
+    """Queries around formulas of a fragment; ``strategies`` adds STRICT, NEXT, LAST and MAX.
+
+    With ``operator`` the formulas have that one of `OPERATORS`.
+    """
+    formula = draw(formulas(fragment) if operator is None else around(operator, fragment))
     chosen = [f.Strategy.ALL, f.Strategy.ALL, f.Strategy.ANY]
     if strategies:
         chosen += [f.Strategy.STRICT, f.Strategy.NEXT, f.Strategy.LAST, f.Strategy.MAX]
     return q.Select(
         formula,
-        _projection(draw, formula, column_aggregates),
+        _projection(draw, formula),
         draw(st.sampled_from(chosen)),
         partition=draw(st.sampled_from(((), (), (("k",),), (("k", "v"),), (("k",), ("s",))))),
         window=_window(draw) if draw(st.booleans()) else None,
@@ -297,8 +377,12 @@ def selects(
 
 @st.composite
 def cases(
-    draw: st.DrawFn, fragment: Fragment = FIRST, *, strategies: bool = False, column_aggregates: bool = True
+    draw: st.DrawFn,
+    fragment: Fragment = FIRST,
+    *,
+    strategies: bool = False,
+    operator: str | None = None,
 ) -> tuple[q.Select, list[Row]]:
-    """A query and a stream in which it is likely to match."""
-    select = draw(selects(fragment, strategies=strategies, column_aggregates=column_aggregates))
+    """A query and a stream in which it is likely to match; see `selects`."""
+    select = draw(selects(fragment, strategies=strategies, operator=operator))
     return select, draw(streams(nulls=fragment.nulls, like=select.formula))

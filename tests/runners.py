@@ -12,15 +12,15 @@ from hypothesis import settings
 
 import cerflow
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import Aggregate, PredicateCall, SetTest
-from cerflow.language.formula import All, Conjunction, Selection, Start, Strategy, Unless, Without
+from cerflow.language.formula import Selection, Strategy, Unless, Without
 from cerflow.language.node import walk
 from cerflow.language.select import CountItem
 
 Rows = list[dict[str, Any]]
 Runner = Callable[..., Rows]
 
-_LATER = (All, Conjunction, Selection, Start, Unless, Without, Aggregate, SetTest, PredicateCall)
+#: Below these the engine follows all runs of a part, which have to remember something bounded.
+_FOLLOWING = (Unless, Without, Selection)
 
 
 def examples(count: int) -> settings:
@@ -62,20 +62,15 @@ ENGINE_RUNNERS: dict[str, Runner] = {
 RUNNERS: dict[str, Runner] = {"semantics": semantics, **ENGINE_RUNNERS}
 
 
-def unsupported(query: cerflow.Query) -> str | None:
-    """The name of a construct of the query that the engine cannot evaluate yet, None if there is none."""
-    if query.tree.strategy not in (Strategy.ALL, Strategy.ANY):
-        return str(query.tree.strategy)
-    for current in walk(query.tree):
-        if isinstance(current, _LATER):
-            return type(current).__name__
-    return None
+def may_refuse(query: cerflow.Query) -> bool:
+    """Whether a query has what the engine may not be able to evaluate."""
+    return query.tree.strategy is Strategy.MAX or any(isinstance(n, _FOLLOWING) for n in walk(query.tree))
 
 
 def engine_refuses(query: cerflow.Query, table: pa.Table, **roles: Any) -> bool:
     """Whether the engine says that it cannot evaluate a query (rather than anything else)."""
     try:
-        query.match(table, **roles)
+        query.recognizer(table.schema, **roles)
     except UnsupportedQueryError:
         return True
     return False

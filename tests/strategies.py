@@ -126,7 +126,7 @@ def conditions(
         st.builds(c.In, value, st.lists(literals(), max_size=3).map(tuple), st.booleans()),
         st.builds(c.Between, value, end, end, st.booleans()),
         st.builds(c.IsNull, value, st.booleans()),
-        st.builds(c.PredicateCall, predicate, st.lists(reference, max_size=3).map(tuple)),
+        st.builds(c.PredicateCall, predicate, st.lists(reference | value, max_size=3).map(tuple)),
         st.builds(c.SetTest, st.sampled_from(c.SET_TESTS), value),
     ]
     if brackets and not bare:
@@ -165,7 +165,7 @@ def formulas(
     base: SearchStrategy[f.Formula] = st.one_of(
         event, st.builds(f.AnyEvent), st.builds(f.NotEvent, event, st.one_of(st.none(), condition))
     )
-    strategies = st.sampled_from((f.Strategy.STRICT, f.Strategy.NEXT, f.Strategy.LAST, f.Strategy.MAX))
+    strategies = st.sampled_from([s for s in f.Strategy if s is not f.Strategy.ALL])
 
     def larger(inner: SearchStrategy[f.Formula]) -> SearchStrategy[f.Formula]:
         binary = (f.Disjunction, f.Sequence, f.StrictSequence, f.Conjunction, f.All, f.Unless, f.Without)

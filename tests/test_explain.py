@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 import cerflow
 from cerflow import Query, QueryError, Schema
-from cerflow.engine.recognizer import compile_select
+from cerflow.engine.planning import compile_select
 from cerflow.explain import explain_sremo
 from golden import PHI1, PHI4, STRATEGY_TABLE
 from random_conditions import Fragment
@@ -186,7 +186,6 @@ def test_the_first_order_reading_shows_what_is_compiled():
     [
         ("SELECT NEXT * WHERE A AS x ; B", "SELECT NEXT cannot be evaluated", 1),
         ("SELECT * WHERE (A AS x AND B) ; C", "cannot be evaluated by the engine yet", 17),
-        ("SELECT * WHERE A+ AS x FILTER sum(x.v) > 1", "conditions on sets of events", 31),
     ],
 )
 def test_what_cannot_be_evaluated_yet_is_said_plainly(text, reason, column):
@@ -262,3 +261,19 @@ def test_sremo():
     assert found["windows"] == ["3 EVENTS"]
     assert "Normal form" in explain_sremo(expression, format="text")
     assert explain_sremo(expression, format="dot").startswith("digraph")
+
+
+def test_calls_of_predicates(predicate):
+    predicate("close")(lambda a, b: abs(a - b) < 1)
+    predicate("odd", vectorized=True)(lambda v: v % 2 == 1)
+    predicate("near", compile=False)(lambda x, y: True)
+    query = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER odd(x.v) AND close(x.v, y.v) AND near(x, y)")
+    shown = query.explain()
+    assert "type = A ∧ odd(v) | {A, x}" in shown
+    assert "close(r0, v)" in shown
+    assert "near(r1, EVENT)" in shown
+    columns = pa.schema([("type", pa.string()), ("v", pa.int64()), ("w", pa.list_(pa.int64()))])
+    shown = query.explain(schema=Schema(columns))
+    assert "odd(v)  (once per event)" in shown
+    assert "close(r0, v)  (a small program)" in shown
+    assert "near(event from r1.0, EVENT)  (a small program)" in shown

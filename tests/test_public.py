@@ -15,14 +15,15 @@ SOURCE = Path(cerflow.__file__).parent
 #: Rooms and modules from the bottom up; those of one group may use each other.
 ORDER = (
     ("errors",),
-    ("schema", "predicates"),
+    ("schema",),
     ("language",),
+    ("predicates",),
     ("analysis",),
     ("semantics",),
     ("rewriting",),
     ("automata",),
     ("engine",),
-    ("builder", "explain", "explain_text", "inputs", "query", "reference"),
+    ("builder", "equivalence", "explain", "explain_text", "inputs", "query", "reference"),
     ("spark",),
     ("cli", "examples"),  # the command generates examples, the demonstration runs the command
 )

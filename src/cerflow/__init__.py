@@ -10,17 +10,23 @@
 from cerflow import builder
 from cerflow.engine.matches import Matches
 from cerflow.engine.recognizer import Recognizer
+from cerflow.equivalence import Verdict, contained, equivalent, satisfiable
 from cerflow.errors import (
     BadRecordError,
     CerflowError,
     InputError,
+    PerformanceWarning,
+    PredicateError,
     QueryError,
     QuerySyntaxError,
+    QueryWarning,
     SnapshotError,
     UnsupportedQueryError,
 )
 from cerflow.language.parser import parse_formula
 from cerflow.language.sremo_parser import parse_sremo
+from cerflow.predicates.decorator import predicate
+from cerflow.predicates.registry import registered_predicates, unregister_predicate
 from cerflow.query import Query, parse
 from cerflow.schema import Schema
 
@@ -29,15 +35,25 @@ __all__ = [
     "CerflowError",
     "InputError",
     "Matches",
+    "PerformanceWarning",
+    "PredicateError",
     "Query",
     "QueryError",
     "QuerySyntaxError",
+    "QueryWarning",
     "Recognizer",
     "Schema",
     "SnapshotError",
     "UnsupportedQueryError",
+    "Verdict",
     "builder",
+    "contained",
+    "equivalent",
     "parse",
     "parse_formula",
     "parse_sremo",
+    "predicate",
+    "registered_predicates",
+    "satisfiable",
+    "unregister_predicate",
 ]

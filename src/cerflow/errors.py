@@ -8,7 +8,13 @@
     ├── UnsupportedQueryError (also NotImplementedError)            it has a meaning, but cannot be evaluated like this
     ├── InputError            (also ValueError)                     the events as a whole cannot be read
     │   └── BadRecordError    (also ValueError)                     one event cannot be used
-    └── SnapshotError         (also ValueError)                     a snapshot does not fit this query or version
+    ├── PredicateError        (also RuntimeError)                   a function that the user registered has failed
+    ├── SnapshotError         (also ValueError)                     a snapshot does not fit this query or version
+    └── QueryWarning          (also UserWarning)                    something that is probably not meant; not raised
+
+and warns of (all are UserWarnings)::
+
+    PerformanceWarning                                              it works, but slower than it might
 """
 
 from __future__ import annotations
@@ -21,8 +27,11 @@ __all__ = [
     "BadRecordError",
     "CerflowError",
     "InputError",
+    "PerformanceWarning",
+    "PredicateError",
     "QueryError",
     "QuerySyntaxError",
+    "QueryWarning",
     "SnapshotError",
     "Span",
     "UnsupportedQueryError",
@@ -108,6 +117,10 @@ class QueryError(_LocatedError, ValueError):
         self.suggestion = suggestion
 
 
+class QueryWarning(_LocatedError, UserWarning):  # noqa: N818  # it is a warning
+    """Something in a query that is probably not meant. It is handed out, not raised; ``str`` shows the place."""
+
+
 class UnsupportedQueryError(_LocatedError, NotImplementedError):
     """The query has a meaning, but cannot be evaluated as it is; the hint says what would make it evaluable."""
 
@@ -128,8 +141,23 @@ class BadRecordError(InputError):
         self.reason = reason
 
 
+class PredicateError(CerflowError, RuntimeError):
+    """The function of a registered predicate has failed; its own exception is the cause (``__cause__``).
+
+    ``predicate`` is the name of the predicate.
+    """
+
+    def __init__(self, reason: str, predicate: str | None = None) -> None:
+        super().__init__(reason)
+        self.predicate = predicate
+
+
 class SnapshotError(CerflowError, ValueError):
     """A snapshot cannot be restored: damaged, of another version, or taken from another query."""
+
+
+class PerformanceWarning(UserWarning):
+    """Something gives the right result, but slower than it might: a predicate that cannot be compiled."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

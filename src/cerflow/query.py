@@ -11,15 +11,17 @@ from cerflow.analysis.checks import check_query
 from cerflow.analysis.first_order import check_first_order
 from cerflow.analysis.scopes import relation_names
 from cerflow.analysis.types import check_types
+from cerflow.automata.remarks import remarks
 from cerflow.engine.matches import Matches, Part
-from cerflow.engine.recognizer import Recognizer, compile_select, limit_of
+from cerflow.engine.planning import compile_select, limit_of
+from cerflow.engine.recognizer import Recognizer
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.results import Report
-from cerflow.errors import QueryError, UnsupportedQueryError
+from cerflow.errors import QueryError, QueryWarning, UnsupportedQueryError
 from cerflow.explain import ExplainFormat, explain_query
 from cerflow.inputs import in_order, to_table
 from cerflow.language.condition import Constant
-from cerflow.language.formula import EventType, Filter, Formula
+from cerflow.language.formula import CountWindow, EventType, Filter, Formula
 from cerflow.language.parser import parse_query
 from cerflow.language.printer import show
 from cerflow.language.select import Select
@@ -146,6 +148,26 @@ class Query:
                 compile_select(self.tree)
             else:
                 Recognizer(self.tree, schema)
+
+    def warnings(self, schema: Schema | None = None) -> tuple[QueryWarning, ...]:
+        """What is probably not meant: parts of the query that can never match, branches of OR that add nothing.
+
+        Only what is certain for all events (of a schema) and found out within a fraction of a second is told, so
+        there may be more that nothing is said of. The window counts if it is one of events. Raises `QueryError` if
+        the query does not fit the schema.
+        """
+        window = self.tree.window if isinstance(self.tree.window, CountWindow) else None
+        # Of the branches that safe forms have, the user knows nothing.
+        branches = self.reading == "second-order"
+        with _Located(self.text):
+            if schema is not None:
+                check_types(self.tree, schema)
+            found = remarks(self.tree.formula, window=window, branches=branches, schema=schema)
+        warnings = [QueryWarning(r.text, span=r.span or self.written.formula.span) for r in found]
+        if self.text is not None:
+            for warning in warnings:
+                warning.with_source(self.text)
+        return tuple(warnings)
 
     def explain(self, format: ExplainFormat = "text", schema: Schema | None = None) -> str:
         """What the query means to the engine: normal form, labels, automaton, registers, and what is evaluated where.

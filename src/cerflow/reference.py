@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from cerflow.engine.matches import ROWS, Matches
-from cerflow.engine.recognizer import limit_of
+from cerflow.engine.planning import limit_of
 from cerflow.engine.results import Report
 from cerflow.language.select import ProjectionKind, Select
 from cerflow.schema import Schema

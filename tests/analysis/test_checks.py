@@ -5,12 +5,6 @@ from cerflow.errors import QueryError
 from cerflow.language.condition import Aggregate, Attribute, Comparison, Function, LabelReference, Literal, Operator
 from cerflow.language.parser import parse_query
 from cerflow.language.sremo_parser import parse_sremo
-from cerflow.predicates import (
-    find_predicate,
-    predicate_names,
-    register_predicate,
-    unregister_predicate,
-)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +51,24 @@ def test_queries_that_are_fine(query):
         ("SELECT x.v AS k WHERE A AS x PARTITION BY k", "x.v AS k", "column 'k' would be a second", None),
         ("SELECT COUNT(*) AS end_time WHERE A AS x", "COUNT(*) AS end_time", "column 'end_time' would be", None),
         ("SELECT * WHERE (A AS x ; B AS y) FILTER nearr(x, y)", "nearr(x, y)", "unknown function or predicate", "near"),
-        ("SELECT * WHERE (A AS x) FILTER near(x)", "near(x)", "predicate 'near' takes 2 arguments, but 1 are", None),
+        ("SELECT * WHERE (A AS x) FILTER near(x)", "near(x)", "predicate 'near' takes 2 arguments, but 1 is", None),
+        ("SELECT * WHERE (A AS x) FILTER incresing(x.v)", "incresing(x.v)", "unknown function or", "increasing"),
+        ("SELECT * WHERE (A AS x) FILTER odd(x.v, 1, 2)", "odd(x.v, 1, 2)", "takes 1 to 2 arguments, but 3 are", None),
+        (
+            "SELECT * WHERE (A AS x ; B AS y) FILTER x[odd((v), y.v)]",
+            "odd((v), y.v)",
+            "predicate 'odd' is vectorized over the events of one label, but its arguments read several",
+            None,
+        ),
+        (
+            "SELECT * WHERE (A AS x ; B AS y) FILTER spread(x.v, y.v)",
+            "spread(x.v, y.v)",
+            "predicate 'spread' goes over the events of one label, but its arguments read several",
+            None,
+        ),
+        ("SELECT * WHERE (A AS x) FILTER spread(1, 2)", "spread(1, 2)", "its arguments read none", None),
+        ("SELECT * WHERE (A AS x) FILTER spread(x.v, max(x.v))", "max(x.v)", "an aggregate cannot be", None),
+        ("SELECT * WHERE (A AS x) FILTER near(v, x.v)", "v", "unknown label 'v'", None),
         (
             "SELECT * WHERE (A AS x ; B AS y) FILTER sum(x.v + y.v) > 1",
             "sum(x.v + y.v)",
@@ -66,13 +77,12 @@ def test_queries_that_are_fine(query):
         ),
     ],
 )
-def test_queries_that_are_not(query, place, message, suggestion):
-    register_predicate("near", lambda x, y: True)
-    try:
-        with pytest.raises(QueryError) as caught:
-            check_query(parse_query(query))
-    finally:
-        unregister_predicate("near")
+def test_queries_that_are_not(predicate, query, place, message, suggestion):
+    predicate("near")(lambda x, y: True)
+    predicate("odd", vectorized=True)(lambda v, by=1: v)
+    predicate("spread", of_set=True)(lambda v, w: True)
+    with pytest.raises(QueryError) as caught:
+        check_query(parse_query(query))
     error = caught.value
     assert message in error.reason
     assert error.suggestion == suggestion
@@ -122,15 +132,9 @@ def test_expression_with_memory_that_is_fine():
     check_sremo(parse_sremo("[v > 1] MARK INTO r . ([v > r.v] AS up INTO s)* . [v < s.v] MARK"))
 
 
-def test_registry():
-    register_predicate("far", lambda x, y: False)
-    assert find_predicate("far").arity == 2
-    register_predicate("far", lambda *many: False, arity=3)
-    assert find_predicate("far").arity == 3
-    assert "far" in predicate_names()
-    unregister_predicate("far")
-    assert find_predicate("far") is None
-    with pytest.raises(ValueError, match="not an identifier"):
-        register_predicate("so far", lambda x: True)
-    with pytest.raises(ValueError, match="give arity"):
-        register_predicate("far", lambda *many: True)
+def test_calls_that_are_fine(predicate):
+    predicate("odd", vectorized=True)(lambda v, by=1: v)
+    predicate("spread", of_set=True)(lambda v, w: True)
+    check_query(
+        parse_query("SELECT * WHERE (A AS x ; B AS y) FILTER x[odd((v), x.v)] AND y[spread((v), y) OR odd(EVENT)]")
+    )

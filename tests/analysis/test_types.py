@@ -23,6 +23,11 @@ SCHEMA = Schema(COLUMNS, time="ts")
 UNTIMED = Schema(COLUMNS)
 
 
+@pytest.fixture
+def near(predicate):
+    predicate("near")(lambda x, y: True)
+
+
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
@@ -96,8 +101,11 @@ def test_event_type_is_an_attribute_called_type():
         "increasing(x.ts)",
         "sum(x.price) / count(x) > 3",
         "x.name < y.name",
+        "near(x, y)",
+        "near(x.hot, y.name)",
     ],
 )
+@pytest.mark.usefixtures("near")
 def test_conditions_that_fit(condition):
     check_types(parse_query(f"SELECT * WHERE (A AS x ; B AS y) FILTER {condition}"), SCHEMA)
 
@@ -107,6 +115,9 @@ def test_conditions_that_fit(condition):
     [
         ("x.prise > 1", "x.prise", "unknown attribute 'prise'", "price"),
         ("y[Price > 1]", "Price", "unknown attribute 'Price'", "price"),
+        ("near(x, y.prise)", "y.prise", "unknown attribute 'prise'", "price"),
+        ("near(x.name + 1, y)", "x.name", "'+' needs numbers, but this is a string", None),
+        ("near(x.tags, y)", "x.tags", "which cannot be computed with", None),
         ("NOT x.zzzz = 1", "x.zzzz", "unknown attribute 'zzzz'", None),
         ("x.name > 1", "x.name > 1", "a string cannot be compared with an integer", None),
         ("x.id = 'one'", "x.id = 'one'", "an integer cannot be compared with a string", None),
@@ -132,6 +143,7 @@ def test_conditions_that_fit(condition):
         ("increasing(x.hot)", "x.hot", "increasing needs values that have an order", None),
     ],
 )
+@pytest.mark.usefixtures("near")
 def test_conditions_that_do_not_fit(condition, place, message, suggestion):
     text = f"SELECT * WHERE (A AS x ; B AS y) FILTER {condition}"
     with pytest.raises(QueryError) as caught:

@@ -76,7 +76,7 @@ def test_theorem_6_2_on_compiled_formulas(formula, rows, closed):
         ("A : B", "A : B"),
         ("A+ ; B", "A+ ; B"),
         ("A ; B+", "A ; B+"),
-        ("A ; B :+ ; C", "A ; B ; C OR ((A ; B) : B :+) ; C"),
+        ("A ; B :+ ; C", "A ; B ; C OR ((A ; B) : (B :+ ; C))"),
         ("(A ; B) :+", "A ; (B OR ((B : A)+ ; B))"),
         ("(A ; B) [A -> x]", "A [A -> x] ; B"),
         ("(A ; B) FILTER A.v > 1 AND B.v < 2", "(A FILTER A.v > 1) ; (B FILTER B.v < 2)"),

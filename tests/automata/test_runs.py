@@ -18,7 +18,9 @@ from cerflow.language.parser import parse_formula
 from cerflow.semantics.events import Stream
 from cerflow.semantics.formulas import Denotation, within
 from golden import SENSORS, SIX, at_end, rows
+from random_conditions import Fragment
 from random_queries import formulas, stream_of, streams
+from runners import examples
 
 
 @st.composite
@@ -44,6 +46,14 @@ def supports(found):
 @given(cases())
 def test_compiled_formulas_detect_what_they_denote(case):
     formula, stream = case
+    assert matches(compile_formula(formula), stream) == denoted(formula, stream)
+
+
+@examples(150)
+@given(st.data())
+def test_compiled_formulas_with_conditions_on_sets(data):
+    formula = data.draw(formulas(Fragment(aggregates=True)))
+    stream = stream_of(data.draw(streams(max_size=7, like=formula)))
     assert matches(compile_formula(formula), stream) == denoted(formula, stream)
 
 

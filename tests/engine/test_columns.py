@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow.engine.columns import EventReader
+from cerflow.engine.planning import compile_select
 from cerflow.engine.program import Program
-from cerflow.engine.recognizer import compile_select
 from cerflow.schema import Schema
 from runners import bag, examples, one_batch, semantics
 

@@ -122,7 +122,8 @@ def test_end_of_text_is_shown_behind_it() -> None:
         ("A FILTER abs(x.a, x.b) > 1", "abs takes one argument, but 2 are given", 10),
         ("A FILTER time() > 1", "time takes a label, but nothing is given", 10),
         ("A FILTER position(x.a) > 1", "here the name of a label is expected", 19),
-        ("A FILTER near(x, y.a)", "here the name of a label is expected", 18),
+        ("A FILTER near(x.v, (y.a = 1))", "this is a condition, but a value is expected here", 20),
+        ("A FILTER near((a))", "'a' stands here without a label", 16),
     ],
 )
 def test_reason_and_place(text: str, reason: str, column: int) -> None:
@@ -136,7 +137,6 @@ def test_reason_and_place(text: str, reason: str, column: int) -> None:
     ("text", "name", "suggestion"),
     [
         ("A FILTER flor(x.a) > 1", "flor", "floor"),
-        ("A FILTER incresing(x.a)", "incresing", "increasing"),
         ("A FILTER coun(x) > 1", "coun", "count"),
         ("A FILTER x.a > qux(x)", "qux", None),
     ],

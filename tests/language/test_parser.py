@@ -70,6 +70,7 @@ def compare(left: str, sign: str, right: object) -> c.Comparison:
         ("STRICT(A)", f.Selection(f.Strategy.STRICT, A)),
         ("NEXT(A)", f.Selection(f.Strategy.NEXT, A)),
         ("NXT (A)", f.Selection(f.Strategy.NEXT, A)),
+        ("any(A)", f.Selection(f.Strategy.ANY, A)),
         ("last(A)", f.Selection(f.Strategy.LAST, A)),
         ("MAX(A)", f.Selection(f.Strategy.MAX, A)),
         ("A WITHIN 5 EVENTS", f.Within(A, f.CountWindow(5))),
@@ -172,6 +173,25 @@ def test_window(text: str, window: f.Window) -> None:
         ("x.a IS NOT NULL", c.IsNull(attribute("x.a"), negated=True)),
         ("p(x, y)", c.PredicateCall("p", (c.LabelReference("x"), c.LabelReference("y")))),
         ("Near()", c.PredicateCall("Near", ())),
+        (
+            "p(x.a, -y.b, 3, 'x')",
+            c.PredicateCall("p", (attribute("x.a"), c.Negative(attribute("y.b")), c.Literal(3), c.Literal("x"))),
+        ),
+        (
+            "x[p((a), a + 1, y, TRUE)]",
+            c.Bracket(
+                "x",
+                c.PredicateCall(
+                    "p",
+                    (
+                        attribute("a"),
+                        c.Arithmetic("+", attribute("a"), c.Literal(1)),
+                        c.LabelReference("y"),
+                        c.Literal(True),
+                    ),
+                ),
+            ),
+        ),
         ('"count"(x)', c.PredicateCall("count", (c.LabelReference("x"),))),
         ("increasing(x.a)", c.SetTest("increasing", attribute("x.a"))),
         ("NonDecreasing(x.a)", c.SetTest("nondecreasing", attribute("x.a"))),

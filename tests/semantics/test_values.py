@@ -1,6 +1,7 @@
 import datetime
 import math
 
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +9,6 @@ from hypothesis import strategies as st
 from cerflow.errors import InputError
 from cerflow.language.condition import Operator
 from cerflow.language.parser import parse_condition, parse_expression
-from cerflow.predicates import register_predicate, unregister_predicate
 from cerflow.semantics.conditions import satisfies
 from cerflow.semantics.events import Stream, as_value
 from cerflow.semantics.values import aggregate, arithmetic, compare, like, value_of
@@ -224,17 +224,84 @@ def test_comparisons_agree(a, b):
         assert [less, equal, more].count(True) == 1
 
 
-def test_predicates_of_one_own():
-    register_predicate("near", lambda x, y: None if None in (x["v"], y["v"]) else abs(x["v"] - y["v"]) <= 1)
-    try:
-        given_events = events_of(x=[1, 2], y=[2], z=[9], n=[None])
-        assert satisfies(parse_condition("near(x, y)"), given_events)
-        assert not satisfies(parse_condition("near(x, z)"), given_events)
-        assert satisfies(parse_condition("NOT near(x, z)"), given_events)
-        assert not satisfies(parse_condition("near(x, n)"), given_events)
-        assert not satisfies(parse_condition("NOT near(x, n)"), given_events)
-    finally:
-        unregister_predicate("near")
+def test_predicates_of_ones_own(predicate):
+    predicate("near")(lambda x, y: None if None in (x["v"], y["v"]) else abs(x["v"] - y["v"]) <= 1)
+    given_events = events_of(x=[1, 2], y=[2], z=[9], n=[None])
+    assert satisfies(parse_condition("near(x, y)"), given_events)
+    assert not satisfies(parse_condition("near(x, z)"), given_events)
+    assert satisfies(parse_condition("NOT near(x, z)"), given_events)
+    assert not satisfies(parse_condition("near(x, n)"), given_events)
+    assert not satisfies(parse_condition("NOT near(x, n)"), given_events)
+
+
+@pytest.mark.parametrize("arrays", [False, "numpy", "arrow"])
+def test_predicates_over_values(predicate, arrays):
+    predicate("below", vectorized=arrays)(pc.less if arrays == "arrow" else lambda a, b: a < b)
+    given_events = events_of(x=[1, 2], z=[9], n=[None], e=[])
+    for text, expected in {
+        "below(x.v, 3)": True,
+        "below(x.v + 1, 3)": False,
+        "NOT below(x.v, 1)": True,
+        "x[below((v), 3) AND below(x.v, 9)]": True,
+        "below(n.v, 3)": False,
+        "NOT below(n.v, 3)": False,
+        "below(e.v, 3)": True,
+        "below(x.v, NULL)": False,
+    }.items():
+        assert satisfies(parse_condition(text), given_events) is expected, text
+
+
+@pytest.mark.parametrize("arrays", [False, "numpy", "arrow"])
+def test_predicates_of_sets(predicate, arrays):
+    if arrays:
+        # An empty set has no greatest value.
+        predicate("narrow", of_set=arrays)(lambda values, d: len(values) == 0 or _greatest(values) - _least(values) < d)
+    else:
+        predicate(
+            "narrow",
+            init=list,
+            step=lambda seen, value, d: [*seen, (value, d)],
+            accept=lambda seen: not seen or max(seen)[0] - min(seen)[0] < seen[0][1],
+        )
+    given_events = events_of(x=[1, 2], y=[2, None, 7], n=[None], e=[])
+    for text, expected in {
+        "narrow(x.v, 2)": True,
+        "narrow(x.v, 1)": False,
+        "NOT narrow(x.v, 1)": True,
+        "narrow(y.v, 6)": True,
+        "narrow(y.v, 5)": False,
+        "narrow(n.v, 5)": True,
+        "narrow(e.v, 5)": True,
+        "narrow(x.v, NULL)": False,
+        "x[narrow((v), 2) AND v < 2]": False,
+        "x[narrow(x.v, 2) AND v < 3]": True,
+        "narrow(x.v, 2) AND x.v < 3": True,
+    }.items():
+        assert satisfies(parse_condition(text), given_events) is expected, text
+
+
+def _greatest(values):
+    return values.max() if hasattr(values, "max") else pc.max(values).as_py()
+
+
+def _least(values):
+    return values.min() if hasattr(values, "min") else pc.min(values).as_py()
+
+
+def test_sets_come_in_the_order_of_positions(predicate):
+    seen = []
+    predicate("look", init=(), step=lambda state, event: (*state, event["v"]), accept=lambda s: seen.append(s))
+    assert not satisfies(parse_condition("look(x)"), events_of(x=[3, None, 1]))
+    assert seen == [(3, None, 1)]
+
+
+def test_a_predicate_may_change_what_it_speaks_of(predicate):
+    events = events_of(x=[1, 2])
+    condition = parse_condition("p(x.v)")
+    predicate("p")(lambda value: value > 0)
+    assert satisfies(condition, events)
+    predicate("p", of_set=True)(lambda values: values.size == 1)
+    assert not satisfies(condition, events)
 
 
 def test_streams_are_ordered_by_time_and_keep_the_order_of_ties():

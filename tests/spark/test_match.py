@@ -178,7 +178,7 @@ def test_only_columns_that_the_query_uses_travel(spark):
 
 
 @settings(max_examples=15, database=None, phases=[Phase.explicit, Phase.generate])
-@given(cases(column_aggregates=False))
+@given(cases())
 def test_random_queries(spark, case):
     select, rows = case
     # Which matches are picked is not specified.

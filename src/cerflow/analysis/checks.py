@@ -29,7 +29,8 @@ from cerflow.language.formula import Filter, NotEvent
 from cerflow.language.node import Node, walk
 from cerflow.language.select import CountItem, ExpressionItem, LabelItem, Select
 from cerflow.language.sremo import MARK, Sremo, Terminal
-from cerflow.predicates import find_predicate, predicate_names
+from cerflow.predicates.predicate import Predicate, PredicateKind
+from cerflow.predicates.registry import find_predicate, predicate_names
 
 __all__ = ["check_expression", "check_query", "check_sremo", "computed_names"]
 
@@ -125,9 +126,9 @@ def check_expression(root: Condition | Expression, *, bare: bool = False) -> Non
 
     Raises `QueryError` as `check_query` does.
     """
-    stack: list[tuple[Node, bool, Node | None]] = [(root, bare, None)]
+    stack: list[tuple[Node, bool, str | None, Node | None]] = [(root, bare, None, None)]
     while stack:
-        current, inside, above = stack.pop()
+        current, inside, bracket, above = stack.pop()
         if isinstance(current, Attribute | LabelReference) and current.label is None and not inside:
             what = f"attribute '{current.name}'" if isinstance(current, Attribute) else "EVENT"
             raise QueryError(
@@ -143,7 +144,7 @@ def check_expression(root: Condition | Expression, *, bare: bool = False) -> Non
             case Aggregate() | SetTest():
                 _check_aggregate(current, inside)
             case PredicateCall():
-                _check_predicate(current)
+                _check_predicate(current, bracket)
             case Regexp():
                 try:
                     re.compile(current.pattern)
@@ -153,8 +154,9 @@ def check_expression(root: Condition | Expression, *, bare: bool = False) -> Non
             case In():
                 if not current.items:
                     raise QueryError("the list behind IN is empty", span=current.span)
-        within = inside or isinstance(current, Bracket)
-        stack.extend((child, within, current) for child in current.children)
+        if isinstance(current, Bracket):
+            inside, bracket = True, current.label
+        stack.extend((child, inside, bracket, current) for child in current.children)
 
 
 def _check_reference(reference: LabelReference, above: Node | None) -> None:
@@ -213,7 +215,7 @@ def _check_aggregate(current: Aggregate | SetTest, inside: bool) -> None:
         raise QueryError(reason, span=current.span, hint=hint)
 
 
-def _check_predicate(call: PredicateCall) -> None:
+def _check_predicate(call: PredicateCall, bracket: str | None) -> None:
     predicate = find_predicate(call.name)
     if predicate is None:
         raise QueryError(
@@ -222,11 +224,34 @@ def _check_predicate(call: PredicateCall) -> None:
             suggestion=nearest(call.name, _known_names()),
             hint="A predicate of your own must be registered before the query is checked.",
         )
-    if len(call.arguments) != predicate.arity:
-        raise QueryError(
-            f"predicate '{call.name}' takes {predicate.arity} arguments, but {len(call.arguments)} are given",
-            span=call.span,
-        )
+    count = len(call.arguments)
+    if not predicate.fewest <= count <= predicate.most:
+        given = f"{count} {'is' if count == 1 else 'are'} given"
+        raise QueryError(f"predicate '{call.name}' takes {predicate.arity}, but {given}", span=call.span)
+    if predicate.kind is not PredicateKind.SCALAR:
+        _check_one_label(call, predicate, bracket)
+
+
+def _check_one_label(call: PredicateCall, predicate: Predicate, bracket: str | None) -> None:
+    """A call that is asked about many events at once reads those of one label."""
+    labels: set[str | None] = set()
+    for below in walk(call):
+        if isinstance(below, Aggregate):
+            raise QueryError(
+                f"an aggregate cannot be an argument of '{call.name}', which {_takes(predicate)}", span=below.span
+            )
+        if isinstance(below, Attribute | LabelReference):
+            labels.add(bracket if below.label is None else below.label)
+    if len(labels) > 1:
+        raise QueryError(f"predicate '{call.name}' {_takes(predicate)}, but its arguments read several", span=call.span)
+    if not labels:
+        raise QueryError(f"predicate '{call.name}' {_takes(predicate)}, but its arguments read none", span=call.span)
+
+
+def _takes(predicate: Predicate) -> str:
+    if predicate.kind is PredicateKind.SET:
+        return "goes over the events of one label"
+    return "is vectorized over the events of one label"
 
 
 def check_sremo(expression: Sremo) -> None:

@@ -216,9 +216,10 @@ def resolve(formula: Formula) -> Scopes:
 
 def _unbound(label: str, place: Node, known: frozenset[str]) -> QueryError:
     if label not in known:
-        return QueryError(
-            f"unknown label '{label}'", span=place.span, suggestion=nearest(label, known), hint=_listing(known)
-        )
+        hint = _listing(known)
+        if isinstance(place, LabelReference):
+            hint += f" A name alone as an argument is a label; an attribute is written with one, as in x.{label}."
+        return QueryError(f"unknown label '{label}'", span=place.span, suggestion=nearest(label, known), hint=hint)
     return QueryError(
         f"label '{label}' is not bound here: the filtered formula does not assign it, and no enclosing formula gives "
         "it exactly one event",

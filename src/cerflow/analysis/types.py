@@ -18,10 +18,12 @@ from cerflow.language.condition import (
     Function,
     In,
     IsNull,
+    LabelReference,
     Like,
     Literal,
     Negative,
     Operator,
+    PredicateCall,
     Regexp,
     SetTest,
 )
@@ -209,6 +211,10 @@ def _check_condition(condition: Condition, schema: Schema) -> None:
                     _kind_of_attribute(place.name, place, schema)
                 if not isinstance(current.operand, Attribute):
                     _kind(current.operand, schema)
+            case PredicateCall():
+                for argument in current.arguments:
+                    if not isinstance(argument, LabelReference):
+                        _kind(argument, schema)
             case SetTest():
                 _ordered(_kind(current.argument, schema), current.argument, current.name)
 

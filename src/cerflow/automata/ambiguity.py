@@ -13,21 +13,23 @@ MOST_PAIRS = 20_000
 
 
 def ambiguous(transducer: Transducer) -> bool:
-    """False only if on every stream every complex event is given by at most one run (atoms count as satisfiable).
+    """False only if on every stream every complex event is given by at most one run.
 
     The product of the transducer with itself is searched for two different runs with equal labels at every event
-    that end together.
+    that end together. Where they part both have the same registers, so that there atoms may contradict one another;
+    later they count as satisfiable.
     """
     leaving: list[dict[frozenset[str], list[Transition]]] = [{} for _ in range(transducer.states)]
     for t in transducer.transitions:
         leaving[t.source].setdefault(t.labels, []).append(t)
-    compatible: dict[tuple[int, int], bool] = {}
+    compatible: dict[tuple[int, int, bool], bool] = {}
     tests = {t: conjuncts(t.test) for t in transducer.transitions}
 
-    def together(a: Transition, b: Transition) -> bool:
-        key = (id(a), id(b))
+    def together(a: Transition, b: Transition, differ: bool) -> bool:
+        key = (id(a), id(b), differ)
         if key not in compatible:
-            compatible[key] = not contradicts([*tests[a], *tests[b]])
+            atoms = () if differ else (*a.atoms, *b.atoms)
+            compatible[key] = not contradicts([*tests[a], *tests[b], *atoms])
         return compatible[key]
 
     initial = sorted(transducer.initial)
@@ -38,7 +40,7 @@ def ambiguous(transducer: Transducer) -> bool:
         for labels, firsts in leaving[p].items():
             for a in firsts:
                 for b in leaving[q].get(labels, ()):
-                    if not together(a, b):
+                    if not together(a, b, differ):
                         continue
                     apart = differ or a is not b
                     if apart and a.target in transducer.final and b.target in transducer.final:

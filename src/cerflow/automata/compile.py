@@ -6,7 +6,8 @@ from collections.abc import Callable
 from collections.abc import Sequence as Many
 
 from cerflow.analysis.scopes import Scopes, condition_labels, relation_names, resolve
-from cerflow.automata.conditions import apply_clauses
+from cerflow.automata.aggregates import gather
+from cerflow.automata.filters import apply_clauses
 from cerflow.automata.fragment import (
     Fragment,
     atom,
@@ -18,22 +19,25 @@ from cerflow.automata.fragment import (
     union,
 )
 from cerflow.automata.guards import Of, Satisfied, TypeTest, conjunction, is_local, leaves, separate, substitute
+from cerflow.automata.negation import unless, without
+from cerflow.automata.placement import begin_at_once, contiguous
+from cerflow.automata.product import both, together
 from cerflow.automata.references import resolve_reference
 from cerflow.automata.registers import RegisterFile
+from cerflow.automata.selection import preferred
 from cerflow.automata.simplify import simplify
-from cerflow.automata.transducer import TYPE_LABEL, Transducer, Transition
+from cerflow.automata.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.automata.windows import hides_events, know_ends, restrict
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
-    Aggregate,
     And,
     Condition,
     Expression,
     Not,
     PredicateCall,
-    SetTest,
 )
 from cerflow.language.formula import (
+    All,
     AnyEvent,
     As,
     Conjunction,
@@ -47,13 +51,18 @@ from cerflow.language.formula import (
     Rename,
     Selection,
     Sequence,
+    Start,
+    Strategy,
     StrictIteration,
     StrictSequence,
+    Unless,
     Window,
     Within,
+    Without,
 )
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.printer import show
+from cerflow.predicates.registry import calls_of_sets
 from cerflow.rewriting.clauses import clauses
 
 __all__ = ["compile_formula", "hoist_window"]
@@ -73,24 +82,27 @@ def compile_formula(
     window: Window | None = None,
     keep: frozenset[str] | None = None,
     named: frozenset[str] = frozenset(),
+    marks: bool = False,
 ) -> Transducer:
     """The transducer that detects a complex event C at n exactly if the formula does.
 
     ``window`` bounds the extent of C; ``keep`` projects on those labels afterwards (None keeps all); ``named`` are
-    labels that are asked for outside the formula. Raises
-    `QueryError` for labels out of scope and `UnsupportedQueryError` for operators that have no construction yet.
+    labels that are asked for outside the formula; with ``marks`` an event that ``keep`` leaves without labels gets
+    `HIDDEN_LABEL`, so that the support stays what it is. Raises `QueryError` for labels out of scope and
+    `UnsupportedQueryError` for what would need an unbounded or too large automaton.
     """
     formula, window = hoist_window(formula, window)
     compiler = _Compiler(formula, named | (keep or frozenset()))
     whole = compiler.run()
-    if window is not None and hides_events(whole, keep):
+    hidden = frozenset((HIDDEN_LABEL,)) if marks else frozenset[str]()
+    if window is not None and hides_events(whole, None if marks else keep):
         # The engine measures between the events that it reports; here they are not all.
         whole = restrict(whole, window, compiler.registers)
         window = None
     elif window is not None:
         whole = know_ends(whole, window)
     if keep is not None:
-        whole = relabel(whole, lambda labels: labels & keep)
+        whole = relabel(whole, lambda labels: labels & keep or hidden)
     return simplify(whole, compiler.registers.registers, window, compiler.mentioned)
 
 
@@ -116,9 +128,14 @@ class _Compiler:
             index += 1
             if not isinstance(current, Formula):
                 return None
-            built = self._build(current, index, [b for b in below if b is not None])
-            for label in sorted(self.binds.get(index, ())):
-                built = resolve_reference(built, label, index, self.registers)
+            try:
+                built = self._build(current, index, [b for b in below if b is not None])
+                for label in sorted(self.binds.get(index, ())):
+                    built = resolve_reference(built, label, index, self.registers)
+            except UnsupportedQueryError as error:
+                # Constructions know automata only; the place is that of the operator.
+                error.span = error.span or current.span
+                raise
             return built
 
         whole = fold(self.formula, visit)
@@ -132,6 +149,9 @@ class _Compiler:
             StrictSequence: sequence_strictly,
             Iteration: iterate,
             StrictIteration: iterate_strictly,
+            Conjunction: both,
+            All: together,
+            Start: begin_at_once,
         }
         construction = simple.get(type(current))
         if construction is not None:
@@ -155,14 +175,17 @@ class _Compiler:
                 return relabel(below[0], lambda labels: labels & kept)
             case Within():
                 return restrict(below[0], current.window, self.registers)
+            case Selection(Strategy.STRICT):
+                return contiguous(below[0])
+            case Selection(strategy):
+                return preferred(below[0], strategy, self.registers)
+            case Unless():
+                return unless(below[0], below[1], self.registers)
+            case Without():
+                return without(below[0], below[1], self.registers)
             case Filter():
                 return self._filter(below[0], current.condition, index)
-            case _:
-                raise UnsupportedQueryError(
-                    f"{_name(current)} cannot be evaluated by the engine yet",
-                    span=current.span,
-                    hint="The reference semantics evaluates it on short streams: match(…, runner='semantics').",
-                )
+        raise TypeError(f"{type(current).__name__} is no formula")
 
     def _any_type(self, check: Condition | None) -> list[Transition]:
         """One transition for every named type, labelled with it, and one for all others."""
@@ -185,7 +208,8 @@ class _Compiler:
             own = current.event.name
             scopes = {**self.scopes.outer[index], own: index}
             # One event is read, so AND, OR and NOT on the complex event are those on the event.
-            resolved = separate(current.condition, {name: scopes[name] for name in condition_labels(current.condition)})
+            labels = {name: scopes[name] for name in condition_labels(current.condition)}
+            resolved = separate(gather(current.condition, labels.keys()), labels)
             here: dict[Expression, Expression] = {u: u.expression for u in _leaves_of(resolved, index)}
             test = And(test, substitute(resolved, here))
         return atom(self._any_type(Not(Satisfied(test))))
@@ -194,7 +218,8 @@ class _Compiler:
         _refuse(condition)
         outer = self.scopes.outer[index]
         scopes = {label: outer.get(label, index) for label in condition_labels(condition)}
-        resolved = [[separate(part, scopes) for part in clause] for clause in clauses(condition)]
+        one = outer.keys() | self.scopes.labels[index].bound
+        resolved = [[separate(gather(part, one), scopes) for part in clause] for clause in clauses(condition)]
         return apply_clauses(operand, resolved, index, self.registers)
 
 
@@ -219,17 +244,11 @@ def _named_labels(formula: Formula) -> frozenset[str]:
 
 
 def _refuse(condition: Condition) -> None:
+    sets = calls_of_sets()
     for current in walk(condition):
-        if isinstance(current, Aggregate | SetTest | PredicateCall):
+        if isinstance(current, PredicateCall) and current.name in sets:
             raise UnsupportedQueryError(
-                f"{show(current)}: conditions on sets of events and registered predicates cannot be evaluated by the "
-                "engine yet",
+                f"{show(current)}: predicates of sets cannot be evaluated by the engine yet",
                 span=current.span,
                 hint="The reference semantics evaluates it on short streams: match(…, runner='semantics').",
             )
-
-
-def _name(current: Formula) -> str:
-    if isinstance(current, Selection):
-        return str(current.strategy)
-    return "AND" if isinstance(current, Conjunction) else type(current).__name__.upper()

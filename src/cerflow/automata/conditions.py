@@ -7,17 +7,20 @@ itself for those labels, what a register remembers for the others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from cerflow.automata.fragment import Fragment, track, union
+from cerflow.automata.fragment import Fragment, track
 from cerflow.automata.guards import Of, Stored, conjunction, conjuncts, is_local, leaves, substitute
 from cerflow.automata.registers import RegisterFile, accumulation_for
 from cerflow.automata.transducer import Accumulation, Register, Transition, Write
-from cerflow.language.condition import Condition, Expression, Or
+from cerflow.language.condition import Condition, Expression
 
-__all__ = ["apply_clauses", "guarded", "several"]
+__all__ = ["Relating", "apply_atoms", "guarded", "own_labels", "several"]
+
+#: What leaves stand for.
+_Values = dict[Expression, Expression]
 
 
 def guarded(t: Transition, more: Sequence[Condition]) -> Transition:
@@ -53,57 +56,32 @@ def several(operand: Fragment, labels: frozenset[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def apply_clauses(
-    operand: Fragment, clauses: Sequence[Sequence[Condition]], scope: int, registers: RegisterFile
-) -> Fragment:
-    """Keep the runs that satisfy some condition of every clause; labels are already resolved to `Of` leaves.
-
-    ``scope`` is the occurrence of the filter: its own labels have that scope, those of enclosing formulas another.
-    """
-    own = [frozenset(label for atom in clause for label in _own(atom, scope)) for clause in clauses]
-    many = several(operand, frozenset().union(*own))
-    atoms: list[Condition] = []
-    choices: list[Sequence[Condition]] = []
-    for clause, labels in zip(clauses, own):
-        if len(clause) > 1 and labels & many:
-            choices.append(clause)
-            continue
-        # One event per label at most: the choice is made event by event, in one automaton. Should a label have no
-        # event, the disjunct that names it holds vacuously, and so does the whole.
-        merged = clause[0]
-        for atom in clause[1:]:
-            merged = Or(merged, atom)
-        atoms.append(merged)
-    operand = _apply(operand, atoms, many, scope, registers)
-    for clause in choices:
-        branches = [_apply(operand.copy(), [atom], many, scope, registers) for atom in clause]
-        operand = branches[0]
-        for branch in branches[1:]:
-            operand = union(operand, branch)
-    return operand
-
-
-def _own(atom: Condition, scope: int) -> list[str]:
+def own_labels(atom: Condition, scope: int) -> list[str]:
+    """The labels of an atom that stand for one event at a time, of those that the filtered formula assigns."""
     found = (leaf.label for leaf in leaves(atom) if isinstance(leaf, Of) and leaf.scope == scope)
     return list(dict.fromkeys(found))
 
 
-def _apply(
+def apply_atoms(
     operand: Fragment, atoms: Sequence[Condition], many: frozenset[str], scope: int, registers: RegisterFile
 ) -> Fragment:
-    """Keep the runs that satisfy all atoms."""
+    """Keep the runs that satisfy all atoms; labels are already resolved to `Of` leaves.
+
+    ``scope`` is the occurrence of the filter: its own labels have that scope, those of enclosing formulas another.
+    ``many`` are the labels that a run may give to several events.
+    """
     anywhere: list[Condition] = []
     single: dict[str, list[Condition]] = {}
-    relating: list[_Relating] = []
+    relating: list[Relating] = []
     for atom in atoms:
-        own = _own(atom, scope)
+        own = own_labels(atom, scope)
         if not own:
             anywhere.append(atom)
         elif len(own) == 1:
             here: dict[Expression, Expression] = {u: u.expression for u in _units(atom, own[0], scope)}
             single.setdefault(own[0], []).append(substitute(atom, here))
         else:
-            relating.append(_Relating.of(atom, own, scope, many, registers))
+            relating.append(Relating.of(atom, own, scope, many, registers))
 
     def changed(t: Transition) -> Transition:
         # Nothing of the operand is asked for: ask when the operand's first event is read.
@@ -120,7 +98,7 @@ def _units(atom: Condition, label: str, scope: int) -> list[Of]:
 
 
 @dataclass(frozen=True)
-class _Relating:
+class Relating:
     """An atom over several labels, with what is written for each, and its parts read here or from memory."""
 
     atom: Condition
@@ -132,7 +110,8 @@ class _Relating:
     @classmethod
     def of(
         cls, atom: Condition, own: Sequence[str], scope: int, many: frozenset[str], registers: RegisterFile
-    ) -> _Relating:
+    ) -> Relating:
+        """What an atom over the labels ``own`` asks for; ``many`` are those that may have several events."""
         units = {label: _units(atom, label, scope) for label in own}
         numbers = {
             label: registers.add(
@@ -152,19 +131,28 @@ class _Relating:
             {label: {u: u.expression for u in units[label]} for label in own},
         )
 
-    def checks(self, given: frozenset[str], seen: frozenset[str]) -> list[Condition]:
-        """The atom for every choice of events in which the event at hand takes part, for the labels ``given``."""
+    def choices(self, given: frozenset[str], seen: frozenset[str]) -> Iterator[_Values]:
+        """Every choice of events: for the labels ``given`` the event at hand, for those ``seen`` what is stored."""
         parts = [
             [self.here[label]] * (label in given) + [self.stored[label]] * (label in seen) for label in self.labels
         ]
+        for choice in product(*parts):
+            yield {leaf: value for part in choice for leaf, value in part.items()}
+
+    def checks(self, given: frozenset[str], seen: frozenset[str]) -> list[Condition]:
+        """The atom for every choice in which the event at hand takes part."""
         return [
-            substitute(self.atom, {leaf: value for part in choice for leaf, value in part.items()})
-            for choice in product(*parts)
-            if any(part is self.here[label] for label, part in zip(self.labels, choice))
+            substitute(self.atom, values)
+            for values in self.choices(given, seen)
+            if any(values[leaf] == value for label in self.labels for leaf, value in self.here[label].items())
         ]
 
+    def writes(self, given: frozenset[str], seen: frozenset[str]) -> Iterator[Write]:
+        """What is remembered of the event at hand for the labels ``given``."""
+        return (Write(*self.memory[label], fresh=label not in seen) for label in self.labels if label in given)
 
-def _relate(operand: Fragment, relating: Sequence[_Relating]) -> Fragment:
+
+def _relate(operand: Fragment, relating: Sequence[Relating]) -> Fragment:
     of_label: dict[str, list[int]] = {}
     for k, relation in enumerate(relating):
         for label in relation.labels:
@@ -178,12 +166,7 @@ def _relate(operand: Fragment, relating: Sequence[_Relating]) -> Fragment:
             return [(seen, t)]
         concerned = [relating[k] for k in sorted({k for label in given for k in of_label[label]})]
         checks = [check for relation in concerned for check in relation.checks(given, seen)]
-        writes = tuple(
-            Write(*relation.memory[label], fresh=label not in seen)
-            for relation in concerned
-            for label in relation.labels
-            if label in given
-        )
+        writes = tuple(write for relation in concerned for write in relation.writes(given, seen))
         return [(seen | given, replace(guarded(t, checks), writes=t.writes + writes))]
 
     return track(operand, nothing, step)

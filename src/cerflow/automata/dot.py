@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from cerflow.automata.guards import Stored, conjuncts
 from cerflow.automata.transducer import TYPE_LABEL, Accumulation, Register, Transducer, Transition, Write
-from cerflow.language.condition import Condition, Expression, Or
+from cerflow.language.condition import Condition, Expression, Or, PredicateCall
 from cerflow.language.node import Node, node, transform
 from cerflow.language.printer import show
 from cerflow.language.words import quote_name
@@ -37,6 +37,19 @@ class _Shown(Expression):
         return (self.name,)
 
 
+@node
+class _Called(Condition):
+    """A call of a predicate; an attribute alone as an argument cannot be taken for a label here."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        pieces = [piece for argument in self.arguments for piece in (", ", argument)]
+        return (f"{self.name}(", *pieces[1:], ")")
+
+
 def show_condition(condition: Condition, registers: Sequence[Register]) -> str:
     """A guard as text; a register with one field goes by its name alone, ``each r0`` is every row of a collection."""
     return show(_named(condition, registers))
@@ -49,6 +62,8 @@ def show_expression(expression: Expression, registers: Sequence[Register]) -> st
 
 def _named(tree: Node, registers: Sequence[Register]) -> Node:
     def name(current: Node) -> Node:
+        if isinstance(current, PredicateCall):
+            return _Called(current.name, current.arguments)
         if not isinstance(current, Stored):
             return current
         register = registers[current.register]

@@ -10,18 +10,25 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from cerflow.automata.transducer import Transition
+from cerflow.errors import UnsupportedQueryError
 
 __all__ = [
+    "MOST_STATES",
     "Fragment",
     "atom",
+    "check_size",
     "iterate",
     "iterate_strictly",
     "relabel",
     "sequence",
     "sequence_strictly",
     "track",
+    "trimmed",
     "union",
 ]
+
+#: An automaton with more states than this, or ten times as many transitions, is refused.
+MOST_STATES = 5_000
 
 T = TypeVar("T", bound=Hashable)
 
@@ -60,6 +67,13 @@ class Fragment:
         """The transitions out of initial states."""
         return [t for t in self.transitions if t.source in self.initial]
 
+    def leaving(self) -> list[list[Transition]]:
+        """The transitions out of each state."""
+        found: list[list[Transition]] = [[] for _ in range(self.states)]
+        for t in self.transitions:
+            found[t.source].append(t)
+        return found
+
     def move(self, shift: int) -> None:
         """Number the states from ``shift`` on."""
         ends = self.endings()
@@ -67,6 +81,50 @@ class Fragment:
         self.final = {q + shift for q in self.final}
         self.transitions = [t.moved(t.source + shift, t.target + shift) for t in self.transitions]
         self.known_endings = [t.moved(t.source + shift, t.target + shift) for t in ends]
+
+
+def check_size(fragment: Fragment, more: int = 0) -> None:
+    """Raise `UnsupportedQueryError` if a fragment under construction has become too large.
+
+    ``more`` states are allowed on top of `MOST_STATES`: those of the operands.
+    """
+    if fragment.states > MOST_STATES + more or len(fragment.transitions) > 10 * (MOST_STATES + more):
+        raise UnsupportedQueryError(
+            f"this formula needs an automaton of more than {MOST_STATES:,} states",
+            hint="Combine smaller formulas, or fewer conditions in one of them.",
+        )
+
+
+def trimmed(fragment: Fragment) -> Fragment:
+    """The fragment without the states that lie on no way from an initial to a final one."""
+    forward: list[list[int]] = [[] for _ in range(fragment.states)]
+    backward: list[list[int]] = [[] for _ in range(fragment.states)]
+    for t in fragment.transitions:
+        forward[t.source].append(t.target)
+        backward[t.target].append(t.source)
+    useful = _reach(fragment.initial, forward) & _reach(fragment.final, backward)
+    numbers = {q: k for k, q in enumerate(sorted(useful))}
+    return Fragment(
+        len(numbers),
+        {numbers[q] for q in fragment.initial & useful},
+        {numbers[q] for q in fragment.final & useful},
+        [
+            t.moved(numbers[t.source], numbers[t.target])
+            for t in fragment.transitions
+            if t.source in useful and t.target in useful
+        ],
+    )
+
+
+def _reach(start: set[int], edges: list[list[int]]) -> set[int]:
+    seen = set(start)
+    pending = list(start)
+    while pending:
+        for q in edges[pending.pop()]:
+            if q not in seen:
+                seen.add(q)
+                pending.append(q)
+    return seen
 
 
 def _beside(left: Fragment, right: Fragment) -> Fragment:
@@ -151,9 +209,7 @@ def track(
     with the observer's next memory. Only transitions between reachable pairs are built. The first pair of a state
     keeps its number, so that what the observer does not touch stays as it is.
     """
-    leaving: list[list[Transition]] = [[] for _ in range(operand.states)]
-    for t in operand.transitions:
-        leaving[t.source].append(t)
+    leaving = operand.leaving()
     result = Fragment(operand.states)
     numbers: list[dict[T, int]] = [{} for _ in range(operand.states)]
     pending: list[tuple[int, T, int]] = []
@@ -163,6 +219,7 @@ def track(
         found = known.get(memory)
         if found is None:
             found = known[memory] = result.add_state() if known else state
+            check_size(result, operand.states)
             pending.append((state, memory, found))
             if state in operand.final and accepts(memory):
                 result.final.add(found)

@@ -1,11 +1,13 @@
 """What transitions test and store, beyond the conditions of the language.
 
-A guard is a `Condition` whose attributes are bare: they are read on the event at hand. Two kinds of leaf reach
-beyond that event: `Stored` reads a register, `Of` stands for the event of a label that is not resolved yet and
-occurs only while a formula is being compiled.
+A guard is a `Condition` whose attributes are bare: they are read on the event at hand. Some kinds of leaf reach
+beyond that event: `Stored` reads a register; `Of` stands for the event of a label that is not resolved yet, `Gathered`
+for all events of a label, and both occur only while a formula is being compiled.
 """
 
 from __future__ import annotations
+
+from typing import TypeVar
 
 from cerflow.language.condition import (
     And,
@@ -26,22 +28,28 @@ from cerflow.language.node import Node, node, transform, walk, with_children
 
 __all__ = [
     "TRUE",
+    "Gathered",
     "InWindow",
     "Measure",
+    "NoRow",
     "Of",
     "Satisfied",
     "Stored",
     "Truth",
     "TypeTest",
+    "bare",
     "conjunction",
     "conjuncts",
     "is_local",
     "leaves",
     "separate",
     "substitute",
+    "without_brackets",
 ]
 
 TRUE = Constant(True)
+
+C = TypeVar("C", Condition, Expression)
 
 
 @node
@@ -114,6 +122,17 @@ class InWindow(Condition):
 
 
 @node
+class NoRow(Condition):
+    """False for every row of the collection that ``row`` reads: it holds only if there is none."""
+
+    row: Stored
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return ("no row of ", self.row)
+
+
+@node
 class Of(Expression):
     """A bare expression evaluated on the event of ``label``, which the formula at occurrence ``scope`` assigns."""
 
@@ -124,6 +143,24 @@ class Of(Expression):
     def notation(self) -> tuple[str | Node, ...]:
         """See `Node.notation`."""
         return (f"{self.label}.(", self.expression, ")")
+
+
+@node
+class Gathered(Expression):
+    """An aggregate or a test on a set, over all events that the filtered formula gives to ``label``.
+
+    ``argument`` is bare. What is selected by ``min``, ``max``, ``first`` and ``last`` is the ``value`` of an event,
+    which may be a function of the argument.
+    """
+
+    name: str
+    label: str
+    argument: Expression
+    value: Expression
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return (f"{self.name}({self.label}.(", self.value, "))")
 
 
 def leaves(condition: Node) -> tuple[Expression, ...]:
@@ -165,7 +202,9 @@ def conjunction(parts: list[Condition]) -> Condition:
     return whole
 
 
-def _bare(expression: Node) -> Node:
+def bare(expression: Node) -> Node:
+    """The expression or condition on the event at hand, whatever label stands in it."""
+
     def strip(current: Node) -> Node:
         match current:
             case Attribute():
@@ -178,7 +217,7 @@ def _bare(expression: Node) -> Node:
     return transform(expression, strip)
 
 
-def _without_brackets(condition: Condition) -> Condition:
+def without_brackets(condition: Condition) -> Condition:
     """Write ``x[…]`` with ``x.`` before every bare attribute."""
 
     def open_(current: Node) -> Node:
@@ -210,7 +249,7 @@ def separate(condition: Condition, scopes: dict[str, int]) -> Condition:
 
     A part that is a condition becomes a comparison of its truth value, so that a later event can ask for it.
     """
-    condition = _without_brackets(condition)
+    condition = without_brackets(condition)
     owner: dict[int, str | None] = {}  # identity of a node -> its only label; absent means none, None means several
     keep: list[Node] = []
 
@@ -221,15 +260,17 @@ def separate(condition: Condition, scopes: dict[str, int]) -> Condition:
         return found
 
     def wrap(current: Node, label: str) -> Node:
-        bare = _bare(current)
-        if isinstance(bare, Condition):
-            return Comparison(Operator.EQ, Of(label, scopes[label], Truth(bare)), Literal(True))
-        assert isinstance(bare, Expression)
-        return Of(label, scopes[label], bare)
+        own = bare(current)
+        if isinstance(own, Condition):
+            return Comparison(Operator.EQ, Of(label, scopes[label], Truth(own)), Literal(True))
+        assert isinstance(own, Expression)
+        return Of(label, scopes[label], own)
 
     for current in walk(condition):
         found = labels(current)
-        if len(found) == 1:
+        if isinstance(current, Gathered):
+            owner[id(current)] = None
+        elif len(found) == 1:
             owner[id(current)] = next(iter(found))
         elif found:
             owner[id(current)] = None
@@ -256,11 +297,11 @@ def separate(condition: Condition, scopes: dict[str, int]) -> Condition:
     return done[0]  # type: ignore[return-value]
 
 
-def substitute(condition: Condition, replacements: dict[Expression, Expression]) -> Condition:
+def substitute(condition: C, replacements: dict[Expression, Expression]) -> C:
     """Replace leaves; a comparison of a local truth value with TRUE becomes the condition itself again."""
 
     def visit(current: Node) -> Node:
-        if isinstance(current, Of | Stored):
+        if isinstance(current, Of | Stored | Gathered):
             return replacements.get(current, current)
         if (
             isinstance(current, Comparison)
@@ -271,6 +312,4 @@ def substitute(condition: Condition, replacements: dict[Expression, Expression])
             return current.left.condition
         return current
 
-    result = transform(condition, visit)
-    assert isinstance(result, Condition)
-    return result
+    return transform(condition, visit)  # type: ignore[return-value]

@@ -6,6 +6,7 @@ later, it is the other way round: what a condition would compare with it is put 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cerflow.automata.conditions import guarded
@@ -13,10 +14,22 @@ from cerflow.automata.fragment import Fragment, track
 from cerflow.automata.guards import Of, Stored, Truth, leaves, substitute
 from cerflow.automata.registers import RegisterFile, reduced
 from cerflow.automata.transducer import Accumulation, Register, Transition, Write
-from cerflow.language.condition import Comparison, Condition, Expression, Literal, Operator
-from cerflow.language.node import Node, transform
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.condition import Comparison, Condition, Expression, Literal, Operator, PredicateCall
+from cerflow.language.node import Node, fold, walk, with_children
 
 __all__ = ["resolve_reference"]
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A condition with numbered gaps; conditions of one form share a register for what fills the gaps.
+
+    Values of any kind may go into a predicate, so there ``fillings`` tells apart what is of different kinds.
+    """
+
+    condition: Condition
+    fillings: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -24,14 +37,14 @@ class _Seen:
     """Whether the event has been read, and for which conditions something has been put aside."""
 
     event: bool = False
-    aside: frozenset[Condition] = frozenset()
+    aside: frozenset[_Form] = frozenset()
 
 
 @dataclass(frozen=True)
 class _Deferred:
-    """A condition that waits for the event: its form with numbered gaps, and what fills the gaps at a transition."""
+    """A condition that waits for the event: its form, and what fills the gaps at a transition."""
 
-    form: Condition
+    form: _Form
     row: tuple[Expression, ...]
 
 
@@ -39,47 +52,53 @@ def _gap(index: int) -> Stored:
     return Stored(-1, index)
 
 
-def _defer(atom: Condition, label: str, scope: int) -> _Deferred:
+def _defer(atom: Condition, label: str, scope: int, registers: RegisterFile) -> _Deferred:
     """Cut out of an atom all that will be gone when the event of ``label`` arrives."""
-    row: dict[Expression, Stored] = {}
-
-    def gap(value: Expression) -> Stored:
-        return row.setdefault(value, _gap(len(row)))
-
-    local = _greatest_local(atom)
-
-    def cut(current: Node) -> Node:
-        if isinstance(current, Stored):
-            return gap(current)
-        if current in local:
-            if isinstance(current, Condition):
-                return Comparison(Operator.EQ, gap(Truth(current)), Literal(True))
-            assert isinstance(current, Expression)
-            return gap(current)
-        return current
-
     # Leaves of other references stay as they are, and what they hold is not looked into.
     veils: dict[Expression, Expression] = {
         leaf: Of("", -1 - k, Literal(None)) for k, leaf in enumerate(leaves(atom)) if isinstance(leaf, Of)
     }
-    form = transform(substitute(atom, veils), cut)
+    veiled = substitute(atom, veils)
+    parts = _greatest_known(veiled, registers)
+    gaps: dict[Node, Stored] = {part: _gap(k) for k, part in enumerate(parts)}
+
+    def cut(current: Node, children: Sequence[Node]) -> Node:
+        gap = gaps.get(current)
+        if gap is None:
+            return with_children(current, children)
+        return Comparison(Operator.EQ, gap, Literal(True)) if isinstance(current, Condition) else gap
+
+    form = fold(veiled, cut)
     assert isinstance(form, Condition)
-    return _Deferred(substitute(form, {veil: leaf for leaf, veil in veils.items()}), tuple(row))
+    row = tuple(Truth(part) if isinstance(part, Condition) else part for part in parts)
+    asks = any(isinstance(current, PredicateCall) for current in walk(form))
+    condition = substitute(form, {veil: leaf for leaf, veil in veils.items()})
+    return _Deferred(_Form(condition, row if asks else ()), row)
 
 
-def _greatest_local(atom: Condition) -> frozenset[Node]:
-    """The greatest parts that read nothing but the event at hand (literals alone are left in place)."""
-    found: set[Node] = set()
+def _greatest_known(atom: Condition, registers: RegisterFile) -> list[Condition | Expression]:
+    """The greatest parts that read nothing but the event at hand and registers with one value each, in their order.
+
+    A register with a collection stands by itself: the atom holds for each of its rows. Literals alone are left in
+    place.
+    """
+    found: dict[Condition | Expression, None] = {}
     stack: list[Node] = [atom]
     while stack:
         current = stack.pop()
-        if isinstance(current, Of | Stored | Literal):
+        if isinstance(current, Of | Literal):
             continue
-        if leaves(current):
-            stack.extend(current.children)
+        if isinstance(current, Stored) or not any(isinstance(u, Of) or _ranges(u, registers) for u in leaves(current)):
+            assert isinstance(current, Condition | Expression)
+            found[current] = None
         else:
-            found.add(current)
-    return frozenset(found)
+            stack.extend(reversed(current.children))
+    return list(found)
+
+
+def _ranges(leaf: Expression, registers: RegisterFile) -> bool:
+    """Whether a leaf stands for all rows of a collection."""
+    return isinstance(leaf, Stored) and registers.registers[leaf.register].keeps is Accumulation.SET
 
 
 def resolve_reference(operand: Fragment, label: str, scope: int, registers: RegisterFile) -> Fragment:
@@ -95,17 +114,17 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
     stored: dict[Expression, Expression] = {u: Stored(memory, k) for k, u in enumerate(units)}
     here: dict[Expression, Expression] = {u: u.expression for u in units}
     keep = Write(memory, tuple(u.expression for u in units), fresh=True)
-    simple = _resolve_in_place(operand, label, keep, stored, here)
+    simple = _resolve_in_place(operand, label, scope, keep, stored, here)
     if simple is not None:
         return simple
-    repeated = _put_aside_repeatedly(operand, label, scope)
-    aside: dict[Condition, int] = {}
+    repeated = _put_aside_repeatedly(operand, label, scope, registers)
+    aside: dict[_Form, int] = {}
 
     def register_for(deferred: _Deferred) -> int:
         if deferred.form not in aside:
             keeps = Accumulation.VALUE
             if deferred.form in repeated:
-                keeps = _accumulation(deferred)
+                keeps = _accumulation(deferred, registers)
             aside[deferred.form] = registers.add(
                 Register(keeps, len(deferred.row), ", ".join(registers.describe(e) for e in deferred.row))
             )
@@ -115,26 +134,28 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
         if label in t.labels:
             if seen.event:
                 return []  # a second event under a label that is bound to one
-            checks = [substitute(atom, here) for atom in t.atoms]
+            t = _with_values(t, here)
+            checks = list(t.atoms)
             for form in sorted(seen.aside, key=repr):
                 gaps: dict[Expression, Expression] = {
                     leaf: Stored(aside[form], leaf.field)
-                    for leaf in leaves(form)
+                    for leaf in leaves(form.condition)
                     if isinstance(leaf, Stored) and leaf.register == -1
                 }
-                checks.append(substitute(form, {**gaps, **here}))
+                checks.append(substitute(form.condition, {**gaps, **here}))
             read = guarded(replace(t, atoms=()), checks)
             return [(_Seen(True), replace(read, writes=(*t.writes, keep)))]
         if seen.event:
             return [(seen, _with_values(t, stored))]
+        _refuse_waiting_rows(t, label, scope)
         waiting = [atom for atom in t.atoms if any(u in stored for u in leaves(atom))]
         if not waiting:
             return [(seen, t)]
         writes = list(t.writes)
         forms = set(seen.aside)
-        fresh_now: set[Condition] = set()
+        fresh_now: set[_Form] = set()
         for atom in waiting:
-            deferred = _defer(atom, label, scope)
+            deferred = _defer(atom, label, scope, registers)
             fresh = deferred.form not in seen.aside and deferred.form not in fresh_now
             writes.append(Write(register_for(deferred), deferred.row, fresh))
             fresh_now.add(deferred.form)
@@ -146,14 +167,37 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
 
 
 def _with_values(t: Transition, values: dict[Expression, Expression]) -> Transition:
-    """The transition with some `Of` leaves of its atoms replaced."""
+    """The transition with some `Of` leaves of its atoms and of the conditions of its writes replaced."""
+    if any(u in values for write in t.writes for c in write.where for u in leaves(c)):
+        t = replace(t, writes=tuple(_write_with_values(w, values) for w in t.writes))
     if not any(u in values for atom in t.atoms for u in leaves(atom)):
         return t
     return guarded(replace(t, atoms=()), [substitute(atom, values) for atom in t.atoms])
 
 
+def _write_with_values(write: Write, values: dict[Expression, Expression]) -> Write:
+    return replace(write, where=tuple(substitute(c, values) for c in write.where))
+
+
+def _refuse_waiting_rows(t: Transition, label: str, scope: int) -> None:
+    """Rows of a collection cannot wait for an event that decides whether they belong to it."""
+    for write in t.writes:
+        for condition in write.where:
+            if _mentions(condition, label, scope):
+                raise UnsupportedQueryError(
+                    f"the event of '{label}' comes later than events below UNLESS, WITHOUT, NEXT, LAST or MAX that are "
+                    "compared with it and with each other",
+                    hint=f"Compare with '{label}' in a FILTER outside of that operator, or let '{label}' come first.",
+                )
+
+
 def _resolve_in_place(
-    operand: Fragment, label: str, keep: Write, stored: dict[Expression, Expression], here: dict[Expression, Expression]
+    operand: Fragment,
+    label: str,
+    scope: int,
+    keep: Write,
+    stored: dict[Expression, Expression],
+    here: dict[Expression, Expression],
 ) -> Fragment | None:
     """The common case, without copying states: every state lies either before or after the event, and all that ask
     for it come with it or after it. None if that is not so."""
@@ -177,7 +221,7 @@ def _resolve_in_place(
         elif label in t.labels:
             read = _with_values(t, here)
             changed.append(replace(read, writes=(*read.writes, keep)))
-        elif t.target in after or any(u in stored for atom in t.atoms for u in leaves(atom)):
+        elif t.target in after or _units(t, label, scope):
             return None
         else:
             changed.append(t)
@@ -185,25 +229,26 @@ def _resolve_in_place(
 
 
 def _units(t: Transition, label: str, scope: int) -> list[Of]:
-    return [u for atom in t.atoms for u in leaves(atom) if isinstance(u, Of) and (u.label, u.scope) == (label, scope)]
+    conditions = [*t.atoms, *(c for write in t.writes for c in write.where)]
+    return [u for c in conditions for u in leaves(c) if isinstance(u, Of) and (u.label, u.scope) == (label, scope)]
 
 
-def _put_aside_repeatedly(operand: Fragment, label: str, scope: int) -> frozenset[Condition]:
+def _put_aside_repeatedly(operand: Fragment, label: str, scope: int, registers: RegisterFile) -> frozenset[_Form]:
     """The forms of conditions of which several instances may have to wait at the same time."""
-    found: set[Condition] = set()
+    found: set[_Form] = set()
 
-    def step(aside: frozenset[Condition], t: Transition) -> list[tuple[frozenset[Condition], Transition]]:
+    def step(aside: frozenset[_Form], t: Transition) -> list[tuple[frozenset[_Form], Transition]]:
         if label in t.labels:
             return []
-        forms = [_defer(atom, label, scope) for atom in t.atoms if _mentions(atom, label, scope)]
-        new: set[Condition] = set()
+        forms = [_defer(atom, label, scope, registers) for atom in t.atoms if _mentions(atom, label, scope)]
+        new: set[_Form] = set()
         for deferred in forms:
-            if deferred.form in aside or deferred.form in new or _ranges(deferred):
+            if deferred.form in aside or deferred.form in new or _collects(deferred, registers):
                 found.add(deferred.form)
             new.add(deferred.form)
         return [(aside | new, t)]
 
-    track(operand, frozenset[Condition](), step)
+    track(operand, frozenset[_Form](), step)
     return frozenset(found)
 
 
@@ -211,14 +256,14 @@ def _mentions(atom: Condition, label: str, scope: int) -> bool:
     return any(isinstance(u, Of) and (u.label, u.scope) == (label, scope) for u in leaves(atom))
 
 
-def _ranges(deferred: _Deferred) -> bool:
-    # A stored leaf may be a collection, whose rows all have to wait.
-    return any(isinstance(e, Stored) for e in deferred.row)
+def _collects(deferred: _Deferred, registers: RegisterFile) -> bool:
+    """Whether the rows of a collection have to wait."""
+    return any(_ranges(leaf, registers) for part in deferred.row for leaf in leaves(part))
 
 
-def _accumulation(deferred: _Deferred) -> Accumulation:
-    form = deferred.form
-    if len(deferred.row) == 1 and isinstance(form, Comparison) and not _ranges(deferred):
+def _accumulation(deferred: _Deferred, registers: RegisterFile) -> Accumulation:
+    form = deferred.form.condition
+    if len(deferred.row) == 1 and isinstance(form, Comparison) and not _collects(deferred, registers):
         if form.left == _gap(0):
             return reduced(form.operator, left=True)
         if form.right == _gap(0):

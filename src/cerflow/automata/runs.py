@@ -8,26 +8,28 @@ is written with `Satisfied`). Complex events are given by their positions in the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from cerflow.automata.guards import InWindow, Measure, Satisfied, Stored, Truth, TypeTest, leaves
+from cerflow.automata.guards import InWindow, Measure, NoRow, Satisfied, Stored, Truth, TypeTest, leaves
 from cerflow.automata.transducer import TYPE_LABEL, Accumulation, Transducer, Transition, Write
+from cerflow.automata.values import WORD, If, Joined, Known, SquareRoot, Word
 from cerflow.errors import QueryError
-from cerflow.language.condition import Comparison, Condition, Constant, Literal, Operator
+from cerflow.language.condition import Comparison, Condition, Constant, LabelReference, Literal, Operator
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.language.node import Node, transform
 from cerflow.semantics.events import Event, Stream, Value
 from cerflow.semantics.formulas import ComplexEvent, within
-from cerflow.semantics.values import compare, value_of
+from cerflow.semantics.values import arithmetic, compare, value_of
 
-__all__ = ["Run", "accepting_runs", "matches"]
+__all__ = ["Content", "Memory", "Run", "accepting_runs", "choices", "kept", "matches", "registers_of"]
 
 #: What a register holds: nothing yet, a row of values, or the rows of a collection.
-_Content = tuple[Value, ...] | frozenset[tuple[Value, ...]] | None
-_Memory = tuple[_Content, ...]
+Content = tuple[Value, ...] | frozenset[tuple[Value, ...]] | None
+Memory = tuple[Content, ...]
 
 _UNKNOWN = Comparison(Operator.EQ, Literal(None), Literal(None))
 
@@ -53,7 +55,7 @@ def accepting_runs(transducer: Transducer, events: Sequence[Event], *, reporting
     holds for all. Raises `QueryError` for a window of time over events without times.
     """
     reader = _Reader(transducer, events)
-    current: list[tuple[tuple[Transition, ...], int, _Memory, ComplexEvent]] = [
+    current: list[tuple[tuple[Transition, ...], int, Memory, ComplexEvent]] = [
         ((), state, reader.empty, frozenset()) for state in sorted(transducer.initial)
     ]
     for position in range(len(events)):
@@ -96,12 +98,12 @@ class _Reader:
     def __init__(self, transducer: Transducer, events: Sequence[Event]) -> None:
         self.transducer = transducer
         self.events = events
-        self.empty: _Memory = (None,) * len(transducer.registers)
+        self.empty: Memory = (None,) * len(transducer.registers)
         self.leaving: list[list[Transition]] = [[] for _ in range(transducer.states)]
         for t in transducer.transitions:
             self.leaving[t.source].append(t)
         self._tested: dict[tuple[Condition, int], bool] = {}
-        self._asked: dict[tuple[Condition, int, tuple[_Content, ...]], bool] = {}
+        self._asked: dict[tuple[Condition, int, tuple[Content, ...]], bool] = {}
 
     def labelled(self, t: Transition, position: int) -> ComplexEvent:
         """The pairs that a transition adds to the complex event."""
@@ -117,36 +119,28 @@ class _Reader:
 
     # -- guards --------------------------------------------------------------------------------------------------
 
-    def fires(self, t: Transition, position: int, memory: _Memory) -> bool:
+    def fires(self, t: Transition, position: int, memory: Memory) -> bool:
         """Whether a transition may be taken."""
         key = (t.test, position)
         if key not in self._tested:
             self._tested[key] = self._evaluate(t.test, position, {}) is True
         return self._tested[key] and all(self._holds(atom, position, memory) for atom in t.atoms)
 
-    def _holds(self, atom: Condition, position: int, memory: _Memory) -> bool:
+    def _holds(self, atom: Condition, position: int, memory: Memory) -> bool:
         """Whether an atom is true, of a register with a collection for every row of it."""
-        registers = _registers_of([atom])
+        registers = registers_of([atom])
         key = (atom, position, tuple(memory[r] for r in registers))
         if key not in self._asked:
-            self._asked[key] = all(
-                self._evaluate(atom, position, rows) is True for rows in self._choices(registers, memory)
-            )
+            self._asked[key] = all(self._evaluate(atom, position, rows) is True for rows in choices(registers, memory))
         return self._asked[key]
-
-    def _choices(self, registers: Sequence[int], memory: _Memory) -> Iterator[dict[int, tuple[Value, ...] | None]]:
-        """One row for each register; a collection gives each of its rows in turn."""
-        contents = [memory[r] for r in registers]
-        rows = [sorted(c, key=repr) if isinstance(c, frozenset) else [c] for c in contents]
-        for choice in product(*rows):
-            yield dict(zip(registers, choice))
 
     def _evaluate(self, root: Node, position: int, rows: dict[int, tuple[Value, ...] | None]) -> Value:
         """The value of a guard or expression on the event at a position."""
+        single: dict[str | None, Event | None] = {None: self.events[position]}
         event = self.events[position]
 
         def value(current: Node) -> Value:
-            return value_of(current, {None: event}, lambda _: ())
+            return value_of(current, single, lambda _: ())
 
         def known(current: Node) -> Node:
             match current:
@@ -162,7 +156,25 @@ class _Reader:
                     return _literal(self._measure(current.window, position))
                 case Stored():
                     row = rows[current.register]
-                    return _literal(None if row is None else row[current.field])
+                    found: Any = None if row is None else row[current.field]
+                    if not isinstance(found, Event):
+                        return _literal(found)
+                    # A whole event, as predicates get it, goes by a name that no label has.
+                    single[f"\0{found.position}"] = found
+                    return LabelReference(f"\0{found.position}")
+                case NoRow():
+                    return Constant(False)
+                case Known():
+                    return Literal(int(value(current.expression) is not None))
+                case Word():
+                    return _literal(_word(value(current.expression), current.high))
+                case Joined():
+                    return _literal(_joined_words(value(current.high), value(current.low), current.floating))
+                case If():
+                    chosen = current.then if value(current.condition) is True else current.otherwise
+                    return _literal(value(chosen))
+                case SquareRoot():
+                    return _literal(_square_root(value(current.expression)))
                 case InWindow():
                     return self._in_window(current.window, position, current.start)
             return current
@@ -193,40 +205,61 @@ class _Reader:
 
     # -- registers -----------------------------------------------------------------------------------------------
 
-    def written(self, t: Transition, position: int, memory: _Memory) -> _Memory:
+    def written(self, t: Transition, position: int, memory: Memory) -> Memory:
         """The registers after a transition: all is read before anything is written."""
         if not t.writes:
             return memory
         after = list(memory)
         for write in t.writes:
-            keeps = self.transducer.registers[write.register].keeps
             former = None if write.fresh else after[write.register]
-            rows = self._rows(write, position, memory)
-            if keeps is Accumulation.SET:
-                assert former is None or isinstance(former, frozenset)
-                after[write.register] = (former or frozenset()) | frozenset(rows)
-                continue
-            for row in rows:
-                assert not isinstance(former, frozenset)
-                former = row if former is None else tuple(_joined(keeps, a, b) for a, b in zip(former, row))
-            after[write.register] = former
+            keeps = self.transducer.registers[write.register].keeps
+            after[write.register] = kept(keeps, former, self._rows(write, position, memory))
         return tuple(after)
 
-    def _rows(self, write: Write, position: int, memory: _Memory) -> list[tuple[Value, ...]]:
+    def _rows(self, write: Write, position: int, memory: Memory) -> list[tuple[Value, ...]]:
         """The rows that a write stores: several if it reads registers with collections."""
         return [
             tuple(self._evaluate(expression, position, rows) for expression in write.row)
-            for rows in self._choices(_registers_of(write.row), memory)
+            for rows in choices(registers_of([*write.row, *write.where]), memory)
+            if all(self._evaluate(condition, position, rows) is True for condition in write.where)
         ]
 
 
-def _registers_of(roots: Iterable[Node]) -> tuple[int, ...]:
+def choices(registers: Sequence[int], memory: Memory) -> Iterator[dict[int, tuple[Value, ...] | None]]:
+    """One row for each register; a collection gives each of its rows in turn."""
+    contents = [memory[r] for r in registers]
+    rows = [sorted(c, key=repr) if isinstance(c, frozenset) else [c] for c in contents]
+    for choice in product(*rows):
+        yield dict(zip(registers, choice))
+
+
+def registers_of(roots: Iterable[Node]) -> tuple[int, ...]:
+    """The registers that expressions read."""
     found = {leaf.register for root in roots for leaf in leaves(root) if isinstance(leaf, Stored)}
     return tuple(sorted(found))
 
 
 def _literal(value: Value) -> Literal:
     return Literal(value)  # type: ignore[arg-type]  # registers hold timestamps too
+
+
+def _word(number: Any, high: bool) -> Value:
+    if isinstance(number, float):
+        return 0 if high else number
+    size = abs(number or 0)
+    word: int = size // WORD if high else size % WORD
+    return -word if size != number else word
+
+
+def _joined_words(high: Any, low: Any, floating: bool) -> Value:
+    if low is None:
+        return None
+    number = high * WORD + low
+    return float(number) if floating else arithmetic("+", number, 0)
+
+
+def _square_root(number: Any) -> Value:
+    return None if number is None else math.sqrt(number)
 
 
 def _size(window: Window) -> int | float:
@@ -238,6 +271,17 @@ def _size(window: Window) -> int | float:
         case AttributeWindow():
             return window.size
     raise TypeError(f"{type(window).__name__} is no window")
+
+
+def kept(keeps: Accumulation, former: Content, rows: Iterable[tuple[Value, ...]]) -> Content:
+    """What a register holds once these rows are written to it, one by one."""
+    if keeps is Accumulation.SET:
+        assert former is None or isinstance(former, frozenset)
+        return (former or frozenset()) | frozenset(rows)
+    for row in rows:
+        assert not isinstance(former, frozenset)
+        former = row if former is None else tuple(_joined(keeps, a, b) for a, b in zip(former, row))
+    return former
 
 
 def _joined(keeps: Accumulation, former: Value, new: Value) -> Value:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from cerflow.automata.guards import TypeTest
+from cerflow.automata.guards import Satisfied, TypeTest
 from cerflow.language.condition import (
     Attribute,
     Comparison,
@@ -20,6 +20,7 @@ from cerflow.language.condition import (
     Not,
     Operator,
 )
+from cerflow.rewriting.clauses import OPPOSITE
 
 __all__ = ["contradicts"]
 
@@ -41,6 +42,8 @@ def contradicts(tests: Iterable[Condition]) -> bool:
             return True
         if isinstance(test, Not):
             refused.add(test.operand)
+            if isinstance(test.operand, Satisfied):
+                refused.add(test.operand.condition)
             continue
         held.add(test)
         if isinstance(test, TypeTest):
@@ -48,6 +51,7 @@ def contradicts(tests: Iterable[Condition]) -> bool:
         if isinstance(test, IsNull) and isinstance(test.operand, Attribute):
             (known if test.negated else unknown).add(test.operand.name)
         elif isinstance(test, Comparison):
+            refused.add(Comparison(OPPOSITE[test.operator], test.left, test.right))
             known.update(side.name for side in (test.left, test.right) if isinstance(side, Attribute))
         allowed = _allowed(test)
         if allowed is not None:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cerflow.automata.fragment import Fragment
+from cerflow.automata.fragment import Fragment, trimmed
 from cerflow.automata.guards import Stored, conjuncts
 from cerflow.automata.satisfiable import contradicts
 from cerflow.automata.transducer import Register, Transducer, Transition, Write
@@ -22,48 +22,26 @@ def simplify(
     fragment: Fragment, registers: Sequence[Register], window: Window | None, mentioned: frozenset[str]
 ) -> Transducer:
     """The finished transducer of a fragment: trimmed, its registers reduced to live ones, bisimilar states merged."""
-    transitions = [t for t in dict.fromkeys(fragment.transitions) if not _impossible(t)]
-    states, transitions = _trim(fragment, transitions)
-    initial = frozenset(states[q] for q in fragment.initial if q in states)
-    final = frozenset(states[q] for q in fragment.final if q in states)
-    if not initial:
+    possible = [t for t in dict.fromkeys(fragment.transitions) if not _impossible(t)]
+    useful = trimmed(fragment.with_transitions(possible))
+    if not useful.initial:
         return Transducer(1, frozenset({0}), frozenset(), (), (), window, mentioned)
     current = _drop_dead_writes(
-        Transducer(len(states), initial, final, tuple(transitions), tuple(registers), window, mentioned)
+        Transducer(
+            useful.states,
+            frozenset(useful.initial),
+            frozenset(useful.final),
+            tuple(useful.transitions),
+            tuple(registers),
+            window,
+            mentioned,
+        )
     )
     return _use_few_registers(_merge(_share_registers(current)))
 
 
 def _impossible(t: Transition) -> bool:
     return contradicts(conjuncts(t.test))
-
-
-def _trim(fragment: Fragment, transitions: list[Transition]) -> tuple[dict[int, int], list[Transition]]:
-    """Keep the states on some way from an initial to a final one; returns their new numbers."""
-    forward: dict[int, list[int]] = {}
-    backward: dict[int, list[int]] = {}
-    for t in transitions:
-        forward.setdefault(t.source, []).append(t.target)
-        backward.setdefault(t.target, []).append(t.source)
-    useful = _reach(fragment.initial, forward) & _reach(fragment.final, backward)
-    numbers = {q: k for k, q in enumerate(sorted(useful))}
-    kept = [
-        replace(t, source=numbers[t.source], target=numbers[t.target])
-        for t in transitions
-        if t.source in useful and t.target in useful
-    ]
-    return numbers, kept
-
-
-def _reach(start: set[int], edges: dict[int, list[int]]) -> set[int]:
-    seen = set(start)
-    pending = list(start)
-    while pending:
-        for q in edges.get(pending.pop(), ()):
-            if q not in seen:
-                seen.add(q)
-                pending.append(q)
-    return seen
 
 
 def _drop_dead_writes(transducer: Transducer) -> Transducer:
@@ -161,10 +139,10 @@ def _bisimulation(transducer: Transducer) -> list[int]:
 
 def _share_registers(transducer: Transducer) -> Transducer:
     """Use one register for all that are always written together, with the same values."""
-    written: dict[int, list[tuple[int, tuple[Expression, ...], bool]]] = {}
+    written: dict[int, list[tuple[object, ...]]] = {}
     for k, t in enumerate(transducer.transitions):
         for write in t.writes:
-            written.setdefault(write.register, []).append((k, write.row, write.fresh))
+            written.setdefault(write.register, []).append((k, write.row, write.fresh, write.where))
     first: dict[object, int] = {}
     same: dict[int, int] = {}
     for register, writes in sorted(written.items()):
@@ -202,7 +180,12 @@ def _renumbered(transducer: Transducer, numbers: dict[int, int]) -> Transducer:
             atoms=tuple(dict.fromkeys(atom(a) for a in t.atoms)),
             writes=tuple(
                 dict.fromkeys(
-                    Write(numbers.get(w.register, w.register), tuple(value(e) for e in w.row), w.fresh)
+                    Write(
+                        numbers.get(w.register, w.register),
+                        tuple(value(e) for e in w.row),
+                        w.fresh,
+                        tuple(atom(c) for c in w.where),
+                    )
                     for w in t.writes
                 )
             ),

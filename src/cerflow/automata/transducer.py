@@ -17,10 +17,12 @@ from cerflow.automata.guards import TRUE, Stored, is_local, leaves
 from cerflow.language.condition import Condition, Expression
 from cerflow.language.formula import Window
 
-__all__ = ["TYPE_LABEL", "Accumulation", "Register", "Transducer", "Transition", "Write"]
+__all__ = ["HIDDEN_LABEL", "TYPE_LABEL", "Accumulation", "Register", "Transducer", "Transition", "Write"]
 
 #: Stands for the label "type of the event", where that type is not named in the query.
 TYPE_LABEL = "\0type"
+#: Marks an event of the complex event that is not reported.
+HIDDEN_LABEL = "\0hidden"
 
 
 class Accumulation(StrEnum):
@@ -50,12 +52,20 @@ class Register:
 class Write:
     """Writes a row (expressions on the event, or `Stored` leaves) to a register.
 
-    With ``fresh`` the former content is forgotten, otherwise the row is accumulated as the register keeps it.
+    With ``fresh`` the former content is forgotten, otherwise the row is accumulated as the register keeps it. Where
+    it reads collections, a row is written for every choice of theirs that satisfies ``where`` (collections only).
     """
 
     register: int
     row: tuple[Expression, ...]
     fresh: bool
+    where: tuple[Condition, ...] = ()
+
+    def reads(self) -> frozenset[int]:
+        """The registers whose content is written or asked about."""
+        return frozenset(
+            leaf.register for e in (*self.row, *self.where) for leaf in leaves(e) if isinstance(leaf, Stored)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +82,12 @@ class Transition:
     @property
     def skips(self) -> bool:
         """Whether this is a loop that reads any event and changes nothing."""
-        return (
-            self.source == self.target and self.test == TRUE and not self.atoms and not self.labels and not self.writes
-        )
+        return self.test == TRUE and self.stays
+
+    @property
+    def stays(self) -> bool:
+        """Whether this is a loop that changes nothing and asks only about the event at hand."""
+        return self.source == self.target and not self.atoms and not self.labels and not self.writes
 
     def moved(self, source: int, target: int) -> Transition:
         """The same transition between other states."""
@@ -86,7 +99,7 @@ class Transition:
         """The registers whose content this transition needs, beyond copying it along."""
         found = {leaf.register for atom in self.atoms for leaf in leaves(atom) if isinstance(leaf, Stored)}
         for write in self.writes:
-            found.update(leaf.register for e in write.row for leaf in leaves(e) if isinstance(leaf, Stored))
+            found.update(write.reads())
             if not write.fresh:
                 found.add(write.register)
         return frozenset(found)
@@ -155,7 +168,7 @@ def _needs(t: Transition, after: Iterable[int]) -> set[int]:
             continue  # nobody will read what is written here
         if write.fresh:
             wanted.discard(write.register)
-        found.update(leaf.register for e in write.row for leaf in leaves(e) if isinstance(leaf, Stored))
+        found.update(write.reads())
     return found | wanted
 
 

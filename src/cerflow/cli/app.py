@@ -74,6 +74,15 @@ TimeColumn = Annotated[
 SequenceColumn = Annotated[
     str | None, typer.Option(metavar="NAME", help="Column that orders events of equal time (default: the rows' order).")
 ]
+Predicates = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--predicates",
+        metavar="FILE.py|MODULE",
+        help="Python that registers predicates for the query. May be repeated.",
+        show_default=False,
+    ),
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -94,6 +103,7 @@ def run(
     type_column: TypeColumn = "type",
     time_column: TimeColumn = None,
     sequence_column: SequenceColumn = None,
+    predicates: Predicates = None,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="PATH|-", help="File for the matches, '-' for standard output.")
     ] = "-",
@@ -138,6 +148,7 @@ def run(
     except ValueError as error:
         _usage(str(error), "--on-bad-record")
     with errors_reported(query):
+        _load(predicates)
         request = Request.prepare(
             load_query(query, expression),
             inputs,
@@ -170,12 +181,14 @@ def check(
     input_format: InputFormatOption = None,
     type_column: TypeColumn = "type",
     time_column: TimeColumn = None,
+    predicates: Predicates = None,
 ) -> None:
     """Say whether a query is sound, by itself or for the given inputs."""
     from cerflow.cli.checking import check_query
 
     _one_query(query, expression)
     with errors_reported(query):
+        _load(predicates)
         typer.echo(check_query(query, expression, inputs or [], input_format, type=type_column, time=time_column))
 
 
@@ -187,6 +200,7 @@ def explain(
     input_format: InputFormatOption = None,
     type_column: TypeColumn = "type",
     time_column: TimeColumn = None,
+    predicates: Predicates = None,
     output_format: Annotated[
         ExplainFormat, typer.Option("--format", help="Form of the explanation.")
     ] = ExplainFormat.TEXT,
@@ -196,6 +210,7 @@ def explain(
 
     _one_query(query, expression)
     with errors_reported(query):
+        _load(predicates)
         typer.echo(
             explain_query(
                 query, expression, inputs or [], input_format, output_format.value, type=type_column, time=time_column
@@ -234,6 +249,13 @@ def main() -> None:
     # Being ended from outside is an exception like any other, so that temporary files are removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     app()
+
+
+def _load(predicates: list[str] | None) -> None:
+    if predicates:
+        from cerflow.cli.predicate_files import load_predicates
+
+        load_predicates(predicates)
 
 
 def _one_query(query: str | None, expression: str | None) -> None:

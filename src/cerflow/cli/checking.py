@@ -8,7 +8,7 @@ from typing import Literal
 import pyarrow.compute as pc
 
 from cerflow.cli.reading import Columns, Events, read_events
-from cerflow.cli.reporting import count, warn
+from cerflow.cli.reporting import count, located, warn
 from cerflow.cli.request import is_sremo, load_query, query_text, several_streams
 from cerflow.cli.sources import InputFormat, parse_source
 from cerflow.cli.usage import usage_of
@@ -33,22 +33,29 @@ def check_query(
     type: str,
     time: str | None,
 ) -> str:
-    """The summary of a sound query; raises the error of one that is not, and warns of types that never occur."""
+    """The summary of a sound query; raises the error of one that is not.
+
+    Warns of what is probably not meant: types that never occur, parts that never match, branches that add nothing.
+    """
     if is_sremo(path):
         from cerflow.language.sremo_parser import parse_sremo
 
         parse_sremo(query_text(path, expression))
         return "ok (SREMO: read, but not evaluated yet)"
     query = load_query(path, expression)
+    schema = None
     if inputs:
         events = _read(query, inputs, input_format, type, time)
-        query.check(Schema(events.table.schema, type=type, time=time, stream=events.stream))
+        schema = Schema(events.table.schema, type=type, time=time, stream=events.stream)
+        query.check(schema)
         _warn_of_types(query, events, type)
         if events.refused is not None:
             row, reason = (events.refused.column(name)[0] for name in ("row", "reason"))
             warn(f"{count(len(events.refused), 'row')} of the input cannot be used; the first is row {row}: {reason}")
     else:
         query.check()
+    for warning in query.warnings(schema):
+        warn(located(warning, path))
     return _summary(query)
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TextIO
 
 import typer
 from rich.console import Console
 
-from cerflow.errors import CerflowError
+from cerflow.errors import CerflowError, PerformanceWarning
 
-__all__ = ["Outcome", "count", "errors_reported", "note", "progress", "warn"]
+__all__ = ["Outcome", "count", "errors_reported", "located", "note", "progress", "warn"]
 
 
 @dataclass(frozen=True)
@@ -48,24 +50,50 @@ def warn(message: str) -> None:
     typer.echo(f"{typer.style('warning:', fg='yellow', bold=True)} {message}", err=True)
 
 
+def located(error: Exception, place: str | None) -> str:
+    """The message of an error or warning; if it has a line, with the file (``place``) that this is in."""
+    message = str(error)
+    return f"{place}, {message}" if place is not None and getattr(error, "line", None) is not None else message
+
+
 @contextmanager
 def errors_reported(place: str | None = None) -> Iterator[None]:
     """Turn errors of cerflow and of the file system into a message and exit code 1; a closed pipe into silence.
 
-    ``place`` names the file that an error about the query is in.
+    ``place`` names the file that an error about the query is in. Warnings of cerflow become lines, too.
     """
     try:
-        yield
+        with _warnings_reported():
+            yield
     except BrokenPipeError as error:
         # Whoever read our output has had enough. What Python would still flush at its end must not complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from error
     except (CerflowError, OSError) as error:
-        message = str(error)
-        if place is not None and getattr(error, "line", None) is not None:
-            message = f"{place}, {message}"
-        typer.echo(f"{typer.style('error:', fg='red', bold=True)} {message}", err=True)
+        typer.echo(f"{typer.style('error:', fg='red', bold=True)} {located(error, place)}", err=True)
         raise typer.Exit(1) from error
+
+
+@contextmanager
+def _warnings_reported() -> Iterator[None]:
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if issubclass(category, PerformanceWarning):
+                warn(str(message))
+            else:
+                others(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = show
+        yield
 
 
 @contextmanager

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from cerflow.analysis.types import kind_of_expression
-from cerflow.automata.guards import InWindow, Measure, Satisfied, Stored, leaves
+from cerflow.automata.guards import InWindow, Measure, NoRow, Satisfied, Stored, conjunction, leaves
 from cerflow.automata.guards import Truth as TruthOf
 from cerflow.automata.transducer import Accumulation, Transducer
+from cerflow.automata.values import If, Joined, SquareRoot
 from cerflow.engine import layout, opcodes
+from cerflow.engine.binding import Call, WholeEvent
+from cerflow.engine.calls import Argument, Calls
 from cerflow.engine.evaluate import finest_unit, instant
+from cerflow.engine.kinds import kind_of
 from cerflow.engine.strings import Strings
 from cerflow.language.condition import (
     And,
@@ -32,6 +35,7 @@ from cerflow.language.condition import (
     Or,
 )
 from cerflow.language.formula import Window
+from cerflow.language.node import Node
 from cerflow.schema import Kind, Schema
 
 __all__ = ["AtomCompiler", "Column"]
@@ -95,6 +99,11 @@ class AtomCompiler:
         self.ranges: list[list[int]] = []
         self.columns: list[Column] = []
         self._numbers: dict[Column, int] = {}
+        #: The calls of predicates in programs.
+        self.calls = Calls(strings, self.unit)
+        #: The move for which rows and columns are being added, and the moves that read each column.
+        self.move = -1
+        self.readers: dict[int, set[int]] = {}
         #: Whether the order of strings is asked for.
         self.ordered = any(
             r.keeps in (Accumulation.MIN, Accumulation.MAX) and Kind.STRING in kinds[k]
@@ -120,11 +129,13 @@ class AtomCompiler:
         if column not in self._numbers:
             self._numbers[column] = len(self.columns)
             self.columns.append(column)
-        return self._numbers[column]
+        number = self._numbers[column]
+        self.readers.setdefault(number, set()).add(self.move)
+        return number
 
     def add(self, atom: Condition, places: Places) -> None:
         """Add the row of an atom, tested in a state whose registers are at ``places``."""
-        if isinstance(atom, InWindow):
+        if isinstance(atom, InWindow) and self._is_scalar(atom.start):
             slot = places[atom.start.register] + atom.start.field
             self.rows.append([layout.LT, layout.INT, self.bound_column(atom.window), slot, 0, 0])
             return
@@ -133,21 +144,7 @@ class AtomCompiler:
 
     def kind(self, expression: Expression) -> Kind:
         """The kind of an expression that may read registers."""
-        if isinstance(expression, Stored):
-            return self.kinds[expression.register][expression.field]
-        if isinstance(expression, TruthOf):
-            return Kind.BOOLEAN
-        if leaves(expression):
-            match expression:
-                case Arithmetic():
-                    below = (self.kind(expression.left), self.kind(expression.right))
-                    floating = expression.operator == "/" or Kind.FLOAT in below
-                    return Kind.FLOAT if floating else Kind.INTEGER
-                case Negative(operand):
-                    return self.kind(operand)
-                case Function(_, (argument,)):
-                    return self.kind(argument)
-        return kind_of_expression(expression, self.schema)
+        return kind_of(expression, self.schema, self.kinds) or Kind.OTHER
 
     def _is_scalar(self, expression: Expression) -> bool:
         return (
@@ -174,18 +171,70 @@ class AtomCompiler:
 
     def _program(self, atom: Condition, places: Places) -> list[int]:
         start = len(self.code)
+        first, sets = self._ranges([atom], places)
+        _Emitter(self, places, sets).condition(atom)
+        return [layout.PROGRAM, 0, start, len(self.code), first, len(self.ranges)]
+
+    def _ranges(self, roots: Iterable[Node], places: Places) -> tuple[int, dict[int, int]]:
+        """Add a range for each collection that is read; the first of them, and their numbers by register."""
         first = len(self.ranges)
         sets: dict[int, int] = {}
-        for leaf in leaves(atom):
+        for leaf in dict.fromkeys(leaf for root in roots for leaf in leaves(root)):
             if isinstance(leaf, Stored) and not self._is_scalar(leaf) and leaf.register not in sets:
                 sets[leaf.register] = len(sets)
                 self.ranges.append([places[leaf.register], self.transducer.registers[leaf.register].fields])
-        _Emitter(self, places, sets).condition(atom)
-        return [layout.PROGRAM, 0, start, len(self.code), first, len(self.ranges)]
+        return first, sets
+
+    def computed(self, expression: Expression, places: Places, kind: Kind) -> tuple[int, int]:
+        """Add the program of an expression that reads registers with one value each; its first and last instruction.
+
+        ``kind`` is that of the register it is written to.
+        """
+        return self._value_program(expression, places, {}, kind)
+
+    def _value_program(
+        self, expression: Expression, places: Places, sets: dict[int, int], kind: Kind
+    ) -> tuple[int, int]:
+        start = len(self.code)
+        _Emitter(self, places, sets).expression(expression, as_float=kind is Kind.FLOAT)
+        return start, len(self.code)
+
+    def product(
+        self, row: Sequence[Expression], where: Sequence[Condition], places: Places, kinds: Sequence[Kind]
+    ) -> tuple[list[int], list[list[int]]]:
+        """A row to be added to a collection for every choice of rows that it reads: the product, and its fields."""
+        first, sets = self._ranges([*row, *where], places)
+        start = len(self.code)
+        if where:
+            _Emitter(self, places, sets).condition(conjunction(list(where)))
+        end = len(self.code)
+        fields = [self._row_field(e, places, sets, kind) for e, kind in zip(row, kinds)]
+        return [first, len(self.ranges), start, end], fields
+
+    def _row_field(self, expression: Expression, places: Places, sets: dict[int, int], kind: Kind) -> list[int]:
+        if not leaves(expression):
+            return [layout.FROM_COLUMN, self.column(expression, as_float=kind is Kind.FLOAT), 0]
+        if isinstance(expression, Stored) and expression.register not in sets:
+            return [layout.FROM_SLOT, places[expression.register] + expression.field, 0]
+        start, end = self._value_program(expression, places, sets, kind)
+        return [layout.FROM_PROGRAM, start, end]
 
     def emit(self, opcode: int, argument: int = 0) -> None:
         """Append an instruction."""
         self.code.append([opcode, argument])
+
+    def call(self, call: Call) -> None:
+        """Append an instruction that asks a predicate about the values pushed before."""
+        arguments = tuple(map(self._argument, call.arguments))
+        self.emit(opcodes.CALL, len(self.constants))
+        self.constants += self.calls.constants(call.predicate, arguments)
+
+    def _argument(self, expression: Expression) -> Argument:
+        if isinstance(expression, WholeEvent):
+            return Argument(tuple(map(self.kind, expression.values)), expression.names)
+        kind = self.kind(expression)
+        # NULL has no kind; the predicate will not be asked.
+        return Argument((Kind.INTEGER if kind is Kind.OTHER else kind,))
 
     def constant(self, value: int) -> None:
         """Append an instruction that pushes 64 bits."""
@@ -194,7 +243,7 @@ class AtomCompiler:
 
 
 class _Emitter:
-    """Writes the program of one atom. Work still to do waits on a stack, so depth does not matter."""
+    """Writes the program of one atom or expression. Work still to do waits on a stack, so depth does not matter."""
 
     def __init__(self, compiler: AtomCompiler, places: Places, sets: dict[int, int]) -> None:
         self.to = compiler
@@ -203,7 +252,15 @@ class _Emitter:
         self._pending: list[Callable[[], None]] = []
 
     def condition(self, atom: Condition) -> None:
-        self._later(lambda: self._condition(atom))
+        """Write the program of an atom."""
+        self._run(lambda: self._condition(atom))
+
+    def expression(self, expression: Expression, *, as_float: bool) -> None:
+        """Write the program of a value."""
+        self._run(*(self._as_float(expression) if as_float else [self._value(expression)]))
+
+    def _run(self, *work: Callable[[], None]) -> None:
+        self._later(*work)
         while self._pending:
             self._pending.pop()()
 
@@ -232,6 +289,11 @@ class _Emitter:
                 self._later(self._of(operand), self._then(opcodes.TRUE_ONLY))
             case Comparison(operator, left, right):
                 self._compare(operator, left, right)
+            case NoRow():
+                self.to.constant(0)
+            case InWindow(start, window):
+                self.to.emit(opcodes.COLUMN, self.to.bound_column(window))
+                self._later(self._value(start), self._then(opcodes.COMPARE_I, layout.LT))
             case Between(operand, low, high, negated):
                 parts: list[Condition] = []
                 if low is not None:
@@ -245,6 +307,9 @@ class _Emitter:
                 is_float = self.to.kind(operand) is Kind.FLOAT
                 work = [self._value(operand), self._then(opcodes.IS_NULL_F if is_float else opcodes.IS_NULL_I)]
                 self._later(*work, *([self._then(opcodes.NOT)] if negated else []))
+            case Call(_, arguments):
+                values = [v for a in arguments for v in (a.values if isinstance(a, WholeEvent) else (a,))]
+                self._later(*map(self._value, values), lambda: self.to.call(current))
             case _:
                 raise AssertionError(f"{type(current).__name__} over several events")
 
@@ -295,6 +360,12 @@ class _Emitter:
             work.append(self._then(opcodes.TO_FLOAT))
         return work
 
+    def _alike(self, whole: Expression, *parts: Expression) -> list[Callable[[], None]]:
+        """The parts in the form of the whole: floats or 64-bit integers."""
+        if self.to.kind(whole) is Kind.FLOAT:
+            return [work for part in parts for work in self._as_float(part)]
+        return [self._value(part) for part in parts]
+
     def _value(self, expression: Expression) -> Callable[[], None]:
         return lambda: self._expression(expression)
 
@@ -309,6 +380,20 @@ class _Emitter:
             case _ if not leaves(current):
                 is_float = self.to.kind(current) is Kind.FLOAT
                 self.to.emit(opcodes.COLUMN, self.to.column(current, as_float=is_float))
+            case TruthOf(condition):
+                self._condition(condition)
+            case If(condition, then, otherwise):
+                self._later(self._of(condition), *self._alike(current, then, otherwise), self._then(opcodes.SELECT))
+            case Joined(high, low, floating):
+                if self.to.kind(low) is Kind.FLOAT:
+                    self._later(*self._as_float(low))
+                else:
+                    join = opcodes.JOIN_F if floating else opcodes.JOIN_I
+                    self._later(self._value(high), self._value(low), self._then(join))
+            case SquareRoot(operand):
+                self._later(*self._as_float(operand), self._then(opcodes.SQUARE_ROOT))
+            case Arithmetic() if self.to.kind(current) is Kind.OTHER:
+                self.to.constant(layout.NULL)
             case Arithmetic(operator, left, right):
                 if self.to.kind(current) is Kind.FLOAT:
                     self._later(*self._as_float(left), *self._as_float(right), self._then(_FLOAT_CODE[operator]))

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cerflow.automata.guards import TypeTest
+from cerflow.engine.binding import calls_in
 from cerflow.engine.evaluate import Rows
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, Events
 from cerflow.engine.measures import bounds, measures
@@ -79,6 +80,9 @@ class EventReader:
             (some, [frozenset(t for b, t in enumerate(some) if c >> b & 1) for c in range(1 << len(some))])
             for some in groups
         ]
+        #: For tests that ask predicates: of the other tests of each transition, those that do not.
+        asking = {t for t, test in enumerate(program.tests) if calls_in(test)}
+        self._before = {t: [others - asking for others in program.other_tests(t)] for t in asking}
         needed: set[str] = set()
         for column in program.columns:
             if column.expression is not None:
@@ -95,7 +99,8 @@ class EventReader:
             name = next(iter(read)) if len(read) == 1 else None
             places = ("position",) if self.program.schema.time is not None else ("position", "time")
             positional = any(isinstance(n, Function) and n.name in places for n in walk(test))
-            if name is not None and not positional and self.program.schema.kind(name) is Kind.STRING:
+            asks = calls_in(test)
+            if name is not None and not positional and not asks and self.program.schema.kind(name) is Kind.STRING:
                 by_string.setdefault(name, []).append(number)
             else:
                 others.append(number)
@@ -120,7 +125,7 @@ class EventReader:
         here = Rows(taken, self.program.schema, positions[chosen], self.unit, numbers[chosen])
         columns = np.zeros((len(chosen), max(1, len(self.program.columns))), np.int64)
         for k in range(len(self.program.columns)):
-            columns[:, k] = self._column(k, here)
+            columns[:, k] = self._column(k, here, signatures[chosen])
         measure, bound = self._window(here, len(chosen))
         ranks = self.program.strings.ranks() if self.program.atoms.ordered else np.zeros(1, np.int64)
         events = Events(
@@ -154,7 +159,18 @@ class EventReader:
         return features
 
     def _test(self, number: int, rows: Rows) -> NDArray[np.bool_]:
-        return np.broadcast_to(rows.truth(self.program.tests[number]).true, (rows.batch.num_rows,))
+        asked = self._asked(number, rows) if number in self._before else None
+        return np.broadcast_to(rows.truth(self.program.tests[number], asked).true, (rows.batch.num_rows,))
+
+    def _asked(self, number: int, rows: Rows) -> NDArray[np.bool_]:
+        """The rows that satisfy all other tests of some transition: predicates are not asked about others."""
+        asked = np.zeros(rows.batch.num_rows, bool)
+        for tests in self._before[number]:
+            satisfied = np.ones(rows.batch.num_rows, bool)
+            for test in tests:
+                satisfied &= self._test(test, rows)
+            asked |= satisfied
+        return asked
 
     def _string_feature(self, rows: Rows, name: str, tests: list[int]) -> _Feature:
         """Evaluate the tests once per distinct string, null included."""
@@ -210,7 +226,7 @@ class EventReader:
             return np.full(vector.data.shape, NULL)
         return vector.integers()
 
-    def _column(self, k: int, rows: Rows) -> Ints:
+    def _column(self, k: int, rows: Rows, signatures: Ints) -> Ints:
         column = self.program.columns[k]
         n = len(rows.positions)
         if column.window is not None:
@@ -219,7 +235,8 @@ class EventReader:
             make = bounds if column.bound else measures
             return make(column.window, rows, self.program.schema)
         assert column.expression is not None
-        return np.broadcast_to(self._bits(rows.value(column.expression), column.as_float), (n,))
+        asked = self.program.wanted(k)[signatures] if calls_in(column.expression) else None
+        return np.broadcast_to(self._bits(rows.value(column.expression, asked), column.as_float), (n,))
 
     def _window(self, rows: Rows, n: int) -> tuple[Ints, Ints]:
         window = self.program.transducer.window

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from cerflow.automata.guards import Satisfied, TypeTest
 from cerflow.automata.guards import Truth as TruthOf
+from cerflow.automata.values import Known, Word
+from cerflow.engine.binding import Call, WholeEvent
+from cerflow.engine.calls import Columns, answers
 from cerflow.engine.vectors import (
     Truth,
     Vector,
@@ -23,6 +26,7 @@ from cerflow.engine.vectors import (
     literal,
     matches_text,
     unary_function,
+    word,
 )
 from cerflow.language.condition import (
     And,
@@ -92,7 +96,8 @@ class Rows:
         self.numbers = positions if numbers is None else numbers
         self.unit = unit
         self._vectors: dict[str, Vector] = {}
-        self._raw: dict[str, Vector] = {}
+        #: The rows for which predicates are asked, None for all; the answers for others do not count.
+        self._asked: NDArray[np.bool_] | None = None
 
     def attribute(self, name: str) -> Vector:
         """The values of an attribute; ``type`` is the type of the event if no attribute is called so."""
@@ -110,25 +115,34 @@ class Rows:
             return Vector(Kind.INTEGER, vector.data // (_PER_SECOND[self.unit] // 10**6), vector.nulls)
         return vector
 
-    def value(self, expression: Expression) -> Vector:
-        """An expression on each row."""
+    def value(self, expression: Expression, asked: NDArray[np.bool_] | None = None) -> Vector:
+        """An expression on each row; it matters (to predicates) only on the rows ``asked`` for."""
+        self._asked = asked
         result = fold(expression, self._visit)
         assert isinstance(result, Vector)
         return result
 
-    def truth(self, condition: Condition) -> Truth:
-        """A condition on each row, three-valued."""
+    def truth(self, condition: Condition, asked: NDArray[np.bool_] | None = None) -> Truth:
+        """A condition on each row, three-valued; it matters (to predicates) only on the rows ``asked`` for."""
+        self._asked = asked
         result = fold(condition, self._visit)
         assert isinstance(result, Truth)
         return result
 
-    def _visit(self, current: Node, below: Sequence[Vector | Truth]) -> Vector | Truth:
+    def _visit(self, current: Node, below: Sequence[Vector | Truth | Columns]) -> Vector | Truth | Columns:
+        if isinstance(current, Call):
+            given = [b for b in below if not isinstance(b, Truth)]
+            return answers(current.predicate, given, len(self.positions), self._asked, self.unit)
+        if isinstance(current, WholeEvent):
+            return Columns(current.names, tuple(b for b in below if isinstance(b, Vector)))
         if isinstance(current, Condition):
             return self._condition(current, below)
         assert isinstance(current, Expression)
         return self._expression(current, [b for b in below if isinstance(b, Vector)], below)
 
-    def _expression(self, current: Expression, operands: list[Vector], below: Sequence[Vector | Truth]) -> Vector:
+    def _expression(
+        self, current: Expression, operands: list[Vector], below: Sequence[Vector | Truth | Columns]
+    ) -> Vector:
         match current:
             case Literal():
                 return literal(current.value)
@@ -144,6 +158,10 @@ class Rows:
                 return self.time()
             case Function():
                 return unary_function(current.name, operands[0])
+            case Known():
+                return Vector(Kind.INTEGER, (~operands[0].missing()).astype(np.int64))
+            case Word():
+                return word(operands[0], current.high)
             case TruthOf():
                 (truth,) = below
                 assert isinstance(truth, Truth)
@@ -152,7 +170,7 @@ class Rows:
                 # A label as the argument of position or time: the event at hand.
                 return Vector(Kind.INTEGER, self.positions)
 
-    def _condition(self, current: Condition, below: Sequence[Vector | Truth]) -> Truth:
+    def _condition(self, current: Condition, below: Sequence[Vector | Truth | Columns]) -> Truth:
         truths = [b for b in below if isinstance(b, Truth)]
         operands = [b for b in below if isinstance(b, Vector)]
         match current:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Events", "Scratch", "State", "Tables"]
+__all__ = ["Events", "Ranking", "Scratch", "State", "Tables"]
 
 Ints = NDArray[np.int64]
 Smalls = NDArray[np.int32]
@@ -35,24 +35,41 @@ INT, FLOAT, RANK = range(3)
 # Steps of a transition, applied to the registers of the target: operation, slot, source kind, source, fields
 S_OPERATION, S_SLOT, S_SOURCE, S_INDEX, S_KIND, S_FIELDS_END = range(6)
 WRITE, LEAST, GREATEST, SAME, NEW_SET, ADD_ROW = range(6)
-# where a value comes from: an event column, a register slot before the transition, or a field of a collection there
-FROM_COLUMN, FROM_SLOT, FROM_SET = range(3)
+# where a value comes from: an event column, a register slot before the transition, or a program (of which the last
+# instruction stands in S_FIELDS_END, in a field of a row in the third column)
+FROM_COLUMN, FROM_SLOT, FROM_PROGRAM = range(3)
+
+# What adds rows to a collection reads others: in Tables.products the first and last of their ranges, and of the
+# instructions of a condition on their rows; the step has its number in the place of the source
+Q_RANGE, Q_RANGE_END, Q_FILTER, Q_FILTER_END = range(4)
 
 # Columns of Tables.copies: slot of the target, slot of the source, bound column of a window register or -1
 P_TARGET, P_SOURCE, P_BOUND = range(3)
 
 # Columns of Scratch.updates and Scratch.results
 U_STATE, U_LABEL, U_ROOT, U_FINAL, U_MEMBER, U_COUNT = range(6)
+# Scratch.updates has two more: the class that the update comes from (later: its own), and with a strategy where it
+# goes: a configuration, -1 for a new one, or -2 - u for that of the earlier update u
+U_CLASS, U_PLACE = 6, 7
+UPDATE_COLUMNS = 8
 #: In U_STATE: nothing goes on from here; a set of several members goes on.
 NOWHERE, SEVERAL = -1, -2
 
 # Columns of State.partition (int32)
-R_CHAIN, R_LIVE, R_MOVED = range(3)
+R_CHAIN, R_LIVE, R_MOVED, R_WORST, R_BEST = range(5)
+PARTITION_COLUMNS = 5
 
 # Columns of State.config (int32)
-C_GROUP, C_PARTITION, C_ROOT, C_NEXT, C_CHAIN, C_MEMBER, C_COUNT, C_DEAD = range(8)
+C_GROUP, C_PARTITION, C_ROOT, C_NEXT, C_CHAIN, C_MEMBER, C_COUNT, C_DEAD, C_CLASS = range(9)
+CONFIG_COLUMNS = 9
 # Columns of State.config_long (int64)
 L_LAST, L_HASH = range(2)
+
+# Columns of State.classes: the next worse and better class of the partition (0: none; the latter chains free ones),
+# the configurations that have it, a number in the order of the classes
+K_WORSE, K_BETTER, K_HELD, K_NUMBER = range(4)
+#: The class of the complex event without events: the worst of every partition, in none of their lists.
+NO_EVENTS = 0
 
 # State.counters
 (
@@ -69,7 +86,9 @@ L_LAST, L_HASH = range(2)
     N_LIVE,  # configurations alive
     N_VISITED,  # configurations looked at (a measure of work)
     N_ROWS,  # events for which positions in the substream were counted
-) = range(13)
+    N_CLASSES,  # classes ever taken (high-water mark)
+    N_FREE_CLASS,  # the first free class, or 0
+) = range(15)
 COUNTERS = 16
 
 # Node records: int64 words position, measure, then three words of int32 pairs
@@ -80,9 +99,18 @@ NODE_WORDS = 5
 BOTTOM = 0
 
 # What `advance` answers
-DONE, FULL_SCRATCH, FULL_NODES, FULL_CONFIGS, FULL_MEMBERS, FULL_PARTITIONS, FULL_SETS, FULL_DETECTIONS, DECREASED = (
-    range(9)
-)
+(
+    DONE,
+    FULL_SCRATCH,
+    FULL_NODES,
+    FULL_CONFIGS,
+    FULL_MEMBERS,
+    FULL_PARTITIONS,
+    FULL_SETS,
+    FULL_DETECTIONS,
+    DECREASED,
+    CALL_FAILED,  # the function of a predicate
+) = range(10)
 
 # Columns of State.detections (int64)
 D_POSITION, D_BOUND, D_LABEL, D_ROOT = range(4)
@@ -95,11 +123,14 @@ class Tables(NamedTuple):
     atoms: Smalls  # (atoms, 6)
     code: Smalls  # (instructions, 2): opcode, argument
     constants: Ints  # literals of programs (floats by their bits)
-    ranges: Smalls  # (collections of atoms, 2): slot, width
+    ranges: Smalls  # (collections of atoms and products, 2): slot, width
     copies: Smalls  # (copies, 3)
     steps: Smalls  # (steps, 6)
-    fields: Smalls  # (row fields, 4): source kind, index, field of a collection, width of that collection
-    skips: Smalls  # (states,): 1 if any event may be skipped there
+    fields: (
+        Smalls  # (row fields, 3): source kind, index or first instruction, field of a collection or last instruction
+    )
+    products: Smalls  # (steps that add rows, 4)
+    skips: Smalls  # (states,): 1 if events may be skipped there, all but those whose signature says otherwise
     slots: Smalls  # (states,): number of register slots
     expiring: Smalls  # (entries, 3): slot, bound column, whether it holds for all partitions; see `Program`
     expiring_start: Smalls  # (states + 1,)
@@ -108,10 +139,11 @@ class Tables(NamedTuple):
     checked: Smalls  # columns that must never decrease in a substream
     local: Smalls  # (columns, 2): columns that hold the position in the substream, less a constant
     signature_start: Smalls  # (signatures + 1,) into signature_rows
-    signature_rows: Smalls  # (rows, 3): state, first and last entry of signature_transitions
+    signature_rows: Smalls  # (rows, 4): state, first and last entry of signature_transitions, whether nothing stays
     signature_transitions: Smalls
     signature_state: Smalls  # (signatures, states): row of signature_rows, or -1
     options: Ints  # see O_…
+    failure: Ints  # the first call of a predicate that failed: 1 + its number, its arguments; else 0
 
 
 (
@@ -123,8 +155,12 @@ class Tables(NamedTuple):
     O_SLOTS,  # the greatest number of slots of a state
     O_KEY,  # words of a partition key
     O_LOCAL_WINDOW,  # size of a count window on the substream, or 0
-) = range(8)
-OPTIONS = 8
+    O_STRATEGY,  # see below
+    O_WINDOWED,  # whether the query has a window
+) = range(10)
+OPTIONS = 10
+#: In O_STRATEGY: report every match, or those of one support, which is the earliest or the latest choice of events.
+EVERYTHING, EARLIEST, LATEST = range(3)
 
 
 class Events(NamedTuple):
@@ -144,7 +180,7 @@ class State(NamedTuple):
 
     counters: Ints
     nodes: Ints  # (capacity, NODE_WORDS)
-    config: Smalls  # (capacity, 8)
+    config: Smalls  # (capacity, 9)
     config_long: Ints  # (capacity, 2)
     values: Ints  # (capacity, slots) registers of configurations with one member
     free: Smalls  # free configurations
@@ -152,7 +188,7 @@ class State(NamedTuple):
     members: Smalls  # (capacity,) states of the members of larger configurations
     member_values: Ints  # (capacity, slots)
     heads: Smalls  # (partitions, groups) first configuration of each group
-    partition: Smalls  # (partitions, 3): chain, live configurations, whether the initial set has moved on
+    partition: Smalls  # (partitions, 5): chain, live configurations, whether the initial set has moved on, class list
     partition_long: Ints  # (partitions, 2 + words + checked): events counted, key, latest checked values, latest bound
     free_partitions: Smalls
     partition_table: Smalls
@@ -160,12 +196,13 @@ class State(NamedTuple):
     set_words: Ints
     set_table: Smalls
     detections: Ints  # (capacity, 4)
+    classes: Ints  # (capacity of configurations + 1, 4); see `kernels.classes`
 
 
 class Scratch(NamedTuple):
     """Room for what one event does before it is applied."""
 
-    updates: Smalls  # (capacity, 6)
+    updates: Smalls  # (capacity, 8)
     update_values: Ints  # (capacity, slots)
     results: Smalls  # (capacity, 6)
     result_values: Ints  # (capacity, slots)
@@ -178,3 +215,20 @@ class Scratch(NamedTuple):
     row: Ints  # a row under construction
     registers: Ints  # (1, slots) the registers of the member at hand
     registers_f: Floats  # the same as floats
+
+
+# Columns of Ranking.entries: rank of the class, an update or -1 - a configuration, start, cover, next spare entry
+E_RANK, E_WHAT, E_START, E_COVER, E_SPARE = range(5)
+# Columns of Ranking.covers: state, latest start of better classes than that at hand, the rank of the class at hand and
+# its latest start, where its configuration is (as U_PLACE), first entry of a configuration that may be overwritten
+V_STATE, V_BETTER, V_RANK, V_START, V_PLACE, V_SPARE = range(6)
+
+
+class Ranking(NamedTuple):
+    """Room for what a strategy compares; see `kernels.choose`."""
+
+    entries: Ints  # (capacity, 5)
+    order: Smalls  # (capacity,) entries, from the best class to the worst
+    covers: Ints  # (capacity, 6), one for each member that the event brings
+    cover_values: Ints  # (capacity, slots)
+    cover_table: Smalls  # hash table of covers

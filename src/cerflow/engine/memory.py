@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cerflow.engine import layout
+from cerflow.engine.kernels.classes import WORST
 from cerflow.engine.kernels.graph import collect
 from cerflow.engine.kernels.pool import compact_members, rebuild_tables, rehash, sweep
-from cerflow.engine.layout import Events, Scratch, State
+from cerflow.engine.layout import Events, Ranking, Scratch, State
 from cerflow.engine.program import Program
 
 __all__ = ["Memory"]
@@ -35,13 +36,16 @@ class Memory:
         counters = np.zeros(layout.COUNTERS, np.int64)
         counters[layout.N_NODES] = 1
         counters[layout.N_SETS] = 1
+        counters[layout.N_CLASSES] = 1
         partitions = 1
+        # A class is held by a configuration; only strategies have more than the one that needs none.
+        classes = 65 if program.tables.options[layout.O_STRATEGY] else 1
         if not program.partitioned:
             counters[layout.N_PARTITIONS] = 1
         self.state = State(
             counters=counters,
             nodes=_first_nodes(1 << 10),
-            config=np.zeros((64, 8), np.int32),
+            config=np.zeros((64, layout.CONFIG_COLUMNS), np.int32),
             config_long=np.zeros((64, 2), np.int64),
             values=np.zeros((64, slots), np.int64),
             free=np.zeros(64, np.int32),
@@ -49,7 +53,7 @@ class Memory:
             members=np.zeros(64, np.int32),
             member_values=np.zeros((64, slots), np.int64),
             heads=np.full((partitions, groups), -1, np.int32),
-            partition=np.zeros((partitions, 3), np.int32),
+            partition=np.zeros((partitions, layout.PARTITION_COLUMNS), np.int32),
             partition_long=np.full((partitions, 2 + words + len(program.tables.checked)), layout.NULL),
             free_partitions=np.zeros(partitions, np.int32),
             partition_table=np.full(2, -1, np.int32),
@@ -57,8 +61,11 @@ class Memory:
             set_words=np.zeros(256, np.int64),
             set_table=np.full(256, -1, np.int32),
             detections=np.zeros((256, 4), np.int64),
+            classes=np.zeros((classes, 4), np.int64),
         )
+        self.state.classes[layout.NO_EVENTS, layout.K_NUMBER] = WORST
         self.scratch = _scratch(64, slots, program)
+        self.ranking = _ranking(64, slots)
         self._slots = slots
         self._program = program
         self._last_request = (-1, -1)
@@ -71,6 +78,7 @@ class Memory:
         self._last_request = request
         if lacking == layout.FULL_SCRATCH:
             self.scratch = _scratch(2 * len(self.scratch.updates), self._slots, self._program)
+            self.ranking = _ranking(2 * len(self.ranking.entries), self._slots)
         elif lacking == layout.FULL_NODES:
             self._collect_nodes(int(events.bound[k]), grow=again)
         elif lacking == layout.FULL_CONFIGS:
@@ -144,6 +152,8 @@ class Memory:
             free=_grown(state.free, capacity),
             table=np.full(2 * capacity, -1, np.int32),
         )
+        if self._program.tables.options[layout.O_STRATEGY]:
+            self.state = self.state._replace(classes=_grown(state.classes, capacity + 1))
         self._rebuild()
 
     def _sweep(self, events: Events, k: int) -> None:
@@ -261,8 +271,9 @@ def _scratch(capacity: int, slots: int, program: Program) -> Scratch:
     members = max(capacity, 4 * program.transducer.states)
     code = len(program.tables.code) + 4
     registers = np.zeros((1, slots), np.int64)
+    fields = max([1, *(r.fields for r in program.transducer.registers)])
     return Scratch(
-        updates=np.zeros((capacity, 6), np.int32),
+        updates=np.zeros((capacity, layout.UPDATE_COLUMNS), np.int32),
         update_values=np.zeros((capacity, slots), np.int64),
         results=np.zeros((capacity, 6), np.int32),
         result_values=np.zeros((capacity, slots), np.int64),
@@ -271,8 +282,18 @@ def _scratch(capacity: int, slots: int, program: Program) -> Scratch:
         removed=np.zeros(capacity, np.int32),
         path=np.zeros(256, np.int32),
         stack=np.zeros(code, np.int64),
-        odometer=np.zeros(64, np.int64),
-        row=np.zeros(64, np.int64),
+        odometer=np.zeros(max(fields, len(program.transducer.registers)), np.int64),
+        row=np.zeros(fields, np.int64),
         registers=registers,
         registers_f=registers.view(np.float64),
+    )
+
+
+def _ranking(capacity: int, slots: int) -> Ranking:
+    return Ranking(
+        entries=np.zeros((capacity, 5), np.int64),
+        order=np.zeros(capacity, np.int32),
+        covers=np.zeros((capacity, 6), np.int64),
+        cover_values=np.zeros((capacity, slots), np.int64),
+        cover_table=np.full(4 * capacity, -1, np.int32),
     )

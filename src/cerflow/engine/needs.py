@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from cerflow.engine.binding import readable
 from cerflow.engine.results import Report
-from cerflow.language.condition import Attribute, Function
+from cerflow.language.condition import Attribute, Function, LabelReference, PredicateCall
 from cerflow.language.formula import AttributeWindow
 from cerflow.language.node import walk
 from cerflow.language.select import Consumption, Select
@@ -29,6 +30,8 @@ def columns_needed(select: Select, schema: Schema) -> tuple[str, ...]:
             found.add(current.name)
         elif isinstance(current, AttributeWindow):
             found.add(current.attribute)
+        elif isinstance(current, PredicateCall) and any(isinstance(a, LabelReference) for a in current.arguments):
+            found.update(readable(schema))
     return tuple(name for name in schema.attributes if name in found)
 
 

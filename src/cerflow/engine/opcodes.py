@@ -1,7 +1,8 @@
 """Instructions of the small stack programs that evaluate atoms which are no plain comparison.
 
-Truth values are 1, 0 and null (unknown). Instructions below `NOT` combine the two topmost values, from `NOT` on they
-change the topmost one.
+Truth values are 1, 0 and null (unknown). Instructions from `AND` to `JOIN_F` combine the two topmost values, from `NOT`
+on they change the topmost one; `SELECT` takes a condition and two values and leaves one of them, `CALL` the arguments
+of a predicate and leaves its answer.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
     SLOT,
     CONSTANT,
     SET_FIELD,
+    SELECT,
+    CALL,
     AND,
     OR,
     COMPARE_I,
@@ -24,6 +27,8 @@ from __future__ import annotations
     MULTIPLY_F,
     REMAINDER_F,
     DIVIDE,
+    JOIN_I,
+    JOIN_F,
     NOT,
     TRUE_ONLY,
     RANKED,
@@ -37,4 +42,5 @@ from __future__ import annotations
     FLOOR,
     CEIL,
     ROUND,
-) = range(30)
+    SQUARE_ROOT,
+) = range(35)

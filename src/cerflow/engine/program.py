@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cerflow.automata.ambiguity import ambiguous
-from cerflow.automata.guards import InWindow, Measure, Stored, conjuncts
+from cerflow.automata.guards import InWindow, Measure, Stored, conjuncts, leaves
 from cerflow.automata.transducer import Accumulation, Transducer, Transition
 from cerflow.engine import layout
 from cerflow.engine.atoms import AtomCompiler, Column
+from cerflow.engine.binding import bind, readable
 from cerflow.engine.kinds import register_kinds
 from cerflow.engine.layout import Tables
 from cerflow.engine.measures import is_global
@@ -57,19 +59,29 @@ class _Move:
 
 
 class Program:
-    """The tables of one transducer for one schema, with all that is needed to prepare events for them."""
+    """The tables of one transducer for one schema, with all that is needed to prepare events for them.
+
+    ``position`` is a column of the schema that is no attribute of whole events. Predicates are looked up now: raises
+    `QueryError` if one is not registered any more.
+    """
 
     #: Signatures that are remembered from batch to batch.
     MANY_SIGNATURES = 100_000
 
     def __init__(
-        self, transducer: Transducer, schema: Schema, *, keys: Sequence[tuple[str, ...]] = (), consume: int = 0
+        self,
+        transducer: Transducer,
+        schema: Schema,
+        *,
+        keys: Sequence[tuple[str, ...]] = (),
+        consume: int = 0,
+        position: str | None = None,
+        strategy: int = layout.EVERYTHING,
     ) -> None:
-        self.transducer = transducer
+        self.transducer = transducer = bind(transducer, readable(schema, position))
         self.schema = schema
         self.partitioned = bool(keys)
         self.key_kinds = [schema.kind(key[0]) for key in keys]
-        self.grouped = ambiguous(transducer)
         self.live = transducer.live()
         self.strings = Strings()
         self.kinds = register_kinds(transducer, schema)
@@ -81,13 +93,19 @@ class Program:
         #: The tests of which signatures are made.
         self.tests: list[Condition] = []
         self._test_numbers: dict[Condition, int] = {}
+        #: For each state the tests of its loops that change nothing: where one holds, a run may stay as it is.
+        self.loops = self._loops()
+        #: Whether runs are kept as sets: those with equal outputs, or those that begin with the first event.
+        self.grouped = self._begins_once or ambiguous(transducer)
         self.moves = self._moves()
         self._needs = [self._tests_of(move.transition) for move in self.moves]
         self._signatures: dict[frozenset[int], int] = {}
-        self._by_moves: dict[tuple[int, ...], int] = {}
-        #: For each signature whether it allows any move.
+        self._by_effect: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+        #: For each signature the moves that it allows.
+        self._allowed: list[frozenset[int]] = []
+        #: For each signature whether it allows any move, or ends any waiting.
         self.relevant: list[bool] = []
-        self.tables = self._tables(len(keys), consume)
+        self.tables = self._tables(len(keys), consume, strategy)
         #: The strings of the query itself, which come first and never go.
         self.own_strings = len(self.strings)
         self.signatures([frozenset()])
@@ -103,8 +121,28 @@ class Program:
     def counted(self) -> bool:
         """Whether positions in the substream matter, so that every event of it has to be counted."""
         windows = [self.transducer.window, *(r.window for r in self.transducer.registers)]
-        strict = set(range(self.transducer.states)) - self.transducer.skipping - self.transducer.final
-        return self.partitioned and (bool(strict) or any(isinstance(w, CountWindow) for w in windows))
+        strict = any(not loops and q not in self.transducer.final for q, loops in enumerate(self.loops))
+        return self.partitioned and (strict or any(isinstance(w, CountWindow) for w in windows))
+
+    @property
+    def _begins_once(self) -> bool:
+        """Whether the initial states do not outlast every event, so that it matters which event is the first."""
+        return any(frozenset() not in self.loops[q] for q in self.transducer.initial)
+
+    @property
+    def asks(self) -> bool:
+        """Whether kernels ask predicates."""
+        return len(self.atoms.calls) > 0
+
+    def wanted(self, column: int) -> NDArray[np.bool_]:
+        """For each signature whether some move that it allows reads a column."""
+        readers = self.atoms.readers[column]
+        return np.array([not readers.isdisjoint(moves) for moves in self._allowed], bool)
+
+    def other_tests(self, test: int) -> list[frozenset[int]]:
+        """The tests beside this one, for each move or loop that has it."""
+        together = [*self._needs, *(needs for loops in self.loops for needs in loops)]
+        return [needs - {test} for needs in together if test in needs]
 
     @property
     def global_window(self) -> bool:
@@ -159,13 +197,32 @@ class Program:
 
     # -- transitions ---------------------------------------------------------------------------------------------
 
+    def _loops(self) -> list[list[frozenset[int]]]:
+        loops: list[list[frozenset[int]]] = [[] for _ in range(self.transducer.states)]
+        for t in self.transducer.transitions:
+            # To go on from a final state to itself is to detect once more.
+            if t.stays and t.source not in self.transducer.final:
+                loops[t.source].append(self._tests_of(t))
+        return loops
+
+    def _leaves(self, satisfied: frozenset[int]) -> tuple[int, ...]:
+        """The states in which no run may stay over an event that satisfies these tests, though it may over others.
+
+        Those without any such loop are left out (but for initial ones): for them it counts that no event comes between.
+        """
+        return tuple(
+            q
+            for q, loops in enumerate(self.loops)
+            if (loops or q in self.transducer.initial) and not any(needs <= satisfied for needs in loops)
+        )
+
     def _moves(self) -> list[_Move]:
         going_on = {t.source for t in self.transducer.transitions}
         final = self.transducer.final
         moves: list[_Move] = []
         together: dict[tuple[object, ...], list[Transition]] = {}
         for t in self.transducer.transitions:
-            if not t.skips:
+            if not t.stays or t.source in final:
                 together.setdefault((t.source, t.test, t.atoms, t.labels), []).append(t)
         for group in together.values():
             ends = any(t.target in final for t in group)
@@ -197,13 +254,15 @@ class Program:
 
     # -- tables --------------------------------------------------------------------------------------------------
 
-    def _tables(self, key_words: int, consume: int) -> Tables:
+    def _tables(self, key_words: int, consume: int, strategy: int) -> Tables:
         transitions: list[list[int]] = []
         copies: list[tuple[int, int, int]] = []
         steps: list[list[int]] = []
         fields: list[list[int]] = []
+        products: list[list[int]] = []
         for move in self.moves:
             t = move.transition
+            self.atoms.move = move.number
             row = [t.source, move.target, self.label_set(t.labels), int(move.final)]
             row.append(self.atoms.count)
             for atom in t.atoms:
@@ -214,9 +273,10 @@ class Program:
                 copies.extend(self._copies(t, move.target))
             row.extend((len(copies), len(steps)))
             if move.target >= 0:
-                self._steps(t, move.target, steps, fields)
+                self._steps(t, move.target, steps, fields, products)
             row.append(len(steps))
             transitions.append(row)
+        self.atoms.move = -1
         expiring, expiring_start = self._expiring()
         states = self.transducer.states
         options = np.zeros(layout.OPTIONS, np.int64)
@@ -230,6 +290,8 @@ class Program:
         window = self.transducer.window
         if self.partitioned and isinstance(window, CountWindow):
             options[layout.O_LOCAL_WINDOW] = window.events
+        options[layout.O_STRATEGY] = strategy
+        options[layout.O_WINDOWED] = window is not None
         return Tables(
             transitions=_table(transitions, 10),
             atoms=_table(self.atoms.rows, 6),
@@ -238,8 +300,9 @@ class Program:
             ranges=_table(self.atoms.ranges, 2),
             copies=_table(copies, 3),
             steps=_table(steps, 6),
-            fields=_table(fields, 4),
-            skips=np.array([q in self.transducer.skipping for q in range(states)], np.int32),
+            fields=_table(fields, 3),
+            products=_table(products, 4),
+            skips=np.array([bool(loops) for loops in self.loops], np.int32),
             slots=np.array(self.slots.count, np.int32),
             expiring=_table(expiring, 3),
             expiring_start=np.array(expiring_start, np.int32),
@@ -248,10 +311,11 @@ class Program:
             checked=np.array(self._checked_columns(), np.int32),
             local=_table(self._local_columns(), 2),
             signature_start=np.zeros(1, np.int32),
-            signature_rows=_table([], 3),
+            signature_rows=_table([], 4),
             signature_transitions=np.zeros(0, np.int32),
             signature_state=np.zeros((0, states), np.int32),
             options=options,
+            failure=self.atoms.calls.failure(),
         )
 
     def _copies(self, t: Transition, target: int) -> list[tuple[int, int, int]]:
@@ -267,33 +331,36 @@ class Program:
             result.extend((slot + k, source[register] + k, bound) for k in range(width))
         return result
 
-    def _steps(self, t: Transition, target: int, steps: list[list[int]], fields: list[list[int]]) -> None:
+    def _steps(
+        self, t: Transition, target: int, steps: list[list[int]], fields: list[list[int]], products: list[list[int]]
+    ) -> None:
         for write in t.writes:
             if write.register not in self.slots.at[target]:
                 continue
             slot = self.slots.at[target][write.register]
             kept = self.transducer.registers[write.register]
             if kept.keeps is Accumulation.SET:
-                first = len(fields)
-                fields.extend(self._field(e, t.source, self.kinds[write.register][k]) for k, e in enumerate(write.row))
+                places, kinds = self.slots.at[t.source], self.kinds[write.register]
+                product, row = self.atoms.product(write.row, write.where, places, kinds)
                 operation = layout.NEW_SET if write.fresh else layout.ADD_ROW
-                steps.append([operation, slot, 0, first, 0, len(fields)])
+                steps.append([operation, slot, len(products), len(fields), 0, len(fields) + len(row)])
+                products.append(product)
+                fields.extend(row)
                 continue
             for k, expression in enumerate(write.row):
                 kind = self.kinds[write.register][k]
-                source, index, _, _ = self._field(expression, t.source, kind)
+                source, index, end = self._field(expression, t.source, kind)
                 operation = layout.WRITE if write.fresh else _OPERATIONS[kept.keeps]
-                steps.append([operation, slot + k, source, index, _order(kind), 0])
+                steps.append([operation, slot + k, source, index, _order(kind), end])
 
     def _field(self, expression: Expression, state: int, kind: Kind) -> list[int]:
-        """Where a value to be stored comes from: source, index, field and width of a collection."""
+        """Where a value to be stored comes from: source, index or first instruction, last instruction."""
+        places = self.slots.at[state]
         if isinstance(expression, Stored):
-            slot = self.slots.at[state][expression.register]
-            kept = self.transducer.registers[expression.register]
-            if kept.keeps is Accumulation.SET:
-                return [layout.FROM_SET, slot, expression.field, kept.fields]
-            return [layout.FROM_SLOT, slot + expression.field, 0, 0]
-        return [layout.FROM_COLUMN, self.atoms.column(expression, as_float=kind is Kind.FLOAT), 0, 0]
+            return [layout.FROM_SLOT, places[expression.register] + expression.field, 0]
+        if leaves(expression):
+            return [layout.FROM_PROGRAM, *self.atoms.computed(expression, places, kind)]
+        return [layout.FROM_COLUMN, self.atoms.column(expression, as_float=kind is Kind.FLOAT), 0]
 
     # -- windows inside formulas ---------------------------------------------------------------------------------
 
@@ -355,16 +422,18 @@ class Program:
     # -- signatures ----------------------------------------------------------------------------------------------
 
     def signatures(self, found: Sequence[frozenset[int]]) -> list[int]:
-        """The numbers of sets of satisfied tests: those that allow the same moves share one."""
-        added: list[tuple[int, ...]] = []
+        """The numbers of sets of satisfied tests: those that have the same effect share one."""
+        added: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
         for satisfied in found:
             if satisfied not in self._signatures:
                 moves = tuple(m.number for m, needs in zip(self.moves, self._needs) if needs <= satisfied)
-                if moves not in self._by_moves:
-                    self._by_moves[moves] = len(self._by_moves)
-                    self.relevant.append(bool(moves))
-                    added.append(moves)
-                self._signatures[satisfied] = self._by_moves[moves]
+                effect = (moves, self._leaves(satisfied))
+                if effect not in self._by_effect:
+                    self._by_effect[effect] = len(self._by_effect)
+                    self._allowed.append(frozenset(moves))
+                    self.relevant.append(effect != ((), ()))
+                    added.append(effect)
+                self._signatures[satisfied] = self._by_effect[effect]
         if added:
             self.tables = self._with_signatures(self.tables, added)
         return [self._signatures[satisfied] for satisfied in found]
@@ -373,7 +442,8 @@ class Program:
         """Start anew if there are very many signatures; only the events of one batch refer to them."""
         if len(self._signatures) > self.MANY_SIGNATURES:
             self._signatures = {}
-            self._by_moves = {}
+            self._by_effect = {}
+            self._allowed = []
             self.relevant = []
             self.tables = self.tables._replace(
                 signature_start=self.tables.signature_start[:1],
@@ -383,25 +453,25 @@ class Program:
             )
             self.signatures([frozenset()])
 
-    def _with_signatures(self, tables: Tables, added: Sequence[tuple[int, ...]]) -> Tables:
+    def _with_signatures(self, tables: Tables, added: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> Tables:
         states = np.full((len(added), self.transducer.states), -1, np.int32)
         starts: list[int] = []
         rows: list[list[int]] = []
         order: list[int] = []
         first_row, first_entry = len(tables.signature_rows), len(tables.signature_transitions)
-        for k, moves in enumerate(added):
-            by_state: dict[int, list[int]] = {}
+        for k, (moves, left) in enumerate(added):
+            by_state: dict[int, list[int]] = {q: [] for q in left}
             for number in moves:
                 by_state.setdefault(self.moves[number].transition.source, []).append(number)
             for q in sorted(by_state):
                 begin = first_entry + len(order)
                 order.extend(by_state[q])
                 states[k, q] = first_row + len(rows)
-                rows.append([q, begin, begin + len(by_state[q])])
+                rows.append([q, begin, begin + len(by_state[q]), int(q in left)])
             starts.append(first_row + len(rows))
         return tables._replace(
             signature_start=np.append(tables.signature_start, np.array(starts, np.int32)),
-            signature_rows=np.concatenate([tables.signature_rows, _table(rows, 3)]),
+            signature_rows=np.concatenate([tables.signature_rows, _table(rows, 4)]),
             signature_transitions=np.append(tables.signature_transitions, np.array(order, np.int32)),
             signature_state=np.concatenate([tables.signature_state, states]),
         )

@@ -7,61 +7,30 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from cerflow.analysis.scopes import condition_labels
 from cerflow.analysis.types import check_types
-from cerflow.automata.compile import compile_formula
-from cerflow.automata.transducer import Transducer
 from cerflow.engine import layout, snapshot
 from cerflow.engine.columns import EventReader
 from cerflow.engine.kernels.advance import advance
 from cerflow.engine.layout import State
 from cerflow.engine.matches import Matches, Part
 from cerflow.engine.memory import Memory
+from cerflow.engine.planning import compile_select, limit_of, strategy_of
 from cerflow.engine.program import Program
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.renaming import forget_strings
-from cerflow.engine.results import Report, kept_labels
+from cerflow.engine.results import Report
 from cerflow.engine.store import EventStore
 from cerflow.engine.streams import InputStreams
-from cerflow.errors import SnapshotError, UnsupportedQueryError
-from cerflow.language.condition import Aggregate
-from cerflow.language.formula import Strategy
-from cerflow.language.node import walk
+from cerflow.errors import SnapshotError
 from cerflow.language.printer import show
-from cerflow.language.select import Consumption, ProjectionKind, Select
+from cerflow.language.select import Consumption, Select
 from cerflow.schema import Schema
 
-__all__ = ["Recognizer", "compile_select", "limit_of"]
+__all__ = ["Recognizer"]
 
 _CONSUME = {Consumption.NONE: 0, Consumption.ANY: 1, Consumption.PARTITION: 2}
 #: Rows that are prepared and processed at a time.
 _ROWS = 1 << 17
-
-
-def compile_select(select: Select) -> Transducer:
-    """The transducer of a query; raises `UnsupportedQueryError` for what the engine cannot evaluate yet."""
-    if select.strategy not in (Strategy.ALL, Strategy.ANY):
-        raise UnsupportedQueryError(
-            f"SELECT {select.strategy} cannot be evaluated by the engine yet",
-            span=select.span,
-            hint="The reference semantics evaluates it on short streams: match(…, runner='semantics').",
-        )
-    named: set[str] = set()
-    for item in select.projection.items:
-        named.update(condition_labels(item))
-        for current in walk(item):
-            if isinstance(current, Aggregate):
-                raise UnsupportedQueryError(
-                    "aggregates in computed columns cannot be evaluated by the engine yet", span=current.span
-                )
-    return compile_formula(select.formula, window=select.window, keep=kept_labels(select), named=frozenset(named))
-
-
-def limit_of(select: Select) -> int | None:
-    """The greatest number of matches per detecting event, None for any."""
-    if select.strategy is Strategy.ANY or select.projection.kind is ProjectionKind.NONE:
-        return 1
-    return select.limit
 
 
 class Recognizer:
@@ -90,7 +59,14 @@ class Recognizer:
         self._streams = InputStreams(select, schema, position)
         inner = self._streams.schema
         self._report = Report(select, inner, positions=positions, position=self._streams.position)
-        self._program = Program(compile_select(select), inner, keys=select.partition, consume=_CONSUME[select.consume])
+        self._program = Program(
+            compile_select(select),
+            inner,
+            keys=select.partition,
+            consume=_CONSUME[select.consume],
+            position=self._streams.position,
+            strategy=strategy_of(select),
+        )
         self._reader = EventReader(self._program, select.partition, self._streams.position)
         self._checker = RecordChecker(schema, on_bad_record)
         self._memory = Memory(self._program)
@@ -203,8 +179,8 @@ class Recognizer:
     def push(self, batch: pa.RecordBatch | pa.Table) -> Matches:
         """Process events, in the order of the rows; returns the matches detected by them.
 
-        Raises `InputError` if the batch has another schema, `BadRecordError` by policy; then nothing of the batch
-        has been processed.
+        Raises `InputError` if the batch has another schema, `BadRecordError` by policy, `PredicateError` if the
+        function of a predicate fails; then nothing of the batch has been processed.
         """
         parts: list[Part] = []
         undo = self._checkpoint(batch.num_rows)
@@ -221,8 +197,9 @@ class Recognizer:
         """How to go back to what is remembered now, should a batch of so many rows fail."""
         checker, memory = self._checker, self._memory
         counts = (checker.accepted, checker.refused, checker.latest, self._next, self._last_bound)
-        # Events are refused after others were processed only where windows measure attributes, and in later slices.
-        late = len(self._program.tables.checked) > 0 and checker.policy != "skip"
+        # After others were processed, events are refused only where windows measure attributes, and in later slices;
+        # there predicates fail too.
+        late = (len(self._program.tables.checked) > 0 and checker.policy != "skip") or self._program.asks
         state = State._make(array.copy() for array in memory.state) if late or rows > _ROWS else memory.state
         store = self._store.checkpoint()
         strings = self._program.strings.checkpoint()
@@ -265,12 +242,15 @@ class Recognizer:
                 state.nodes.view(np.int32),
                 state.values.view(np.float64),
                 scratch,
+                memory.ranking,
                 scratch.stack.view(np.float64),
                 scratch.update_values.view(np.float64),
                 scratch.result_values.view(np.float64),
             )
             if reason == layout.DONE:
                 break
+            if reason == layout.CALL_FAILED:
+                self._program.atoms.calls.raise_failure(self._program.tables.failure)
             if reason == layout.FULL_NODES:
                 # The nodes found so far move away with their detections.
                 self._close_part(parts)

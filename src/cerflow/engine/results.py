@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from cerflow.analysis.scopes import condition_labels
 from cerflow.analysis.types import kind_of_expression
 from cerflow.automata.transducer import TYPE_LABEL
-from cerflow.engine.computed import compute
+from cerflow.engine.computed import ARROW_TYPES, compute, selected_attribute
 from cerflow.engine.store import Kept
 from cerflow.language.condition import Attribute, Expression
 from cerflow.language.node import walk
 from cerflow.language.select import CountItem, ExpressionItem, LabelItem, ProjectionKind, Select
-from cerflow.schema import Kind, Schema, kind_of
+from cerflow.schema import Schema, kind_of
 
 __all__ = ["POSITION", "Report", "Unfolded", "kept_labels"]
 
@@ -129,19 +129,12 @@ class Report:
         return fields
 
     def _computed_type(self, expression: Expression) -> pa.DataType:
-        if isinstance(expression, Attribute):
-            if expression.name == "type" and "type" not in self.events.attributes:
+        attribute = selected_attribute(expression)
+        if attribute is not None:
+            if attribute.name == "type" and "type" not in self.events.attributes:
                 return pa.string()
-            return _plain(self.events.columns.field(expression.name).type)
-        kinds = {
-            Kind.INTEGER: pa.int64(),
-            Kind.FLOAT: pa.float64(),
-            Kind.STRING: pa.string(),
-            Kind.BOOLEAN: pa.bool_(),
-            Kind.TIMESTAMP: pa.timestamp("us"),
-            Kind.OTHER: pa.null(),
-        }
-        return kinds[kind_of_expression(expression, self.events)]
+            return _plain(self.events.columns.field(attribute.name).type)
+        return ARROW_TYPES[kind_of_expression(expression, self.events)]
 
     def _event_fields(self) -> dict[str, str]:
         """For each reported attribute the field that holds it."""

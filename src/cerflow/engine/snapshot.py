@@ -20,7 +20,7 @@ from cerflow.errors import SnapshotError
 
 __all__ = ["read", "write"]
 
-VERSION = 1
+VERSION = 2
 _MAGIC = "cerflow recognizer"
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cerflow.automata.values import WORD
 from cerflow.engine.layout import NULL
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.language.condition import Operator
@@ -30,6 +32,7 @@ __all__ = [
     "literal",
     "matches_text",
     "unary_function",
+    "word",
 ]
 
 Mask = NDArray[np.bool_]
@@ -63,6 +66,19 @@ class Vector:
         if values.size and values.min() == NULL and (values == NULL)[~self.missing()].any():
             raise InputError(f"the value {NULL} cannot be used: it stands for null")
         return values if self.nulls is None else np.where(self.nulls, NULL, values)
+
+    def over(self, count: int) -> Vector:
+        """The same with one value for each of so many rows, also of a literal."""
+        nulls = None if self.nulls is None else np.broadcast_to(self.nulls, (count,))
+        data: NDArray[Any] = np.broadcast_to(self.data, (count,))
+        return Vector(self.kind, data, nulls, self.dictionary)
+
+    def taken(self, rows: NDArray[np.int64]) -> Vector:
+        """The values of some rows; a negative one stands for null."""
+        missing = np.append(self.missing(), True)[rows] | (rows < 0)
+        if self.kind is Kind.FLOAT:
+            return Vector(self.kind, np.where(missing, np.nan, np.append(self.floats(), np.nan)[rows]))
+        return Vector(self.kind, np.append(self.data, 0)[rows].astype(np.int64), missing, self.dictionary)
 
 
 @dataclass(frozen=True)
@@ -240,6 +256,17 @@ def unary_function(name: str, operand: Vector) -> Vector:
         # The smallest integer has no opposite.
         return Vector(Kind.INTEGER, changed, operand.missing() | (operand.data == NULL))
     return operand
+
+
+def word(operand: Vector, high: bool) -> Vector:
+    """The high or low word of numbers, see `cerflow.automata.values.Word`; 0 for null."""
+    if operand.kind is Kind.FLOAT:
+        if high:
+            return Vector(Kind.INTEGER, np.zeros(operand.data.shape, np.int64))
+        return Vector(Kind.FLOAT, np.where(operand.missing(), 0.0, operand.data))
+    values = np.where(operand.missing(), 0, operand.data)
+    low = np.fmod(values, WORD)
+    return Vector(Kind.INTEGER, (values - low) // WORD if high else low)
 
 
 def like_pattern(pattern: str) -> re.Pattern[str]:

@@ -75,6 +75,7 @@ __all__ = [
     "SremoExpr",
     "TerminalExpr",
     "ValueExpr",
+    "any_",
     "any_event",
     "any_match",
     "attribute",
@@ -247,6 +248,11 @@ def strict(operand: FormulaExpr) -> FormulaExpr:
 def next_(operand: FormulaExpr) -> FormulaExpr:
     """``NEXT(φ)``."""
     return FormulaExpr(f.Selection(f.Strategy.NEXT, _formula(operand)))
+
+
+def any_(operand: FormulaExpr) -> FormulaExpr:
+    """``ANY(φ)``."""
+    return FormulaExpr(f.Selection(f.Strategy.ANY, _formula(operand)))
 
 
 @overload

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cerflow.errors import QueryError
 from cerflow.language import condition as c
 from cerflow.language.builder_common import checked_name
-from cerflow.language.builder_conditions import ConditionExpr, Label, ValueExpr
+from cerflow.language.builder_conditions import ConditionExpr, Label, ValueExpr, literal
 
 __all__ = [
     "aggregate",
@@ -25,10 +25,18 @@ __all__ = [
 ]
 
 
-def predicate(name: str, *labels: Label | str) -> ConditionExpr:
-    """``name(x, y, …)``: a registered predicate over the events of labels."""
-    arguments = tuple(_reference(argument) for argument in labels)
-    return ConditionExpr(c.PredicateCall(checked_name(name, "a predicate"), arguments))
+def predicate(name: str, *arguments: Label | ValueExpr | str | int | float | None) -> ConditionExpr:
+    """``name(x, y.price, 3, …)``: a registered predicate over the events of labels, or over values.
+
+    A string is the name of a label; ``literal("…")`` is one as a value.
+    """
+    return ConditionExpr(c.PredicateCall(checked_name(name, "a predicate"), tuple(map(_argument, arguments))))
+
+
+def _argument(given: Label | ValueExpr | str | int | float | None) -> c.Expression:
+    if isinstance(given, Label | str):
+        return _reference(given)
+    return given.tree if isinstance(given, ValueExpr) else literal(given).tree
 
 
 def position(of: Label | str) -> ValueExpr:

@@ -183,7 +183,7 @@ class IsNull(Condition):
 
 @node
 class PredicateCall(Condition):
-    """``name(x, y, …)``: a registered predicate over the events of labels."""
+    """``name(x, y.price, …)``: a registered predicate over whole events (labels) and values."""
 
     name: str
     arguments: tuple[Expression, ...]

@@ -265,26 +265,33 @@ class ConditionBuilder(TreeBuilder):
         return self.make(children, Aggregate if name in AGGREGATES else SetTest, name, self.value(argument))
 
     def _predicate(self, children: Sequence[Piece], name: str, arguments: list[Part]) -> Part:
-        if any(argument.name is None for argument in arguments) and nearest(name, BUILT_IN) is not None:
-            raise _unknown_function(name, children[0])
-        return self._with_labels(children, arguments, lambda labels, span: PredicateCall(name, labels, span=span))
+        """A name alone is a label, also in a bracket; in parentheses it is an attribute of the event at hand."""
+        made = [self._label(a) if a.name is not None else replace(a, value=self.value(a)) for a in arguments]
+        return self._called(children, made, lambda values, span: PredicateCall(name, values, span=span))
 
     def _with_labels(self, children: Sequence[Piece], arguments: list[Part], build: Any) -> Part:
-        references: list[LabelReference] = []
-        event: Part | None = None
-        for argument in arguments:
-            name = argument.name
-            if name is None or (name.reserved and name.text.upper() != "EVENT"):
-                word = f"'{name.text}' is a reserved word, but" if name else "here"
-                hint = f'in double quotes it is a name: "{name.text}"' if name else None
-                reason = f"{word} the name of a label is expected"
-                raise QuerySyntaxError(reason, span=span_of(argument), hint=hint, expected=("a label",))
-            reference = LabelReference(None if name.reserved else name.text, span=span_of(argument))
-            references.append(reference)
-            if name.reserved and event is None:
-                event = replace(argument, value=reference)
+        return self._called(children, [self._label(argument) for argument in arguments], build)
+
+    @staticmethod
+    def _label(argument: Part) -> Part:
+        """An argument that must be a label, or EVENT for the event at hand."""
+        name = argument.name
+        if name is None or (name.reserved and name.text.upper() != "EVENT"):
+            word = f"'{name.text}' is a reserved word, but" if name else "here"
+            hint = f'in double quotes it is a name: "{name.text}"' if name else None
+            reason = f"{word} the name of a label is expected"
+            raise QuerySyntaxError(reason, span=span_of(argument), hint=hint, expected=("a label",))
+        reference = LabelReference(None if name.reserved else name.text, span=span_of(argument))
+        made = replace(argument, value=reference, bare=None)
+        if name.reserved:
+            made.bare = made
+        return made
+
+    def _called(self, children: Sequence[Piece], arguments: list[Part], build: Any) -> Part:
         span = span_of(*children)
-        return Part(build(tuple(references), span), span.start, span.end, bare=event)
+        made = Part(build(tuple(argument.value for argument in arguments), span), span.start, span.end)
+        made.bare = next((argument.bare for argument in arguments if argument.bare is not None), None)
+        return made
 
     # -- windows
 

@@ -210,7 +210,7 @@ class Start(Formula):
 
 @node
 class Selection(Formula):
-    """``STRICT(φ)``, ``NEXT(φ)``, ``LAST(φ)``, ``MAX(φ)``."""
+    """``STRICT(φ)``, ``NEXT(φ)``, ``LAST(φ)``, ``MAX(φ)``, ``ANY(φ)`` (one complex event, whichever)."""
 
     strategy: Strategy
     operand: Formula

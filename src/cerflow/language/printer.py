@@ -22,7 +22,7 @@ _Writer: TypeAlias = Callable[[Any, int], tuple[int, list[_Piece]]]
 # Formulas, loosest first. In the place behind WHERE, which asks for _FILTER, a WITHIN needs parentheses.
 _WITHIN, _FILTER, _EXCLUSION, _DISJUNCTION, _ALL, _AND, _STRICT, _SEQUENCE, _POSTFIX, _STEP = range(10)
 # Conditions and values.
-_OR, _CONJUNCTION, _NOT, _ATOM, _SUM, _TERM, _UNARY, _PRIMARY = range(8)
+_OR, _CONJUNCTION, _NOT, _ATOM, _SUM, _TERM, _UNARY, _PRIMARY, _IN_PARENTHESES = range(9)
 # SREMO.
 _WINDOWED, _UNION, _INTERSECTION, _CONCATENATION, _PREFIX, _REPEATED, _OPERAND = range(7)
 
@@ -130,7 +130,13 @@ def _on_set(node: c.Aggregate | c.SetTest, _: int) -> tuple[int, list[_Piece]]:
 
 def _predicate(node: c.PredicateCall, _: int) -> tuple[int, list[_Piece]]:
     name = quote_name(node.name, always=node.name.lower() in BUILT_IN)
-    return _PRIMARY, [f"{name}(", *_separated((a, _SUM) for a in node.arguments), ")"]
+    return _PRIMARY, [f"{name}(", *_separated(map(_argument, node.arguments)), ")"]
+
+
+def _argument(argument: c.Expression) -> _Piece:
+    # A name alone would be a label.
+    alone = isinstance(argument, c.Attribute) and argument.label is None
+    return (argument, _IN_PARENTHESES if alone else _SUM)
 
 
 def _comparison(node: c.Comparison, _: int) -> tuple[int, list[_Piece]]:

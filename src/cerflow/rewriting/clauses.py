@@ -10,7 +10,7 @@ from __future__ import annotations
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import And, Bracket, Comparison, Condition, Not, Operator, Or
 
-__all__ = ["MOST_ATOMS", "clauses"]
+__all__ = ["MOST_ATOMS", "OPPOSITE", "clauses"]
 
 #: A condition whose conjunctive form has more atoms than this is refused.
 MOST_ATOMS = 20_000
@@ -44,7 +44,8 @@ def clauses(condition: Condition) -> list[Clause]:
     return list(dict.fromkeys(tuple(dict.fromkeys(c)) for c in done[0]))
 
 
-_OPPOSITE = {
+#: The comparison that is true where another one is false.
+OPPOSITE = {
     Operator.EQ: Operator.NE,
     Operator.NE: Operator.EQ,
     Operator.LT: Operator.GE,
@@ -57,7 +58,7 @@ _OPPOSITE = {
 def _negated(atom: Condition) -> Condition:
     # Unknown stays unknown, so the opposite comparison is the negation; it needs smaller registers.
     if isinstance(atom, Comparison):
-        return Comparison(_OPPOSITE[atom.operator], atom.left, atom.right, span=atom.span)
+        return Comparison(OPPOSITE[atom.operator], atom.left, atom.right, span=atom.span)
     # In a bracket NOT is evaluated event by event, as in front of any other atom.
     if isinstance(atom, Bracket):
         return Bracket(atom.label, Not(atom.condition), span=atom.span)

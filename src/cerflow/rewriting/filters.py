@@ -8,13 +8,13 @@ from itertools import product
 
 from cerflow.analysis.scopes import Labels, condition_labels, resolve
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import Aggregate, Condition, Or, SetTest
+from cerflow.language.condition import Condition, Or
 from cerflow.language.formula import As, Disjunction, Filter, Formula, Rename
-from cerflow.language.node import Node, walk
+from cerflow.language.node import Node
 from cerflow.language.printer import show
 from cerflow.rewriting.clauses import clauses
 from cerflow.rewriting.events import Labelling, OnEvents, Operation, Renaming, refuse_outer_labels, spread
-from cerflow.rewriting.rebuild import check_size, size, transformed
+from cerflow.rewriting.rebuild import check_size, size, speaks_of_set, transformed
 
 __all__ = ["push_down_filters"]
 
@@ -88,7 +88,7 @@ def _made_on_one_event(clause: Many[Condition], labels: Labels) -> bool:
 
 
 def _check_atom(atom: Condition) -> None:
-    if any(isinstance(n, Aggregate | SetTest) for n in walk(atom)):
+    if speaks_of_set(atom):
         reason = f"{show(atom)} speaks of a set of events, not of each event"
     elif len(condition_labels(atom)) > 1:
         reason = f"{show(atom)} relates several labels"

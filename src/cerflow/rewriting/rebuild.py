@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, cast
 
 from cerflow.errors import Span, UnsupportedQueryError
-from cerflow.language.condition import Attribute, Bracket, LabelReference
+from cerflow.language.condition import Aggregate, Attribute, Bracket, LabelReference, PredicateCall, SetTest
 from cerflow.language.node import Node, fold, walk, with_children
+from cerflow.predicates.registry import calls_of_sets
 
-__all__ = ["check_size", "relabelled", "size", "transformed"]
+__all__ = ["check_size", "relabelled", "size", "speaks_of_set", "transformed"]
 
 #: A rewriting that would give a larger tree than this is refused.
 MOST_NODES = 50_000
@@ -47,6 +48,15 @@ def relabelled(root: N, names: Mapping[str, str]) -> N:
         return current
 
     return transformed(root, change)
+
+
+def speaks_of_set(condition: Node) -> bool:
+    """Whether some part of a condition speaks of all events of a label together."""
+    calls = calls_of_sets()
+    return any(
+        isinstance(n, Aggregate | SetTest) or (isinstance(n, PredicateCall) and n.name in calls)
+        for n in walk(condition)
+    )
 
 
 def size(tree: Node) -> int:

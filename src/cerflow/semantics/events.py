@@ -33,6 +33,10 @@ class Event:
     attributes: Mapping[str, Value]
     stream: str | None = None
 
+    def __hash__(self) -> int:
+        # Attributes stand in a dict; of a stream the position is enough.
+        return hash((self.position, self.type))
+
     def attribute(self, name: str) -> Value:
         """The value of an attribute, null if the event does not carry it; ``type`` is the event type by default."""
         if name in self.attributes:

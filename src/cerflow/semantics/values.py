@@ -38,8 +38,10 @@ from cerflow.language.condition import (
     Regexp,
     SetTest,
 )
-from cerflow.language.node import Node
-from cerflow.predicates import call_predicate
+from cerflow.language.node import Node, walk
+from cerflow.predicates.asking import Each, array_of, ask, ask_of_each, ask_of_set
+from cerflow.predicates.predicate import PredicateKind
+from cerflow.predicates.registry import calls_of_sets, registered
 from cerflow.semantics.events import Event, Value, as_value
 
 __all__ = ["aggregate", "arithmetic", "compare", "labels_outside_aggregates", "like", "steps", "value_of"]
@@ -50,17 +52,26 @@ _LOWEST, _HIGHEST = -(2**63) + 1, 2**63 - 1
 EventsOf = Callable[[str], Sequence[Event]]
 
 
-@lru_cache(maxsize=4096)
 def steps(root: Node) -> tuple[tuple[Node, str | None], ...]:
     """The nodes to evaluate in turn, children first, each with the label that bare attributes are read on there.
 
     Aggregates and tests on sets are single steps: what is below them is evaluated for each event of a label.
     """
+    return _steps(root, calls_of_sets())
+
+
+def _speaks_of_set(current: Node, calls: frozenset[str]) -> bool:
+    return isinstance(current, Aggregate | SetTest) or (isinstance(current, PredicateCall) and current.name in calls)
+
+
+@lru_cache(maxsize=4096)
+def _steps(root: Node, calls: frozenset[str]) -> tuple[tuple[Node, str | None], ...]:
+    """``calls`` are the names of predicates that speak of sets."""
     found: list[tuple[Node, str | None]] = []
     stack: list[tuple[Node, str | None, bool]] = [(root, None, False)]
     while stack:
         current, bare, ready = stack.pop()
-        if ready or isinstance(current, Aggregate | SetTest):
+        if ready or _speaks_of_set(current, calls):
             found.append((current, bare))
             continue
         if isinstance(current, Bracket):
@@ -73,11 +84,15 @@ def steps(root: Node) -> tuple[tuple[Node, str | None], ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=4096)
 def labels_outside_aggregates(root: Node) -> tuple[str, ...]:
     """The labels that stand for one event each in a condition or expression, in the order of the text."""
+    return _labels_outside(root, calls_of_sets())
+
+
+@lru_cache(maxsize=4096)
+def _labels_outside(root: Node, calls: frozenset[str]) -> tuple[str, ...]:
     found: dict[str, None] = {}
-    for current, bare in steps(root):
+    for current, bare in _steps(root, calls):
         if isinstance(current, Attribute | LabelReference):
             label = current.label if current.label is not None else bare
             if label is not None:
@@ -92,7 +107,8 @@ def value_of(root: Node, single: Mapping[str | None, Event | None], events_of: E
     reads as null. ``events_of`` gives the events of a label inside an aggregate.
     """
     stack: list[Any] = []
-    for current, bare in steps(root):
+    calls = calls_of_sets()
+    for current, bare in _steps(root, calls):
         match current:
             case Literal() | Constant():
                 stack.append(as_value(current.value))
@@ -105,6 +121,8 @@ def value_of(root: Node, single: Mapping[str | None, Event | None], events_of: E
                 stack.append(aggregate(current.name, _values(current.argument, bare, events_of)))
             case SetTest():
                 stack.append(_in_order(current.name, _values(current.argument, bare, events_of)))
+            case PredicateCall() if current.name in calls:
+                stack.append(_call_of_set(current, bare, events_of))
             case _:
                 count = 1 if isinstance(current, In) else len(current.children)
                 arguments = stack[len(stack) - count :]
@@ -144,8 +162,7 @@ def _apply(current: Node, arguments: Sequence[Any]) -> Value:
         case IsNull():
             return (arguments[0] is None) != current.negated
         case PredicateCall():
-            shown = (MappingProxyType(dict(a.attributes)) if isinstance(a, Event) else a for a in arguments)
-            return call_predicate(current.name, tuple(shown))
+            return _call(current, arguments)
         case Not():
             return _negated(arguments[0], True)
         case And():
@@ -324,13 +341,52 @@ def aggregate(name: str, values: Sequence[Value]) -> Value:
             if len(known) < 2:
                 return None
             mean = float(_sum(known)) / len(known)
-            return _number(math.sqrt(_sum([(v - mean) ** 2 for v in known]) / (len(known) - 1)))
+            away = [v - mean for v in known]
+            return _number(math.sqrt(_sum([d * d for d in away]) / (len(known) - 1)))
     raise TypeError(f"there is no aggregate '{name}'")
 
 
 def _sum(values: Sequence[int | float]) -> int | float:
     # The built-in sum rounds floats otherwise than addition one by one, which is what is meant.
     return reduce(operator.add, values)
+
+
+def _shown(argument: Any) -> Any:
+    """An argument as predicates get it: a whole event as a mapping of its attributes."""
+    return MappingProxyType(dict(argument.attributes)) if isinstance(argument, Event) else argument
+
+
+def _call(call: PredicateCall, arguments: Sequence[Any]) -> bool | None:
+    """A call of a predicate on one event for each label."""
+    predicate = registered(call.name)
+    given = [_shown(argument) for argument in arguments]
+    if predicate.kind is PredicateKind.SCALAR:
+        return ask(predicate, given)
+    if any(argument is None for argument in arguments):
+        return None
+    of_event = [_labels(argument) for argument in call.arguments]
+    arrays = [array_of([value]) if labels else value for value, labels in zip(given, of_event)]
+    true, unknown = ask_of_each(predicate, arrays, 1)
+    return None if unknown[0] else bool(true[0])
+
+
+def _call_of_set(call: PredicateCall, bare: str | None, events_of: EventsOf) -> bool | None:
+    """A call of a predicate on all events of the one label that its arguments read."""
+    (label,) = {label if label is not None else bare for a in call.arguments for label in _labels(a)}
+    assert label is not None
+    events = events_of(label)
+
+    def argument(current: Node) -> Any:
+        if not _labels(current):
+            return value_of(current, {}, events_of)
+        return Each([_shown(value_of(current, {label: event, None: event}, events_of)) for event in events])
+
+    return ask_of_set(registered(call.name), [argument(current) for current in call.arguments])
+
+
+def _labels(root: Node) -> frozenset[str | None]:
+    """The labels that an expression reads (None: the event at hand)."""
+    return frozenset(n.label for n in walk(root) if isinstance(n, Attribute | LabelReference))
 
 
 _ORDERS = {

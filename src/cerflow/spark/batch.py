@@ -135,4 +135,5 @@ def _recognition(plan: Plan) -> Recognition:
         stream=schema.stream,
         position=position,
         positions=plan.positions,
+        predicates=plan.predicates,
     )

@@ -12,6 +12,7 @@ from cerflow.inputs import in_order
 from cerflow.language.printer import show
 from cerflow.query import Query, parse
 from cerflow.schema import Schema
+from cerflow.spark.tasks import pack
 
 __all__ = ["Plan", "make_plan"]
 
@@ -23,6 +24,7 @@ class Plan:
     ``needed`` are the columns that the query reads or reports; ``keys`` the partition keys, each a tuple of columns
     of which the first that is not null counts. ``by_key`` says that substreams may be evaluated apart from each
     other, otherwise one task sees the whole stream. ``positions`` says that positions are reported or read.
+    ``predicates`` are those that the query calls, packed to travel.
     """
 
     text: str
@@ -33,6 +35,7 @@ class Plan:
     by_key: bool
     positions: bool
     result: pa.Schema
+    predicates: bytes | None
 
     @property
     def numbered(self) -> bool:
@@ -75,6 +78,7 @@ def make_plan(
         by_key=separable_by_key(select, schema),
         positions=positions or needs_positions(select, schema),
         result=result,
+        predicates=pack(query),
     )
 
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
+from pyspark import cloudpickle
 
-from cerflow.errors import BadRecordError
-from cerflow.query import parse
+from cerflow.engine.recognizer import Recognizer
+from cerflow.errors import BadRecordError, UnsupportedQueryError
+from cerflow.predicates.predicate import Predicate
+from cerflow.predicates.registry import predicates_in, using
+from cerflow.query import Query, parse
 
-__all__ = ["Recognition"]
+__all__ = ["Recognition", "pack"]
 
 #: Rows and bytes that are pushed at a time; Spark's own batches are small.
 _ROWS = 1 << 16
@@ -26,7 +31,7 @@ class Recognition:
     """A query for the tasks of `mapInArrow`. Each task parses and compiles it, so that no tree has to travel.
 
     ``schema`` is a serialised Arrow schema with the names of the columns in their order; ``position`` names the one
-    with positions, if it is there.
+    with positions, if it is there. ``predicates`` are those that the query calls, as `pack` made them.
     """
 
     query: str
@@ -36,6 +41,7 @@ class Recognition:
     stream: str | None
     position: str | None
     positions: bool
+    predicates: bytes | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in the events of one task, which come in the order of time."""
@@ -43,22 +49,55 @@ class Recognition:
         recognizer = None
         for rows in _grouped(batches, schema.names):
             if recognizer is None:
-                recognizer = parse(self.query).recognizer(
-                    schema,
-                    type=self.type,
-                    time=self.time,
-                    stream=self.stream,
-                    position=self.position,
-                    positions=self.positions,
-                    on_bad_record=self._refuse,
-                )
+                recognizer = self._recognizer(schema)
             yield from recognizer.push(rows).to_batches(_RESULT_ROWS)
+
+    def _recognizer(self, schema: pa.Schema) -> Recognizer:
+        # A worker process may serve queries with other predicates of the same names.
+        with using(() if self.predicates is None else _unpacked(self.predicates)):
+            return parse(self.query).recognizer(
+                schema,
+                type=self.type,
+                time=self.time,
+                stream=self.stream,
+                position=self.position,
+                positions=self.positions,
+                on_bad_record=self._refuse,
+            )
 
     def _refuse(self, rows: pa.Table) -> None:
         """Rows of a distributed input have no number, so the first one is named by its values."""
         *columns, _, reason = rows.column_names
         values = (f"{name}: {_text(rows.column(name)[0])}" for name in columns if name != self.position)
         raise BadRecordError(f"{{{', '.join(values)}}}", rows.column(reason)[0].as_py())
+
+
+def pack(query: Query) -> bytes | None:
+    """The predicates that a query calls, so that they can travel; None if there are none.
+
+    Functions travel as PySpark's own do: those of modules that can be imported by their names, others with all they
+    need. Raises `UnsupportedQueryError` if that is not possible.
+    """
+    predicates = predicates_in(query.tree)
+    if not predicates:
+        return None
+    try:
+        packed: bytes = cloudpickle.dumps(predicates)  # type: ignore[no-untyped-call]
+    except Exception as error:
+        # Pickling fails with whatever the objects raise that a function holds on to.
+        names = ", ".join(f"'{predicate.name}'" for predicate in predicates)
+        raise UnsupportedQueryError(
+            f"the predicates {names} cannot be sent to the tasks of Spark: {error}",
+            hint="A predicate must not hold on to open files, locks or connections.",
+        ) from error
+    return packed
+
+
+@lru_cache(maxsize=64)
+def _unpacked(packed: bytes) -> tuple[Predicate, ...]:
+    """The predicates in bytes; those of one query once in each process, or each task would compile them."""
+    predicates: tuple[Predicate, ...] = cloudpickle.loads(packed)
+    return predicates
 
 
 def _grouped(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cerflow.engine.kernels.choose import choose, note_classes, place_of, settle
 from cerflow.engine.kernels.graph import add_to_set, meld
 from cerflow.engine.kernels.jit import inlined, kernel
 from cerflow.engine.kernels.pool import (
@@ -19,6 +20,7 @@ from cerflow.engine.kernels.pool import (
     find_partition,
     hash_members,
     hash_one,
+    seed,
     unlink,
 )
 from cerflow.engine.kernels.sets import group_by_labels
@@ -28,12 +30,14 @@ from cerflow.engine.layout import (
     C_DEAD,
     C_NEXT,
     C_ROOT,
+    CALL_FAILED,
     D_BOUND,
     D_LABEL,
     D_POSITION,
     D_ROOT,
     DECREASED,
     DONE,
+    EVERYTHING,
     FULL_CONFIGS,
     FULL_DETECTIONS,
     FULL_MEMBERS,
@@ -60,13 +64,16 @@ from cerflow.engine.layout import (
     O_LOCAL_WINDOW,
     O_PARTITIONED,
     O_STATES,
+    O_STRATEGY,
     R_LIVE,
     R_MOVED,
     SEVERAL,
+    U_CLASS,
     U_COUNT,
     U_FINAL,
     U_LABEL,
     U_MEMBER,
+    U_PLACE,
     U_ROOT,
     U_STATE,
     W_MEASURE,
@@ -74,7 +81,7 @@ from cerflow.engine.layout import (
 
 
 @kernel
-def advance(start, stop, events, columns_f, tables, state, small, values_f, scratch, stack_f, out_f, result_f):
+def advance(start, stop, events, columns_f, tables, state, small, values_f, scratch, ranking, stack_f, out_f, result_f):
     """Process the events ``[start, stop)``; returns (what stopped it, the first event not processed).
 
     The arrays ending in ``_f`` view those of the same name as floats, ``small`` views the nodes as int32.
@@ -82,6 +89,8 @@ def advance(start, stop, events, columns_f, tables, state, small, values_f, scra
     partitioned = tables.options[O_PARTITIONED] == 1
     counted = tables.options[O_COUNTED] == 1
     local_window = tables.options[O_LOCAL_WINDOW]
+    strategy = tables.options[O_STRATEGY]
+    ranked = np.int64(0)
     for k in range(start, stop):
         p = 0
         place = events.position[k]
@@ -102,11 +111,19 @@ def advance(start, stop, events, columns_f, tables, state, small, values_f, scra
         updates, members, removed, moved = _gather(
             k, p, place, bound, events, columns_f, tables, state, values_f, scratch, stack_f, out_f, result_f
         )
+        if tables.failure[0] != 0:
+            return CALL_FAILED, k
         if updates == -1:
             return FULL_SCRATCH, k
         if updates == -2:
             return FULL_SETS, k
-        if updates > 0:
+        if updates > 0 and strategy != EVERYTHING:
+            updates, members, removed, ranked = choose(
+                updates, members, removed, np.int64(p), bound, tables, state, scratch, ranking
+            )
+            if updates < 0:
+                return FULL_SCRATCH, k
+        if updates > 0 or moved:
             lacking = _lacks_room(p, updates, members, state)
             if lacking != DONE:
                 return lacking, k
@@ -132,6 +149,17 @@ def advance(start, stop, events, columns_f, tables, state, small, values_f, scra
                     _clear_others(p, state, tables)
                 clear_partition(p, state)
             else:
+                if strategy != EVERYTHING:
+                    settle(
+                        ranked,
+                        np.int64(p),
+                        strategy,
+                        scratch.updates,
+                        state.classes,
+                        state.partition,
+                        state.counters,
+                        ranking,
+                    )
                 _apply(updates, p, k, place, measure, bound, events, tables, state, small, scratch)
         if partitioned and state.partition[p, R_LIVE] == 0 and state.partition[p, R_MOVED] == 0:
             drop_partition(p, state, tables)
@@ -181,6 +209,7 @@ def _gather(k, p, place, bound, events, columns_f, tables, state, values_f, scra
     longer what it was. The first is -1 if there is too little room for that, -2 if the collections are full.
     """
     grouped = tables.options[O_GROUPED] == 1
+    strategy = tables.options[O_STRATEGY]
     states = tables.options[O_STATES]
     # Typed zeros: a literal would make Numba compile everything below once more.
     n = np.int64(0)
@@ -214,9 +243,10 @@ def _gather(k, p, place, bound, events, columns_f, tables, state, values_f, scra
                     continue
                 previous = c
                 root = state.config[c, C_ROOT]
+            if removed >= scratch.removed.shape[0]:
+                return -1, 0, 0, False
+            first = n
             if grouped:
-                if removed >= scratch.removed.shape[0]:
-                    return -1, 0, 0, False
                 n, members, changed = group_by_labels(
                     k, at, place, root, n, members, events, columns_f, tables, state, scratch, stack_f, result_f
                 )
@@ -228,7 +258,6 @@ def _gather(k, p, place, bound, events, columns_f, tables, state, values_f, scra
                     scratch.removed[removed] = c
                     removed += 1
             else:
-                first = n
                 n = fire(
                     tables.signature_rows[row, 1],
                     tables.signature_rows[row, 2],
@@ -251,6 +280,11 @@ def _gather(k, p, place, bound, events, columns_f, tables, state, values_f, scra
                     return n, 0, 0, False
                 for u in range(first, n):
                     scratch.updates[u, U_ROOT] = root
+                if not begin and tables.signature_rows[row, 3] == 1:
+                    scratch.removed[removed] = c
+                    removed += 1
+            if strategy != EVERYTHING:
+                note_classes(first, n, at, state.config, scratch.updates)
             begin = False
             c = after
         row += 1
@@ -294,6 +328,7 @@ def _detect(updates, position, bound, state, scratch):
 def _apply(updates, p, k, place, measure, bound, events, tables, state, small, scratch):
     """Put the updates into effect: grow the match graph, find or make the configurations."""
     several = tables.options[O_STATES]
+    placed = tables.options[O_STRATEGY] != EVERYTHING and tables.options[O_GROUPED] == 0
     nodes = state.nodes
     for u in range(updates):
         q = np.int64(scratch.updates[u, U_STATE])
@@ -301,23 +336,30 @@ def _apply(updates, p, k, place, measure, bound, events, tables, state, small, s
             continue
         child = np.int64(scratch.updates[u, U_ROOT])
         label = np.int64(scratch.updates[u, U_LABEL])
+        cls = np.int64(scratch.updates[u, U_CLASS])
+        from_seed = seed(p, cls, tables)
         if q == SEVERAL:
             group = several
             first = np.int64(scratch.updates[u, U_MEMBER])
             count = np.int64(scratch.updates[u, U_COUNT])
-            h = hash_members(p, group, scratch.members, scratch.member_values, first, count, tables.slots)
-            c = find(p, group, scratch.members, scratch.member_values, first, count, h, state, tables)
+            h = hash_members(from_seed, group, scratch.members, scratch.member_values, first, count, tables.slots)
+            c = find(p, group, scratch.members, scratch.member_values, first, count, h, cls, state, tables)
         else:
             group = q
             first = np.int64(u)
             count = np.int64(1)
-            h = hash_one(p, q, scratch.update_values, u, tables)
-            c = find(p, group, scratch.members, scratch.update_values, first, count, h, state, tables)
+            h = hash_one(from_seed, q, scratch.update_values, u, tables)
+            if placed:
+                c = place_of(
+                    u, np.int64(p), state.config, scratch.updates, state.classes, state.partition, state.counters
+                )
+            else:
+                c = find(p, group, scratch.members, scratch.update_values, first, count, h, cls, state, tables)
         old = np.int64(-1)
         if c >= 0:
             old = np.int64(state.config[c, C_ROOT])
             left_behind = q >= 0 and tables.skips[q] == 0 and state.config_long[c, L_LAST] != place
-            if left_behind or (old != BOTTOM and nodes[old, W_MEASURE] <= bound):
+            if left_behind or (old > BOTTOM and nodes[old, W_MEASURE] <= bound):
                 old = -1
         if label > 0:
             root = add_to_set(
@@ -331,6 +373,7 @@ def _apply(updates, p, k, place, measure, bound, events, tables, state, small, s
             state.config[c, C_ROOT] = root
             state.config_long[c, L_LAST] = place
         elif q == SEVERAL:
-            add(p, group, scratch.members, scratch.member_values, first, count, h, root, place, state, tables)
+            add(p, group, scratch.members, scratch.member_values, first, count, h, cls, root, place, state, tables)
         else:
-            add(p, group, scratch.members, scratch.update_values, first, count, h, root, place, state, tables)
+            c = add(p, group, scratch.members, scratch.update_values, first, count, h, cls, root, place, state, tables)
+            scratch.updates[u, U_PLACE] = c

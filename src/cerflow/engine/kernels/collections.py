@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cerflow.engine.kernels.jit import kernel
-from cerflow.engine.layout import FROM_COLUMN, FROM_SET, FROM_SLOT, N_SET_WORDS, N_SETS, S_FIELDS_END, S_INDEX
+from cerflow.engine.layout import N_SET_WORDS, N_SETS
 
 
 @kernel
@@ -68,53 +68,3 @@ def with_row(number, row, width, index, words, table, counters):
     counters[N_SETS] = new + 1
     counters[N_SET_WORDS] = to
     return new
-
-
-@kernel
-def with_product(number, step, tables, columns, k, values, at, index, words, table, counters, row, odometer):
-    """Add every row that the fields of a step describe: a field of a collection stands for each of its rows.
-
-    Fields of one collection move together. Returns the number of the set, or -1 if the arrays are full.
-    """
-    first = tables.steps[step, S_INDEX]
-    last = tables.steps[step, S_FIELDS_END]
-    width = last - first
-    for f in range(width):
-        odometer[f] = 0
-        if tables.fields[first + f, 0] == FROM_SET and index[values[at, tables.fields[first + f, 1]], 1] == 0:
-            return number
-    while True:
-        for f in range(width):
-            source = tables.fields[first + f, 0]
-            where = tables.fields[first + f, 1]
-            if source == FROM_COLUMN:
-                row[f] = columns[k, where]
-            elif source == FROM_SLOT:
-                row[f] = values[at, where]
-            else:
-                leader = _leader(tables, first, f)
-                begin = index[values[at, where], 0]
-                row[f] = words[begin + odometer[leader] * tables.fields[first + f, 3] + tables.fields[first + f, 2]]
-        number = with_row(number, row, width, index, words, table, counters)
-        if number < 0:
-            return -1
-        f = 0
-        while f < width:
-            if tables.fields[first + f, 0] == FROM_SET and _leader(tables, first, f) == f:
-                odometer[f] += 1
-                where = tables.fields[first + f, 1]
-                if odometer[f] * tables.fields[first + f, 3] < index[values[at, where], 1]:
-                    break
-                odometer[f] = 0
-            f += 1
-        if f >= width:
-            return number
-
-
-@kernel
-def _leader(tables, first, f):
-    """The first field of the row that reads the same collection."""
-    for g in range(f):
-        if tables.fields[first + g, 0] == FROM_SET and tables.fields[first + g, 1] == tables.fields[first + f, 1]:
-            return g
-    return f

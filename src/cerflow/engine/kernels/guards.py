@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from cerflow.automata.values import WORD
+from cerflow.engine.kernels.calls import ask_predicate
 from cerflow.engine.kernels.jit import inlined, kernel
 from cerflow.engine.layout import (
     A_KIND,
@@ -30,6 +32,7 @@ from cerflow.engine.opcodes import (
     ADD_F,
     ADD_I,
     AND,
+    CALL,
     CEIL,
     COLUMN,
     COMPARE_F,
@@ -39,6 +42,8 @@ from cerflow.engine.opcodes import (
     FLOOR,
     IS_NULL_F,
     IS_NULL_I,
+    JOIN_F,
+    JOIN_I,
     MULTIPLY_F,
     MULTIPLY_I,
     NEGATE_F,
@@ -48,13 +53,18 @@ from cerflow.engine.opcodes import (
     RANKED,
     REMAINDER_F,
     ROUND,
+    SELECT,
     SET_FIELD,
     SLOT,
+    SQUARE_ROOT,
     SUBTRACT_F,
     SUBTRACT_I,
     TO_FLOAT,
     TRUE_ONLY,
 )
+
+#: What the high words of integers within 64 bits are less than.
+HALF = 2**31
 
 
 @inlined
@@ -78,9 +88,7 @@ def holds(atom, tables, columns, columns_f, ranks, k, values, values_f, row, set
     """Whether an atom holds for event ``k`` and the registers in ``values[row]``."""
     operator = tables.atoms[atom, A_OPERATOR]
     if operator == PROGRAM:
-        return _for_all(
-            atom, tables, columns, columns_f, ranks, k, values, values_f, row, sets, words, stack, stack_f, odometer
-        )
+        return _for_all(atom, tables, columns, ranks, k, values, row, sets, words, stack, stack_f, odometer)
     left = tables.atoms[atom, A_LEFT]
     right = tables.atoms[atom, A_RIGHT]
     kind = tables.atoms[atom, A_KIND]
@@ -101,36 +109,51 @@ def holds(atom, tables, columns, columns_f, ranks, k, values, values_f, row, set
 
 
 @kernel
-def _for_all(atom, tables, columns, columns_f, ranks, k, values, values_f, row, sets, words, stack, stack_f, odometer):
+def _for_all(atom, tables, columns, ranks, k, values, row, sets, words, stack, stack_f, odometer):
     """Run a program for every choice of one row from each collection it reads."""
     first = tables.atoms[atom, A_RANGE]
     last = tables.atoms[atom, A_RANGE_END]
-    for r in range(first, last):
-        odometer[r - first] = 0
-        if sets[values[row, tables.ranges[r, 0]], 1] == 0:
-            return True
+    if not first_choice(first, last, tables, values, row, sets, odometer):
+        return True
+    start = tables.atoms[atom, A_LEFT]
+    stop = tables.atoms[atom, A_RIGHT]
     while True:
-        if not _run(
-            atom, tables, columns, columns_f, ranks, k, values, values_f, row, sets, words, stack, stack_f, odometer
-        ):
+        run(start, stop, first, tables, columns, ranks, k, values, row, sets, words, stack, stack_f, odometer)
+        if stack[0] != 1:
             return False
-        r = first
-        while r < last:
-            width = tables.ranges[r, 1]
-            odometer[r - first] += 1
-            if odometer[r - first] * width < sets[values[row, tables.ranges[r, 0]], 1]:
-                break
-            odometer[r - first] = 0
-            r += 1
-        if r >= last:
+        if not next_choice(first, last, tables, values, row, sets, odometer):
             return True
 
 
 @kernel
-def _run(atom, tables, columns, columns_f, ranks, k, values, values_f, row, sets, words, stack, stack_f, odometer):
+def first_choice(first, last, tables, values, row, sets, odometer):
+    """Choose the first row of each collection; False if one has none."""
+    for r in range(first, last):
+        odometer[r - first] = 0
+        if sets[values[row, tables.ranges[r, 0]], 1] == 0:
+            return False
+    return True
+
+
+@kernel
+def next_choice(first, last, tables, values, row, sets, odometer):
+    """Go on to the next choice of rows; False after the last."""
+    for r in range(first, last):
+        odometer[r - first] += 1
+        if odometer[r - first] * tables.ranges[r, 1] < sets[values[row, tables.ranges[r, 0]], 1]:
+            return True
+        odometer[r - first] = 0
+    return False
+
+
+@kernel
+def run(start, stop, first, tables, columns, ranks, k, values, row, sets, words, stack, stack_f, odometer):
+    """Run the instructions ``[start, stop)`` for event ``k`` and the registers in ``values[row]``.
+
+    Leaves the result in ``stack[0]``; ``first`` is the first of the collections that `SET_FIELD` speaks of.
+    """
     top = 0
-    first = tables.atoms[atom, A_RANGE]
-    for at in range(tables.atoms[atom, A_LEFT], tables.atoms[atom, A_RIGHT]):
+    for at in range(start, stop):
         opcode = tables.code[at, 0]
         argument = tables.code[at, 1]
         if opcode == COLUMN:
@@ -145,15 +168,21 @@ def _run(atom, tables, columns, columns_f, ranks, k, values, values_f, row, sets
         elif opcode == SET_FIELD:
             which = argument >> 16
             r = first + which
-            start = sets[values[row, tables.ranges[r, 0]], 0]
-            stack[top] = words[start + odometer[which] * tables.ranges[r, 1] + (argument & 0xFFFF)]
+            begin = sets[values[row, tables.ranges[r, 0]], 0]
+            stack[top] = words[begin + odometer[which] * tables.ranges[r, 1] + (argument & 0xFFFF)]
             top += 1
+        elif opcode == CALL:
+            top -= tables.constants[argument + 1]
+            stack[top] = ask_predicate(tables, argument, stack, top)
+            top += 1
+        elif opcode == SELECT:
+            top -= 2
+            stack[top - 1] = stack[top] if stack[top - 1] == 1 else stack[top + 1]
         elif opcode < NOT:
             top -= 1
             _binary(opcode, argument, stack, stack_f, top)
         else:
             _unary(opcode, stack, stack_f, top - 1, ranks)
-    return stack[0] == 1
 
 
 @kernel
@@ -200,6 +229,14 @@ def _binary(opcode, argument, stack, stack_f, top):
     elif opcode == REMAINDER_F:
         x, y = stack_f[at], stack_f[top]
         stack_f[at] = math.nan if y == 0.0 or math.isinf(x) else np.fmod(x, y)
+    elif opcode in (JOIN_I, JOIN_F):
+        # First what the low words have carried over; then both parts are small enough to be exact as floats.
+        high = stack[at] + stack[top] // WORD
+        low = stack[top] % WORD
+        if opcode == JOIN_F:
+            stack_f[at] = float(high) * float(WORD) + float(low)
+        else:
+            stack[at] = high * WORD + low if -HALF <= high < HALF else NULL
     else:
         _integers(opcode, stack, at, stack[at], stack[top])
 
@@ -252,6 +289,8 @@ def _unary(opcode, stack, stack_f, at, ranks):
             stack[at] = abs(stack[at])
     elif opcode == ABS_F:
         stack_f[at] = abs(stack_f[at])
+    elif opcode == SQUARE_ROOT:
+        stack_f[at] = math.sqrt(stack_f[at])
     elif opcode == FLOOR:
         stack_f[at] = math.floor(stack_f[at]) if math.isfinite(stack_f[at]) else stack_f[at]
     elif opcode == CEIL:

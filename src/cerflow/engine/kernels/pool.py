@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from cerflow.engine.kernels.classes import release
 from cerflow.engine.kernels.collections import hash_words
 from cerflow.engine.kernels.jit import allocating, inlined, kernel
 from cerflow.engine.layout import (
     BOTTOM,
     C_CHAIN,
+    C_CLASS,
     C_COUNT,
     C_DEAD,
     C_GROUP,
@@ -14,6 +18,7 @@ from cerflow.engine.layout import (
     C_NEXT,
     C_PARTITION,
     C_ROOT,
+    K_HELD,
     L_HASH,
     L_LAST,
     N_CONFIGS,
@@ -22,7 +27,9 @@ from cerflow.engine.layout import (
     N_LIVE,
     N_MEMBERS,
     N_PARTITIONS,
+    NO_EVENTS,
     NULL,
+    O_GROUPED,
     O_KEY,
     O_STATES,
     R_CHAIN,
@@ -124,11 +131,22 @@ def unlink(c, before, state):
     state.partition[p, R_LIVE] -= 1
     state.config[c, C_DEAD] = 1
     state.config[c, C_ROOT] = -1
+    if state.config[c, C_CLASS] != NO_EVENTS:
+        release(np.int64(p), np.int64(state.config[c, C_CLASS]), state.classes, state.partition, counters)
+
+
+@inlined
+def seed(p, cls, tables):
+    """What hashes of a partition and a class begin with.
+
+    Where configurations have one member the class is left out: all with the same member are then in one chain.
+    """
+    return np.int64(p) + np.int64(cls) * 0x9E3779B1 * tables.options[O_GROUPED]
 
 
 @kernel
 def hash_members(p, group, states, values, first, count, slots):
-    """A hash of a partition, a group, and members with their registers."""
+    """A hash of a `seed`, a group, and members with their registers."""
     h = p * 31 + group
     for m in range(first, first + count):
         h = hash_words(values[m], 0, slots[states[m]], h + states[m])
@@ -136,13 +154,14 @@ def hash_members(p, group, states, values, first, count, slots):
 
 
 @kernel
-def find(p, group, states, values, first, count, h, state, tables):
-    """The living configuration with just these members, or -1."""
+def find(p, group, states, values, first, count, h, cls, state, tables):
+    """The living configuration with just these members and this class, or -1."""
     c = state.table[h & (state.table.shape[0] - 1)]
     while c >= 0:
         if (
             state.config_long[c, L_HASH] == h
             and state.config[c, C_DEAD] == 0
+            and state.config[c, C_CLASS] == cls
             and state.config[c, C_PARTITION] == p
             and state.config[c, C_GROUP] == group
             and state.config[c, C_COUNT] == count
@@ -172,7 +191,7 @@ def _same(c, group, states, values, first, count, state, tables):
 
 
 @kernel
-def add(p, group, states, values, first, count, h, root, last, state, tables):
+def add(p, group, states, values, first, count, h, cls, root, last, state, tables):
     """A new configuration; there must be room."""
     counters = state.counters
     if counters[N_FREE] > 0:
@@ -193,6 +212,9 @@ def add(p, group, states, values, first, count, h, root, last, state, tables):
     state.table[at] = c
     state.config[c, C_COUNT] = count
     state.config[c, C_DEAD] = 0
+    state.config[c, C_CLASS] = cls
+    if cls != NO_EVENTS:
+        state.classes[cls, K_HELD] += 1
     state.config_long[c, L_LAST] = last
     state.config_long[c, L_HASH] = h
     if group < tables.options[O_STATES]:
@@ -299,7 +321,7 @@ def rehash(state, tables):
         if state.config[c, C_ROOT] < 0:
             continue
         group = state.config[c, C_GROUP]
-        p = state.config[c, C_PARTITION]
+        p = seed(state.config[c, C_PARTITION], state.config[c, C_CLASS], tables)
         if group < states:
             state.config_long[c, L_HASH] = hash_one(p, group, state.values, c, tables)
         else:
@@ -316,5 +338,5 @@ def rehash(state, tables):
 
 @kernel
 def hash_one(p, q, values, row, tables):
-    """A hash of a configuration of one member."""
+    """A hash of a `seed` and one member with its registers."""
     return hash_words(values[row], 0, tables.slots[q], p * 31 + q)

@@ -95,6 +95,7 @@ def group_by_labels(k, c, place, root, n, members, events, columns_f, tables, st
             for s in range(tables.slots[q]):
                 registers[0, s] = state.member_values[base + m, s]
         skips = tables.skips[q] == 1
+        r = tables.signature_state[signature, q]
         gone = c >= 0 and not skips and state.config_long[c, L_LAST] != place - 1
         for e in range(tables.expiring_start[q], tables.expiring_start[q + 1]):
             if registers[0, tables.expiring[e, 0]] <= events.columns[k, tables.expiring[e, 1]]:
@@ -102,8 +103,8 @@ def group_by_labels(k, c, place, root, n, members, events, columns_f, tables, st
         if gone:
             changed = True
             continue
-        r = tables.signature_state[signature, q]
         if r >= 0:
+            skips = skips and tables.signature_rows[r, 3] == 0
             results = fire(
                 tables.signature_rows[r, 1],
                 tables.signature_rows[r, 2],
@@ -180,12 +181,12 @@ def group_by_labels(k, c, place, root, n, members, events, columns_f, tables, st
         if count > 0 or final == 1:
             if n >= scratch.updates.shape[0]:
                 return -1, 0, False
-            n, members = _close(n, label, root, final, members, count, scratch)
+            n, members = close_update(n, label, root, final, members, count, scratch)
     return n, members, changed
 
 
 @kernel
-def _close(n, label, root, final, first, count, scratch):
+def close_update(n, label, root, final, first, count, scratch):
     """Write the update for members ``[first, first + count)``; returns the numbers of updates and members."""
     scratch.updates[n, U_LABEL] = label
     scratch.updates[n, U_ROOT] = root

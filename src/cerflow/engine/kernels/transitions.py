@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import math
 
-from cerflow.engine.kernels.collections import with_product
-from cerflow.engine.kernels.guards import holds
+import numpy as np
+
+from cerflow.engine.kernels.collections import with_row
+from cerflow.engine.kernels.guards import first_choice, holds, next_choice, run
 from cerflow.engine.kernels.jit import inlined, kernel
 from cerflow.engine.layout import (
+    ADD_ROW,
     EXPIRED,
     FLOAT,
     FROM_COLUMN,
-    GREATEST,
+    FROM_SLOT,
     LEAST,
     NEW_SET,
     NULL,
     P_BOUND,
     P_SOURCE,
     P_TARGET,
+    Q_FILTER,
+    Q_FILTER_END,
+    Q_RANGE,
+    Q_RANGE_END,
     RANK,
+    S_FIELDS_END,
     S_INDEX,
     S_KIND,
     S_OPERATION,
@@ -87,67 +95,123 @@ def fire(
                 value = EXPIRED
             out_values[n, tables.copies[c, P_TARGET]] = value
         for step in range(tables.transitions[t, T_STEP], tables.transitions[t, T_STEP_END]):
-            if not _store(step, tables, events, columns_f, k, values, at, state, scratch, out_values, out_f, n):
+            if not _store(step, tables, events, k, values, at, state, scratch, stack_f, out_values, out_f, n):
                 return -2
         n += 1
     return n
 
 
 @kernel
-def _store(step, tables, events, columns_f, k, values, at, state, scratch, out_values, out_f, n):
+def _store(step, tables, events, k, values, at, state, scratch, stack_f, out_values, out_f, n):
     """Apply one step to the registers of entry ``n``; False if the collections are full."""
     operation = tables.steps[step, S_OPERATION]
     slot = tables.steps[step, S_SLOT]
-    source = tables.steps[step, S_INDEX]
-    if operation == WRITE:
-        if tables.steps[step, S_SOURCE] == FROM_COLUMN:
-            out_values[n, slot] = events.columns[k, source]
-        else:
-            out_values[n, slot] = values[at, source]
-    elif operation == SAME:
-        if out_values[n, slot] != events.columns[k, source]:
-            if tables.steps[step, S_KIND] == FLOAT:
-                out_f[n, slot] = math.nan
-            else:
-                out_values[n, slot] = NULL
-    elif operation in (LEAST, GREATEST):
-        kind = tables.steps[step, S_KIND]
-        if kind == FLOAT:
-            x = columns_f[k, source]
-            y = out_f[n, slot]
-            # One null among the values decides: no comparison with all of them holds.
-            if math.isnan(x) or math.isnan(y):
-                out_f[n, slot] = math.nan
-            elif (x < y) == (operation == LEAST):
-                out_f[n, slot] = x
-        else:
-            i = events.columns[k, source]
-            j = out_values[n, slot]
-            if i == NULL or j == NULL:
-                out_values[n, slot] = NULL
-            elif kind == RANK:
-                if (events.ranks[i] < events.ranks[j]) == (operation == LEAST):
-                    out_values[n, slot] = i
-            elif (i < j) == (operation == LEAST):
-                out_values[n, slot] = i
-    else:
+    if operation in (NEW_SET, ADD_ROW):
         number = 0 if operation == NEW_SET else out_values[n, slot]
-        number = with_product(
-            number,
-            step,
-            tables,
-            events.columns,
-            k,
-            values,
-            at,
-            state.set_index,
-            state.set_words,
-            state.set_table,
-            state.counters,
-            scratch.row,
-            scratch.odometer,
-        )
+        number = _with_rows(number, step, tables, events, k, values, at, state, scratch, stack_f)
         if number < 0:
             return False
         out_values[n, slot] = number
+        return True
+    source = tables.steps[step, S_SOURCE]
+    index = tables.steps[step, S_INDEX]
+    if source == FROM_COLUMN:
+        new = events.columns[k, index]
+    elif source == FROM_SLOT:
+        new = values[at, index]
+    else:
+        stop = tables.steps[step, S_FIELDS_END]
+        new = _computed(index, stop, np.int32(0), tables, events, k, values, at, state, scratch, stack_f)
+    kind = tables.steps[step, S_KIND]
+    if operation == WRITE:
+        out_values[n, slot] = new
+    elif operation == SAME:
+        if out_values[n, slot] != new:
+            if kind == FLOAT:
+                out_f[n, slot] = math.nan
+            else:
+                out_values[n, slot] = NULL
+    elif kind == FLOAT:
+        scratch.stack[0] = new
+        x = stack_f[0]
+        y = out_f[n, slot]
+        # One null among the values decides: no comparison with all of them holds.
+        if math.isnan(x) or math.isnan(y):
+            out_f[n, slot] = math.nan
+        elif (x < y) == (operation == LEAST):
+            out_f[n, slot] = x
+    else:
+        old = out_values[n, slot]
+        if new == NULL or old == NULL:
+            out_values[n, slot] = NULL
+        elif kind == RANK:
+            if (events.ranks[new] < events.ranks[old]) == (operation == LEAST):
+                out_values[n, slot] = new
+        elif (new < old) == (operation == LEAST):
+            out_values[n, slot] = new
     return True
+
+
+@kernel
+def _computed(start, stop, first, tables, events, k, values, at, state, scratch, stack_f):
+    """The value of a program; ``first`` is the first of the collections of which it reads the chosen rows."""
+    run(
+        start,
+        stop,
+        first,
+        tables,
+        events.columns,
+        events.ranks,
+        k,
+        values,
+        at,
+        state.set_index,
+        state.set_words,
+        scratch.stack,
+        stack_f,
+        scratch.odometer,
+    )
+    return scratch.stack[0]
+
+
+@kernel
+def _with_rows(number, step, tables, events, k, values, at, state, scratch, stack_f):
+    """Add a row to a collection for every choice of rows that a step reads and accepts; -1 if the arrays are full."""
+    product = tables.steps[step, S_SOURCE]
+    first = tables.products[product, Q_RANGE]
+    last = tables.products[product, Q_RANGE_END]
+    begin = tables.steps[step, S_INDEX]
+    width = tables.steps[step, S_FIELDS_END] - begin
+    if not first_choice(first, last, tables, values, at, state.set_index, scratch.odometer):
+        return number
+    while True:
+        if _accepted(product, first, tables, events, k, values, at, state, scratch, stack_f):
+            for f in range(width):
+                scratch.row[f] = _field(begin + f, first, tables, events, k, values, at, state, scratch, stack_f)
+            number = with_row(
+                number, scratch.row, width, state.set_index, state.set_words, state.set_table, state.counters
+            )
+            if number < 0:
+                return -1
+        if not next_choice(first, last, tables, values, at, state.set_index, scratch.odometer):
+            return number
+
+
+@kernel
+def _accepted(product, first, tables, events, k, values, at, state, scratch, stack_f):
+    """Whether the choice of rows at hand satisfies the condition of a product."""
+    start = tables.products[product, Q_FILTER]
+    stop = tables.products[product, Q_FILTER_END]
+    return start == stop or (_computed(start, stop, first, tables, events, k, values, at, state, scratch, stack_f) == 1)
+
+
+@kernel
+def _field(f, first, tables, events, k, values, at, state, scratch, stack_f):
+    """A field of a new row."""
+    source = tables.fields[f, 0]
+    where = tables.fields[f, 1]
+    if source == FROM_COLUMN:
+        return events.columns[k, where]
+    if source == FROM_SLOT:
+        return values[at, where]
+    return _computed(where, tables.fields[f, 2], first, tables, events, k, values, at, state, scratch, stack_f)

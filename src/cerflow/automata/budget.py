@@ -1,0 +1,29 @@
+"""How much a search may cost: counted in steps, so that its end does not depend on the machine."""
+
+from __future__ import annotations
+
+from cerflow.errors import UnsupportedQueryError
+
+__all__ = ["Budget"]
+
+
+class Budget:
+    """A number of steps that may still be taken."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+        self._left = steps
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether more was asked for than there was."""
+        return self._left < 0
+
+    def spend(self, steps: int = 1) -> None:
+        """Take steps; raises `UnsupportedQueryError` once there are none left."""
+        self._left -= steps
+        if self._left < 0:
+            raise UnsupportedQueryError(
+                f"too large to decide: the automata need more than {self._steps:,} steps",
+                hint="Compare smaller formulas, use smaller windows, or give a greater limit.",
+            )

@@ -1,0 +1,299 @@
+"""Sets of runs of a fragment, followed by one other run: what UNLESS, WITHOUT, NEXT, LAST and MAX have to know.
+
+A run beside others (a rival that would be preferred, a part that must not match) follows all of them at once, as in
+the subset construction (P1 §C.3, P2 §5.2). Of a set of configurations those whose state remembers nothing are known
+by that state: they become part of the follower's own state, and only the sets that occur are built. A state that has
+registers may be taken by many runs with different values: these go, row by row, into one collection register for
+each such state. So the automaton stays finite whatever is remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from cerflow.automata.cases import cases
+from cerflow.automata.fragment import Fragment, trimmed
+from cerflow.automata.guards import NoRow, Satisfied, Stored, conjunction, conjuncts, leaves, substitute
+from cerflow.automata.registers import RegisterFile
+from cerflow.automata.transducer import Accumulation, Register, Transducer, Transition, Write
+from cerflow.automata.values import If
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.condition import Comparison, Condition, Expression, Literal, Not, Operator
+from cerflow.language.node import Node
+
+__all__ = ["EMPTY", "Crowd", "Crowds", "Situation"]
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """A set of configurations: certain states without memory, and states that may have rows in their collection."""
+
+    states: frozenset[int] = frozenset()
+    rows: frozenset[int] = frozenset()
+
+    def with_states(self, states: Iterable[int]) -> Crowd:
+        """Also these states (without memory)."""
+        return Crowd(self.states | frozenset(states), self.rows)
+
+
+EMPTY = Crowd()
+
+#: A formula that divides events into more cases than this, counted for each set of runs that occurs, is refused.
+MOST_WORK = 15_000
+
+
+@dataclass(frozen=True)
+class Situation:
+    """One case of an event: what is tested to be in it, and the transitions of the followed runs that it allows.
+
+    For states with rows it allows what the event alone allows; the rows have their say in the collections.
+    """
+
+    literals: tuple[Condition, ...]
+    allowed: frozenset[int]
+
+
+class Crowds:
+    """The runs of one fragment, followed in any number of sets by name."""
+
+    def __init__(self, fragment: Fragment, registers: RegisterFile) -> None:
+        self.fragment = _with_own_beginning(trimmed(fragment))
+        self.initial = frozenset(self.fragment.initial)
+        self.final = frozenset(self.fragment.final)
+        self._registers = registers
+        self._live = self._live_registers()
+        self._remembering = self._states_with_rows()
+        self._leaving: list[list[int]] = [[] for _ in range(self.fragment.states)]
+        for k, t in enumerate(self.fragment.transitions):
+            self._leaving[t.source].append(k)
+        self._collections: dict[tuple[str, int], int] = {}
+        self._known: dict[object, list[Situation]] = {}
+        self._work = 0
+
+    # -- what the states remember --------------------------------------------------------------------------------
+
+    def _live_registers(self) -> list[dict[int, int]]:
+        """For each state its live registers, with the field at which each begins in a row."""
+        fragment, registers = self.fragment, self._registers.registers
+        if not fragment.states:
+            return []
+        whole = Transducer(
+            fragment.states,
+            frozenset(fragment.initial),
+            frozenset(fragment.final),
+            tuple(fragment.transitions),
+            tuple(registers),
+        )
+        found: list[dict[int, int]] = []
+        for live in whole.live():
+            places: dict[int, int] = {}
+            width = 0
+            for register in sorted(live):
+                if registers[register].keeps is Accumulation.SET:
+                    raise UnsupportedQueryError(
+                        "a condition that has to remember a whole set of events cannot stand below UNLESS, WITHOUT, "
+                        "NEXT, LAST or MAX",
+                        hint="Comparisons with < <= > >= = over repeated events need no set.",
+                    )
+                places[register] = width
+                width += registers[register].fields
+            found.append(places)
+        return found
+
+    def _states_with_rows(self) -> frozenset[int]:
+        """States with live registers, and those that a condition on such decides whether a run comes to."""
+        edges: dict[int, list[int]] = {}
+        for t in self.fragment.transitions:
+            edges.setdefault(t.source, []).append(t.target)
+        found = {q for q, places in enumerate(self._live) if places}
+        pending = list(found)
+        while pending:
+            for q in edges.get(pending.pop(), ()):
+                if q not in found:
+                    found.add(q)
+                    pending.append(q)
+        return frozenset(found)
+
+    def _width(self, state: int) -> int:
+        registers = self._registers.registers
+        return max(1, sum(registers[r].fields for r in self._live[state]))
+
+    def collection(self, name: str, state: int) -> int:
+        """The register with the rows of a state in the crowd of that name."""
+        key = (name, state)
+        if key not in self._collections:
+            meaning = "; ".join(self._registers.registers[r].meaning for r in self._live[state]) or "whether any"
+            self._collections[key] = self._registers.add(
+                Register(Accumulation.SET, self._width(state), f"{name}: {meaning}")
+            )
+        return self._collections[key]
+
+    # -- steps ---------------------------------------------------------------------------------------------------
+
+    def beginning(self) -> Crowd:
+        """The crowd of the runs that have not read anything."""
+        return Crowd(self.initial)
+
+    def situations(self, t: Transition, crowds: Iterable[Crowd]) -> list[Situation]:
+        """The cases of an event that a transition ``t`` of the follower reads, as far as these crowds tell apart.
+
+        Raises `UnsupportedQueryError` if there are too many of them in all.
+        """
+        crowds = list(crowds)
+        plain = sorted(frozenset[int]().union(*(c.states for c in crowds)))
+        remembering = sorted(frozenset[int]().union(*(c.rows for c in crowds)))
+        numbers: list[int] = []
+        guards: list[list[Condition]] = []
+        for state in plain:
+            for k in self._leaving[state]:
+                u = self.fragment.transitions[k]
+                numbers.append(k)
+                guards.append([*conjuncts(u.test), *u.atoms])
+        for state in remembering:
+            for k in self._leaving[state]:
+                numbers.append(k)
+                guards.append(conjuncts(self.fragment.transitions[k].test))
+        key = (t.test, t.atoms, tuple(numbers))
+        if key not in self._known:
+            # Many crowds are divided alike.
+            self._known[key] = [
+                Situation(case.literals, frozenset(numbers[k] for k in case.held))
+                for case in cases([*conjuncts(t.test), *t.atoms], guards)
+            ]
+        self._work += len(self._known[key])
+        if self._work > MOST_WORK:
+            raise UnsupportedQueryError(
+                f"following all runs of a part of this formula takes more than {MOST_WORK:,} steps to prepare",
+                hint="Use fewer different conditions below UNLESS, WITHOUT, NEXT, LAST or MAX.",
+            )
+        return self._known[key]
+
+    def step(
+        self,
+        situation: Situation,
+        target: str,
+        sources: Sequence[tuple[str, Crowd, Callable[[Transition], bool]]],
+        before: Crowd,
+    ) -> tuple[Crowd, list[Write]]:
+        """The crowd ``target`` (``before`` until now) after the event, and what is written for it.
+
+        It consists of all that the runs of the ``sources`` (names, crowds, which of their transitions count) become.
+        """
+        states: set[int] = set()
+        kept: set[int] = set()
+        rows: dict[int, list[tuple[tuple[Expression, ...], tuple[Condition, ...]]]] = {}
+        for name, crowd, counts in sources:
+            for state in sorted(crowd.states | crowd.rows):
+                for k in self._leaving[state]:
+                    u = self.fragment.transitions[k]
+                    if k not in situation.allowed or not counts(u) or not self._leaving[u.target]:
+                        continue
+                    if u.target not in self._remembering:
+                        states.add(u.target)
+                    elif u.stays and state in crowd.rows and name == target:
+                        kept.add(state)
+                    else:
+                        rows.setdefault(u.target, []).append(self._row(name, u, state in crowd.rows))
+        writes: list[Write] = []
+        for state in sorted(rows):
+            register = self.collection(target, state)
+            goes_on = state in kept and state in before.rows
+            for row, where in dict.fromkeys(rows[state]):
+                writes.append(Write(register, row, not goes_on, where))
+                goes_on = True
+        return Crowd(frozenset(states), frozenset(kept | rows.keys())), writes
+
+    def _row(self, name: str, u: Transition, remembered: bool) -> tuple[tuple[Expression, ...], tuple[Condition, ...]]:
+        """The row of a run after a transition, and the conditions on its row before."""
+        registers = self._registers.registers
+        values: dict[tuple[int, int], Expression] = {}
+        old: dict[Expression, Expression] = {}
+        if remembered:
+            collection = self.collection(name, u.source)
+            for register, first in self._live[u.source].items():
+                for k in range(registers[register].fields):
+                    old[Stored(register, k)] = values[register, k] = Stored(collection, first + k)
+        for write in u.writes:
+            if write.register not in self._live[u.target]:
+                continue
+            for k, expression in enumerate(write.row):
+                new = substitute(expression, old)
+                keeps = registers[write.register].keeps
+                if not write.fresh and keeps is not Accumulation.VALUE:
+                    new = _joined(keeps, values[write.register, k], new)
+                values[write.register, k] = new
+        row = [values[register, k] for register in self._live[u.target] for k in range(registers[register].fields)]
+        if not remembered:
+            # Its atoms were decided with the situation.
+            return tuple(row) or (Literal(0),), ()
+        where = [substitute(atom, old) for atom in u.atoms]
+        if not any(leaf.register == collection for e in [*row, *where] for leaf in _stored(e)):
+            # Nothing of the old row counts but that there is one.
+            where.append(Not(NoRow(Stored(collection, 0))))
+        return tuple(row) or (Literal(0),), tuple(where)
+
+    def none_ends(
+        self, situation: Situation, sources: Sequence[tuple[str, Crowd, Callable[[Transition], bool]]]
+    ) -> list[Condition] | None:
+        """The guards under which no run of the sources enters a final state with this event; None if one does."""
+        guards: list[Condition] = []
+        for name, crowd, counts in sources:
+            for state in sorted(crowd.states | crowd.rows):
+                for k in self._leaving[state]:
+                    u = self.fragment.transitions[k]
+                    if k not in situation.allowed or u.target not in self.final or not counts(u):
+                        continue
+                    if state in crowd.states:
+                        return None
+                    guards.append(self._no_row(name, u))
+        return list(dict.fromkeys(guards))
+
+    def _no_row(self, name: str, u: Transition) -> Condition:
+        """That no row of the source allows a transition."""
+        _, where = self._row(name, u, True)
+        present = Not(NoRow(Stored(self.collection(name, u.source), 0)))
+        if set(where) <= {present}:
+            return present.operand
+        # Should the conditions speak of anything but the row, it still takes a row to break them.
+        return Not(Satisfied(conjunction([*where, present])))
+
+
+def _joined(keeps: Accumulation, former: Expression, new: Expression) -> Expression:
+    """What a register keeps of two values; if that cannot be said of one, for it is null, it is null."""
+    unknown = Literal(None)
+    match keeps:
+        case Accumulation.SAME:
+            return If(Comparison(Operator.EQ, former, new), former, unknown)
+        case Accumulation.MIN:
+            better, otherwise = Operator.LE, Operator.GT
+        case Accumulation.MAX:
+            better, otherwise = Operator.GE, Operator.LT
+        case _:
+            raise TypeError(f"a register that keeps {keeps} holds more than one value")
+    return If(Comparison(better, former, new), former, If(Comparison(otherwise, former, new), new, unknown))
+
+
+def _stored(root: Node) -> list[Stored]:
+    return [leaf for leaf in leaves(root) if isinstance(leaf, Stored)]
+
+
+def _with_own_beginning(fragment: Fragment) -> Fragment:
+    """The same runs, but no transition enters an initial state, other than loops that change nothing."""
+    entered = {t.target for t in fragment.transitions if not t.stays} & fragment.initial
+    if not entered:
+        return fragment
+    copies = {q: fragment.states + k for k, q in enumerate(sorted(entered))}
+    more: list[Transition] = []
+    for t in fragment.transitions:
+        if t.source in copies:
+            target = copies[t.source] if t.stays else t.target
+            more.append(replace(t, source=copies[t.source], target=target))
+    return trimmed(
+        Fragment(
+            fragment.states + len(copies),
+            {copies.get(q, q) for q in fragment.initial},
+            fragment.final,
+            [*fragment.transitions, *more],
+        )
+    )

@@ -1,0 +1,77 @@
+"""Expressions that accumulate values in registers, beyond those of the language.
+
+`Known` and `Word` are read on the event at hand; the others are computed while the automaton runs.
+"""
+
+from __future__ import annotations
+
+from cerflow.language.condition import Condition, Expression
+from cerflow.language.node import Node, node
+
+__all__ = ["WORD", "If", "Joined", "Known", "SquareRoot", "Word"]
+
+#: A whole number is ``high * WORD + low``, both with its sign.
+WORD = 2**32
+
+
+@node
+class Known(Expression):
+    """1 if the value of an expression is known, 0 if it is null."""
+
+    expression: Expression
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return ("known(", self.expression, ")")
+
+
+@node
+class Word(Expression):
+    """The high or the low word of a number, so that the sum of many does not leave 64 bits; of null it is 0.
+
+    A float has itself as low word and 0 as high word.
+    """
+
+    expression: Expression
+    high: bool
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return ("high(" if self.high else "low(", self.expression, ")")
+
+
+@node
+class Joined(Expression):
+    """The number that two sums of words stand for: null beyond 64 bits, or with ``floating`` the nearest float."""
+
+    high: Expression
+    low: Expression
+    floating: bool = False
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return ("float(" if self.floating else "integer(", self.high, ", ", self.low, ")")
+
+
+@node
+class If(Expression):
+    """One value if a condition is true, another if it is false or unknown."""
+
+    condition: Condition
+    then: Expression
+    otherwise: Expression
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return ("if(", self.condition, ", ", self.then, ", ", self.otherwise, ")")
+
+
+@node
+class SquareRoot(Expression):
+    """The square root of a float."""
+
+    expression: Expression
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return ("sqrt(", self.expression, ")")

@@ -1,0 +1,69 @@
+"""How a query is divided between its automaton, what the engine compares while it runs, and what it leaves out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cerflow.analysis.scopes import condition_labels
+from cerflow.automata.compile import compile_formula
+from cerflow.automata.transducer import Transducer
+from cerflow.engine import layout
+from cerflow.engine.results import kept_labels
+from cerflow.language.formula import Selection, Strategy, Within
+from cerflow.language.select import ProjectionKind, Select
+
+__all__ = ["compile_select", "limit_of", "strategy_of"]
+
+#: What the engine calls the strategies that it evaluates itself.
+_STRATEGIES = {Strategy.NEXT: layout.EARLIEST, Strategy.LAST: layout.LATEST}
+
+
+def compile_select(select: Select) -> Transducer:
+    """The transducer of a query; raises `UnsupportedQueryError` for what the engine cannot evaluate."""
+    named: set[str] = set()
+    for item in select.projection.items:
+        named.update(condition_labels(item))
+    divided = _divided(select)
+    return compile_formula(
+        divided.formula,
+        window=divided.window,
+        keep=kept_labels(select),
+        named=frozenset(named),
+        # Strategies compare supports before the projection.
+        marks=divided.strategy in _STRATEGIES,
+    )
+
+
+def strategy_of(select: Select) -> int:
+    """What the engine is to compare partial matches by, as a number of `cerflow.engine.layout`."""
+    return _STRATEGIES.get(_divided(select).strategy, layout.EVERYTHING)
+
+
+def limit_of(select: Select) -> int | None:
+    """The greatest number of matches per detecting event, None for any."""
+    if select.strategy is Strategy.ANY or select.projection.kind is ProjectionKind.NONE:
+        return 1
+    return select.limit
+
+
+def _divided(select: Select) -> Select:
+    """The same query with NEXT and LAST of all matches as its strategy, and any other strategy in its formula.
+
+    STRICT and MAX are left to the automaton: for STRICT it does not matter whether the window comes before. NEXT and
+    LAST cost less where the engine compares whole matches.
+    """
+    formula, window = select.formula, select.window
+    match select.strategy:
+        case Strategy.STRICT:
+            return replace(
+                select, formula=Selection(Strategy.STRICT, formula, span=formula.span), strategy=Strategy.ALL
+            )
+        case Strategy.MAX:
+            inner = formula if window is None else Within(formula, window)
+            return replace(
+                select, formula=Selection(Strategy.MAX, inner, span=formula.span), window=None, strategy=Strategy.ALL
+            )
+        case Strategy.ALL | Strategy.ANY:
+            if window is None and isinstance(formula, Selection) and formula.strategy in _STRATEGIES:
+                return replace(select, formula=formula.operand, strategy=formula.strategy)
+    return select

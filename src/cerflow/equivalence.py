@@ -1,0 +1,165 @@
+"""Questions about formulas whatever the stream: are two the same, does one contain the other, can one match at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from cerflow.analysis.checks import check_query
+from cerflow.analysis.types import check_types
+from cerflow.automata.budget import Budget
+from cerflow.automata.determinize import STEPS
+from cerflow.automata.equivalence import Answer, compare, shortest_match
+from cerflow.errors import QueryError, UnsupportedQueryError
+from cerflow.language.builder import FormulaExpr
+from cerflow.language.formula import Formula
+from cerflow.language.parser import parse_formula
+from cerflow.language.select import Select
+from cerflow.query import Query
+from cerflow.schema import Schema
+
+__all__ = ["FormulaLike", "Verdict", "contained", "equivalent", "satisfiable"]
+
+#: A formula as a tree, in the notation of the builder, as text, or a query, of which only its formula counts.
+FormulaLike = Formula | FormulaExpr | str | Query
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer to a question about formulas, with the stream that proves it where there is one.
+
+    ``verdict`` is True or False, or None if it is not known, for which ``reason`` gives the reason. As a condition a
+    verdict is True or False; one that is not known raises ValueError then. ``stream`` is a list of events for
+    `Query.match` (and ``table`` the same as an Arrow table, which has types also where all values are null), in which
+    ``complex_event``, pairs of label and position, is detected at position ``detected_at`` by the formula that
+    ``detected_by`` names, and not by the other one.
+    """
+
+    verdict: bool | None
+    stream: list[dict[str, Any]] | None = None
+    detected_at: int | None = None
+    complex_event: frozenset[tuple[str, int]] | None = None
+    detected_by: Literal["first", "second"] | None = None
+    reason: str | None = None
+    schema: pa.Schema | None = None
+
+    def __bool__(self) -> bool:
+        if self.verdict is None:
+            raise ValueError(f"not known: {self.reason}")
+        return self.verdict
+
+    @property
+    def table(self) -> pa.Table | None:
+        """The stream as an Arrow table, None if there is no stream."""
+        return None if self.stream is None else pa.Table.from_pylist(self.stream, self.schema)
+
+    def __repr__(self) -> str:
+        if self.verdict is None:
+            return f"<Verdict unknown: {self.reason}>"
+        if self.stream is None or self.complex_event is None:
+            return f"<Verdict {self.verdict}>"
+        pairs = ", ".join(f"{label}@{place}" for label, place in sorted(self.complex_event, key=lambda p: (p[1], p[0])))
+        by = "" if self.verdict else f" only by the {self.detected_by}"
+        return f"<Verdict {self.verdict}: {{{pairs}}} detected at {self.detected_at}{by} in {self.stream}>"
+
+
+def equivalent(f: FormulaLike, g: FormulaLike, *, schema: Schema | None = None, steps: int = STEPS) -> Verdict:
+    """Whether two formulas have the same matches, labels included, in every stream (P1 Proposition 1).
+
+    If not, the verdict has a shortest stream in which they differ. All streams count: attributes may be of any kind
+    that fits both formulas and may be null; a `Schema` fixes their kinds. Of a query only the formula counts, not its
+    window, keys or strategy. Where a condition cannot be looked through (arithmetic, functions, REGEXP, times), the
+    verdict may be unknown, and a stream found need not be a shortest one.
+
+    Raises `QueryError` if a formula is in error or no events fit both, and `UnsupportedQueryError` for formulas with
+    conditions that relate values of several events, or windows other than ``n EVENTS``, and if more than ``steps``
+    steps would be needed: the automata of the formulas are determinised, which can make them exponentially larger.
+
+    >>> import cerflow
+    >>> cerflow.equivalent("(A ; B) ; C", "A ; (B ; C)")
+    <Verdict True>
+    >>> cerflow.equivalent("A ; B", "A : B")
+    <Verdict False: {A@0, B@2} detected at 2 only by the first in [{'type': 'A'}, {'type': 'other'}, {'type': 'B'}]>
+    """
+    return _compared(f, g, schema, steps, one_sided=False)
+
+
+def contained(f: FormulaLike, g: FormulaLike, *, schema: Schema | None = None, steps: int = STEPS) -> Verdict:
+    """Whether every match of ``f`` is one of ``g`` in every stream; otherwise as `equivalent`.
+
+    >>> import cerflow
+    >>> bool(cerflow.contained("A FILTER A.v > 2", "A FILTER A.v > 1"))
+    True
+    """
+    return _compared(f, g, schema, steps, one_sided=True)
+
+
+def satisfiable(f: FormulaLike, *, schema: Schema | None = None, steps: int = STEPS) -> Verdict:
+    """Whether a formula has a match in any stream, with a shortest such stream; otherwise as `equivalent`.
+
+    >>> import cerflow
+    >>> cerflow.satisfiable("A FILTER A.v > 3 AND A.v < 2")
+    <Verdict False>
+    >>> cerflow.satisfiable("A ; B FILTER B.v > 3")
+    <Verdict True: {A@0, B@1} detected at 1 in [{'type': 'A', 'v': None}, {'type': 'B', 'v': 4}]>
+    """
+    formula, text = _formula(f)
+    try:
+        _check(formula, schema)
+        answer = shortest_match(formula, schema=schema, budget=Budget(steps))
+    except (QueryError, UnsupportedQueryError) as error:
+        raise _located(error, text) from None
+    return _verdict(answer, answer.exists)
+
+
+def _compared(f: FormulaLike, g: FormulaLike, schema: Schema | None, steps: int, *, one_sided: bool) -> Verdict:
+    (first, text), (second, other) = _formula(f), _formula(g)
+    for formula, source in ((first, text), (second, other)):
+        try:
+            _check(formula, schema)
+        except (QueryError, UnsupportedQueryError) as error:
+            raise _located(error, source) from None
+    answer = compare(first, second, one_sided=one_sided, schema=schema, budget=Budget(steps))
+    return _verdict(answer, None if answer.exists is None else not answer.exists)
+
+
+def _verdict(answer: Answer, verdict: bool | None) -> Verdict:
+    witness = answer.witness
+    if witness is None:
+        return Verdict(verdict, reason=answer.reason)
+    return Verdict(
+        verdict,
+        [dict(event) for event in witness.events],
+        witness.detected_at,
+        witness.complex_event,
+        "second" if witness.side else "first",
+        schema=witness.columns,
+    )
+
+
+def _formula(given: FormulaLike) -> tuple[Formula, str | None]:
+    """The tree, and the text that its places are in."""
+    match given:
+        case str():
+            return parse_formula(given), given
+        case Query():
+            return given.tree.formula, given.text
+        case FormulaExpr():
+            return given.tree, None
+        case Formula():
+            return given, None
+    raise TypeError(f"{type(given).__name__} is no formula")
+
+
+def _check(formula: Formula, schema: Schema | None) -> None:
+    select = Select(formula)
+    if schema is None:
+        check_query(select)
+    else:
+        check_types(select, schema)
+
+
+def _located(error: QueryError | UnsupportedQueryError, text: str | None) -> Exception:
+    return error if text is None else error.with_source(text)

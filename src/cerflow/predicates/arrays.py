@@ -1,0 +1,56 @@
+"""Values of many events as arrays, and arrays of booleans as answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cerflow.predicates.predicate import Form
+
+__all__ = ["as_answers", "given_as"]
+
+Mask = NDArray[np.bool_]
+
+
+def given_as(form: Form, array: Any) -> Any:
+    """An Arrow array without nulls as a function wants it; whatever is none (a literal, whole events) stays as it is.
+
+    In NumPy strings are objects, timestamps datetime64 without a zone (UTC).
+    """
+    if form is not Form.NUMPY or not isinstance(array, pa.Array):
+        return array
+    if pa.types.is_timestamp(array.type):
+        return array.cast(pa.timestamp(array.type.unit)).to_numpy(zero_copy_only=False)
+    return array.to_numpy(zero_copy_only=False)
+
+
+def as_answers(given: Any, count: int) -> tuple[Mask, Mask]:
+    """Where the answers for ``count`` events are true, and where they are unknown.
+
+    Takes boolean arrays of Arrow (null is unknown), of NumPy (also masked), and whatever Arrow can make one of.
+    Raises ValueError for anything else and for another number of answers.
+    """
+    if isinstance(given, np.ma.MaskedArray):
+        given = pa.array(given.data, mask=np.ma.getmaskarray(given))
+    elif isinstance(given, pa.ChunkedArray):
+        given = given.combine_chunks()
+    elif not isinstance(given, pa.Array):
+        if isinstance(given, str | bool | np.bool_ | None) or np.ndim(given) != 1:
+            raise ValueError(f"it gave {_what(given)} instead of one answer for each of {count} events")
+        values = np.asarray(given)
+        given = pa.array(list(given)) if values.dtype == object else pa.array(values)
+    if not (pa.types.is_boolean(given.type) or pa.types.is_null(given.type)):
+        raise ValueError(f"it gave values of type {given.type} instead of booleans")
+    if len(given) != count:
+        raise ValueError(f"it gave {len(given)} answers for {count} events")
+    unknown = np.asarray(given.is_null())
+    true = given.cast(pa.bool_()).fill_null(False).to_numpy(zero_copy_only=False)
+    return true, unknown
+
+
+def _what(given: Any) -> str:
+    shape = np.shape(given)
+    return f"an array of shape {shape}" if len(shape) > 1 else repr(given)

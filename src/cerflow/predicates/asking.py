@@ -1,0 +1,106 @@
+"""What a call of a predicate means: nulls, answers, and what happens when the function fails.
+
+A null among the values makes the answer unknown without a call; of a set, events with a null are left out. Whole
+events are never null: the function sees which of their attributes are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cerflow.errors import PredicateError
+from cerflow.predicates.arrays import as_answers, given_as
+from cerflow.predicates.predicate import Form, Predicate
+
+__all__ = ["Each", "array_of", "ask", "ask_of_each", "ask_of_set", "failure"]
+
+#: Characters of the arguments in a message.
+_SHOWN = 200
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """An argument that has a value at every event; others are the same for all."""
+
+    values: Sequence[Any]
+
+
+def failure(predicate: Predicate, arguments: Sequence[Any] | None, error: BaseException) -> PredicateError:
+    """The error to raise (from ``error``) where the function of a predicate has failed."""
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    on = ""
+    if arguments is not None:
+        shown = ", ".join(repr(dict(a)) if isinstance(a, Mapping) else repr(a) for a in arguments)
+        on = f" on ({shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + '…'})"
+    return PredicateError(f"predicate '{predicate.name}' failed{on}: {what}", predicate.name)
+
+
+def ask(predicate: Predicate, arguments: Sequence[Any]) -> bool | None:
+    """The answer of a function of single values; whole events are mappings. Raises `PredicateError`."""
+    if any(argument is None for argument in arguments):
+        return None
+    try:
+        return _truth(predicate.function(*arguments))
+    except Exception as error:
+        raise failure(predicate, arguments, error) from error
+
+
+def ask_of_each(predicate: Predicate, arguments: Sequence[Any], count: int) -> tuple[Mask, Mask]:
+    """The answers of a vectorised function for ``count`` events: where they are true, and where unknown.
+
+    Arguments are Arrow arrays without nulls, record batches for whole events, or plain values. Raises
+    `PredicateError`.
+    """
+    if count == 0:
+        return np.zeros(0, bool), np.zeros(0, bool)
+    try:
+        return as_answers(predicate.function(*(given_as(predicate.form, a) for a in arguments)), count)
+    except Exception as error:
+        raise failure(predicate, None, error) from error
+
+
+def ask_of_set(predicate: Predicate, arguments: Sequence[Any]) -> bool | None:
+    """The answer for all events of a label, whose values stand in the `Each` arguments in the order of positions.
+
+    Raises `PredicateError`.
+    """
+    if any(argument is None for argument in arguments):
+        return None
+    columns = [a.values for a in arguments if isinstance(a, Each)]
+    known = [row for row in zip(*columns) if all(value is not None for value in row)]
+    try:
+        if predicate.form is Form.VALUES:
+            return _truth(predicate.function(_rows(arguments, known)))
+        arrays = iter([array_of(column) for column in zip(*known)] if known else [array_of(())] * len(columns))
+        given = [given_as(predicate.form, next(arrays)) if isinstance(a, Each) else a for a in arguments]
+        return _truth(predicate.function(*given))
+    except Exception as error:
+        raise failure(predicate, None, error) from error
+
+
+def _rows(arguments: Sequence[Any], known: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The arguments at each event; those that are the same for all are repeated."""
+    found = []
+    for row in known:
+        supply = iter(row)
+        found.append(tuple(next(supply) if isinstance(a, Each) else a for a in arguments))
+    return found
+
+
+def array_of(values: Sequence[Any]) -> Any:
+    """Python values of one kind as an Arrow array, whole events as a record batch."""
+    if values and isinstance(values[0], Mapping):
+        return pa.RecordBatch.from_pylist([dict(value) for value in values])
+    return pa.array(values, pa.float64() if not values else None)
+
+
+def _truth(answer: Any) -> bool | None:
+    return None if answer is None else bool(answer)

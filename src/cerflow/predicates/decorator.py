@@ -1,0 +1,154 @@
+"""The public function that registers predicates."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar, overload
+
+from cerflow.language.words import BUILT_IN, RESERVED
+from cerflow.predicates.predicate import Fold, Form, Predicate, PredicateKind
+from cerflow.predicates.registry import register
+
+__all__ = ["predicate"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+#: Whether a function takes arrays: no, NumPy's, or Arrow's.
+Arrays = bool | Literal["numpy", "arrow"]
+
+_MISSING: Any = object()
+_FORMS = {False: Form.VALUES, True: Form.NUMPY, "numpy": Form.NUMPY, "arrow": Form.ARROW}
+
+
+@overload
+def predicate(name: F, /) -> F: ...
+@overload
+def predicate(
+    name: str | None = None,
+    *,
+    vectorized: Arrays = False,
+    of_set: Arrays = False,
+    arity: int | None = None,
+    compile: bool = True,
+) -> Callable[[F], F]: ...
+@overload
+def predicate(
+    name: str,
+    *,
+    init: Any,
+    step: Callable[..., Any],
+    accept: Callable[[Any], bool | None],
+    arity: int | None = None,
+) -> Predicate: ...
+def predicate(
+    name: Any = None,
+    *,
+    vectorized: Arrays = False,
+    of_set: Arrays = False,
+    arity: int | None = None,
+    compile: bool = True,
+    init: Any = _MISSING,
+    step: Callable[..., Any] = _MISSING,
+    accept: Callable[[Any], bool | None] = _MISSING,
+) -> Any:
+    """Register a function as a predicate that conditions may call: ``close(x.price, y.price, 3)``.
+
+    A predicate of single values gets one value per argument, for every choice of one event from each label:
+
+    >>> import cerflow
+    >>> @cerflow.predicate
+    ... def close(a, b):
+    ...     return abs(a - b) < 0.5
+    >>> query = cerflow.parse("SELECT * WHERE (A AS x ; A AS y) FILTER close(x.v, y.v)")
+    >>> query.match([{"type": "A", "v": v} for v in (1.0, 3.0, 3.25)]).count()
+    1
+
+    It is compiled by Numba; one that cannot be compiled (or gets strings, timestamps or whole events) runs as it is,
+    with a `PerformanceWarning`. With ``compile=False`` it always runs as it is, without a warning. A name alone as an
+    argument stands for a whole event and comes as a read-only mapping of its attributes, as in ``near(x, y)``.
+
+    With ``vectorized`` the function gets arrays, of NumPy (``True`` or ``"numpy"``) or of Arrow (``"arrow"``): the
+    values of its arguments at many events, in any order and without nulls. It answers with an array of booleans.
+    All arguments of a call then read the same event (whole events come as a `pyarrow.RecordBatch`, with nulls):
+
+    >>> @cerflow.predicate("odd", vectorized=True)
+    ... def is_odd(values):
+    ...     return values % 2 == 1
+
+    A predicate of a set speaks of all events of one label together, in the order of their positions. With ``of_set``
+    the function gets arrays (as above) of their values and answers once; with ``init``, ``step`` and ``accept`` the
+    events are gone through one by one: ``step(state, value, …)`` gives the next state, ``accept(state)`` the answer,
+    and ``init`` is the first state, or a function that makes it:
+
+    >>> spread = cerflow.predicate("spread", of_set=True)(lambda values: values.max() - values.min() > 10)
+    >>> rises = cerflow.predicate(
+    ...     "rises", init=0, step=lambda up, before, after: up + (after > before), accept=lambda up: up >= 3
+    ... )
+
+    A literal or another argument without a label comes as a plain value. Answers are True, False, or None (in arrays
+    null) for unknown; if a value is null, the answer is unknown without a call, and a set leaves such events out.
+    Integers, floats, booleans and strings come as such, timestamps as `datetime.datetime` in UTC. A function must
+    depend on nothing but its arguments: how often it is asked, and of which events, is not promised. What it raises
+    comes out as a `PredicateError`.
+
+    ``name`` is by default that of the function, ``arity`` the number of arguments, if the function does not tell.
+    Gives back the function itself, so that it can stand as a decorator (for ``init``, ``step`` and ``accept`` the
+    registered predicate). A second predicate of a name takes the place of the first. Raises ValueError for a name
+    that conditions cannot call, and for a number of arguments that is not clear.
+    """
+    fold = tuple(part for part in (init, step, accept) if part is not _MISSING)
+    if fold:
+        if len(fold) < 3 or vectorized or of_set:
+            raise ValueError("a predicate of a set, event by event, takes init, step and accept, and no form of arrays")
+        return _register(PredicateKind.SET, name, Fold(init, step, accept), step, arity, 1)
+    if vectorized and of_set:
+        raise ValueError("a predicate is either vectorized or of a set")
+    for form in (vectorized, of_set):
+        if form not in _FORMS:
+            raise ValueError(f"arrays are those of 'numpy' or 'arrow', not {form!r}")
+    kind = PredicateKind.VECTORIZED if vectorized else PredicateKind.SET if of_set else PredicateKind.SCALAR
+
+    def decorate(function: F) -> F:
+        called = function.__name__ if name is None else name
+        _register(kind, called, function, function, arity, 0, form=_FORMS[vectorized or of_set], compile=compile)
+        return function
+
+    if callable(name):
+        function, name = name, None
+        return decorate(function)
+    return decorate
+
+
+def _register(
+    kind: PredicateKind,
+    name: object,
+    function: Callable[..., Any],
+    described: Callable[..., Any],
+    arity: int | None,
+    besides: int,
+    **further: Any,
+) -> Predicate:
+    """``described`` is the function whose parameters count, of which ``besides`` are no arguments of a call."""
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ValueError(f"{name!r} cannot be the name of a predicate: it is not an identifier")
+    if name.upper() in RESERVED or name.lower() in BUILT_IN:
+        raise ValueError(f"'{name}' cannot be the name of a predicate: it is a word of the language")
+    fewest, most = (arity, arity) if arity is not None else _arity(name, described, besides)
+    if most < 1:
+        raise ValueError(f"predicate '{name}' must take an argument")
+    made = Predicate(name, kind, function, max(1, fewest), most, **further)
+    register(made)
+    return made
+
+
+def _arity(name: str, function: Callable[..., Any], besides: int) -> tuple[int, int]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        raise ValueError(f"the number of arguments of predicate '{name}' is not known; give arity=…") from None
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    others = [p for p in parameters if p not in positional]
+    if any(p.kind is p.VAR_POSITIONAL or (p.kind is p.KEYWORD_ONLY and p.default is p.empty) for p in others):
+        raise ValueError(f"the number of arguments of predicate '{name}' is not clear; give arity=…")
+    required = sum(p.default is p.empty for p in positional)
+    return required - besides, len(positional) - besides

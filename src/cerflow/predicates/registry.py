@@ -1,0 +1,94 @@
+"""The predicates that queries may call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from cerflow.errors import QueryError, nearest
+from cerflow.language.condition import PredicateCall
+from cerflow.language.node import Node, walk
+from cerflow.predicates.predicate import Predicate, PredicateKind
+
+__all__ = [
+    "calls_of_sets",
+    "find_predicate",
+    "predicate_names",
+    "predicates_in",
+    "register",
+    "registered",
+    "registered_predicates",
+    "unregister_predicate",
+    "using",
+]
+
+_registered: dict[str, Predicate] = {}
+_of_sets: frozenset[str] = frozenset()
+
+
+def register(predicate: Predicate) -> None:
+    """Make a predicate known to queries; a second one of a name takes the place of the first."""
+    _registered[predicate.name] = predicate
+    _note_sets()
+
+
+def unregister_predicate(name: str) -> None:
+    """Forget a predicate; raises KeyError if there is none of that name.
+
+    Queries that are being recognised keep it.
+    """
+    del _registered[name]
+    _note_sets()
+
+
+def registered_predicates() -> tuple[Predicate, ...]:
+    """All predicates that queries may call, by name."""
+    return tuple(_registered[name] for name in sorted(_registered))
+
+
+def find_predicate(name: str) -> Predicate | None:
+    """The predicate registered under a name, or None."""
+    return _registered.get(name)
+
+
+def registered(name: str) -> Predicate:
+    """The predicate registered under a name; raises `QueryError` if there is none (any more)."""
+    found = _registered.get(name)
+    if found is None:
+        raise QueryError(f"predicate '{name}' is not registered", suggestion=nearest(name, _registered))
+    return found
+
+
+def predicate_names() -> tuple[str, ...]:
+    """The names of all registered predicates, sorted."""
+    return tuple(sorted(_registered))
+
+
+def predicates_in(tree: Node) -> tuple[Predicate, ...]:
+    """The registered predicates that a tree calls, each once, in the order of the text."""
+    names = dict.fromkeys(current.name for current in walk(tree) if isinstance(current, PredicateCall))
+    return tuple(_registered[name] for name in names if name in _registered)
+
+
+def calls_of_sets() -> frozenset[str]:
+    """The names of predicates that speak of all events of a label together."""
+    return _of_sets
+
+
+@contextmanager
+def using(predicates: Iterable[Predicate]) -> Iterator[None]:
+    """For a while these predicates are registered too, in front of others of their names."""
+    before = dict(_registered)
+    for predicate in predicates:
+        register(predicate)
+    try:
+        yield
+    finally:
+        _registered.clear()
+        _registered.update(before)
+        _note_sets()
+
+
+def _note_sets() -> None:
+    global _of_sets
+    _of_sets = frozenset(name for name, p in _registered.items() if p.kind is PredicateKind.SET)

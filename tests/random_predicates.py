@@ -1,0 +1,47 @@
+"""The predicates that random conditions call: compiled and plain ones, of every kind of value, of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import cerflow
+from cerflow.predicates.registry import using
+
+
+def close(a: float, b: float) -> bool | None:
+    if a == 2:
+        return None
+    return abs(a - b) <= 1
+
+
+def ordered(a: Any, b: Any = "", c: Any = "") -> bool | None:
+    """Depends on every value and on its type, so that nothing may come in another form."""
+    shown = [repr(dict(sorted(v.items()))) if isinstance(v, Mapping) else repr(v) for v in (a, b, c)]
+    total = sum(map(ord, "/".join(shown)))
+    return None if total % 7 == 0 else total % 7 > 2
+
+
+def some(values: Any, least: int = 0) -> Any:
+    assert values.dtype in (np.int64, np.float64)
+    return np.ma.MaskedArray(values >= least, mask=values == 2)
+
+
+def few(texts: Any, most: int = 2) -> Any:
+    assert texts.type == pa.string()
+    return pc.if_else(pc.equal(texts, "q_"), None, pc.less(pc.utf8_length(texts), most))
+
+
+@contextmanager
+def registered() -> Iterator[None]:
+    with using(cerflow.registered_predicates()):
+        cerflow.predicate(close)
+        cerflow.predicate(compile=False)(ordered)
+        cerflow.predicate(vectorized=True)(some)
+        cerflow.predicate(vectorized="arrow")(few)
+        yield
