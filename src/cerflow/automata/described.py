@@ -73,11 +73,9 @@ class Descriptions:
     def _types_of(self, t: Transition) -> list[str | None]:
         """The types to tell apart, and None for all others."""
         demanded = [c.type for c in conjuncts(t.test) if isinstance(c, TypeTest)]
-        if demanded:
-            return [demanded[0]]
         if self.types is not None and t.labels:
-            return [*self.types]
-        return [*sorted({n.type for n in _type_tests(t)}), None]
+            return [name for name in self.types if not demanded or name == demanded[0]]
+        return [demanded[0]] if demanded else [*sorted({n.type for n in _type_tests(t)}), None]
 
     def _case(self, t: Transition, name: str | None) -> Formula | None:
         """The events of one type, or (None) of all that the test does not name."""
