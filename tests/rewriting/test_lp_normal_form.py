@@ -128,6 +128,12 @@ def test_too_large():
         lp_normal_form(parse_formula(f"A AS x ; ({branches})+"))
 
 
+def test_erratum_e9():
+    # The body of + binds x anew, but only in one branch.
+    with pytest.raises(QueryError, match="'x' need not stand for an event here"):
+        lp_normal_form(parse_formula("A AS x ; ((A AS x OR B AS y) FILTER x.v = 1)+"))
+
+
 def test_ill_formed():
     with pytest.raises(QueryError, match="unknown variable 'y'"):
         lp_normal_form(parse_formula(PHI5))

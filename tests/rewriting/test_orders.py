@@ -170,3 +170,9 @@ def test_sets_of_one_event_are_not_lifted():
         first_order_to_second_order(parse_formula("A AS y ; (B AS x FILTER count(x) < y.v)+"))
     with pytest.raises(UnsupportedQueryError, match="speaks of a set of events"):
         second_order_to_first_order(parse_formula("A+ FILTER count(A) < 3"))
+
+
+@pytest.mark.parametrize("translate", [first_order_to_second_order, second_order_to_first_order])
+def test_any_is_not_translated(translate):
+    with pytest.raises(UnsupportedQueryError, match="ANY chooses a match by its labels"):
+        translate(parse_formula("A AS x ; ANY(B AS y)"))

@@ -28,7 +28,7 @@ from cerflow.rewriting.clauses import clauses
 from cerflow.rewriting.events import below
 from cerflow.rewriting.filters import push_down_filters
 from cerflow.rewriting.names import FreshNames, names_of
-from cerflow.rewriting.rebuild import relabelled, speaks_of_set, transformed
+from cerflow.rewriting.rebuild import refuse_any, relabelled, speaks_of_set, transformed
 
 __all__ = ["second_order_to_first_order"]
 
@@ -53,6 +53,7 @@ def second_order_to_first_order(formula: Formula) -> Formula:
         if labels[index].single:
             events.add(index)
             continue
+        refuse_any(nodes[index])
         if not isinstance(nodes[index], Disjunction | Sequence | Iteration | Selection | Within):
             raise UnsupportedQueryError(
                 f"the first-order language has no {type(nodes[index]).__name__}",
