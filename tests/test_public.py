@@ -10,6 +10,7 @@ import pytest
 
 import cerflow
 import cerflow.builder
+import cerflow.rewritings
 
 SOURCE = Path(cerflow.__file__).parent
 #: Rooms and modules from the bottom up; those of one group may use each other.
@@ -23,12 +24,12 @@ ORDER = (
     ("rewriting",),
     ("automata",),
     ("engine",),
-    ("builder", "equivalence", "explain", "explain_text", "inputs", "query", "reference"),
+    ("builder", "equivalence", "explain", "explain_text", "inputs", "query", "reference", "rewritings"),
     ("spark",),
     ("cli", "examples"),  # the command generates examples, the demonstration runs the command
 )
 #: Public modules, which stand beside the public names.
-MODULES = {"builder"}
+MODULES = {"builder", "rewritings"}
 
 
 def test_all_is_what_is_visible():
@@ -38,13 +39,14 @@ def test_all_is_what_is_visible():
     assert set(cerflow.__all__) == (visible - submodules) | MODULES
 
 
-def test_the_builder_shows_what_it_says():
-    visible = {name for name in dir(cerflow.builder) if not name.startswith("_")}
-    assert list(cerflow.builder.__all__) == sorted(cerflow.builder.__all__)
-    assert set(cerflow.builder.__all__) == visible
+@pytest.mark.parametrize("module", [cerflow.builder, cerflow.rewritings])
+def test_public_modules_show_what_they_say(module):
+    visible = {name for name in dir(module) if not name.startswith("_")}
+    assert list(module.__all__) == sorted(module.__all__)
+    assert set(module.__all__) == visible
 
 
-@pytest.mark.parametrize("module", [cerflow, cerflow.builder])
+@pytest.mark.parametrize("module", [cerflow, cerflow.builder, cerflow.rewritings])
 def test_public_names_have_docstrings(module):
     for name in module.__all__:
         value = getattr(module, name)
@@ -58,7 +60,7 @@ def test_public_names_have_docstrings(module):
                     assert inspect.getdoc(getattr(value, member)), f"{name}.{member}"
 
 
-@pytest.mark.parametrize("module", [cerflow, cerflow.builder])
+@pytest.mark.parametrize("module", [cerflow, cerflow.builder, cerflow.rewritings])
 def test_examples_in_docstrings_work(module):
     outcome = doctest.testmod(module)
     assert outcome.attempted > 0

@@ -7,7 +7,7 @@
 1
 """
 
-from cerflow import builder
+from cerflow import builder, rewritings
 from cerflow.engine.matches import Matches
 from cerflow.engine.recognizer import Recognizer
 from cerflow.equivalence import Verdict, contained, equivalent, satisfiable
@@ -54,6 +54,7 @@ __all__ = [
     "parse_sremo",
     "predicate",
     "registered_predicates",
+    "rewritings",
     "satisfiable",
     "unregister_predicate",
 ]

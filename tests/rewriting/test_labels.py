@@ -90,6 +90,8 @@ def test_where_renamings_stand(formula):
         ("((A ; B) [A -> y]) AS y", "(A AS y ; B AS y) [A -> y]"),
         ("(PROJECT A (A ; B)) AS x ; C", "(PROJECT A (A ; B)) AS x ; C"),
         ("(A UNLESS B) AS x", "A AS x UNLESS B"),
+        ("NEXT(A ; B) AS x", "NEXT(A AS x ; B AS x)"),
+        ("ANY(A ; B) AS x", "ANY(A ; B) AS x"),
         ("(A AS y FILTER y.v > 1) AS x", "(A AS y FILTER y.v > 1) AS x"),
     ],
 )
@@ -111,6 +113,7 @@ def test_rules_for_labels(text, pushed):
         ("((A ; B) [A -> B]) [B -> A]", "A ; B [B -> A]"),
         ("(PROJECT A (A ; B)) [A -> x]", "(PROJECT A (A ; B)) [A -> x]"),
         ("(A WITHOUT B) [B -> x]", "A WITHOUT B"),
+        ("ANY(A ; B) [A -> x]", "ANY(A ; B) [A -> x]"),
     ],
 )
 def test_rules_for_renamings(text, pushed):
@@ -126,6 +129,11 @@ def test_labels_bound_further_out_are_not_touched(push):
         push(parse_formula(named))
     span = caught.value.span
     assert named[span.start : span.end] == "B FILTER B.v < x.v"
+
+
+def test_labels_that_any_chooses_by():
+    with pytest.raises(UnsupportedQueryError, match="ANY chooses by them"):
+        push_down_labels(parse_formula("((ANY(A ; B) ; C) FILTER A.v < C.v) AS A"))
 
 
 def test_no_label_becomes_bound_for_others():

@@ -162,3 +162,17 @@ def test_what_cannot_match():
 def test_ill_formed():
     with pytest.raises(QueryError, match="unknown variable"):
         first_order_to_second_order(parse_formula("H AS x FILTER y.value <= 30"))
+
+
+def test_sets_of_one_event_are_not_lifted():
+    # In the first-order reading x is one event of each repetition.
+    with pytest.raises(UnsupportedQueryError, match="speaks of sets of events"):
+        first_order_to_second_order(parse_formula("A AS y ; (B AS x FILTER count(x) < y.v)+"))
+    with pytest.raises(UnsupportedQueryError, match="speaks of a set of events"):
+        second_order_to_first_order(parse_formula("A+ FILTER count(A) < 3"))
+
+
+@pytest.mark.parametrize("translate", [first_order_to_second_order, second_order_to_first_order])
+def test_any_is_not_translated(translate):
+    with pytest.raises(UnsupportedQueryError, match="ANY chooses a match by its labels"):
+        translate(parse_formula("A AS x ; ANY(B AS y)"))

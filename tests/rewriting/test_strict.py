@@ -183,6 +183,12 @@ def test_erratum_e6():
     assert complex_events(eliminate_strict_iteration(formula), events) == complex_events(formula, events)
 
 
+def test_erratum_e17():
+    # A test on the set of all events is not a test on the events of each repetition.
+    with pytest.raises(UnsupportedQueryError, match="speaks of a set of events"):
+        eliminate_strict_iteration(parse_formula("(A+ FILTER increasing(A.v)) :+"))
+
+
 def test_theorem_6_5_second_part():
     # No formula with STRICT says this.
     with pytest.raises(UnsupportedQueryError, match="relates several labels"):

@@ -39,8 +39,8 @@ class Descriptions:
         self.types = None if types is None else sorted(types)
         self.kept = {label for t in transducer.transitions for label in self._labels(t)}
         tested = {n.type for t in transducer.transitions for n in _type_tests(t)}
-        fresh = FreshNames(taken={*self.kept, *tested, *(types or ()), *transducer.mentioned})
-        self._hidden = fresh.like("hidden")
+        self._fresh = FreshNames(taken={*self.kept, *tested, *(types or ()), *transducer.mentioned})
+        self._hidden = self._fresh.like("hidden")
         self.projected = False
         self._keeps_types = False
 
@@ -62,7 +62,7 @@ class Descriptions:
                 "PROJECT can list them",
                 hint="Give all types of events there are: types=(…).",
             )
-        return Project(tuple(sorted(self.kept)) or ("nothing'",), formula)
+        return Project(tuple(sorted(self.kept)) or (self._fresh.like("nothing"),), formula)
 
     def _labels(self, t: Transition) -> set[str]:
         found = {label for label in t.labels if label != TYPE_LABEL}
@@ -73,11 +73,9 @@ class Descriptions:
     def _types_of(self, t: Transition) -> list[str | None]:
         """The types to tell apart, and None for all others."""
         demanded = [c.type for c in conjuncts(t.test) if isinstance(c, TypeTest)]
-        if demanded:
-            return [demanded[0]]
         if self.types is not None and t.labels:
-            return [*self.types]
-        return [*sorted({n.type for n in _type_tests(t)}), None]
+            return [name for name in self.types if not demanded or name == demanded[0]]
+        return [demanded[0]] if demanded else [*sorted({n.type for n in _type_tests(t)}), None]
 
     def _case(self, t: Transition, name: str | None) -> Formula | None:
         """The events of one type, or (None) of all that the test does not name."""

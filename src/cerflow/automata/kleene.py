@@ -12,7 +12,7 @@ from cerflow.language.condition import Constant
 from cerflow.language.formula import AnyEvent, Filter, Formula, Start, Within
 from cerflow.rewriting.paths import Paths, ways_through
 
-__all__ = ["star_to_formula", "to_formula"]
+__all__ = ["refuse_registers", "star_to_formula", "to_formula"]
 
 #: Where ways begin: at any event, or at the very first; and where they end.
 _ANYWHERE, _AT_ONCE, _END = -1, -2, -3
@@ -29,7 +29,7 @@ def to_formula(transducer: Transducer, *, types: Collection[str] | None = None) 
     Raises `UnsupportedQueryError` for registers, for tests that no formula can say, where events are reported under
     types that are not known (then give ``types``), and for a result that would be too large.
     """
-    _refuse_registers(transducer)
+    refuse_registers(transducer)
     reads = Descriptions(transducer, types)
     edges: dict[tuple[int, int], Paths] = {}
     for t in transducer.transitions:
@@ -55,7 +55,7 @@ def star_to_formula(transducer: Transducer, *, types: Collection[str] | None = N
 
     Transitions without labels have no part in that. Raises `UnsupportedQueryError` as `to_formula` does.
     """
-    _refuse_registers(transducer)
+    refuse_registers(transducer)
     star = replace(transducer, transitions=tuple(t for t in transducer.transitions if t.labels))
     reads = Descriptions(star, types)
     edges: dict[tuple[int, int], Paths] = {}
@@ -83,7 +83,8 @@ def _finished(formula: Formula | None, transducer: Transducer, reads: Descriptio
     return found if transducer.window is None else Within(found, transducer.window)
 
 
-def _refuse_registers(transducer: Transducer) -> None:
+def refuse_registers(transducer: Transducer) -> None:
+    """Raise `UnsupportedQueryError` if a transducer has registers."""
     if transducer.registers or any(t.atoms or t.writes for t in transducer.transitions):
         raise UnsupportedQueryError(
             "this automaton has registers; only automata without memory have a formula of their own",

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from collections.abc import Sequence as Many
 from functools import reduce
 
-from cerflow.automata.guards import InWindow, Measure, Of, Satisfied, Stored, Truth, TypeTest
+from cerflow.automata.guards import Gathered, InWindow, Measure, Of, Satisfied, Stored, Truth, TypeTest
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
-    Aggregate,
     And,
     Between,
     Comparison,
@@ -25,12 +24,15 @@ from cerflow.language.condition import (
     Or,
     PredicateCall,
     Regexp,
-    SetTest,
 )
 from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.language.printer import show
+from cerflow.rewriting.rebuild import speaks_of_set
 
 __all__ = ["assuming", "plain"]
+
+#: What a condition of the language cannot say.
+_BEYOND = Stored | Of | Measure | InWindow | Truth | TypeTest | Gathered
 
 _TRUE, _FALSE = Constant(True), Constant(False)
 
@@ -67,9 +69,8 @@ def plain(test: Condition) -> Condition:
     Raises `UnsupportedQueryError` for what reads more than the event at hand, and for registered predicates of which
     it is asked whether they are not true, as opposed to false.
     """
-    for current in walk(test):
-        if isinstance(current, Stored | Of | Measure | InWindow | Truth | TypeTest | Aggregate | SetTest):
-            raise UnsupportedQueryError(f"{show(test)} is no condition on one event")
+    if speaks_of_set(test) or any(isinstance(n, _BEYOND) for n in walk(test)):
+        raise UnsupportedQueryError(f"{show(test)} is no condition on one event")
     # What must be said of a condition: that it is true, or false; or that it is this or unknown.
     order: list[tuple[Node, bool, bool]] = []
     stack: list[tuple[Node, bool, bool]] = [(test, True, False)]

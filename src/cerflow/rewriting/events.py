@@ -28,7 +28,17 @@ from cerflow.language.node import Node, walk
 from cerflow.rewriting.names import FreshNames
 from cerflow.rewriting.rebuild import relabelled, transformed
 
-__all__ = ["Labelling", "OnEvents", "Operation", "Renaming", "below", "outer_labels", "refuse_outer_labels", "spread"]
+__all__ = [
+    "Labelling",
+    "OnEvents",
+    "Operation",
+    "Renaming",
+    "below",
+    "outer_labels",
+    "refuse_outer_labels",
+    "spread",
+    "stops_labels",
+]
 
 
 @dataclass(frozen=True)
@@ -77,8 +87,8 @@ def spread(formula: Formula, moved: Callable[[Formula], Many[Operation] | None])
 
     ``moved`` gives the operations that an operator consists of, the first one first, or None if it stays; it must be
     true of those that stay that they may change places with those that are moved. Neither AS nor renaming can pass
-    PROJECT and AND, so there they stay, and conditions pass with the labels that they have inside. Raises
-    `UnsupportedQueryError` for a condition that would have to pass NEXT, LAST or MAX.
+    PROJECT, AND and ANY, so there they stay, and conditions pass with the labels that they have inside. Raises
+    `UnsupportedQueryError` for a condition that would have to pass a strategy.
     """
     nodes = list(walk(formula))
     labels = resolve(formula).labels
@@ -100,11 +110,12 @@ def spread(formula: Formula, moved: Callable[[Formula], Many[Operation] | None])
             gone.add(index)
             for operation in reversed(operations):
                 waiting = (operation, waiting)
-        elif isinstance(current, Project | Conjunction):
-            outside, waiting = _divided(current, waiting, labels[parts[index][0]])
-            here[index] = outside
         elif isinstance(current, Selection) and current.strategy is not Strategy.STRICT:
             _refuse_conditions(current, waiting)
+            if stops_labels(current):
+                here[index], waiting = _listed(waiting), None
+        elif stops_labels(current):
+            here[index], waiting = _divided(current, waiting, labels[parts[index][0]])
         # What is in the way of UNLESS and WITHOUT is no part of the complex event.
         reached = parts[index][:1] if isinstance(current, Unless | Without | Conjunction) else parts[index]
         for part in parts[index]:
@@ -116,6 +127,16 @@ def spread(formula: Formula, moved: Callable[[Formula], Many[Operation] | None])
         return apply(cast(Formula, current), here[index], labels[index]) if here.get(index) else current
 
     return transformed(formula, change)
+
+
+def stops_labels(current: Node) -> bool:
+    """Whether AS and renaming around an operator cannot be moved into it.
+
+    PROJECT leaves out what they would need; AND compares labels, and ANY chooses by them.
+    """
+    return isinstance(current, Project | Conjunction) or (
+        isinstance(current, Selection) and current.strategy is Strategy.ANY
+    )
 
 
 def _listed(waiting: _Pending) -> list[Operation]:

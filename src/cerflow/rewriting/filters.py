@@ -8,13 +8,13 @@ from itertools import product
 
 from cerflow.analysis.scopes import Labels, condition_labels, resolve
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import Aggregate, Condition, Or, SetTest
+from cerflow.language.condition import Condition, Or
 from cerflow.language.formula import As, Disjunction, Filter, Formula, Rename
-from cerflow.language.node import Node, walk
+from cerflow.language.node import Node
 from cerflow.language.printer import show
 from cerflow.rewriting.clauses import clauses
 from cerflow.rewriting.events import Labelling, OnEvents, Operation, Renaming, refuse_outer_labels, spread
-from cerflow.rewriting.rebuild import check_size, size, transformed
+from cerflow.rewriting.rebuild import check_size, size, speaks_of_set, transformed
 
 __all__ = ["push_down_filters"]
 
@@ -24,10 +24,11 @@ def push_down_filters(formula: Formula) -> Formula:
 
     Conditions on one label each hold of a complex event exactly if they hold of each of its events, so they move down
     to the event types, EVENT and NOT. A choice between conditions on several events becomes an OR of formulas first,
-    which may make the formula exponentially larger. AS and renaming stop at PROJECT and AND.
+    which may make the formula exponentially larger. AS and renaming stop at PROJECT, AND
+    and ANY.
 
     Raises `UnsupportedQueryError` for a condition that relates labels, speaks of a set of events, speaks of a label
-    bound outside of what it filters, or would have to pass NEXT, LAST or MAX, and for a result that would be too
+    bound outside of what it filters, or would have to pass NEXT, LAST, MAX or ANY, and for a result that would be too
     large; `QueryError` for a label that nothing binds.
     """
     split = _without_choices(formula)
@@ -88,7 +89,7 @@ def _made_on_one_event(clause: Many[Condition], labels: Labels) -> bool:
 
 
 def _check_atom(atom: Condition) -> None:
-    if any(isinstance(n, Aggregate | SetTest) for n in walk(atom)):
+    if speaks_of_set(atom):
         reason = f"{show(atom)} speaks of a set of events, not of each event"
     elif len(condition_labels(atom)) > 1:
         reason = f"{show(atom)} relates several labels"

@@ -10,18 +10,27 @@ from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import (
     AnyEvent,
     As,
-    Conjunction,
     EventType,
     Filter,
     Formula,
     NotEvent,
     Project,
     Rename,
+    Selection,
+    Strategy,
     Unless,
     Without,
 )
 from cerflow.language.node import Node, fold, walk, with_children
-from cerflow.rewriting.events import Labelling, Operation, below, outer_labels, refuse_outer_labels, spread
+from cerflow.rewriting.events import (
+    Labelling,
+    Operation,
+    below,
+    outer_labels,
+    refuse_outer_labels,
+    spread,
+    stops_labels,
+)
 from cerflow.rewriting.names import FreshNames
 from cerflow.rewriting.rebuild import relabelled, transformed
 
@@ -32,7 +41,7 @@ def push_down_labels(formula: Formula) -> Formula:
     """The same complex events, with every AS on a formula that reads one event.
 
     A FILTER that reads the label of an AS around it means the events that had the label before, so these get another
-    name, which is changed back around the FILTER; likewise below a renaming. AS stops at PROJECT and AND.
+    name, which is changed back around the FILTER; likewise below a renaming. AS stops at PROJECT, AND and ANY.
 
     Raises `QueryError` for a label that nothing binds, and `UnsupportedQueryError` where a condition speaks of a
     label that is bound outside of what it filters and that is moved.
@@ -96,7 +105,7 @@ def _given_above(formula: Formula, scopes: Scopes) -> dict[int, frozenset[str]]:
         current, here = nodes[index], given[index]
         if isinstance(current, As) and not scopes.labels[index].single:
             here |= {current.label}
-        elif isinstance(current, Project | Conjunction):
+        elif stops_labels(current):
             here = frozenset()
         for place, part in enumerate(parts[index]):
             given[part] = frozenset() if place and isinstance(current, Unless | Without) else here
@@ -107,7 +116,7 @@ def push_down_renames(formula: Formula) -> Formula:
     """The same complex events, with renamings moved down to the event types, EVENT and NOT.
 
     What is renamed to the label of an AS further in changes that label. A renaming stays around a FILTER where it
-    would make events answer to a name of the condition that did not before, and around PROJECT and AND.
+    would make events answer to a name of the condition that did not before, and around PROJECT, AND and ANY.
 
     Raises `QueryError` for a label that nothing binds, and `UnsupportedQueryError` where a condition speaks of a
     label that is bound outside of what it filters and that is renamed.
@@ -133,7 +142,7 @@ def push_down_renames(formula: Formula) -> Formula:
             case Filter() if not _passes(current, scopes.labels[index], here):
                 stay.add(index)
                 here = ()
-            case Project() | Conjunction():
+            case _ if stops_labels(current):
                 stay.add(index)
                 here = ()
         for place, part in enumerate(parts[index]):
@@ -192,7 +201,7 @@ def with_labels_replaced(formula: Formula, names: Mapping[str, str]) -> Formula:
 
     Types of events are not changed: an event type of such a name is renamed, and so is what EVENT and NOT read
     (erratum E16). The new names must be new to the formula, and no condition in it may speak of an old one that is
-    bound outside of it.
+    bound outside of it. Raises `UnsupportedQueryError` for ANY.
     """
 
     def new(name: str) -> str:
@@ -217,6 +226,12 @@ def with_labels_replaced(formula: Formula, names: Mapping[str, str]) -> Formula:
                 return Rename(current.operand, new(current.old), new(current.new), span=current.span)
             case Filter():
                 return Filter(current.operand, relabelled(current.condition, names), span=current.span)
+            case Selection(strategy=Strategy.ANY):
+                raise UnsupportedQueryError(
+                    "labels in ANY would have to be called otherwise, but ANY chooses by them",
+                    span=current.span,
+                    hint="Give the labels different names.",
+                )
             case Project():
                 return Project(tuple(map(new, current.labels)), current.operand, span=current.span)
         return current

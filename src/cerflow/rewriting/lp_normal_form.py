@@ -11,10 +11,10 @@ from cerflow.rewriting.clauses import clauses
 from cerflow.rewriting.safe import to_safe
 from cerflow.rewriting.waiting import Bringing
 
-__all__ = ["is_locally_parametrized", "to_lp_normal_form"]
+__all__ = ["is_locally_parametrized", "lp_normal_form"]
 
 
-def to_lp_normal_form(formula: Formula) -> Formula | None:
+def lp_normal_form(formula: Formula) -> Formula | None:
     """An equivalent first-order formula in which conditions on one variable stand on the ``R AS x`` of that variable.
 
     Conditions on several variables stay where they are. A condition whose variable is bound in what it filters is

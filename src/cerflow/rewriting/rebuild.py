@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, cast
 
 from cerflow.errors import Span, UnsupportedQueryError
-from cerflow.language.condition import Attribute, Bracket, LabelReference
+from cerflow.language.condition import Aggregate, Attribute, Bracket, LabelReference, PredicateCall, SetTest
+from cerflow.language.formula import Selection, Strategy
 from cerflow.language.node import Node, fold, walk, with_children
+from cerflow.predicates.registry import calls_of_sets
 
-__all__ = ["check_size", "relabelled", "size", "transformed"]
+__all__ = ["check_size", "refuse_any", "relabelled", "size", "speaks_of_set", "transformed"]
 
 #: A rewriting that would give a larger tree than this is refused.
 MOST_NODES = 50_000
@@ -49,6 +51,15 @@ def relabelled(root: N, names: Mapping[str, str]) -> N:
     return transformed(root, change)
 
 
+def speaks_of_set(condition: Node) -> bool:
+    """Whether some part of a condition speaks of all events of a label together."""
+    calls = calls_of_sets()
+    return any(
+        isinstance(n, Aggregate | SetTest) or (isinstance(n, PredicateCall) and n.name in calls)
+        for n in walk(condition)
+    )
+
+
 def size(tree: Node) -> int:
     """The number of nodes of a tree."""
     return sum(1 for _ in walk(tree))
@@ -61,4 +72,14 @@ def check_size(nodes: int, span: Span | None) -> None:
             f"rewritten like this, the formula would have more than {MOST_NODES} parts",
             span=span,
             hint="The rewriting multiplies choices (OR) with one another; rewrite smaller formulas one by one.",
+        )
+
+
+def refuse_any(current: Node) -> None:
+    """Raise `UnsupportedQueryError` for ANY, which chooses otherwise in the other reading."""
+    if isinstance(current, Selection) and current.strategy is Strategy.ANY:
+        raise UnsupportedQueryError(
+            "ANY chooses a match by its labels, which are not the same in the first-order and the second-order reading",
+            span=current.span,
+            hint="NEXT, LAST and MAX choose by the events alone.",
         )

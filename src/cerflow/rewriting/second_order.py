@@ -8,7 +8,7 @@ from cerflow.analysis.first_order import check_first_order, is_safe
 from cerflow.analysis.scopes import relation_names
 from cerflow.language.formula import AnyEvent, As, Filter, Formula, NotEvent, Rename
 from cerflow.language.node import Node, fold, walk
-from cerflow.rewriting.rebuild import relabelled, transformed
+from cerflow.rewriting.rebuild import refuse_any, relabelled, transformed
 from cerflow.rewriting.safe import to_safe
 from cerflow.rewriting.waiting import Bringing
 
@@ -26,9 +26,11 @@ def first_order_to_second_order(formula: Formula) -> Formula | None:
 
     Raises `QueryError` as `check_first_order` does, and `UnsupportedQueryError` for a condition that relates two
     variables of each repetition with a third one outside (not expressible by Theorem 4.6), for one that would have to
-    pass NEXT, LAST or MAX, for a NOT that speaks of other events, and for a result that would be too large.
+    pass NEXT, LAST or MAX, for ANY, for a NOT that speaks of other events, and for a result that would be too large.
     """
     check_first_order(formula)
+    for current in walk(formula):
+        refuse_any(current)
     safe = formula if is_safe(formula) else to_safe(formula)
     if safe is None:
         return None

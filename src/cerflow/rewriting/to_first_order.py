@@ -7,7 +7,7 @@ from functools import reduce
 
 from cerflow.analysis.scopes import condition_labels, resolve
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import Aggregate, And, Condition, Or, SetTest
+from cerflow.language.condition import And, Condition, Or
 from cerflow.language.formula import (
     AnyEvent,
     As,
@@ -28,7 +28,7 @@ from cerflow.rewriting.clauses import clauses
 from cerflow.rewriting.events import below
 from cerflow.rewriting.filters import push_down_filters
 from cerflow.rewriting.names import FreshNames, names_of
-from cerflow.rewriting.rebuild import relabelled, transformed
+from cerflow.rewriting.rebuild import refuse_any, relabelled, speaks_of_set, transformed
 
 __all__ = ["second_order_to_first_order"]
 
@@ -53,6 +53,7 @@ def second_order_to_first_order(formula: Formula) -> Formula:
         if labels[index].single:
             events.add(index)
             continue
+        refuse_any(nodes[index])
         if not isinstance(nodes[index], Disjunction | Sequence | Iteration | Selection | Within):
             raise UnsupportedQueryError(
                 f"the first-order language has no {type(nodes[index]).__name__}",
@@ -147,7 +148,7 @@ def _required(chain: Many[Formula], event_type: str | None) -> list[tuple[Condit
             case Filter():
                 for clause in clauses(step.condition):
                     missing = [a for a in clause if not labels.issuperset(condition_labels(a))]
-                    if any(isinstance(n, Aggregate | SetTest) for a in missing for n in walk(a)):
+                    if any(map(speaks_of_set, missing)):
                         raise UnsupportedQueryError(
                             f"{show(step.condition)} counts the events of a type that need not be read here",
                             span=step.span,

@@ -32,9 +32,10 @@ from cerflow.language.formula import (
     Within,
 )
 from cerflow.language.node import Node, fold, walk, with_children
+from cerflow.language.printer import show
 from cerflow.rewriting.clauses import clauses
 from cerflow.rewriting.names import FreshNames
-from cerflow.rewriting.rebuild import check_size, relabelled, size
+from cerflow.rewriting.rebuild import check_size, relabelled, size, speaks_of_set
 from cerflow.semantics.values import value_of
 
 __all__ = ["Bringing"]
@@ -264,6 +265,12 @@ class Bringing:
         if not w.outer:
             return replace(a, formula=Filter(a.formula, w.condition), size=a.size + size(w.condition) + 1)
         if w.labels:
+            if speaks_of_set(w.condition):
+                raise UnsupportedQueryError(
+                    f"{show(w.condition)} speaks of sets of events, and of a variable bound further out",
+                    span=w.condition.span,
+                    hint="In the second-order reading the set would be that of all repetitions.",
+                )
             return replace(a, related=a.related | {w})
         return replace(a, constant=a.constant | {w})
 

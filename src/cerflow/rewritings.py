@@ -1,0 +1,62 @@
+"""Formulas rewritten into others that mean the same: the public names of the rewritings.
+
+Each takes a formula tree (as `cerflow.parse_formula` gives) and gives one back, which can be shown, parsed, matched and
+compared like any other. What cannot be rewritten raises `cerflow.UnsupportedQueryError`.
+
+>>> import cerflow
+>>> from cerflow.rewritings import push_down_filters, sequences_to_strict
+>>> push_down_filters(cerflow.parse_formula("(A ; B)+ FILTER A.price > 10"))
+<Iteration ((A FILTER A.price > 10) ; B)+>
+>>> sequences_to_strict(cerflow.parse_formula("(A ; B) : C"))
+<Sequence A ; STRICT(B ; C)>
+"""
+
+from cerflow.automata.compile import compile_formula as to_transducer
+from cerflow.automata.kleene import star_to_formula, to_formula
+from cerflow.automata.runs import matches as transducer_matches
+from cerflow.automata.star import (
+    StarCounterexample,
+    compile_star,
+    eliminate_conjunctions,
+    star_automaton,
+    star_counterexample,
+    star_matches,
+)
+from cerflow.automata.transducer import Transducer
+from cerflow.rewriting.filters import push_down_filters
+from cerflow.rewriting.labels import push_down_labels, push_down_renames
+from cerflow.rewriting.lp_normal_form import is_locally_parametrized, lp_normal_form
+from cerflow.rewriting.safe import to_disjunctive_normal_form as disjunctive_normal_form
+from cerflow.rewriting.safe import to_safe as safe_form
+from cerflow.rewriting.second_order import first_order_to_second_order
+from cerflow.rewriting.sequences import eliminate_strict_iteration, sequences_to_strict
+from cerflow.rewriting.strict import strict_to_sequences
+from cerflow.rewriting.to_first_order import second_order_to_first_order
+from cerflow.semantics.events import Stream
+
+__all__ = [
+    "StarCounterexample",
+    "Stream",
+    "Transducer",
+    "compile_star",
+    "disjunctive_normal_form",
+    "eliminate_conjunctions",
+    "eliminate_strict_iteration",
+    "first_order_to_second_order",
+    "is_locally_parametrized",
+    "lp_normal_form",
+    "push_down_filters",
+    "push_down_labels",
+    "push_down_renames",
+    "safe_form",
+    "second_order_to_first_order",
+    "sequences_to_strict",
+    "star_automaton",
+    "star_counterexample",
+    "star_matches",
+    "star_to_formula",
+    "strict_to_sequences",
+    "to_formula",
+    "to_transducer",
+    "transducer_matches",
+]
