@@ -28,7 +28,7 @@ class SelectiveEvaluation:
         #: The one final state, entered by marking transitions only (erratum E4).
         self.q_f = automaton.states
         self.final = automaton.final
-        self.lists: dict[int, Node] = {q: () for q in automaton.initial}
+        self.lists: dict[int, Node] = dict.fromkeys(automaton.initial, ())
         queue: list[set[int]] = [set(automaton.initial)]
         self.outputs: list[frozenset[int] | None] = []
         for t in range(len(events)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from cerflow.engine.kernels.jit import kernel
 from cerflow.engine.layout import FROM_COLUMN, FROM_SET, FROM_SLOT, N_SET_WORDS, N_SETS, S_FIELDS_END, S_INDEX
 
@@ -100,7 +102,7 @@ def with_product(number, step, tables, columns, k, values, at, index, words, tab
             return -1
         f = 0
         while f < width:
-            if tables.fields[first + f, 0] == FROM_SET and _leader(tables, first, f) == f:
+            if tables.fields[first + f, 0] == FROM_SET and _leader(tables, first, np.int64(f)) == f:
                 odometer[f] += 1
                 where = tables.fields[first + f, 1]
                 if odometer[f] * tables.fields[first + f, 3] < index[values[at, where], 1]:
