@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cerflow.automata.guards import Collected, Shown, Stored, conjuncts
-from cerflow.automata.transducer import TYPE_LABEL, Accumulation, Register, Transducer, Transition, Write
+from cerflow.automata.transducer import HIDDEN_LABEL, TYPE_LABEL, Accumulation, Register, Transducer, Transition, Write
 from cerflow.language.condition import Condition, Expression, Or, PredicateCall
 from cerflow.language.node import Node, node, transform
 from cerflow.language.printer import show
@@ -75,10 +75,11 @@ def show_guard(t: Transition, registers: Sequence[Register]) -> str:
 
 
 def show_labels(labels: frozenset[str]) -> str:
-    """A label set; ``type()`` stands for the type of the event read."""
+    """A label set; ``type()`` stands for the type of the event read, ``hidden()`` for labels that are not reported."""
     if not labels:
         return "∅"
-    return "{" + ", ".join("type()" if label == TYPE_LABEL else quote_name(label) for label in sorted(labels)) + "}"
+    names = {TYPE_LABEL: "type()", HIDDEN_LABEL: "hidden()"}
+    return "{" + ", ".join(names.get(label) or quote_name(label) for label in sorted(labels)) + "}"
 
 
 def show_write(write: Write, registers: Sequence[Register]) -> str:

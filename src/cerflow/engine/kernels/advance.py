@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.choose import choose, note_classes, place_of, settle
+from cerflow.engine.kernels.choose import choose, note_classes, settle
 from cerflow.engine.kernels.graph import add_to_set, meld
 from cerflow.engine.kernels.jit import inlined, kernel
 from cerflow.engine.kernels.pool import (
@@ -155,6 +155,7 @@ def advance(start, stop, events, columns_f, tables, state, small, values_f, scra
                         np.int64(p),
                         strategy,
                         scratch.updates,
+                        state.config,
                         state.classes,
                         state.partition,
                         state.counters,
@@ -223,10 +224,10 @@ def _gather(k, p, place, bound, events, columns_f, tables, state, values_f, scra
     initial = grouped and (p < 0 or state.partition[p, R_MOVED] == 0)
     while row <= last_row:
         group = np.int64(tables.signature_rows[row, 0]) if row < last_row else states
-        previous = -1
-        c = -1
+        previous = np.int64(-1)
+        c = np.int64(-1)
         if p >= 0 and (group < states or grouped):
-            c = state.heads[p, group]
+            c = np.int64(state.heads[p, group])
         # The initial configuration is not stored; it stands before all others, as configuration -1.
         begin = initial if grouped else group < states and tables.initial[group] == 1
         initial = False
@@ -235,7 +236,7 @@ def _gather(k, p, place, bound, events, columns_f, tables, state, values_f, scra
             root = BOTTOM
             after = c
             if not begin:
-                after = state.config[c, C_NEXT]
+                after = np.int64(state.config[c, C_NEXT])
                 state.counters[N_VISITED] += 1
                 if _gone(c, group, k, place, bound, events, tables, state):
                     unlink(c, previous, state)
@@ -350,9 +351,9 @@ def _apply(updates, p, k, place, measure, bound, events, tables, state, small, s
             count = np.int64(1)
             h = hash_one(from_seed, q, scratch.update_values, u, tables)
             if placed:
-                c = place_of(
-                    u, np.int64(p), state.config, scratch.updates, state.classes, state.partition, state.counters
-                )
+                c = np.int64(scratch.updates[u, U_PLACE])
+                if c < -1:
+                    c = np.int64(scratch.updates[-2 - c, U_PLACE])
             else:
                 c = find(p, group, scratch.members, scratch.update_values, first, count, h, cls, state, tables)
         old = np.int64(-1)

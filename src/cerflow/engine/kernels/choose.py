@@ -61,7 +61,7 @@ from cerflow.engine.layout import (
     W_MEASURE,
 )
 
-__all__ = ["choose", "note_classes", "place_of", "settle"]
+__all__ = ["choose", "note_classes", "settle"]
 
 
 @inlined
@@ -85,10 +85,7 @@ def choose(n, members, removed, p, bound, tables, state, scratch, ranking):
         if updates[u, U_FINAL] == 1:
             best = max(best, rank(updates[u, U_CLASS], updates[u, U_LABEL] > 0, strategy, state.classes))
     for u in range(n):
-        if (
-            updates[u, U_FINAL] == 1
-            and rank(updates[u, U_CLASS], updates[u, U_LABEL] > 0, strategy, state.classes) < best
-        ):
+        if rank(updates[u, U_CLASS], updates[u, U_LABEL] > 0, strategy, state.classes) < best:
             updates[u, U_FINAL] = 0
 
     # Configurations that the event replaces do not count; they are dropped for good when there is room for all.
@@ -113,7 +110,7 @@ def choose(n, members, removed, p, bound, tables, state, scratch, ranking):
 # -- what is compared -------------------------------------------------------------------------------------------------
 
 
-@kernel
+@inlined
 def _enter(n, p, bound, tables, state, scratch, ranking):
     """List the updates and the configurations that have a member in common with them.
 
@@ -123,7 +120,7 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
     grouped = tables.options[O_GROUPED] == 1
     several = tables.options[O_STATES]
     windowed = tables.options[O_WINDOWED] == 1
-    updates, config, measures = scratch.updates, state.config, state.nodes
+    updates, config, nodes = scratch.updates, state.config, state.nodes
     entries = np.int64(0)
     covers = np.int64(0)
     for u in range(n):
@@ -131,45 +128,47 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
         updates[u, U_PLACE] = -1
         if q == NOWHERE:
             continue
+        first, count, values = np.int64(u), np.int64(1), scratch.update_values
+        if q == SEVERAL:
+            first, count = np.int64(updates[u, U_MEMBER]), np.int64(updates[u, U_COUNT])
+            values = scratch.member_values
         known = covers
         cover = np.int64(-1)
-        if q == SEVERAL:
-            first = np.int64(updates[u, U_MEMBER])
-            for m in range(first, first + updates[u, U_COUNT]):
+        for m in range(first, first + count):
+            if updates[u, U_STATE] == SEVERAL:
                 q = np.int64(scratch.members[m])
-                cover = _cover(q, scratch.member_values, m, tables.slots[q], covers, ranking)
-                if cover < 0:
-                    return np.int64(-1), covers
-                covers = max(covers, cover + 1)
-        else:
-            cover = _cover(q, scratch.update_values, np.int64(u), tables.slots[q], covers, ranking)
+            cover = _cover(q, values, m, tables.slots[q], covers, ranking)
             if cover < 0:
                 return np.int64(-1), covers
             covers = max(covers, cover + 1)
-        class_rank = rank(updates[u, U_CLASS], updates[u, U_LABEL] > 0, strategy, state.classes)
+        if entries >= ranking.entries.shape[0]:
+            return np.int64(-1), covers
+        ranking.entries[entries, E_RANK] = rank(updates[u, U_CLASS], updates[u, U_LABEL] > 0, strategy, state.classes)
+        ranking.entries[entries, E_WHAT] = u
         # Without a window nothing begins too early.
-        start = measures[updates[u, U_ROOT], W_MEASURE] if windowed else np.int64(0)
-        entries = _entry(entries, class_rank, np.int64(u), start, cover, ranking.entries)
-        if entries < 0:
-            return entries, covers
+        ranking.entries[entries, E_START] = nodes[updates[u, U_ROOT], W_MEASURE] if windowed else 0
+        ranking.entries[entries, E_COVER] = cover
+        entries += 1
         if grouped or p < 0 or covers == known:
             continue
-        # The configurations of one member are in one chain if it is the same.
-        h = hash_one(p, q, scratch.update_values, np.int64(u), tables)
+        # Configurations of one member are in one chain if it is the same.
+        h = hash_one(p, q, scratch.update_values, u, tables)
         c = state.table[h & (state.table.shape[0] - 1)]
         while c >= 0:
             same = state.config_long[c, L_HASH] == h and config[c, C_PARTITION] == p and config[c, C_GROUP] == q
             for s in range(tables.slots[q]):
                 same = same and state.values[c, s] == scratch.update_values[u, s]
             if same and config[c, C_DEAD] == 0:
-                class_rank = rank(config[c, C_CLASS], False, strategy, state.classes)
-                start = measures[config[c, C_ROOT], W_MEASURE] if windowed else np.int64(0)
-                entries = _entry(entries, class_rank, np.int64(-1 - c), start, cover, ranking.entries)
-                if entries < 0:
-                    return entries, covers
+                if entries >= ranking.entries.shape[0]:
+                    return np.int64(-1), covers
+                ranking.entries[entries, E_RANK] = rank(config[c, C_CLASS], False, strategy, state.classes)
+                ranking.entries[entries, E_WHAT] = -1 - c
+                ranking.entries[entries, E_START] = nodes[config[c, C_ROOT], W_MEASURE] if windowed else 0
+                ranking.entries[entries, E_COVER] = cover
                 if tables.skips[q] == 0:
                     # It does not outlive the event.
-                    _spare(entries - 1, cover, ranking)
+                    _spare(entries, cover, ranking)
+                entries += 1
             c = config[c, C_CHAIN]
 
     for g in range(several + 1 if grouped and p >= 0 else 0):
@@ -177,37 +176,29 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
             continue
         c = state.heads[p, g]
         while c >= 0:
-            start = measures[config[c, C_ROOT], W_MEASURE] if windowed else np.int64(0)
+            start = nodes[config[c, C_ROOT], W_MEASURE] if windowed else np.int64(0)
             if config[c, C_DEAD] == 0 and not (windowed and start <= bound):
+                q, first, count, values = np.int64(g), np.int64(c), np.int64(1), state.values
+                if g == several:
+                    first, count = np.int64(config[c, C_MEMBER]), np.int64(config[c, C_COUNT])
+                    values = state.member_values
                 cover = np.int64(-1)
-                if g < several:
-                    cover = _find_cover(np.int64(g), state.values, np.int64(c), tables.slots[g], ranking)
-                else:
-                    first = np.int64(config[c, C_MEMBER])
-                    for m in range(first, first + config[c, C_COUNT]):
+                m = first
+                while cover < 0 and m < first + count:
+                    if g == several:
                         q = np.int64(state.members[m])
-                        cover = _find_cover(q, state.member_values, m, tables.slots[q], ranking)
-                        if cover >= 0:
-                            break
+                    cover = _cover(q, values, m, tables.slots[q], np.int64(-1), ranking)
+                    m += 1
                 if cover >= 0:
-                    class_rank = rank(config[c, C_CLASS], False, strategy, state.classes)
-                    entries = _entry(entries, class_rank, np.int64(-1 - c), start, cover, ranking.entries)
-                    if entries < 0:
-                        return entries, covers
+                    if entries >= ranking.entries.shape[0]:
+                        return np.int64(-1), covers
+                    ranking.entries[entries, E_RANK] = rank(config[c, C_CLASS], False, strategy, state.classes)
+                    ranking.entries[entries, E_WHAT] = -1 - c
+                    ranking.entries[entries, E_START] = start
+                    ranking.entries[entries, E_COVER] = cover
+                    entries += 1
             c = config[c, C_NEXT]
     return entries, covers
-
-
-@kernel
-def _entry(e, class_rank, what, start, cover, entries):
-    """Write entry ``e``; returns the number of entries, or -1 if there is too little room."""
-    if e >= entries.shape[0]:
-        return np.int64(-1)
-    entries[e, E_RANK] = class_rank
-    entries[e, E_WHAT] = what
-    entries[e, E_START] = start
-    entries[e, E_COVER] = cover
-    return e + 1
 
 
 @kernel
@@ -239,8 +230,11 @@ def _sort(count, ranking):
 
 
 @kernel
-def _find_cover(q, values, row, width, ranking):
-    """The cover of a member with ``width`` registers, or -1."""
+def _cover(q, values, row, width, new, ranking):
+    """The cover of a member with ``width`` registers.
+
+    If there is none yet, it becomes number ``new``; -1 if that is negative, or if there is too little room.
+    """
     table = ranking.cover_table
     at = hash_words(values[row], np.int64(0), np.int64(width), q) & (table.shape[0] - 1)
     while table[at] >= 0:
@@ -251,31 +245,18 @@ def _find_cover(q, values, row, width, ranking):
         if same:
             return v
         at = (at + 1) & (table.shape[0] - 1)
-    return np.int64(-1)
-
-
-@kernel
-def _cover(q, values, row, width, covers, ranking):
-    """The cover of a member, which becomes number ``covers`` if there is none yet; -1 if there is too little room."""
-    v = _find_cover(q, values, row, width, ranking)
-    if v >= 0:
-        return v
-    if covers >= ranking.covers.shape[0]:
+    if new < 0 or new >= ranking.covers.shape[0]:
         return np.int64(-1)
-    table = ranking.cover_table
-    at = hash_words(values[row], np.int64(0), np.int64(width), q) & (table.shape[0] - 1)
-    while table[at] >= 0:
-        at = (at + 1) & (table.shape[0] - 1)
-    table[at] = covers
-    ranking.covers[covers, V_STATE] = q
-    ranking.covers[covers, V_BETTER] = NULL
-    ranking.covers[covers, V_RANK] = NULL
-    ranking.covers[covers, V_START] = NULL
-    ranking.covers[covers, V_PLACE] = -1
-    ranking.covers[covers, V_SPARE] = -1
+    table[at] = new
+    ranking.covers[new, V_STATE] = q
+    ranking.covers[new, V_BETTER] = NULL
+    ranking.covers[new, V_RANK] = NULL
+    ranking.covers[new, V_START] = NULL
+    ranking.covers[new, V_PLACE] = -1
+    ranking.covers[new, V_SPARE] = -1
     for s in range(width):
-        ranking.cover_values[covers, s] = values[row, s]
-    return covers
+        ranking.cover_values[new, s] = values[row, s]
+    return new
 
 
 @kernel
@@ -291,7 +272,7 @@ def _forget_covers(covers, slots, ranking):
             at = (at + 1) & (table.shape[0] - 1)
 
 
-@kernel
+@inlined
 def _dominated(v, class_rank, start, covers):
     """Whether a member with cover ``v`` is dominated; those of better classes have been asked about before it."""
     if covers[v, V_RANK] != class_rank:
@@ -359,81 +340,76 @@ def _place(count, cover_count, n, updates, removed, ranking):
     return n
 
 
-@kernel
-def _reduce(count, n, members, removed, tables, state, scratch, ranking):
+@inlined
+def _reduce(entries, n, members, removed, tables, state, scratch, ranking):
     """Where configurations have several members: take dominated ones away.
 
     What is left of a configuration becomes an update. Returns the numbers of updates (-1: too little room), members
     and configurations to drop.
     """
-    several = tables.options[O_STATES]
-    updates = scratch.updates
-    for i in range(count):
+    updates, config = scratch.updates, state.config
+    for i in range(entries):
         e = ranking.order[i]
-        class_rank = ranking.entries[e, E_RANK]
-        start = ranking.entries[e, E_START]
         what = ranking.entries[e, E_WHAT]
-        kept = np.int64(0)
-        c = -1 - what
-        if updates[what, U_STATE] != SEVERAL if what >= 0 else state.config[c, C_GROUP] < several:
-            if not _dominated(ranking.entries[e, E_COVER], class_rank, start, ranking.covers):
-                continue
-            if what >= 0:
-                updates[what, U_STATE] = NOWHERE
-                continue
-        elif what >= 0:
-            first = np.int64(updates[what, U_MEMBER])
-            many = np.int64(updates[what, U_COUNT])
-            kept = _undominated(
-                first, many, scratch.members, scratch.member_values, class_rank, start, first, tables, scratch, ranking
-            )
-            if kept < many:
-                label = np.int64(updates[what, U_LABEL])
-                root = np.int64(updates[what, U_ROOT])
-                close_update(what, label, root, np.int64(updates[what, U_FINAL]), first, kept, scratch)
-            continue
+        cover = np.int64(-1)
+        if what >= 0:
+            at, to = what, np.int64(updates[what, U_MEMBER])
+            first, count = to, np.int64(updates[what, U_COUNT])
+            states, values = scratch.members, scratch.member_values
+            label, final = np.int64(updates[what, U_LABEL]), np.int64(updates[what, U_FINAL])
+            root = np.int64(updates[what, U_ROOT])
+            single = updates[what, U_STATE] != SEVERAL
         else:
-            first = np.int64(state.config[c, C_MEMBER])
-            many = np.int64(state.config[c, C_COUNT])
-            if members + many > scratch.members.shape[0]:
-                return np.int64(-1), members, removed
-            kept = _undominated(
-                first, many, state.members, state.member_values, class_rank, start, members, tables, scratch, ranking
-            )
-            if kept == many:
-                continue
-        if removed >= scratch.removed.shape[0] or n >= updates.shape[0]:
+            c = -1 - what
+            at, to = n, members
+            first, count = np.int64(config[c, C_MEMBER]), np.int64(config[c, C_COUNT])
+            states, values = state.members, state.member_values
+            label, final = np.int64(0), np.int64(0)
+            root = np.int64(config[c, C_ROOT])
+            single = config[c, C_GROUP] < tables.options[O_STATES]
+        if single:
+            first, count = np.int64(0), np.int64(1)
+            cover = ranking.entries[e, E_COVER]
+        elif to + count > scratch.members.shape[0]:
             return np.int64(-1), members, removed
-        scratch.removed[removed] = c
-        removed += 1
-        if kept > 0:
-            updates[n, U_CLASS] = state.config[c, C_CLASS]
-            root = np.int64(state.config[c, C_ROOT])
-            n, members = close_update(n, np.int64(0), root, np.int64(0), members, kept, scratch)
-    return n, members, removed
-
-
-@kernel
-def _undominated(first, count, states, values, class_rank, start, to, tables, scratch, ranking):
-    """Copy the members ``[first, first + count)`` that are not dominated to ``to`` on; returns their number."""
-    kept = np.int64(0)
-    for m in range(first, first + count):
-        q = np.int64(states[m])
-        v = _find_cover(q, values, m, tables.slots[q], ranking)
-        if v < 0 or not _dominated(v, class_rank, start, ranking.covers):
-            scratch.members[to + kept] = q
-            for s in range(values.shape[1]):
-                scratch.member_values[to + kept, s] = values[m, s]
+        kept = np.int64(0)
+        for m in range(first, first + count):
+            v = cover
+            if not single:
+                q = np.int64(states[m])
+                v = _cover(q, values, m, tables.slots[q], np.int64(-1), ranking)
+            if v >= 0 and _dominated(v, ranking.entries[e, E_RANK], ranking.entries[e, E_START], ranking.covers):
+                continue
+            if not single:
+                scratch.members[to + kept] = states[m]
+                for s in range(values.shape[1]):
+                    scratch.member_values[to + kept, s] = values[m, s]
             kept += 1
-    return kept
+        if kept == count:
+            continue
+        if what < 0:
+            if removed >= scratch.removed.shape[0] or n >= updates.shape[0]:
+                return np.int64(-1), members, removed
+            scratch.removed[removed] = c
+            removed += 1
+            if kept == 0:
+                continue
+            updates[n, U_CLASS] = config[c, C_CLASS]
+        after, end = close_update(at, label, root, final, to, kept, scratch)
+        if what < 0:
+            n, members = after, end
+    return n, members, removed
 
 
 # -- applying ---------------------------------------------------------------------------------------------------------
 
 
 @kernel
-def settle(count, p, strategy, updates, classes, partition, counters, ranking):
-    """Give the updates that have the event at hand their classes, one for each class that they come from."""
+def settle(count, p, strategy, updates, config, classes, partition, counters, ranking):
+    """Give the updates that have the event at hand their classes, one for each class that they come from.
+
+    Configurations that are overwritten get the class of their update, and no root.
+    """
     last = np.int64(NULL)
     cls = np.int64(NO_EVENTS)
     for i in range(count - 1, -1, -1):
@@ -445,15 +421,11 @@ def settle(count, p, strategy, updates, classes, partition, counters, ranking):
             last = ranking.entries[e, E_RANK]
             cls = new_class(p, np.int64(updates[u, U_CLASS]), strategy, classes, partition, counters)
         updates[u, U_CLASS] = cls
-
-
-@kernel
-def place_of(u, p, config, updates, classes, partition, counters):
-    """Where update ``u`` of one member goes, -1 for a new configuration; one that is overwritten has the root -1."""
-    c = np.int64(updates[u, U_PLACE])
-    if c < -1:
-        c = np.int64(updates[-2 - c, U_PLACE])
-    if c >= 0:
+    for i in range(count):
+        u = ranking.entries[i, E_WHAT]
+        if u < 0 or updates[u, U_STATE] == NOWHERE or updates[u, U_PLACE] < 0:
+            continue
+        c = updates[u, U_PLACE]
         old = np.int64(config[c, C_CLASS])
         cls = np.int64(updates[u, U_CLASS])
         if old != cls:
@@ -463,4 +435,3 @@ def place_of(u, p, config, updates, classes, partition, counters):
                 classes[cls, K_HELD] += 1
             if old != NO_EVENTS:
                 release(p, old, classes, partition, counters)
-    return c

@@ -44,7 +44,7 @@ def rank(cls, marked, strategy, classes):
     return classes[cls, K_NUMBER] + (_WITH_EVENT if marked else 0)
 
 
-@kernel
+@inlined
 def new_class(p, cls, strategy, classes, partition, counters):
     """The class of ``cls`` with the event at hand; there must be room.
 
@@ -58,9 +58,24 @@ def new_class(p, cls, strategy, classes, partition, counters):
         counters[N_CLASSES] += 1
     worse = cls if strategy == EARLIEST else partition[p, R_BEST]
     better = classes[worse, K_BETTER] if worse != NO_EVENTS else partition[p, R_WORST]
-    if not _number(new, worse, better, classes):
-        _number_evenly(partition[p, R_WORST], classes)
-        _number(new, worse, better, classes)
+    while True:
+        number = 0
+        if worse != NO_EVENTS and better != NO_EVENTS:
+            number = classes[worse, K_NUMBER] + ((classes[better, K_NUMBER] - classes[worse, K_NUMBER]) >> 1)
+        elif worse != NO_EVENTS:
+            number = classes[worse, K_NUMBER] + _GAP
+        elif better != NO_EVENTS:
+            number = classes[better, K_NUMBER] - _GAP
+        if -_EDGE < number < _EDGE and (worse == NO_EVENTS or number > classes[worse, K_NUMBER]):
+            break
+        # There is no number left: give all of the list new ones.
+        number = 0
+        other = partition[p, R_WORST]
+        while other != NO_EVENTS:
+            classes[other, K_NUMBER] = number
+            number += _GAP
+            other = classes[other, K_BETTER]
+    classes[new, K_NUMBER] = number
     classes[new, K_HELD] = 0
     _link(p, worse, new, classes, partition)
     _link(p, new, better, classes, partition)
@@ -78,32 +93,6 @@ def _link(p, worse, better, classes, partition):
         classes[better, K_WORSE] = worse
     else:
         partition[p, R_BEST] = worse
-
-
-@kernel
-def _number(new, worse, better, classes):
-    """Give a class a number between its neighbours; False if there is none."""
-    number = 0
-    if worse != NO_EVENTS and better != NO_EVENTS:
-        number = classes[worse, K_NUMBER] + ((classes[better, K_NUMBER] - classes[worse, K_NUMBER]) >> 1)
-        if number == classes[worse, K_NUMBER]:
-            return False
-    elif worse != NO_EVENTS:
-        number = classes[worse, K_NUMBER] + _GAP
-    elif better != NO_EVENTS:
-        number = classes[better, K_NUMBER] - _GAP
-    classes[new, K_NUMBER] = number
-    return -_EDGE < number < _EDGE
-
-
-@inlined
-def _number_evenly(cls, classes):
-    """Number the classes from ``cls`` on anew."""
-    number = 0
-    while cls != NO_EVENTS:
-        classes[cls, K_NUMBER] = number
-        number += _GAP
-        cls = classes[cls, K_BETTER]
 
 
 @kernel

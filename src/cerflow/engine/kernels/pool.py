@@ -43,7 +43,7 @@ from cerflow.engine.layout import (
 def find_partition(keys, k, state, tables):
     """The slot of the partition of event ``k``, or -1."""
     width = tables.options[O_KEY]
-    h = 1
+    h = np.int64(1)
     for w in range(width):
         h = hash_words(keys[k], w, w + 1, h)
     p = state.partition_table[h & (state.partition_table.shape[0] - 1)]
@@ -70,7 +70,7 @@ def add_partition(keys, k, state, tables):
         p = counters[N_PARTITIONS]
         counters[N_PARTITIONS] += 1
     width = tables.options[O_KEY]
-    h = 1
+    h = np.int64(1)
     for w in range(width):
         state.partition_long[p, 1 + w] = keys[k, w]
         h = hash_words(keys[k], w, w + 1, h)
@@ -91,7 +91,7 @@ def add_partition(keys, k, state, tables):
 @kernel
 def drop_partition(p, state, tables):
     """Free a slot that has no configurations."""
-    h = 1
+    h = np.int64(1)
     for w in range(tables.options[O_KEY]):
         h = hash_words(state.partition_long[p], 1 + w, 2 + w, h)
     h &= state.partition_table.shape[0] - 1
@@ -149,7 +149,7 @@ def hash_members(p, group, states, values, first, count, slots):
     """A hash of a `seed`, a group, and members with their registers."""
     h = p * 31 + group
     for m in range(first, first + count):
-        h = hash_words(values[m], 0, slots[states[m]], h + states[m])
+        h = hash_words(values[m], np.int64(0), np.int64(slots[states[m]]), h + states[m])
     return h
 
 
@@ -235,10 +235,10 @@ def add(p, group, states, values, first, count, h, cls, root, last, state, table
 def clear_partition(p, state):
     """Forget everything begun in a partition."""
     for g in range(state.heads.shape[1]):
-        c = state.heads[p, g]
+        c = np.int64(state.heads[p, g])
         while c >= 0:
-            after = state.config[c, C_NEXT]
-            unlink(c, -1, state)
+            after = np.int64(state.config[c, C_NEXT])
+            unlink(c, np.int64(-1), state)
             c = after
     state.partition[p, R_MOVED] = 0
 
@@ -254,10 +254,10 @@ def sweep(bound, columns, k, state, tables):
         if state.partition[p, R_LIVE] == 0:
             continue
         for g in range(state.heads.shape[1]):
-            before = -1
-            c = state.heads[p, g]
+            before = np.int64(-1)
+            c = np.int64(state.heads[p, g])
             while c >= 0:
-                after = state.config[c, C_NEXT]
+                after = np.int64(state.config[c, C_NEXT])
                 root = state.config[c, C_ROOT]
                 dead = state.config[c, C_DEAD] == 1 or (root != BOTTOM and state.nodes[root, W_MEASURE] <= bound)
                 if not dead and g < several:
@@ -288,7 +288,7 @@ def rebuild_tables(state, tables):
     for p in range(state.counters[N_PARTITIONS]):
         if p in free:
             continue
-        h = 1
+        h = np.int64(1)
         for w in range(tables.options[O_KEY]):
             h = hash_words(state.partition_long[p], 1 + w, 2 + w, h)
         h &= state.partition_table.shape[0] - 1
@@ -320,23 +320,23 @@ def rehash(state, tables):
     for c in range(state.counters[N_CONFIGS]):
         if state.config[c, C_ROOT] < 0:
             continue
-        group = state.config[c, C_GROUP]
+        group = np.int64(state.config[c, C_GROUP])
         p = seed(state.config[c, C_PARTITION], state.config[c, C_CLASS], tables)
         if group < states:
-            state.config_long[c, L_HASH] = hash_one(p, group, state.values, c, tables)
+            state.config_long[c, L_HASH] = hash_one(p, group, state.values, np.int64(c), tables)
         else:
             state.config_long[c, L_HASH] = hash_members(
                 p,
                 group,
                 state.members,
                 state.member_values,
-                state.config[c, C_MEMBER],
-                state.config[c, C_COUNT],
+                np.int64(state.config[c, C_MEMBER]),
+                np.int64(state.config[c, C_COUNT]),
                 tables.slots,
             )
 
 
-@kernel
+@inlined
 def hash_one(p, q, values, row, tables):
     """A hash of a `seed` and one member with its registers."""
-    return hash_words(values[row], 0, tables.slots[q], p * 31 + q)
+    return hash_words(values[row], np.int64(0), np.int64(tables.slots[q]), p * 31 + q)

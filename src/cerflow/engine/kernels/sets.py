@@ -151,7 +151,7 @@ def group_by_labels(k, c, place, root, n, members, events, columns_f, tables, st
             count = np.int64(0)
             if label <= 0:
                 continue
-        final = 0
+        final = np.int64(0)
         fired = False
         for j in range(max(i, 0), results):
             if scratch.results[j, U_LABEL] != label:
@@ -159,7 +159,7 @@ def group_by_labels(k, c, place, root, n, members, events, columns_f, tables, st
             fired = True
             scratch.results[j, U_LABEL] = -1
             if scratch.results[j, U_FINAL] == 1:
-                final = 1
+                final = np.int64(1)
             if scratch.results[j, U_STATE] >= 0:
                 if members + count + 1 >= scratch.members.shape[0]:
                     return -1, 0, False
