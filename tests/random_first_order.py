@@ -85,6 +85,28 @@ def first_order_formulas(
     return _formulas(depth, variables, strategies).filter(is_well_formed)
 
 
+@st.composite
+def related_formulas(draw: st.DrawFn) -> Formula:
+    """Strictly well-formed formulas in which many conditions relate a variable to one outside of a repetition."""
+
+    def part(outer: list[str], own: tuple[str, ...]) -> Formula:
+        inner = _formula(draw, draw(st.integers(0, 2)), outer, own, False)
+        names = [*sorted(bound_variables(inner)), *outer]
+        return Filter(inner, _condition(draw, names)) if names and draw(st.booleans()) else inner
+
+    first = As(EventType(draw(st.sampled_from(TYPES))), "x")
+    again = Iteration(part(["x"], ("y", "z", "y")))
+    found: Formula = Sequence(again, first) if draw(st.booleans()) else Sequence(first, again)
+    match draw(st.integers(0, 3)):
+        case 0:
+            found = Sequence(found, part(["x"], ("y", "w")))
+        case 1:
+            found = Iteration(found)
+        case 2:
+            found = Disjunction(found, part([], ("x", "y")))
+    return found
+
+
 def small_streams() -> st.SearchStrategy[list[dict[str, object]]]:
     """Streams of one to four events of types A and B, or a C; ``v`` is 0, 1, 2 or null."""
     event = st.fixed_dictionaries(

@@ -32,9 +32,9 @@ class Verdict:
 
     ``verdict`` is True or False, or None if it is not known, for which ``reason`` gives the reason. As a condition a
     verdict is True or False; one that is not known raises ValueError then. ``stream`` is a list of events for
-    `Query.match` (and ``table`` the same as an Arrow table, which has types also where all values are null), in which
-    ``complex_event``, pairs of label and position, is detected at position ``detected_at`` by the formula that
-    ``detected_by`` names, and not by the other one.
+    `Query.match` (and ``table`` the same as an Arrow table of the given ``schema``, which has types also where all
+    values are null), in which ``complex_event``, pairs of label and position, is detected at position ``detected_at``
+    by the formula that ``detected_by`` names, and not by the other one.
     """
 
     verdict: bool | None

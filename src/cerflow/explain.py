@@ -8,7 +8,6 @@ from typing import Any, Literal
 from cerflow.analysis.scopes import Labels, labels_of, relation_names, resolve
 from cerflow.analysis.types import check_types
 from cerflow.automata.ambiguity import ambiguous
-from cerflow.automata.clauses import clauses
 from cerflow.automata.compile import hoist_window
 from cerflow.automata.dot import show_condition, show_expression, show_guard, show_labels, show_write, to_dot
 from cerflow.automata.guards import conjuncts
@@ -27,6 +26,7 @@ from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Select
 from cerflow.language.sremo import Sremo, Terminal, Windowed
+from cerflow.rewriting.clauses import clauses
 from cerflow.rewriting.selection_operators import expand
 from cerflow.schema import Schema
 
@@ -67,7 +67,7 @@ def explain_query(
         if text is not None:
             error.with_source(text)
     if format == "dot":
-        return to_dot(transducer).rstrip() if transducer is not None else _note(f"not evaluable yet: {refused}")
+        return to_dot(transducer).rstrip() if transducer is not None else _note(f"not evaluable: {refused}")
     facts: _Facts = {
         "query": show(written),
         "reading": reading,

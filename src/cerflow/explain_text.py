@@ -29,7 +29,7 @@ def as_text(facts: _Facts) -> str:
     """The facts about a query as text."""
     sections = [_section("Query", _wrapped(facts["query"]))]
     if not facts["evaluable"]:
-        sections.append(_section("Not evaluable yet", _refusal(facts["unsupported"])))
+        sections.append(_section("Not evaluable", _refusal(facts["unsupported"])))
     sections.append(_section("Formula", _formula(facts)))
     sections.append(_section("Labels", _table(_labels(facts))))
     if facts["filters"]:
@@ -54,7 +54,7 @@ def sremo_as_text(facts: _Facts) -> str:
     ]
     sections = [
         _section("Expression", _wrapped(facts["query"])),
-        _section("Not evaluable yet", _refusal(facts["unsupported"])),
+        _section("Not evaluable", _refusal(facts["unsupported"])),
         _section("Normal form", _wrapped(facts["normal_form"])),
         _section("Terminals", _table(_cut(rows, "terminals"))),
     ]

@@ -85,6 +85,24 @@ def test_the_notation():
     assert "WITHIN 3 EVENTS" in to_dot(compile_formula(parse_formula("A ; B WITHIN 3 EVENTS")))
 
 
+def test_the_notation_of_accumulators():
+    text = "(A+ AS x FILTER sum(x.v) < z.v AND count(x) > 1 AND min(length(x.s)) = 1 AND NOT increasing(x.v))+ ; C AS z"
+    transducer = compile_formula(parse_formula(text))
+    registers = transducer.registers
+    meanings = {r.meaning for r in registers}
+    assert meanings >= {"sum(x.v)", "count(x)", "min(x: length(s))", "increasing(x.v)"}
+    writes = {re.sub(r"r\d", "r", show_write(w, registers)) for t in transducer.transitions for w in t.writes}
+    assert writes >= {
+        "r := (high(v), low(v), known(v))",
+        "r := (r.0 + high(v), r.1 + low(v), if(v IS NULL, r.2, 1))",
+        "r := if(r < 2, r + 1, r)",
+        "r := if(r IS NULL OR satisfied(length(s) < r), length(s), r)",
+        "r max= if(if(v IS NULL, r.2, 1) > 0, integer(r.0 + high(v), r.1 + low(v)), NULL)",
+    }
+    check_dot(to_dot(transducer))
+    check_mermaid(to_mermaid(transducer))
+
+
 def test_the_picture_in_the_documentation_is_that_of_its_query():
     page = (Path(__file__).parents[2] / "docs" / "automata.md").read_text("utf-8")
     (query,) = re.findall(r"^```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)

@@ -94,3 +94,19 @@ def test_an_explanation_needs_a_sound_query():
     result = cerflow("explain", "-e", "SELECT * FROM s WHERE A AS x FILTER y.v > 1")
     assert result.exit_code == 1
     assert "error: line 1, column" in result.stderr
+
+
+def test_queries_that_never_match_are_warned_of(tmp_path, readings):
+    text = "SELECT * FROM s WHERE (T AS hot ; H) FILTER hot.value > 40 AND hot.value < 41"
+    assert cerflow("check", "-e", text).stderr == ""
+    # As the values are integers:
+    result = cerflow("check", "-e", text, "--input", readings)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("ok\n")
+    assert "warning: line 1, column 45: this query can never match\n" in result.stderr
+    assert result.stderr.splitlines()[-1] == " " * 44 + "^" * 33
+    path = tmp_path / "q.cerflow"
+    path.write_text("SELECT * FROM s\nWHERE H OR T OR (T FILTER T.value > 1)")
+    result = cerflow("check", path)
+    assert result.exit_code == 0
+    assert result.stderr.startswith(f"warning: {path}, line 2, column 18: this branch of OR is redundant")

@@ -114,6 +114,35 @@ def test_aggregates_of_no_events(condition, engine_runner):
         assert bag(engine_runner(query, table)) == bag(semantics(query, table))
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "near_to(y.v, sum(x.v)) OR NOT near_to(count(x), max(y.v))",
+        "within_text(first(x.s), upper(max(x.s))) OR near_to(sum(x.v), z.v)",
+        "NOT least(z, avg(x.v)) AND near_to(min(x.v), max(y.v))",
+    ],
+)
+@pytest.mark.filterwarnings("ignore:predicate:cerflow.PerformanceWarning")
+def test_predicates_of_aggregates(condition):
+    @cerflow.predicate
+    def near_to(a, b):
+        return None if a is None or b is None else abs(a - b) < 2
+
+    @cerflow.predicate
+    def within_text(a, b):
+        return None if a is None or b is None else a in b
+
+    @cerflow.predicate
+    def least(event, value):
+        return None if event["v"] is None or value is None else event["v"] < value
+
+    table = pa.table({"type": list("CAABAC"), "v": [3, 1, None, 2, 4, 5], "s": ["p", "P", None, "q", "Q", "P"]})
+    filtered = f"((A+ AS x ; B AS y) FILTER {condition})"
+    for formula in (f"C AS z ; {filtered}", f"{filtered} ; C AS z", f"{filtered}+ ; C AS z"):
+        query = cerflow.parse(f"SELECT * WHERE {formula}")
+        assert bag(one_batch(query, table)) == bag(semantics(query, table))
+
+
 def test_windows_partitions_and_consumption(engine_runner):
     table = pa.table({"type": list("AABABAAB"), "k": [0, 0, 1, 1, 0, 1, 0, 1], "v": [2, 1, 3, 4, 1, 1, 5, 2]})
     for rest in ("WITHIN 4 EVENTS", "PARTITION BY k", "PARTITION BY k WITHIN 3 EVENTS", "CONSUME BY ANY", "LIMIT 1"):

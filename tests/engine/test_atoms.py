@@ -123,6 +123,18 @@ def test_on_the_event_of_an_outer_formula(table, condition):
     assert_same(Sequence(inner, As(EventType("A"), "x")), table)
 
 
+@pytest.mark.parametrize(
+    "condition",
+    ["x.i < z.i OR x.i + x.f < z.i", "y.i + x.i < z.i OR y.i + x.i + x.f < z.f", "x.i = y.i OR z.i = x.i + y.f"],
+)
+def test_parts_of_one_another_wait_for_a_later_event(condition):
+    table = pa.table({"type": list("AABAC"), "i": [5, 1, 1, 2, 0], "f": [-9.0, 0.5, 100.0, -3.0, -1.0]})
+    query = cerflow.parse(f"SELECT * WHERE ((A AS x ; (A OR B) AS y) FILTER {condition}) ; C AS z")
+    expected = semantics(query, table)
+    assert expected
+    assert bag(one_batch(query, table)) == bag(expected)
+
+
 def operators_of(text, schema=None):
     """The operators of the atoms that a condition is compiled to."""
     names = list(schema or [("type", pa.string()), ("i", pa.int64()), ("f", pa.float64()), ("s", pa.string())])

@@ -90,7 +90,7 @@ REFUSED = {
     "SELECT * WHERE (A ; D) WITHOUT (B+ AS b ; C AS c FILTER b.v != c.v)": "WITHOUT",
     "SELECT * WHERE NEXT(A+ AS a ; B AS b FILTER a.v != b.v) ; C": "NEXT",
     "SELECT MAX * WHERE A+ AS a ; B AS b FILTER a.v * b.v > 3": "MAX",
-    "SELECT * WHERE (A UNLESS (B AS b ; C AS c FILTER b.v < c.v AND c.v < d.v)) ; D AS d": "comes later",
+    "SELECT * WHERE (A UNLESS (B AS b ; (C AS c FILTER b.v < c.v AND c.v < d.v) ; A)) ; D AS d": "comes later",
     f"SELECT * WHERE {' ALL '.join('ABCDEFGHIJKLMN')}": "5,000 states",
     f"SELECT * WHERE MAX({' ; '.join(f'(EVENT AS x{k} FILTER x{k}.v > {k})+' for k in range(9))})": "steps to prepare",
 }

@@ -198,6 +198,11 @@ def test_aggregates_leave_out_nulls(values):
     assert aggregate("last", values) == (values[-1] if values else None)
 
 
+def test_deviations_of_numbers_far_apart():
+    assert aggregate("stddev", [-1e200, 1e200]) == math.inf
+    assert aggregate("stddev", [1e150, -1e150]) == pytest.approx(1e150 * math.sqrt(2))
+
+
 def test_sum_leaves_64_bits_only_with_its_result():
     assert aggregate("sum", [LARGEST, 1, -1]) == LARGEST
     assert aggregate("sum", [LARGEST, 1]) is None

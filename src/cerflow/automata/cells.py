@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from cerflow.automata.budget import Budget
 from cerflow.automata.candidates import floats, integers, moments, strings_between
-from cerflow.automata.guards import SetCall, TypeTest
+from cerflow.automata.guards import TypeTest
 from cerflow.automata.strings import Equal, Length, Ordered, Pattern, Reader, sorts_of_strings
 from cerflow.automata.worlds import World, is_moment
 from cerflow.language.condition import (
@@ -28,12 +28,10 @@ from cerflow.language.condition import (
     Function,
     In,
     IsNull,
-    LabelReference,
     Like,
     Literal,
     Negative,
     Operator,
-    PredicateCall,
     Regexp,
 )
 from cerflow.language.node import walk
@@ -48,6 +46,8 @@ Values = Mapping[str, Value]
 
 #: Constants of arithmetic that are combined with one another in search of witnesses.
 _MOST_COMBINED = 12
+#: What conditions that can be tried are made of.
+_EVALUATED = (Attribute, Literal, Arithmetic, Negative, Function)
 _LOWEST, _HIGHEST = -(2**63) + 1, 2**63 - 1
 
 
@@ -115,9 +115,7 @@ class Cells:
         if not isinstance(condition, Comparison | In | IsNull | Like | Regexp):
             return False
         for current in walk(condition):
-            if isinstance(current, PredicateCall | LabelReference) or (
-                isinstance(current, Condition) and current is not condition
-            ):
+            if current is not condition and not isinstance(current, _EVALUATED):
                 return False
             if isinstance(current, Attribute) and self.world.kinds.get(current.name) is Kind.OTHER:
                 return False
@@ -164,7 +162,7 @@ class Cells:
         """The cells that need not exist: what is certain, with all that is conceivable for the other conditions."""
         given: set[tuple[tuple[Condition, bool | None], ...]] = set()
         for known, values in shapes:
-            options = [_conceivable(c, any(values[x] is None for x in self.columns(c))) for c in open_]
+            options = [_conceivable(c, any(values[x] is None for x in self.columns(c)), c in tried) for c in open_]
             self.budget.spend(math.prod(map(len, options)))
             for chosen in product(*options):
                 truths = {**known, **dict(zip(open_, chosen))}
@@ -259,13 +257,14 @@ class Cells:
         return []
 
 
-def _conceivable(condition: Condition, null: bool) -> tuple[bool | None, ...]:
-    """The truth values that a condition might have, on an event that has a null among the attributes it reads."""
+def _conceivable(condition: Condition, null: bool, tried: bool) -> tuple[bool | None, ...]:
+    """The truth values that a condition might have, on an event that has a null among the attributes it reads.
+
+    Of one that cannot be tried nothing is known.
+    """
     if isinstance(condition, IsNull):
         return (True, False)
-    if isinstance(condition, PredicateCall | SetCall) or any(
-        isinstance(n, PredicateCall | Condition) and n is not condition for n in walk(condition)
-    ):
+    if not tried:
         return (True, False, None)
     if null:
         return (None,)

@@ -7,7 +7,6 @@ from collections.abc import Sequence as Many
 
 from cerflow.analysis.scopes import Scopes, condition_labels, relation_names, resolve
 from cerflow.automata.aggregates import gather
-from cerflow.automata.clauses import clauses
 from cerflow.automata.filters import apply_clauses
 from cerflow.automata.fragment import (
     Fragment,
@@ -61,6 +60,7 @@ from cerflow.language.formula import (
     Without,
 )
 from cerflow.language.node import Node, fold, walk
+from cerflow.rewriting.clauses import clauses
 
 __all__ = ["compile_formula", "hoist_window"]
 

@@ -112,8 +112,10 @@ def is_deterministic(transducer: Transducer, *, steps: int = STEPS) -> bool:
 
 
 def _spaces(transducer: Transducer, budget: Budget) -> list[Minterms]:
-    tests = [t.test for t in transducer.transitions]
-    return [Minterms(world, transducer.mentioned, budget) for world in worlds_of(tests)]
+    read = [
+        e for t in transducer.transitions for e in (t.test, *t.atoms, *(e for write in t.writes for e in write.row))
+    ]
+    return [Minterms(world, transducer.mentioned, budget) for world in worlds_of(read)]
 
 
 def _explored(transducer: Transducer, alphabet: Sequence[Labels] | None, steps: int) -> Transducer:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cerflow.automata.guards import Collected, Stored, conjuncts
+from cerflow.automata.guards import Collected, Shown, Stored, conjuncts
 from cerflow.automata.transducer import TYPE_LABEL, Accumulation, Register, Transducer, Transition, Write
 from cerflow.language.condition import Condition, Expression, Or, PredicateCall
 from cerflow.language.node import Node, node, transform
@@ -24,17 +24,6 @@ _ADDS = {
     Accumulation.SAME: "same=",
     Accumulation.SET: "∪=",
 }
-
-
-@node
-class _Shown(Expression):
-    """A leaf under the name by which people know it."""
-
-    name: str
-
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return (self.name,)
 
 
 @node
@@ -68,10 +57,10 @@ def _named(tree: Node, registers: Sequence[Register]) -> Node:
             return current
         register = registers[current.register]
         if isinstance(current, Collected):
-            return _Shown(f"r{current.register}")
+            return Shown(f"r{current.register}")
         field = "" if register.fields == 1 else f".{current.field}"
         every = "each " if register.keeps is Accumulation.SET else ""
-        return _Shown(f"{every}r{current.register}{field}")
+        return Shown(f"{every}r{current.register}{field}")
 
     return transform(tree, name)
 

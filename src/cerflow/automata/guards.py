@@ -37,6 +37,7 @@ __all__ = [
     "Of",
     "Satisfied",
     "SetCall",
+    "Shown",
     "Stored",
     "Truth",
     "TypeTest",
@@ -145,6 +146,17 @@ class SetCall(Condition):
 
 
 @node
+class Shown(Expression):
+    """A leaf under the name by which people know it; it occurs in texts only."""
+
+    name: str
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return (self.name,)
+
+
+@node
 class InWindow(Condition):
     """The measure of the event at hand is less than the window's size beyond the measure stored at the start."""
 
@@ -195,7 +207,10 @@ class Gathered(Expression):
 
     def notation(self) -> tuple[str | Node, ...]:
         """See `Node.notation`."""
-        return (f"{self.name}({self.label}.(", self.value, "))")
+        if isinstance(self.argument, LabelReference):
+            return (f"{self.name}({self.label})",)
+        dot = "." if isinstance(self.value, Attribute) else ": "
+        return (f"{self.name}({self.label}{dot}", self.value, ")")
 
 
 @node

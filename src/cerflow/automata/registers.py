@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cerflow.automata.guards import Measure, Truth
+from cerflow.automata.guards import Shown, Stored
 from cerflow.automata.transducer import Accumulation, Register
 from cerflow.language.condition import Comparison, Condition, Expression, Operator
+from cerflow.language.node import Node, transform
 from cerflow.language.printer import show
 
 __all__ = ["RegisterFile", "accumulation_for", "reduced"]
@@ -38,14 +39,17 @@ class RegisterFile:
         self.registers.append(register)
         return len(self.registers) - 1
 
-    @staticmethod
-    def describe(expression: Expression) -> str:
-        """An expression for people."""
-        if isinstance(expression, Truth):
-            return f"[{show(expression.condition)}]"
-        if isinstance(expression, Measure):
-            return "position"
-        return show(expression)
+    def describe(self, expression: Expression) -> str:
+        """An expression for people, in which registers go by what they hold."""
+
+        def name(current: Node) -> Node:
+            if not isinstance(current, Stored):
+                return current
+            register = self.registers[current.register]
+            field = "" if register.fields == 1 else f".{current.field}"
+            return Shown(f"{register.meaning}{field}")
+
+        return show(transform(expression, name))
 
 
 def reduced(operator: Operator, *, left: bool) -> Accumulation:

@@ -32,7 +32,7 @@ from cerflow.schema import Schema
 __all__ = ["Remark", "remarks"]
 
 #: Steps that all questions about one formula may take together: a fraction of a second.
-STEPS = 100_000
+STEPS = 50_000
 #: Larger formulas and automata are not looked into.
 MOST_NODES = 1_500
 MOST_TRANSITIONS = 1_000

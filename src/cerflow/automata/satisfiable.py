@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from cerflow.automata.clauses import OPPOSITE
 from cerflow.automata.guards import Satisfied, TypeTest
 from cerflow.language.condition import (
     Attribute,
@@ -21,6 +20,7 @@ from cerflow.language.condition import (
     Not,
     Operator,
 )
+from cerflow.rewriting.clauses import OPPOSITE
 
 __all__ = ["contradicts"]
 

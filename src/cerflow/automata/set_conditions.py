@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cerflow.automata.aggregates import ORDERS, Accumulator, accumulator, alone, empty
-from cerflow.automata.clauses import OPPOSITE
 from cerflow.automata.conditions import Relating, guarded, own_labels
 from cerflow.automata.fragment import Fragment, track, trimmed
 from cerflow.automata.guards import (
@@ -48,6 +47,7 @@ from cerflow.language.condition import (
     Or,
 )
 from cerflow.language.node import walk
+from cerflow.rewriting.clauses import OPPOSITE
 from cerflow.semantics.values import value_of
 
 __all__ = ["apply_set_atoms"]
@@ -206,8 +206,7 @@ def _row(asked: Asked) -> tuple[Expression, ...]:
 
 
 def _register(gathered: Gathered, fields: int, registers: RegisterFile) -> int:
-    meaning = f"{gathered.name}({gathered.label}.{registers.describe(gathered.value)})"
-    return registers.add(Register(Accumulation.VALUE, fields, meaning))
+    return registers.add(Register(Accumulation.VALUE, fields, registers.describe(gathered)))
 
 
 @dataclass(frozen=True)

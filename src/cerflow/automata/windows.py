@@ -33,13 +33,13 @@ def know_ends(operand: Fragment, window: Window) -> Fragment:
 
 
 def hides_events(operand: Fragment, keep: frozenset[str] | None) -> bool:
-    """Whether a run may read an event that it leaves out, by PROJECT or by the projection on ``keep``.
+    """Whether the events of the output do not tell where a complex event begins, or that it has ended.
 
-    Then the events of the output do not tell where a complex event begins and ends.
+    So it is where the projection on ``keep`` leaves out marked events, and where a run can end with an event that it
+    does not mark (PROJECT).
     """
-    return any(
-        not t.skips and (not t.labels or (keep is not None and not t.labels & keep)) for t in operand.transitions
-    )
+    hidden = keep is not None and any(t.labels and not t.labels & keep for t in operand.transitions)
+    return hidden or any(not t.labels for t in operand.endings())
 
 
 def _observe(operand: Fragment, window: Window, begin: Write | None, within: Sequence[Condition]) -> Fragment:

@@ -30,7 +30,7 @@ from cerflow.language.condition import (
     Negative,
     Regexp,
 )
-from cerflow.language.formula import EventType
+from cerflow.language.formula import AttributeWindow, EventType
 from cerflow.language.node import Node, fold, walk
 from cerflow.schema import Kind, Schema
 
@@ -78,6 +78,8 @@ def worlds_of(roots: Iterable[Node], schema: Schema | None = None) -> list[World
                 reading.condition(current)
             elif isinstance(current, Attribute):
                 reading.find(current.name)
+            elif isinstance(current, AttributeWindow):
+                reading.demand(current.attribute, Kind.FLOAT, current)
     computed = frozenset(reading.computed)
     if schema is not None:
         kinds = {name: schema.kind(schema.type if name not in schema.attributes else name) for name in reading.above}

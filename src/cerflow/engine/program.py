@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cerflow.automata.ambiguity import ambiguous
-from cerflow.automata.guards import InWindow, Measure, Stored, conjuncts, leaves
+from cerflow.automata.guards import conjuncts
 from cerflow.automata.transducer import Accumulation, Transducer, Transition
 from cerflow.engine import layout
 from cerflow.engine.atoms import AtomCompiler, Column
@@ -22,30 +22,14 @@ from cerflow.engine.binding import bind, readable
 from cerflow.engine.kinds import register_kinds
 from cerflow.engine.layout import Tables
 from cerflow.engine.measures import is_global
+from cerflow.engine.steps import Slots, StepCompiler
 from cerflow.engine.strings import Strings
-from cerflow.language.condition import Condition, Expression
-from cerflow.language.formula import AttributeWindow, CountWindow, Window
+from cerflow.engine.windows import Windows
+from cerflow.language.condition import Condition
+from cerflow.language.formula import CountWindow
 from cerflow.schema import Kind, Schema
 
-__all__ = ["Program", "Slots"]
-
-_OPERATIONS = {
-    Accumulation.MIN: layout.LEAST,
-    Accumulation.MAX: layout.GREATEST,
-    Accumulation.SAME: layout.SAME,
-    Accumulation.SET: layout.ADD_ROW,
-}
-
-
-@dataclass
-class Slots:
-    """Where the registers of each state are.
-
-    ``at[state][register]`` is the first slot of a register, ``count[state]`` the number of slots.
-    """
-
-    at: list[dict[int, int]]
-    count: list[int]
+__all__ = ["Program"]
 
 
 @dataclass
@@ -256,10 +240,7 @@ class Program:
 
     def _tables(self, key_words: int, consume: int, strategy: int) -> Tables:
         transitions: list[list[int]] = []
-        copies: list[tuple[int, int, int]] = []
-        steps: list[list[int]] = []
-        fields: list[list[int]] = []
-        products: list[list[int]] = []
+        steps = StepCompiler(self.transducer.registers, self.slots, self.kinds, self.atoms)
         for move in self.moves:
             t = move.transition
             self.atoms.move = move.number
@@ -268,16 +249,13 @@ class Program:
             for atom in t.atoms:
                 self.atoms.add(atom, self.slots.at[t.source])
             row.append(self.atoms.count)
-            row.append(len(copies))
-            if move.target >= 0:
-                copies.extend(self._copies(t, move.target))
-            row.extend((len(copies), len(steps)))
-            if move.target >= 0:
-                self._steps(t, move.target, steps, fields, products)
-            row.append(len(steps))
+            before = len(steps.copies), len(steps.steps)
+            steps.add(t, move.target)
+            row.extend((before[0], len(steps.copies), before[1], len(steps.steps)))
             transitions.append(row)
         self.atoms.move = -1
-        expiring, expiring_start = self._expiring()
+        windows = Windows(self.transducer, self.slots, self.atoms, partitioned=self.partitioned)
+        expiring, expiring_start = windows.expiring()
         states = self.transducer.states
         options = np.zeros(layout.OPTIONS, np.int64)
         options[layout.O_GROUPED] = self.grouped
@@ -298,18 +276,18 @@ class Program:
             code=_table(self.atoms.code, 2),
             constants=np.array(self.atoms.constants or [0], np.int64),
             ranges=_table(self.atoms.ranges, 2),
-            copies=_table(copies, 3),
-            steps=_table(steps, 6),
-            fields=_table(fields, 3),
-            products=_table(products, 4),
+            copies=_table(steps.copies, 3),
+            steps=_table(steps.steps, 6),
+            fields=_table(steps.fields, 3),
+            products=_table(steps.products, 4),
             skips=np.array([bool(loops) for loops in self.loops], np.int32),
             slots=np.array(self.slots.count, np.int32),
             expiring=_table(expiring, 3),
             expiring_start=np.array(expiring_start, np.int32),
             initial=np.array([q in self.transducer.initial for q in range(states)], np.int32),
-            dominated=np.array([self._dominated(q) for q in range(states)], np.int32),
-            checked=np.array(self._checked_columns(), np.int32),
-            local=_table(self._local_columns(), 2),
+            dominated=np.array([windows.dominated(q) for q in range(states)], np.int32),
+            checked=np.array(windows.checked_columns(), np.int32),
+            local=_table(windows.local_columns(), 2),
             signature_start=np.zeros(1, np.int32),
             signature_rows=_table([], 4),
             signature_transitions=np.zeros(0, np.int32),
@@ -317,107 +295,6 @@ class Program:
             options=options,
             failure=self.atoms.calls.failure(),
         )
-
-    def _copies(self, t: Transition, target: int) -> list[tuple[int, int, int]]:
-        result: list[tuple[int, int, int]] = []
-        source = self.slots.at[t.source]
-        renewed = {w.register for w in t.writes if w.fresh}
-        for register, slot in self.slots.at[target].items():
-            if register in renewed or register not in source:
-                continue
-            kept = self.transducer.registers[register]
-            bound = -1 if kept.window is None else self.atoms.bound_column(kept.window)
-            width = 1 if kept.keeps is Accumulation.SET else kept.fields
-            result.extend((slot + k, source[register] + k, bound) for k in range(width))
-        return result
-
-    def _steps(
-        self, t: Transition, target: int, steps: list[list[int]], fields: list[list[int]], products: list[list[int]]
-    ) -> None:
-        for write in t.writes:
-            if write.register not in self.slots.at[target]:
-                continue
-            slot = self.slots.at[target][write.register]
-            kept = self.transducer.registers[write.register]
-            if kept.keeps is Accumulation.SET:
-                places, kinds = self.slots.at[t.source], self.kinds[write.register]
-                product, row = self.atoms.product(write.row, write.where, places, kinds)
-                operation = layout.NEW_SET if write.fresh else layout.ADD_ROW
-                steps.append([operation, slot, len(products), len(fields), 0, len(fields) + len(row)])
-                products.append(product)
-                fields.extend(row)
-                continue
-            for k, expression in enumerate(write.row):
-                kind = self.kinds[write.register][k]
-                source, index, end = self._field(expression, t.source, kind)
-                operation = layout.WRITE if write.fresh else _OPERATIONS[kept.keeps]
-                steps.append([operation, slot + k, source, index, _order(kind), end])
-
-    def _field(self, expression: Expression, state: int, kind: Kind) -> list[int]:
-        """Where a value to be stored comes from: source, index or first instruction, last instruction."""
-        places = self.slots.at[state]
-        if isinstance(expression, Stored):
-            return [layout.FROM_SLOT, places[expression.register] + expression.field, 0]
-        if leaves(expression):
-            return [layout.FROM_PROGRAM, *self.atoms.computed(expression, places, kind)]
-        return [layout.FROM_COLUMN, self.atoms.column(expression, as_float=kind is Kind.FLOAT), 0]
-
-    # -- windows inside formulas ---------------------------------------------------------------------------------
-
-    def _window_slots(self, state: int) -> list[tuple[int, int, Window]]:
-        return [
-            (register, slot, window)
-            for register, slot in self.slots.at[state].items()
-            if (window := self.transducer.registers[register].window) is not None
-        ]
-
-    def _dominated(self, state: int) -> int:
-        found = self._window_slots(state)
-        return found[0][1] if len(found) == 1 else -1
-
-    def _expiring(self) -> tuple[list[list[int]], list[int]]:
-        """Windows that every way from a state to a match still asks for: once they have passed, nothing comes of it."""
-        windows = frozenset(r for r, kept in enumerate(self.transducer.registers) if kept.window is not None)
-        needed = [windows] * self.transducer.states
-        changed = bool(windows)
-        while changed:
-            changed = False
-            for q in range(self.transducer.states):
-                left = needed[q]
-                for t in self.transducer.transitions:
-                    if t.source != q or t.skips:
-                        continue
-                    asked = {a.start.register for a in t.atoms if isinstance(a, InWindow)}
-                    written = {w.register for w in t.writes if w.fresh}
-                    after = frozenset() if t.target in self.transducer.final else needed[t.target] - written
-                    left = left & (asked | after)
-                if left != needed[q]:
-                    needed[q] = left
-                    changed = True
-        rows: list[list[int]] = []
-        starts = [0]
-        for q in range(self.transducer.states):
-            for register, slot, window in self._window_slots(q):
-                if register in needed[q]:
-                    rows.append([slot, self.atoms.bound_column(window), int(is_global(window, self.partitioned))])
-            starts.append(len(rows))
-        return rows, starts
-
-    def _checked_columns(self) -> list[int]:
-        """Columns of attributes that measure windows: windows are right only if these never decrease."""
-        windows = [self.transducer.window, *(r.window for r in self.transducer.registers)]
-        found = dict.fromkeys(w for w in windows if isinstance(w, AttributeWindow))
-        return [self.atoms.column(Measure(window), as_float=False) for window in found]
-
-    def _local_columns(self) -> list[list[int]]:
-        """Columns that hold positions in the substream, which only the kernel knows."""
-        if not self.partitioned:
-            return []
-        rows: list[list[int]] = []
-        for k, column in enumerate(self.columns):
-            if isinstance(column.window, CountWindow):
-                rows.append([k, column.window.events if column.bound else 0])
-        return rows
 
     # -- signatures ----------------------------------------------------------------------------------------------
 
@@ -475,12 +352,6 @@ class Program:
             signature_transitions=np.append(tables.signature_transitions, np.array(order, np.int32)),
             signature_state=np.concatenate([tables.signature_state, states]),
         )
-
-
-def _order(kind: Kind) -> int:
-    if kind is Kind.FLOAT:
-        return layout.FLOAT
-    return layout.RANK if kind is Kind.STRING else layout.INT
 
 
 def _table(rows: Sequence[Sequence[int]], width: int) -> layout.Smalls:

@@ -20,6 +20,7 @@ from cerflow.analysis.first_order import (
 from cerflow.analysis.scopes import relation_names
 from cerflow.language.formula import AnyEvent, As, Filter, Formula, Iteration, NotEvent, Rename
 from cerflow.language.node import Node, walk
+from cerflow.rewriting.names import FreshNames
 from cerflow.rewriting.rebuild import relabelled, transformed
 from cerflow.rewriting.safe import to_safe
 
@@ -73,7 +74,7 @@ def _renamed_apart(formula: Formula) -> tuple[Formula, dict[str, str]]:
     defined[top] = below[0]
 
     relations = relation_names(formula)
-    taken = set(relations).union(*defined.values())
+    fresh = FreshNames(formula)
     # EVENT and NOT can give any label.
     wild = any(isinstance(current, AnyEvent | NotEvent) for current in nodes)
     names: dict[tuple[int, str], str] = {}
@@ -83,12 +84,8 @@ def _renamed_apart(formula: Formula) -> tuple[Formula, dict[str, str]]:
     for scope in sorted(defined, reverse=True):
         for name in sorted(defined[scope]):
             if wild or name in relations or name in kept:
-                number = 1
-                while f"{name}'{number}" in taken:
-                    number += 1
-                names[scope, name] = f"{name}'{number}"
+                names[scope, name] = fresh.like(name)
                 back[names[scope, name]] = name
-                taken.add(names[scope, name])
             else:
                 names[scope, name] = name
                 kept.add(name)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, cast
 
+from cerflow.errors import Span, UnsupportedQueryError
 from cerflow.language.condition import Attribute, Bracket, LabelReference
-from cerflow.language.node import Node, fold, with_children
+from cerflow.language.node import Node, fold, walk, with_children
 
-__all__ = ["relabelled", "transformed"]
+__all__ = ["check_size", "relabelled", "size", "transformed"]
+
+#: A rewriting that would give a larger tree than this is refused.
+MOST_NODES = 50_000
 
 N = TypeVar("N", bound=Node)
 
@@ -43,3 +47,18 @@ def relabelled(root: N, names: Mapping[str, str]) -> N:
         return current
 
     return transformed(root, change)
+
+
+def size(tree: Node) -> int:
+    """The number of nodes of a tree."""
+    return sum(1 for _ in walk(tree))
+
+
+def check_size(nodes: int, span: Span | None) -> None:
+    """Raise `UnsupportedQueryError` if a rewriting would give so many nodes that nobody could use them."""
+    if nodes > MOST_NODES:
+        raise UnsupportedQueryError(
+            f"rewritten like this, the formula would have more than {MOST_NODES} parts",
+            span=span,
+            hint="The rewriting multiplies choices (OR) with one another; rewrite smaller formulas one by one.",
+        )

@@ -1,0 +1,229 @@
+"""Formulas taken apart at their first or last block of adjacent events (P2 Appendix C.4.1).
+
+A formula is the OR of its *pieces*: a block whose events lie side by side, and steps that put the rest of the
+formula around it, the innermost first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Many
+from dataclasses import dataclass
+from functools import reduce
+
+from cerflow.analysis.scopes import condition_labels, labels_of
+from cerflow.errors import Span, UnsupportedQueryError
+from cerflow.language.condition import Condition
+from cerflow.language.formula import (
+    AnyEvent,
+    As,
+    Disjunction,
+    EventType,
+    Filter,
+    Formula,
+    Iteration,
+    NotEvent,
+    Rename,
+    Selection,
+    Sequence,
+    Start,
+    Strategy,
+)
+from cerflow.rewriting.labels import with_labels_replaced
+from cerflow.rewriting.names import FreshNames
+from cerflow.rewriting.rebuild import check_size, size
+
+__all__ = ["Piece", "adjacent", "beginnings", "endings", "joined"]
+
+
+@dataclass(frozen=True)
+class _Before:
+    formula: Formula
+
+    def around(self, inner: Formula) -> Formula:
+        return Sequence(self.formula, inner)
+
+
+@dataclass(frozen=True)
+class _After:
+    formula: Formula
+
+    def around(self, inner: Formula) -> Formula:
+        return Sequence(inner, self.formula)
+
+
+@dataclass(frozen=True)
+class _Filtered:
+    condition: Condition
+
+    def around(self, inner: Formula) -> Formula:
+        return Filter(inner, self.condition)
+
+
+@dataclass(frozen=True)
+class _Renamed:
+    old: str
+    new: str
+
+    def around(self, inner: Formula) -> Formula:
+        return Rename(inner, self.old, self.new)
+
+
+@dataclass(frozen=True)
+class _Started:
+    def around(self, inner: Formula) -> Formula:
+        return Start(inner)
+
+
+_Step = _Before | _After | _Filtered | _Renamed | _Started
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A block of adjacent events, and the steps around it."""
+
+    block: Formula
+    steps: tuple[_Step, ...] = ()
+
+    def __call__(self, inner: Formula) -> Formula:
+        """The piece with something else in place of its block."""
+        return reduce(lambda found, step: step.around(found), self.steps, inner)
+
+    def rest(self) -> Formula | None:
+        """What stands before or behind the block, None if nothing does.
+
+        There must be no START, FILTER and renaming around it.
+        """
+        found: Formula | None = None
+        for step in self.steps:
+            assert isinstance(step, _Before | _After)
+            found = step.formula if found is None else step.around(found)
+        return found
+
+    def names(self) -> set[str]:
+        """The labels that the steps around the block would misunderstand in what comes to stand there."""
+        found: set[str] = set()
+        for step in self.steps:
+            if isinstance(step, _Filtered):
+                found.update(condition_labels(step.condition))
+            elif isinstance(step, _Renamed):
+                found.add(step.old)
+        return found
+
+
+def adjacent(*blocks: Formula) -> Formula:
+    """The blocks side by side, one after the other."""
+    whole = reduce(Sequence, blocks)
+    return whole if _is_event(whole) else Selection(Strategy.STRICT, whole)
+
+
+def _is_event(formula: Formula) -> bool:
+    """Whether a formula reads one event."""
+    while isinstance(formula, As | Rename | Filter):
+        formula = formula.operand
+    return isinstance(formula, EventType | AnyEvent | NotEvent)
+
+
+def endings(formula: Formula) -> list[Piece]:
+    """The pieces of a formula without ``:`` and ``:+`` by its last block.
+
+    Raises `UnsupportedQueryError` for operators that cannot be taken apart.
+    """
+    return _pieces(formula, first=False)
+
+
+def beginnings(formula: Formula) -> list[Piece]:
+    """The same by its first block."""
+    return _pieces(formula, first=True)
+
+
+#: Steps, the innermost first; a linked list, because those around a choice are the same for all of its branches.
+_Steps = tuple[_Step, "_Steps"] | None
+
+
+def _pieces(formula: Formula, *, first: bool) -> list[Piece]:
+    # Blocks with the same steps around them are one.
+    blocks: dict[int, tuple[_Steps, list[Formula]]] = {}
+    pending: list[tuple[Formula, _Steps]] = [(formula, None)]
+    while pending:
+        current, steps = pending.pop()
+        if _is_event(current):
+            blocks.setdefault(id(steps), (steps, []))[1].append(current)
+            continue
+        match current:
+            case Selection(strategy=Strategy.STRICT):
+                blocks.setdefault(id(steps), (steps, []))[1].append(current.operand)
+            case Disjunction():
+                pending += [(current.right, steps), (current.left, steps)]
+            case Sequence() if first:
+                pending.append((current.left, (_After(current.right), steps)))
+            case Sequence():
+                pending.append((current.right, (_Before(current.left), steps)))
+            case Iteration():
+                more = _After(current) if first else _Before(current)
+                pending += [(current.operand, (more, steps)), (current.operand, steps)]
+            case Rename():
+                pending.append((current.operand, (_Renamed(current.old, current.new), steps)))
+            case Filter():
+                pending.append((current.operand, (_Filtered(current.condition), steps)))
+            case Start():
+                # Behind ``:`` everything starts where it begins.
+                pending.append((current.operand, steps if first else (_Started(), steps)))
+            case _:
+                place = "first" if first else "last"
+                raise UnsupportedQueryError(
+                    f"{_name(current)} stands beside ':', and cannot be taken apart at its {place} event",
+                    span=current.span or formula.span,
+                    hint="Event types, FILTER, OR, ;, +, START and STRICT can.",
+                )
+    return [_piece(reduce(Disjunction, found), steps) for steps, found in blocks.values()]
+
+
+def _piece(block: Formula, steps: _Steps) -> Piece:
+    around: list[_Step] = []
+    while steps is not None:
+        step, steps = steps
+        if not around and isinstance(step, _Filtered | _Renamed):
+            # It concerns the block alone.
+            block = step.around(block)
+        else:
+            around.append(step)
+    return Piece(block, tuple(around))
+
+
+def _name(formula: Formula) -> str:
+    return str(formula.strategy) if isinstance(formula, Selection) else type(formula).__name__
+
+
+def joined(left: Formula, right: Formula, fresh: FreshNames, outer: frozenset[str], span: Span | None) -> Formula:
+    """``left : right`` with STRICT instead of ``:``, for operands without ``:`` and ``:+``.
+
+    ``fresh`` gives names that are new to the whole formula; ``outer`` are labels that some condition of it reads
+    although they are bound outside of what it filters.
+    """
+    back: dict[str, str] = {}
+
+    def apart(formula: Formula, pieces: Many[Piece]) -> Formula:
+        names = set[str]().union(*(piece.names() for piece in pieces))
+        if not names:
+            return formula
+        labels = labels_of(formula)
+        conflicts = sorted(names if labels.wildcard else names & labels.assigned)
+        refused = outer.intersection(conflicts)
+        if refused:
+            raise UnsupportedQueryError(
+                f"label '{min(refused)}' is read outside of what binds it, and given on both sides of ':'",
+                span=span,
+                hint="Give the labels different names.",
+            )
+        own = {name: fresh.like(name) for name in conflicts}
+        back.update({new: name for name, new in own.items()})
+        return with_labels_replaced(formula, own)
+
+    first = beginnings(apart(right, endings(left)))
+    last = endings(apart(left, first))
+    if len(last) * len(first) > 1:
+        check_size(len(last) * len(first) * (size(left) + size(right)), span)
+    found = reduce(Disjunction, (e(b(adjacent(e.block, b.block))) for e in last for b in first))
+    for new, name in back.items():
+        found = Rename(found, new, name)
+    return found

@@ -1,0 +1,237 @@
+"""Postfix operators event by event: what ``φ AS A``, ``φ [A -> B]`` and a condition on one label do to a complex event,
+they do to each of its events by itself. So they can be moved down to the formulas that read one event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence as Many
+from dataclasses import dataclass
+from typing import cast
+
+from cerflow.analysis.scopes import Labels, Scopes, relation_names, resolve
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.condition import And, Condition
+from cerflow.language.formula import (
+    As,
+    Conjunction,
+    Filter,
+    Formula,
+    NotEvent,
+    Project,
+    Rename,
+    Selection,
+    Strategy,
+    Unless,
+    Without,
+)
+from cerflow.language.node import Node, walk
+from cerflow.rewriting.names import FreshNames
+from cerflow.rewriting.rebuild import relabelled, transformed
+
+__all__ = ["Labelling", "OnEvents", "Operation", "Renaming", "below", "outer_labels", "refuse_outer_labels", "spread"]
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """``AS label``."""
+
+    label: str
+
+
+@dataclass(frozen=True)
+class Renaming:
+    """``[old -> new]``."""
+
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class OnEvents:
+    """A condition that every event of ``label`` satisfies by itself; without a label it speaks of no event."""
+
+    label: str | None
+    condition: Condition
+
+
+Operation = Labelling | Renaming | OnEvents
+#: Operations on what a formula gives, the first one first; a linked list, so that formulas below share it.
+_Pending = tuple[Operation, "_Pending"] | None
+
+
+def below(formula: Formula) -> list[tuple[int, ...]]:
+    """For each occurrence the occurrences of its children that are formulas."""
+    found: list[tuple[int, ...]] = []
+    open_: list[tuple[int, bool]] = []
+    for index, current in enumerate(walk(formula)):
+        count = len(current.children)
+        parts = open_[len(open_) - count :]
+        del open_[len(open_) - count :]
+        open_.append((index, isinstance(current, Formula)))
+        found.append(tuple(part for part, is_formula in parts if is_formula))
+    return found
+
+
+def spread(formula: Formula, moved: Callable[[Formula], Many[Operation] | None]) -> Formula:
+    """Move operators down to the formulas that read one event.
+
+    ``moved`` gives the operations that an operator consists of, the first one first, or None if it stays; it must be
+    true of those that stay that they may change places with those that are moved. Neither AS nor renaming can pass
+    PROJECT and AND, so there they stay, and conditions pass with the labels that they have inside. Raises
+    `UnsupportedQueryError` for a condition that would have to pass NEXT, LAST or MAX.
+    """
+    nodes = list(walk(formula))
+    labels = resolve(formula).labels
+    parts = below(formula)
+    pending: dict[int, _Pending] = {len(nodes) - 1: None}
+    apply = _Application(formula)
+    gone: set[int] = set()
+    here: dict[int, list[Operation]] = {}
+    for index in range(len(nodes) - 1, -1, -1):
+        if index not in pending:
+            continue
+        current, waiting = nodes[index], pending[index]
+        assert isinstance(current, Formula)
+        if labels[index].single:
+            here[index] = _listed(waiting)
+            continue
+        operations = moved(current)
+        if operations is not None:
+            gone.add(index)
+            for operation in reversed(operations):
+                waiting = (operation, waiting)
+        elif isinstance(current, Project | Conjunction):
+            outside, waiting = _divided(current, waiting, labels[parts[index][0]])
+            here[index] = outside
+        elif isinstance(current, Selection) and current.strategy is not Strategy.STRICT:
+            _refuse_conditions(current, waiting)
+        # What is in the way of UNLESS and WITHOUT is no part of the complex event.
+        reached = parts[index][:1] if isinstance(current, Unless | Without | Conjunction) else parts[index]
+        for part in parts[index]:
+            pending[part] = waiting if part in reached else None
+
+    def change(index: int, current: Node) -> Node:
+        if index in gone:
+            return current.children[0]
+        return apply(cast(Formula, current), here[index], labels[index]) if here.get(index) else current
+
+    return transformed(formula, change)
+
+
+def _listed(waiting: _Pending) -> list[Operation]:
+    found: list[Operation] = []
+    while waiting is not None:
+        operation, waiting = waiting
+        found.append(operation)
+    return found
+
+
+def _divided(current: Formula, waiting: _Pending, inner: Labels) -> tuple[list[Operation], _Pending]:
+    """What stays around PROJECT or AND, and the conditions that pass, as they read inside."""
+    outside: list[Operation] = []
+    inside: _Pending = None
+    for operation in _listed(waiting):
+        if not isinstance(operation, OnEvents):
+            outside.append(operation)
+            continue
+        names: frozenset[str | None] = frozenset((operation.label,))
+        everything = False
+        for before in reversed(outside):
+            if isinstance(before, Labelling):
+                everything = everything or before.label in names
+            elif isinstance(before, Renaming) and before.old != before.new:
+                names = (names - {before.old}) | (frozenset((before.old,)) if before.new in names else frozenset())
+        if everything:
+            names |= _all_names(current, inner)
+        elif isinstance(current, Project):
+            names &= {*current.labels, None}
+        for name in sorted(names, key=str, reverse=True):
+            condition = operation.condition
+            if name != operation.label and operation.label is not None and name is not None:
+                condition = relabelled(condition, {operation.label: name})
+            inside = (OnEvents(name, condition), inside)
+    return outside, inside
+
+
+def _all_names(current: Formula, inner: Labels) -> frozenset[str]:
+    if isinstance(current, Project):
+        return frozenset(current.labels)
+    if inner.wildcard:
+        raise UnsupportedQueryError(
+            "a condition on all events of an AND would have to pass it, but what it joins may have any label",
+            span=current.span,
+            hint="Name the event types instead of EVENT or NOT.",
+        )
+    return inner.assigned
+
+
+def _refuse_conditions(current: Selection, waiting: _Pending) -> None:
+    for operation in _listed(waiting):
+        if isinstance(operation, OnEvents):
+            raise UnsupportedQueryError(
+                f"a condition would have to pass {current.strategy}, which compares the matches that satisfy it with "
+                "the others",
+                span=operation.condition.span or current.span,
+                hint=f"Put the FILTER on the formula inside {current.strategy} if that is what is meant.",
+            )
+
+
+class _Application:
+    """Puts operations on a formula that reads one event (or stays around PROJECT or AND), but none in vain."""
+
+    def __init__(self, formula: Formula) -> None:
+        self._fresh = FreshNames(formula)
+        given = {n.label if isinstance(n, As) else n.new for n in walk(formula) if isinstance(n, As | Rename)}
+        #: Names that an event can have as its type only, so that nothing but a type's own formula binds them.
+        self._types = relation_names(formula) - given
+
+    def __call__(self, event: Formula, operations: Many[Operation], labels: Labels) -> Formula:
+        assigned = set(labels.assigned)
+        for operation in operations:
+            match operation:
+                case Labelling(label):
+                    if not (labels.single and label in assigned):
+                        event = As(event, label)
+                    assigned.add(label)
+                case Renaming(old, new):
+                    if old != new and (old in assigned or labels.wildcard):
+                        event = Rename(event, old, new)
+                        if old in assigned:
+                            assigned = (assigned - {old}) | {new}
+                case OnEvents(label, condition):
+                    if label is None or label in assigned or (labels.wildcard and label in self._types):
+                        event = _filtered(event, condition)
+                    elif labels.wildcard:
+                        # An event of a type that happens to be called so; a formula around may bind the same name.
+                        own = self._fresh.like(label)
+                        renamed = Filter(Rename(event, label, own), relabelled(condition, {label: own}))
+                        event = Rename(renamed, own, label)
+        return event
+
+
+def _filtered(event: Formula, condition: Condition) -> Formula:
+    if isinstance(event, Filter):
+        return Filter(event.operand, And(event.condition, condition), span=event.span)
+    return Filter(event, condition)
+
+
+def outer_labels(formula: Formula, scopes: Scopes) -> list[tuple[Node, frozenset[str]]]:
+    """Each FILTER and NOT with the labels of its condition that are bound outside of what it filters."""
+    return [
+        (current, frozenset(scopes.outer.get(index, ())))
+        for index, current in enumerate(walk(formula))
+        if isinstance(current, Filter | NotEvent)
+    ]
+
+
+def refuse_outer_labels(formula: Formula, scopes: Scopes, names: frozenset[str] | None = None) -> None:
+    """Raise `UnsupportedQueryError` if a condition speaks of a label (one of ``names``) that is bound further out."""
+    for current, outer in outer_labels(formula, scopes):
+        refused = outer if names is None else outer & names
+        if refused:
+            name = min(refused)
+            raise UnsupportedQueryError(
+                f"a condition speaks of '{name}', which is bound outside of what is filtered",
+                span=current.span,
+                hint=f"Put the condition around a formula that contains '{name}' and all else it speaks of.",
+            )

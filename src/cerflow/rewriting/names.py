@@ -1,0 +1,47 @@
+"""Names that a formula does not use yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cerflow.language.condition import Attribute, Bracket, LabelReference
+from cerflow.language.formula import As, EventType, Project, Rename
+from cerflow.language.node import Node, walk
+
+__all__ = ["FreshNames", "names_of"]
+
+
+def names_of(tree: Node) -> set[str]:
+    """The labels, variables and event types that are mentioned anywhere in a tree."""
+    found: set[str] = set()
+    for current in walk(tree):
+        match current:
+            case EventType():
+                found.add(current.name)
+            case As():
+                found.add(current.label)
+            case Rename():
+                found |= {current.old, current.new}
+            case Project():
+                found.update(current.labels)
+            case Attribute(label=str(label)) | LabelReference(label=str(label)) | Bracket(label=label):
+                found.add(label)
+    return found
+
+
+class FreshNames:
+    """Hands out names that are neither among those it was made for nor handed out before."""
+
+    def __init__(self, *trees: Node, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken).union(*map(names_of, trees))
+        self._counted: dict[str, int] = {}
+
+    def like(self, name: str) -> str:
+        """A new name that shows where it comes from: ``x'1``, ``x'2``, …"""
+        base = name.split("'")[0] or "x"
+        number = self._counted.get(base, 0) + 1
+        while f"{base}'{number}" in self._taken:
+            number += 1
+        self._counted[base] = number
+        self._taken.add(f"{base}'{number}")
+        return f"{base}'{number}"

@@ -1,0 +1,248 @@
+"""``:`` and ``:+`` by STRICT (P2 Theorem 6.5 and Proposition 6.3, Appendices C.2 and C.4.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
+
+from cerflow.analysis.scopes import resolve
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.formula import (
+    Disjunction,
+    Formula,
+    Iteration,
+    Project,
+    Rename,
+    Sequence,
+    Start,
+    StrictIteration,
+    StrictSequence,
+)
+from cerflow.language.node import Node, walk
+from cerflow.rewriting.ends import adjacent, beginnings, endings, joined
+from cerflow.rewriting.events import below, outer_labels
+from cerflow.rewriting.filters import push_down_filters
+from cerflow.rewriting.labels import push_down_labels
+from cerflow.rewriting.names import FreshNames
+from cerflow.rewriting.paths import Paths, ways_through
+from cerflow.rewriting.rebuild import transformed
+
+__all__ = ["eliminate_strict_iteration", "sequences_to_strict"]
+
+
+def sequences_to_strict(formula: Formula) -> Formula:
+    """The same complex events without ``:``, by STRICT around the events that must be adjacent (Theorem 6.5).
+
+    Holds for conditions of any kind. Each side of ``:`` is taken apart at the event beside it; a condition on a side
+    comes to stand around more than that, so labels that both sides give are told apart by new names, which are
+    changed back around it. Choices (OR) on both sides are multiplied with one another.
+
+    Raises `UnsupportedQueryError` for ``:+``, for operators beside ``:`` that cannot be taken apart (PROJECT, AND,
+    ALL, UNLESS, WITHOUT, NEXT, LAST, MAX, WITHIN), and for a result that would be too large.
+    """
+    for current in walk(formula):
+        if isinstance(current, StrictIteration):
+            raise UnsupportedQueryError(
+                "':+' cannot be said with STRICT in general",
+                span=current.span,
+                hint="Where all conditions in it are on one label each, eliminate_strict_iteration does it.",
+            )
+    if not any(isinstance(n, StrictSequence) for n in walk(formula)):
+        return formula
+    prepared = push_down_labels(formula)
+    return _joined_everywhere(prepared, _read_from_outside(prepared))
+
+
+def _read_from_outside(formula: Formula) -> frozenset[str]:
+    """The labels that some condition reads although they are bound outside of what it filters."""
+    outer = outer_labels(formula, resolve(formula))
+    found = frozenset(name for _, names in outer for name in names)
+    hidden = found.intersection(n.old for n in walk(formula) if isinstance(n, Rename))
+    if hidden or (found and any(isinstance(n, Project) for n in walk(formula))):
+        place, names = next((p, n) for p, n in outer if n & (hidden or found))
+        raise UnsupportedQueryError(
+            f"a condition speaks of '{min(names)}', which is bound outside of what is filtered, and labels are renamed "
+            "or projected away",
+            span=place.span,
+            hint="Put the condition around a formula that contains all that it speaks of.",
+        )
+    return found
+
+
+def _joined_everywhere(formula: Formula, outer: frozenset[str]) -> Formula:
+    _refuse_projection(formula)
+    fresh = FreshNames(formula)
+
+    def change(_: int, current: Node) -> Node:
+        if not isinstance(current, StrictSequence):
+            return current
+        return joined(current.left, current.right, fresh, outer, current.span)
+
+    return transformed(formula, change)
+
+
+def _refuse_projection(formula: Formula) -> None:
+    """Refuse PROJECT in ``:`` and ``:+``: an event that it leaves out may lie between the others."""
+    for _, current in _inside(formula, StrictSequence, StrictIteration):
+        if isinstance(current, Project):
+            raise UnsupportedQueryError(
+                "PROJECT stands beside ':' or in ':+'; events that are left out may lie between the others",
+                span=current.span,
+                hint="Put PROJECT around the whole.",
+            )
+
+
+def _inside(formula: Formula, *kinds: type[Formula]) -> Iterator[tuple[int, Formula]]:
+    """The formulas within those of some kind, with their occurrences."""
+    nodes = list(walk(formula))
+    parts = below(formula)
+    inside: set[int] = set()
+    for index in range(len(nodes) - 1, -1, -1):
+        current = nodes[index]
+        if index in inside:
+            assert isinstance(current, Formula)
+            yield index, current
+        if index in inside or isinstance(current, kinds):
+            inside.update(parts[index])
+
+
+def eliminate_strict_iteration(formula: Formula) -> Formula:
+    """The same complex events without ``:+`` and ``:``, by STRICT (Proposition 6.3).
+
+    In a ``:+`` every condition must be on one label: conditions are pushed down to the events first (P2 A.1), so that
+    what is left is a regular expression with gaps between adjacent events; it is brought into a form in which gaps
+    stand between blocks of adjacent events only. That may make it exponentially larger.
+
+    Raises `UnsupportedQueryError` as `push_down_filters` does for what stands in ``:+``, and as `sequences_to_strict`
+    does.
+    """
+    _check_iterations(formula)
+    largest = _largest_iterations(formula)
+
+    def change(index: int, current: Node) -> Node:
+        if index not in largest:
+            return current
+        assert isinstance(current, Formula)
+        return _without_strict_iterations(push_down_filters(current))
+
+    return sequences_to_strict(transformed(formula, change))
+
+
+def _check_iterations(formula: Formula) -> None:
+    _refuse_projection(formula)
+    outer = resolve(formula).outer
+    for index, current in _inside(formula, StrictIteration):
+        if outer.get(index):
+            raise UnsupportedQueryError(
+                f"a condition in ':+' speaks of '{min(outer[index])}', which is bound outside of what is filtered",
+                span=current.span,
+                hint="In ':+' only conditions on one label, given by what is filtered, can be rewritten.",
+            )
+        if isinstance(current, Start):
+            raise UnsupportedQueryError(
+                "START stands in ':+', where it is true of all repetitions but the first",
+                span=current.span,
+                hint="Put START around the whole.",
+            )
+
+
+def _largest_iterations(formula: Formula) -> set[int]:
+    nodes = list(walk(formula))
+    parts = below(formula)
+    found: set[int] = set()
+    pending = [len(nodes) - 1]
+    while pending:
+        index = pending.pop()
+        if isinstance(nodes[index], StrictIteration):
+            found.add(index)
+        else:
+            pending += parts[index]
+    return found
+
+
+def _without_strict_iterations(formula: Formula) -> Formula:
+    """For formulas in which FILTER, AS and renaming stand on single events."""
+    fresh = FreshNames(formula)
+
+    def change(_: int, current: Node) -> Node:
+        match current:
+            case StrictSequence():
+                return joined(current.left, current.right, fresh, frozenset(), current.span)
+            case StrictIteration():
+                return _iterated(current.operand)
+        return current
+
+    return transformed(formula, change)
+
+
+@dataclass(frozen=True)
+class _Between:
+    """Matches with a gap: a block, what may stand in the gap, a block."""
+
+    first: Formula
+    middle: Paths
+    last: Formula
+
+
+def _iterated(formula: Formula) -> Formula:
+    """``formula :+``: with b the matches without a gap and pᵢ # mᵢ # sᵢ those with gaps, the repetitions of b, and the
+    ways from a pᵢ to an sⱼ on which sᵢ b* pⱼ are adjacent."""
+    block, gaps = _with_and_without_gaps(formula)
+    repeated = Paths() if block is None else Paths.of(block)
+    some = repeated.repeated()
+    edges: dict[tuple[tuple[str, int], tuple[str, int]], Paths] = {}
+    inner: list[tuple[str, int]] = []
+    start, end = ("start", 0), ("end", 0)
+
+    def blocks(paths: Paths) -> Paths:
+        assert paths.formula is not None
+        return Paths.of(adjacent(paths.formula))
+
+    for k, gap in enumerate(gaps):
+        inner += [("in", k), ("out", k)]
+        edges[start, ("in", k)] = blocks(some.then(Paths.of(gap.first)))
+        edges[("in", k), ("out", k)] = gap.middle
+        edges[("out", k), end] = blocks(Paths.of(gap.last).then(some))
+        for n, following in enumerate(gaps):
+            between = Paths.of(gap.last).then(some).then(Paths.of(following.first))
+            edges[("out", k), ("in", n)] = blocks(between)
+    ways = ways_through(edges, inner, span=formula.span).get((start, end), Paths())
+    if some.formula is not None:
+        ways = Paths.of(adjacent(some.formula)).or_(ways)
+    found = ways.formula
+    assert found is not None
+    return found
+
+
+def _with_and_without_gaps(formula: Formula) -> tuple[Formula | None, list[_Between]]:
+    """The block that has the matches without a gap, None if there are none, and the matches with gaps."""
+    blocks: list[Formula] = []
+    gaps: dict[tuple[Formula, Formula], Paths] = {}
+
+    def gap(left: Formula, middle: Paths, right: Formula) -> None:
+        for begin in beginnings(left):
+            for end in endings(right):
+                paths = _optional(begin.rest()).then(middle).then(_optional(end.rest()))
+                before = gaps.get((begin.block, end.block))
+                gaps[begin.block, end.block] = paths if before is None else before.or_(paths)
+
+    pending = [formula]
+    while pending:
+        current = pending.pop()
+        match current:
+            case Disjunction():
+                pending += [current.right, current.left]
+            case Sequence():
+                gap(current.left, Paths(empty=True), current.right)
+            case Iteration():
+                pending.append(current.operand)
+                gap(current.operand, Paths.of(current).or_(Paths(empty=True)), current.operand)
+            case _:
+                # One event, or STRICT.
+                blocks += [piece.block for piece in beginnings(current)]
+    return reduce(Disjunction, blocks) if blocks else None, [_Between(p, m, s) for (p, s), m in gaps.items()]
+
+
+def _optional(rest: Formula | None) -> Paths:
+    return Paths(empty=True) if rest is None else Paths.of(rest)

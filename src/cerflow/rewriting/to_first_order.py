@@ -1,0 +1,158 @@
+"""Second-order formulas as first-order ones (P2 Theorem 4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Many
+from functools import reduce
+
+from cerflow.analysis.scopes import condition_labels, resolve
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.condition import And, Condition, Or
+from cerflow.language.formula import (
+    AnyEvent,
+    As,
+    Disjunction,
+    EventType,
+    Filter,
+    Formula,
+    Iteration,
+    NotEvent,
+    Rename,
+    Selection,
+    Sequence,
+    Within,
+)
+from cerflow.language.node import Node, walk
+from cerflow.language.printer import show
+from cerflow.predicates.registry import speaks_of_set
+from cerflow.rewriting.clauses import clauses
+from cerflow.rewriting.events import below
+from cerflow.rewriting.filters import push_down_filters
+from cerflow.rewriting.names import FreshNames, names_of
+from cerflow.rewriting.rebuild import relabelled, transformed
+
+__all__ = ["second_order_to_first_order"]
+
+
+def second_order_to_first_order(formula: Formula) -> Formula:
+    """A formula whose first-order reading has the supports of the complex events of a second-order formula.
+
+    Conditions on one label each are pushed down to the events (P2 A.1); then every event gets a variable of its own.
+    Where EVENT meets a condition on a label that is the name of a type, the events of that type are told apart.
+
+    Raises `UnsupportedQueryError` as `push_down_filters` does, and for operators that the first-order language does
+    not have (``:``, ``:+``, AND, ALL, UNLESS, WITHOUT, START, PROJECT).
+    """
+    pushed = push_down_filters(formula)
+    labels = resolve(pushed).labels
+    parts = below(pushed)
+    nodes = list(walk(pushed))
+    events: set[int] = set()
+    pending = [len(nodes) - 1]
+    while pending:
+        index = pending.pop()
+        if labels[index].single:
+            events.add(index)
+            continue
+        if not isinstance(nodes[index], Disjunction | Sequence | Iteration | Selection | Within):
+            raise UnsupportedQueryError(
+                f"the first-order language has no {type(nodes[index]).__name__}",
+                span=nodes[index].span,
+                hint="It has event types, FILTER, OR, ;, +, the strategies and WITHIN.",
+            )
+        pending += parts[index]
+    variables = _Variables(formula, pushed)
+    return transformed(pushed, lambda k, current: variables.event(current) if k in events else current)
+
+
+class _Variables:
+    """Gives events variables: a label of theirs if no other event has it, else a new name."""
+
+    def __init__(self, written: Formula, pushed: Formula) -> None:
+        self._fresh = FreshNames(pushed)
+        self._used: set[str] = set()
+        #: Names that may be those of event types; new ones are not.
+        self._types = names_of(written)
+
+    def event(self, event: Node) -> Formula:
+        """A formula for one event, in first-order terms."""
+        chain: list[Formula] = []
+        current = event
+        while isinstance(current, As | Rename | Filter):
+            chain.append(current)
+            current = current.operand
+        chain.reverse()
+        if isinstance(current, EventType):
+            return self._assigned(current, chain, _required(chain, current.name))
+        assert isinstance(current, AnyEvent | NotEvent)
+        others = _required(chain, None)
+        apart = sorted(t for t in _names_in(chain) & self._types if _required(chain, t) != others)
+        if isinstance(current, NotEvent) and current.condition is None:
+            apart = [t for t in apart if t != current.event.name or current.event.stream is not None]
+        if not apart:
+            return self._assigned(current, chain, others)
+        if len(apart) > 1 or isinstance(current, NotEvent):
+            raise UnsupportedQueryError(
+                f"{show(current)} meets conditions on {' and '.join(apart)}: the first-order language cannot tell "
+                "these events from the others",
+                span=event.span,
+                hint="Name the event types instead of EVENT or NOT.",
+            )
+        named = EventType(apart[0])
+        first = self._assigned(named, chain, _required(chain, apart[0]))
+        return Disjunction(first, self._assigned(NotEvent(named), chain, others))
+
+    def _assigned(self, event: Formula, chain: Many[Formula], conditions: Many[Many[Condition]]) -> Formula:
+        given = [step.label for step in chain if isinstance(step, As)]
+        if not given and not conditions:
+            return event
+        variable = next((name for name in given if name not in self._used), None)
+        if variable is None:
+            variable = self._fresh.like(given[0] if given else event.name if isinstance(event, EventType) else "x")
+        self._used.add(variable)
+        named = As(event, variable)
+        if not conditions:
+            return named
+        about = [
+            reduce(Or, (relabelled(a, dict.fromkeys(condition_labels(a), variable)) for a in clause))
+            for clause in conditions
+        ]
+        return Filter(named, reduce(And, about))
+
+
+def _names_in(chain: Many[Formula]) -> set[str]:
+    """The labels that conditions on one event speak of, and those that come to be called so."""
+    found: set[str] = set()
+    for step in chain:
+        match step:
+            case Filter():
+                found.update(condition_labels(step.condition))
+            case Rename():
+                found.add(step.old)
+    return found
+
+
+def _required(chain: Many[Formula], event_type: str | None) -> list[tuple[Condition, ...]]:
+    """What the steps of a chain ask of an event of this type (None: of a type that no step names), as clauses.
+
+    An atom on a label that the event does not have asks for nothing.
+    """
+    labels = set() if event_type is None else {event_type}
+    found: list[tuple[Condition, ...]] = []
+    for step in chain:
+        match step:
+            case As():
+                labels.add(step.label)
+            case Rename() if step.old in labels:
+                labels = (labels - {step.old}) | {step.new}
+            case Filter():
+                for clause in clauses(step.condition):
+                    missing = [a for a in clause if not labels.issuperset(condition_labels(a))]
+                    if any(speaks_of_set(n) for a in missing for n in walk(a)):
+                        raise UnsupportedQueryError(
+                            f"{show(step.condition)} counts the events of a type that need not be read here",
+                            span=step.span,
+                        )
+                    if not missing:
+                        found.append(clause)
+    return found

@@ -1,0 +1,352 @@
+"""Conditions of the first-order reading, brought to where their variables are bound.
+
+The engine behind the locally parametrized normal form (P1 Theorem 2) and the translation into second-order formulas
+(P2 Theorems 4.3 and 4.5). A formula is turned, bottom-up, into *alternatives*, of which it is the OR: formulas whose
+conditions hold already, each with those conditions that still wait for a variable bound further out. A condition of
+which nothing is bound yet has one truth value wherever it stands, so it may wait outside a repetition; that, and a
+choice between different conditions, is what makes formulas grow, and nothing else does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Sequence as Many
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import NoReturn
+
+from cerflow.analysis.first_order import condition_variables, defined_outside_iterations
+from cerflow.analysis.scopes import condition_labels
+from cerflow.errors import Span, UnsupportedQueryError
+from cerflow.language.condition import And, Condition, Or, PredicateCall
+from cerflow.language.formula import (
+    As,
+    Disjunction,
+    Filter,
+    Formula,
+    Iteration,
+    NotEvent,
+    Selection,
+    Sequence,
+    Strategy,
+    Within,
+)
+from cerflow.language.node import Node, fold, walk, with_children
+from cerflow.rewriting.clauses import clauses
+from cerflow.rewriting.names import FreshNames
+from cerflow.rewriting.rebuild import check_size, relabelled, size
+from cerflow.semantics.values import value_of
+
+__all__ = ["Bringing"]
+
+_NONE: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A condition that waits for the variables ``outer``; it reads those found already under ``labels``.
+
+    ``origin`` numbers the conditions of the formula: copies of one have the same labels.
+    """
+
+    condition: Condition
+    outer: frozenset[str]
+    origin: int
+    labels: frozenset[str] = _NONE
+
+    @property
+    def unary(self) -> bool:
+        return len(self.outer) + len(self.labels) == 1
+
+
+_Given = Condition | str
+
+
+@dataclass(frozen=True)
+class _Alternative:
+    """A formula, what it binds, and what waits: ``constant`` for all its variables, ``related`` for some of them.
+
+    ``given`` is still to be put on the assignments of a variable: conditions, and labels.
+    """
+
+    formula: Formula
+    bound: frozenset[str]
+    size: int
+    constant: frozenset[_Waiting] = frozenset()
+    related: frozenset[_Waiting] = frozenset()
+    given: Mapping[str, tuple[_Given, ...]] = field(default_factory=dict)
+
+    def giving(self, variable: str, what: _Given) -> _Alternative:
+        before = self.given.get(variable, ())
+        if what in before:
+            return self
+        more = size(what) + 1 if isinstance(what, Condition) else 1
+        return replace(self, given={**self.given, variable: (*before, what)}, size=self.size + more)
+
+    def resolved(self) -> _Alternative:
+        return replace(self, formula=_assign(self.formula, self.given), given={}) if self.given else self
+
+
+class Bringing:
+    """Brings conditions on one variable to its assignments, and with ``relate`` also lifts those on several.
+
+    Lifted, a condition stands on the closest formula that binds or contains all of its variables, and reads labels of
+    its own, given to the assignments it means; ``labels`` says of which variable each is.
+    """
+
+    def __init__(self, formula: Formula, *, relate: bool) -> None:
+        self.formula = formula
+        self.relate = relate
+        self.labels: dict[str, str] = {}
+        self._own: dict[tuple[int, str], str] = {}
+        self._fresh = FreshNames(formula)
+        self._origins: dict[object, int] = {}
+
+    def run(self) -> Formula | None:
+        """The rewritten formula, None if it cannot match. The formula must be safe and strictly well-formed."""
+        found = fold(self.formula, self._visit)
+        assert found is not None
+        whole = self._merged(found)
+        if not whole:
+            return None
+        (only,) = whole
+        assert not only.constant
+        assert not only.related
+        return only.resolved().formula
+
+    def _visit(self, current: Node, below: Many[list[_Alternative] | None]) -> list[_Alternative] | None:
+        if not isinstance(current, Formula):
+            return None
+        parts = [part for part in below if part is not None]
+        match current:
+            case Disjunction():
+                return self._merged([*parts[0], *parts[1]], current)
+            case Sequence():
+                return self._sequence(current, parts[0], parts[1])
+            case Iteration():
+                return self._iteration(current, parts[0])
+            case Filter():
+                return self._filter(current, parts[0])
+            case Selection() if current.strategy is not Strategy.STRICT:
+                return self._selection(current, parts[0])
+            case Selection() | Within():
+                rest = current.children[1:]
+                return [replace(a, formula=with_children(current, (a.formula, *rest))) for a in parts[0]]
+            case As():
+                self._check_event(current.operand)
+                return [_Alternative(current, frozenset((current.label,)), size(current))]
+        self._check_event(current)
+        return [_Alternative(current, _NONE, size(current))]
+
+    def _check_event(self, event: Formula) -> None:
+        if self.relate and isinstance(event, NotEvent) and condition_variables(event):
+            name = min(condition_variables(event))
+            raise UnsupportedQueryError(
+                f"NOT speaks of '{name}', which is bound outside it: no universal condition says that",
+                span=event.span,
+                hint="Only a FILTER can be translated into second-order conditions.",
+            )
+
+    # -- operators
+
+    def _merged(self, alternatives: Iterable[_Alternative], around: Formula | None = None) -> list[_Alternative]:
+        """Alternatives that wait for the same become one, joined by OR."""
+        groups: dict[frozenset[_Waiting], list[_Alternative]] = {}
+        for a in alternatives:
+            groups.setdefault(a.constant, []).append(a)
+        return [members[0] if len(members) == 1 else _either(members, around) for members in groups.values()]
+
+    def _sequence(self, current: Sequence, left: list[_Alternative], right: list[_Alternative]) -> list[_Alternative]:
+        _check(sum(a.size + b.size for a in left for b in right), left, right, current.span)
+        return [self._joined(current, a, b) for a in left for b in right]
+
+    def _joined(self, current: Sequence, a: _Alternative, b: _Alternative) -> _Alternative:
+        both = _Alternative(
+            with_children(current, (a.formula, b.formula)),
+            a.bound | b.bound,
+            a.size + b.size + 1,
+            a.constant | b.constant,
+            a.related | b.related,
+            {**a.given, **b.given},
+        )
+        if both.constant or both.related:
+            waiting = sorted(both.constant | both.related, key=lambda w: w.origin)
+            both = replace(both, constant=frozenset(), related=frozenset())
+            for w in waiting:
+                both = self._kept(both, w)
+        return both
+
+    def _iteration(self, current: Iteration, body: list[_Alternative]) -> list[_Alternative]:
+        body = [a.resolved() for a in self._merged(body)]
+        for w in (w for a in body for w in a.related):
+            if len(w.labels) > 1:
+                self._refuse_relation(w, current)
+        # With what waits outside for the alternatives of a set, repetitions choose among that set.
+        sets: dict[frozenset[_Waiting], None] = {}
+        for a in body:
+            for other in list(sets):
+                sets[other | a.constant] = None
+            sets[a.constant] = None
+            _check(len(sets) * sum(a.size for a in body), sets, body, current.span)
+        found = []
+        for waiting in sets:
+            usable = [a for a in body if a.constant <= waiting]
+            whole = usable[0] if len(usable) == 1 else _either(usable)
+            repeated = Iteration(whole.formula, span=current.span)
+            same = with_children(current, (whole.formula,)) if len(sets) == 1 else repeated
+            found.append(_Alternative(same, _NONE, whole.size + 1, waiting, whole.related))
+        _check(sum(a.size for a in found), found, body, current.span)
+        return found
+
+    def _selection(self, current: Selection, operand: list[_Alternative]) -> list[_Alternative]:
+        operand = self._merged(operand)
+        for a in operand:
+            if a.constant or a.related:
+                w = next(iter(a.constant | a.related))
+                _refuse_strategy(current, min(w.outer))
+        return [
+            replace(a, formula=with_children(current, (a.formula,)), given={}, size=a.size + 1)
+            for a in (a.resolved() for a in operand)
+        ]
+
+    # -- filters
+
+    def _filter(self, current: Filter, operand: list[_Alternative]) -> list[_Alternative]:
+        found = operand
+        for clause in clauses(current.condition):
+            choices = self._choices(clause)
+            if choices is None:
+                continue
+            waiting = [self._waiting(c) for c in choices]
+            _check(sum(a.size for a in found) * len(choices), choices, found, current.span)
+            found = [self._kept(a, w) for a in found for w in waiting]
+            if len(choices) != 1:
+                found = self._merged(found)
+        return found
+
+    def _waiting(self, condition: Condition) -> _Waiting:
+        variables = frozenset(condition_labels(condition))
+        # On one variable, equal conditions wait as one; on several, each has labels of its own.
+        which: object = condition if len(variables) == 1 else len(self._origins)
+        return _Waiting(condition, variables, self._origins.setdefault(which, len(self._origins)))
+
+    def _choices(self, clause: Many[Condition]) -> list[Condition] | None:
+        """The conditions of which one must hold, those on the same variable as one; None if nothing is asked."""
+        atoms = [(atom, frozenset(condition_labels(atom))) for atom in clause]
+        if not self.relate and any(len(names) > 1 for _, names in atoms):
+            return [reduce(Or, clause)]
+        groups: dict[object, list[Condition]] = {}
+        for k, (atom, names) in enumerate(atoms):
+            if not names and not _calls(atom):
+                if value_of(atom, {}, lambda _: ()) is True:
+                    return None
+                continue
+            groups.setdefault(names if len(names) == 1 else k, []).append(atom)
+        return [reduce(Or, group) for group in groups.values()]
+
+    def _kept(self, a: _Alternative, w: _Waiting) -> _Alternative:
+        """The alternative with a condition on it: brought to its assignment, standing around all, or waiting."""
+        here = w.outer & a.bound
+        if w.unary and here:
+            (variable,) = here
+            return a.giving(variable, w.condition)
+        if not (w.unary or self.relate) or not (w.outer or w.labels):
+            return replace(a, formula=Filter(a.formula, w.condition), size=a.size + size(w.condition) + 1)
+        for variable in sorted(here):
+            label = self._label(w.origin, variable)
+            a = a.giving(variable, label)
+            w = replace(
+                w,
+                condition=relabelled(w.condition, {variable: label}),
+                outer=w.outer - {variable},
+                labels=w.labels | {label},
+            )
+        if not w.outer:
+            return replace(a, formula=Filter(a.formula, w.condition), size=a.size + size(w.condition) + 1)
+        if w.labels:
+            return replace(a, related=a.related | {w})
+        return replace(a, constant=a.constant | {w})
+
+    def _label(self, origin: int, variable: str) -> str:
+        if (origin, variable) not in self._own:
+            label = self._own[origin, variable] = self._fresh.like(variable)
+            self.labels[label] = variable
+        return self._own[origin, variable]
+
+    def _refuse_relation(self, w: _Waiting, current: Iteration) -> NoReturn:
+        inside = ", ".join(sorted(self.labels[label] for label in w.labels))
+        raise UnsupportedQueryError(
+            f"a condition relates {inside} of each repetition with {', '.join(sorted(w.outer))} outside: no universal "
+            "condition says that",
+            span=w.condition.span or current.span,
+            hint="Conditions on two variables can always be translated (P2 Theorem 4.5), those on more need not be "
+            "(Theorem 4.6).",
+        )
+
+
+def _either(alternatives: Many[_Alternative], around: Formula | None = None) -> _Alternative:
+    members = [a.resolved() for a in alternatives]
+    formulas = [a.formula for a in members]
+    whole = (
+        with_children(around, formulas) if around is not None and len(formulas) == 2 else reduce(Disjunction, formulas)
+    )
+    return _Alternative(
+        whole,
+        frozenset.intersection(*(a.bound for a in members)),
+        sum(a.size + 1 for a in members) - 1,
+        members[0].constant,
+        frozenset().union(*(a.related for a in members)),
+    )
+
+
+def _check(nodes: int, one: Sized, other: Sized, span: Span | None) -> None:
+    # What is not multiplied may be as large as it is.
+    if len(one) > 1 or len(other) > 1:
+        check_size(nodes, span)
+
+
+def _calls(condition: Condition) -> bool:
+    return any(isinstance(n, PredicateCall) for n in walk(condition))
+
+
+def _refuse_strategy(current: Selection, name: str) -> NoReturn:
+    raise UnsupportedQueryError(
+        f"a condition on '{name}' would have to pass {current.strategy}, which compares the matches that satisfy it "
+        "with the others",
+        span=current.span,
+        hint=f"Put the FILTER on the formula inside {current.strategy} if that is what is meant.",
+    )
+
+
+def _assign(formula: Formula, given: Mapping[str, tuple[_Given, ...]]) -> Formula:
+    """Put conditions and labels on the assignments ``R AS x`` outside repetitions."""
+
+    def visit(current: Node, below: Many[Node]) -> Node:
+        match current:
+            case Iteration():
+                return current
+            case As() if current.label in given:
+                return _assigned(current, given[current.label])
+            case Selection() if current.strategy is not Strategy.STRICT and below[0] is not current.operand:
+                filtered = {x for x, all_ in given.items() if any(isinstance(g, Condition) for g in all_)}
+                inside = filtered & defined_outside_iterations(current.operand)
+                if inside:
+                    _refuse_strategy(current, min(inside))
+            case Filter() if isinstance(below[0], Filter) and isinstance(current.operand, As):
+                inner = below[0]
+                if len(condition_labels(current.condition)) <= 1:
+                    return Filter(inner.operand, And(current.condition, inner.condition), span=current.span)
+        return with_children(current, below)
+
+    found = fold(formula, visit)
+    assert isinstance(found, Formula)
+    return found
+
+
+def _assigned(event: As, given: tuple[_Given, ...]) -> Formula:
+    found: Formula = event
+    for label in given:
+        if isinstance(label, str):
+            found = As(found, label)
+    conditions = [g for g in given if isinstance(g, Condition)]
+    return Filter(found, reduce(And, conditions)) if conditions else found

@@ -1,0 +1,249 @@
+"""From transducers back to formulas."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cerflow.automata.compile import compile_formula
+from cerflow.automata.guards import Satisfied, TypeTest
+from cerflow.automata.kleene import star_to_formula, to_formula
+from cerflow.automata.runs import matches
+from cerflow.automata.transducer import TYPE_LABEL, Transducer, Transition
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.condition import (
+    And,
+    Attribute,
+    Between,
+    Comparison,
+    Constant,
+    Function,
+    In,
+    IsNull,
+    LabelReference,
+    Like,
+    Literal,
+    Not,
+    Operator,
+    Or,
+)
+from cerflow.language.formula import CountWindow, Project, Start
+from cerflow.language.node import walk
+from cerflow.language.parser import parse_formula
+from cerflow.rewriting.rebuild import size
+from cerflow.semantics.formulas import Denotation
+from meanings import readable
+from random_conditions import TYPES, Fragment
+from random_queries import formulas, stream_of, streams
+from runners import examples
+
+SMALL = 800
+UNARY = Fragment(relating=False, outer=False, windows=False)
+
+
+def found_by(formula, events):
+    denotation = Denotation(formula, events)
+    return {(n, c) for n in range(len(events)) for c in denotation(0, n)}
+
+
+def has(formula, kind):
+    return any(isinstance(n, kind) for n in walk(formula))
+
+
+# --- from compiled formulas ------------------------------------------------------------------------------------------
+
+
+@examples(200)
+@given(formulas(UNARY), streams(max_size=6), st.booleans())
+def test_theorem_6_2_on_compiled_formulas(formula, rows, closed):
+    events = stream_of(rows)
+    transducer = compile_formula(formula)
+    if transducer.registers:
+        return
+    try:
+        back = to_formula(transducer, types=TYPES if closed else None)
+    except UnsupportedQueryError:
+        assert not closed
+        return
+    if size(back) <= SMALL:
+        assert readable(back)
+        assert found_by(back, events) == found_by(formula, events)
+
+
+@pytest.mark.parametrize(
+    ("text", "back"),
+    [
+        ("A ; B", "A ; B"),
+        ("A : B", "A : B"),
+        ("A+ ; B", "A+ ; B"),
+        ("A ; B+", "A ; B+"),
+        ("A ; B :+ ; C", "A ; B ; C OR ((A ; B) : B :+) ; C"),
+        ("(A ; B) :+", "A ; (B OR ((B : A)+ ; B))"),
+        ("(A ; B) [A -> x]", "A [A -> x] ; B"),
+        ("(A ; B) FILTER A.v > 1 AND B.v < 2", "(A FILTER A.v > 1) ; (B FILTER B.v < 2)"),
+        ("A FILTER A.v > 1 OR position(A) < 3", "A FILTER A.v > 1 OR position(A) < 3"),
+        ("s>A ; B", "s>A ; B"),
+        ("EVENT", "EVENT"),
+        ("PROJECT A (A ; B)", "PROJECT A (A ; B)"),
+        ("PROJECT A (A ; A [A -> x])", """PROJECT A (A ; A [A -> "hidden'1"])"""),
+        ("A WITHIN 3 EVENTS", "A WITHIN 3 EVENTS"),
+        ("A FILTER FALSE", "EVENT FILTER FALSE"),
+    ],
+)
+def test_back_from_the_automaton(text, back):
+    assert to_formula(compile_formula(parse_formula(text))) == parse_formula(back)
+
+
+def test_long_sequences():
+    text = " ; ".join(f"A AS x{k}" for k in range(200))
+    back = to_formula(compile_formula(parse_formula(text)))
+    assert size(back) == size(parse_formula(text))
+
+
+# --- from any transducer ---------------------------------------------------------------------------------------------
+
+
+def attribute(name):
+    return Attribute(None, name)
+
+
+@st.composite
+def conditions_at_hand(draw, depth):
+    """Conditions on the event at hand, as transitions have them."""
+    if depth:
+        match draw(st.integers(0, 9)):
+            case 0 | 1:
+                return And(draw(conditions_at_hand(depth - 1)), draw(conditions_at_hand(depth - 1)))
+            case 2:
+                return Or(draw(conditions_at_hand(depth - 1)), draw(conditions_at_hand(depth - 1)))
+            case 3 | 4:
+                return Not(draw(conditions_at_hand(depth - 1)))
+            case 5 | 6:
+                return Satisfied(draw(conditions_at_hand(depth - 1)))
+    number = draw(st.integers(0, 2))
+    return draw(
+        st.sampled_from(
+            (
+                Constant(True),
+                TypeTest("A"),
+                TypeTest("B"),
+                Comparison(Operator.GE, attribute("v"), Literal(number)),
+                Comparison(Operator.NE, attribute("v"), attribute("w")),
+                In(attribute("k"), (Literal(number), Literal(None)), number == 1),
+                In(attribute("v"), (Literal(1), Literal(number)), number == 1),
+                Between(attribute("v"), Literal(0), Literal(number), number == 2),
+                Between(attribute("w"), None, Literal(number)),
+                Between(attribute("w"), None, None, number == 1),
+                Like(attribute("s"), "p%", number == 1),
+                IsNull(attribute("v"), number == 1),
+                Comparison(Operator.LT, Function("position", (LabelReference(None),)), Literal(number + 1)),
+            )
+        )
+    )
+
+
+@st.composite
+def transducers(draw, labels=("x", "A", TYPE_LABEL)):
+    states = draw(st.integers(1, 3))
+    state = st.integers(0, states - 1)
+    some = st.frozensets(state, min_size=1)
+    made = [Transition(q, q) for q in draw(st.frozensets(state))]
+    for _ in range(draw(st.integers(1, 4))):
+        marked = draw(st.frozensets(st.sampled_from(labels), max_size=2))
+        made.append(Transition(draw(state), draw(state), draw(conditions_at_hand(2)), labels=marked))
+    window = CountWindow(2) if draw(st.integers(0, 5)) == 0 else None
+    return Transducer(states, draw(some), draw(some), tuple(made), (), window)
+
+
+@examples(300)
+@given(transducers(), streams(max_size=4), st.booleans())
+def test_theorem_6_2(transducer, rows, closed):
+    events = stream_of(rows)
+    try:
+        formula = to_formula(transducer, types=TYPES if closed else None)
+    except UnsupportedQueryError:
+        assert not closed
+        return
+    if size(formula) <= SMALL:
+        assert readable(formula)
+        assert found_by(formula, events) == matches(transducer, events)
+
+
+def test_p2_figure_2():
+    # A T behind an H detects the H: not expressible without projection.
+    transducer = Transducer(
+        3,
+        frozenset({0}),
+        frozenset({2}),
+        (
+            Transition(0, 0),
+            Transition(0, 1, TypeTest("H"), labels=frozenset({"H"})),
+            Transition(1, 1),
+            Transition(1, 2, TypeTest("T")),
+        ),
+    )
+    assert to_formula(transducer) == parse_formula("PROJECT H (H ; T)")
+
+
+def test_start_and_contiguity():
+    transducer = Transducer(
+        2,
+        frozenset({0}),
+        frozenset({1}),
+        (
+            Transition(0, 1, TypeTest("A"), labels=frozenset({"A"})),
+            Transition(1, 1, TypeTest("B")),
+        ),
+    )
+    formula = to_formula(transducer)
+    assert formula == parse_formula("PROJECT A (START(A OR (A : B :+)))")
+    assert has(formula, Start)
+    assert has(formula, Project)
+
+
+def test_registers_have_no_formula():
+    with pytest.raises(UnsupportedQueryError, match="registers"):
+        to_formula(compile_formula(parse_formula("(A ; B) FILTER A.v < B.v")))
+
+
+def test_types_must_be_known():
+    transducer = compile_formula(parse_formula("PROJECT A, B (A ; B ; C) OR EVENT"))
+    with pytest.raises(UnsupportedQueryError, match=r"no PROJECT can list them\n.*types=") as caught:
+        to_formula(transducer)
+    assert caught.value.hint
+    assert readable(to_formula(transducer, types=("A", "B", "C")))
+
+
+def test_streams_cannot_be_told_apart():
+    transducer = compile_formula(parse_formula("A ; NOT(s>A)"))
+    with pytest.raises(UnsupportedQueryError, match="by the stream that they come from"):
+        to_formula(transducer)
+
+
+def test_conditions_on_events_without_labels():
+    transducer = Transducer(
+        2,
+        frozenset({0}),
+        frozenset({1}),
+        (Transition(0, 1, Comparison(Operator.GT, attribute("v"), Literal(1)), labels=frozenset({TYPE_LABEL})),),
+    )
+    with pytest.raises(UnsupportedQueryError, match="no label of the event is known"):
+        to_formula(transducer)
+    assert to_formula(transducer, types="AB") == parse_formula("START((A FILTER A.v > 1) OR (B FILTER B.v > 1))")
+
+
+def test_too_large():
+    # A complete graph of states has no short expression.
+    names = [f"T{k}" for k in range(12)]
+    transitions = tuple(
+        Transition(p, q, TypeTest(names[q]), labels=frozenset({names[q]})) for p in range(12) for q in range(12)
+    )
+    with pytest.raises(UnsupportedQueryError, match="more than 50000 parts"):
+        to_formula(Transducer(12, frozenset({0}), frozenset({11}), transitions))
+
+
+# --- *-semantics -----------------------------------------------------------------------------------------------------
+
+
+def test_star_formula():
+    transducer = compile_formula(parse_formula("(A : B) :+"))
+    assert star_to_formula(transducer) == parse_formula("A ; (B OR ((B ; A)+ ; B))")

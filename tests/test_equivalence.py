@@ -1,0 +1,195 @@
+"""What users ask about formulas, and get."""
+
+import doctest
+
+import pyarrow as pa
+import pytest
+
+import cerflow
+import cerflow.equivalence
+from cerflow.builder import event
+
+
+def supports_of(query, verdict, **roles):
+    rows = query.match(verdict.table, **roles).to_pylist()
+    return {
+        (row["detected_at"], frozenset((x, e["position"]) for e in row["events"] for x in e["labels"])) for row in rows
+    }
+
+
+def query_of(text):
+    return cerflow.parse(f"SELECT * WHERE {text}")
+
+
+def test_examples_in_docstrings():
+    outcome = doctest.testmod(cerflow.equivalence)
+    assert outcome.attempted > 0
+    assert outcome.failed == 0
+
+
+@pytest.mark.parametrize(
+    ("f", "g"),
+    [
+        ("A ; B", "A : B"),
+        ("A FILTER A.v > 1", "A FILTER A.v >= 1"),
+        ("A FILTER A.v > 1 OR A.v <= 1", "A"),
+        ("A FILTER A.s LIKE 'a%'", "A FILTER A.s LIKE '%a'"),
+        ("A FILTER A.b = TRUE", "A FILTER A.b != FALSE OR A.b IS NULL"),
+        ("A FILTER A.v > 1 AND A.v < 2", "B"),
+        ("A FILTER A.v * 2 = 3", "A FILTER A.v = 1"),
+        ("(A ; EVENT) WITHIN 3 EVENTS", "A ; EVENT"),
+        ("A FILTER A.d < '2024-01-01'", "A FILTER A.d <= '2024-01-01T00:00:00'"),
+    ],
+)
+def test_the_engine_sees_the_difference(f, g):
+    verdict = cerflow.equivalent(f, g)
+    match = verdict.detected_at, verdict.complex_event
+    assert not verdict
+    assert (match in supports_of(query_of(f), verdict)) is (verdict.detected_by == "first")
+    assert (match in supports_of(query_of(g), verdict)) is (verdict.detected_by == "second")
+
+
+def test_formulas_come_in_many_forms():
+    forms = ["A ; B", cerflow.parse_formula("A ; B"), event("A") >> event("B"), query_of("A ; B")]
+    for f in forms:
+        assert cerflow.equivalent(f, "A ; B").verdict
+        # EVENT gives its event the name of its type.
+        assert cerflow.contained(f, "A ; EVENT").verdict
+        assert cerflow.satisfiable(f).stream == [{"type": "A"}, {"type": "B"}]
+    with pytest.raises(TypeError, match="int is no formula"):
+        cerflow.equivalent("A", 3)
+
+
+def test_containment():
+    narrow, wide = "A FILTER A.v > 2", "A FILTER A.v > 1"
+    assert cerflow.contained(narrow, wide)
+    verdict = cerflow.contained(wide, narrow)
+    assert verdict.detected_by == "first"
+    assert verdict.stream == [{"type": "A", "v": 2}]
+
+
+def test_an_unknown_verdict_is_neither_true_nor_false():
+    verdict = cerflow.equivalent("A FILTER A.s REGEXP 'a'", "A FILTER A.s LIKE '%a%'")
+    assert verdict.verdict is None
+    assert verdict.table is None
+    assert repr(verdict) == "<Verdict unknown: it is not known which events satisfy s REGEXP 'a'>"
+    with pytest.raises(ValueError, match="not known: it is not known which events satisfy"):
+        bool(verdict)
+
+
+def test_verdicts_show_themselves():
+    assert repr(cerflow.equivalent("A", "A")) == "<Verdict True>"
+    shown = "<Verdict False: {A@0} detected at 0 only by the first in [{'type': 'A'}]>"
+    assert repr(cerflow.equivalent("A", "A AS x")) == shown
+    with pytest.raises(AttributeError):
+        cerflow.equivalent("A", "A").verdict = False
+
+
+def test_a_schema_fixes_kinds():
+    schema = cerflow.Schema(pa.schema({"type": pa.string(), "v": pa.int64()}))
+    assert cerflow.satisfiable("A FILTER A.v > 1 AND A.v < 2")
+    assert not cerflow.satisfiable("A FILTER A.v > 1 AND A.v < 2", schema=schema)
+    with pytest.raises(cerflow.QueryError, match="unknown attribute 'w'"):
+        cerflow.satisfiable("A FILTER A.w > 1", schema=schema)
+
+
+def test_names_of_streams():
+    verdict = cerflow.equivalent("s>A ; t>A", "A ; A")
+    assert [e["stream"] for e in verdict.stream] == ["other", "other"]
+    # Only a query that names its streams looks at their names.
+    one, other = (cerflow.parse(f"SELECT * FROM s, t, other WHERE {f}") for f in ("s>A ; t>A", "A ; A"))
+    assert not supports_of(one, verdict, stream="stream")
+    assert (1, verdict.complex_event) in supports_of(other, verdict, stream="stream")
+
+
+@pytest.mark.parametrize(
+    ("f", "message"),
+    [
+        ("A FILTER y.v > 1", "line 1, column 10: unknown label 'y'"),
+        ("A ;", "line 1"),
+        ("A FILTER nope(A)", "unknown function"),
+    ],
+)
+def test_errors_say_where(f, message):
+    for ask in (cerflow.satisfiable, lambda f: cerflow.equivalent("A", f), lambda f: cerflow.contained(f, "A")):
+        with pytest.raises((cerflow.QueryError, cerflow.QuerySyntaxError), match=message):
+            ask(f)
+
+
+def test_what_cannot_be_asked():
+    related = "(A AS x ; B AS y) FILTER x.v > y.v"
+    for ask in (cerflow.satisfiable, lambda f: cerflow.equivalent("A", f)):
+        with pytest.raises(cerflow.UnsupportedQueryError, match="remember values of earlier events"):
+            ask(related)
+    with pytest.raises(cerflow.UnsupportedQueryError, match="more than 10 steps"):
+        cerflow.equivalent("A ; B ; C", "A : B ; C", steps=10)
+    with pytest.raises(cerflow.UnsupportedQueryError, match="window 5 MINUTES"):
+        cerflow.equivalent("A ; B WITHIN 5 MINUTES", "A ; B")
+
+
+# --- warnings --------------------------------------------------------------------------------------------------------
+
+
+def warned(text, schema=None, **options):
+    return [(w.reason, w.column) for w in cerflow.parse(text, **options).warnings(schema)]
+
+
+NEVER, PART = "this query can never match", "this part can never match"
+REDUNDANT = "this branch of OR is redundant: all that it adds is found by the rest of the query"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT * WHERE A ; B", []),
+        ("SELECT * WHERE A FILTER A.v > 5 AND A.v < 3", [(NEVER, 25)]),
+        ("SELECT * WHERE A ; (B FILTER B.v = 1 AND B.v = 2)", [(NEVER, 30)]),
+        ("SELECT * WHERE A OR (B FILTER B.v = 1 AND B.v = 2)", [(PART, 31)]),
+        ("SELECT * WHERE A ; B ; C WITHIN 2 EVENTS", [(NEVER, 16)]),
+        ("SELECT * WHERE (A ; B ; C) WITHIN 3 EVENTS", []),
+        ("SELECT * WHERE A AND B", [(NEVER, 16)]),
+        ("SELECT * WHERE (A AND B) OR C", [(PART, 17)]),
+        # What other conditions say does not matter.
+        ("SELECT * WHERE (A AS x ; B AS y) FILTER x.v > y.v AND x.v > 5 AND x.v < 3 WITHIN 1 HOUR", [(NEVER, 41)]),
+        ("SELECT * WHERE A AS x ; (B FILTER B.v > x.v) WITHIN 1 HOUR", []),
+        ("SELECT * WHERE A OR B OR (A FILTER A.v > 1)", [(REDUNDANT, 27)]),
+        ("SELECT * WHERE A OR A", [(REDUNDANT, 21)]),
+        ("SELECT * WHERE A OR A OR A", [(REDUNDANT, 26), (REDUNDANT, 21)]),
+        ("SELECT * WHERE (A FILTER A.v > 1) OR (A FILTER A.v <= 1)", []),
+        ("SELECT * WHERE (A FILTER A.v > 1) OR (A FILTER A.v <= 1) OR (A FILTER A.v > 0)", [(REDUNDANT, 62)]),
+        ("SELECT * WHERE A OR (A AS x)", []),
+        # Only the whole shows that a branch adds nothing.
+        ("SELECT * WHERE (A+ OR B) ; C", []),
+        ("SELECT * WHERE (A+ OR (A ; A))+ ; C", [(REDUNDANT, 24)]),
+        ("SELECT * WHERE C UNLESS (A OR (A ; B))", [(REDUNDANT, 32)]),
+        # Unknown, too large, no kinds that fit: nothing is said.
+        ("SELECT * WHERE A FILTER A.s REGEXP 'a' AND A.s NOT LIKE '%a%'", []),
+        ("SELECT * WHERE A FILTER A.v > 1 AND A.v = 'x'", []),
+    ],
+)
+def test_warnings(text, expected):
+    assert warned(text) == expected
+
+
+def test_warnings_regard_the_schema():
+    text = "SELECT * WHERE A FILTER A.v > 1 AND A.v < 2"
+    assert warned(text) == []
+    assert warned(text, cerflow.Schema(pa.schema({"type": pa.string(), "v": pa.int64()}))) == [(NEVER, 25)]
+
+
+def test_variables_that_are_bound_twice_never_match():
+    assert warned("SELECT * WHERE A AS x ; B AS x", reading="first-order") == [(NEVER, 16)]
+    assert warned("SELECT * WHERE A AS x ; B AS x") == []
+
+
+def test_warnings_show_the_place():
+    (warning,) = cerflow.parse("SELECT *\nWHERE A FILTER A.v > 5 AND A.v < 3").warnings()
+    assert isinstance(warning, UserWarning)
+    assert str(warning) == (
+        "line 2, column 16: this query can never match\nWHERE A FILTER A.v > 5 AND A.v < 3\n               " + "^" * 19
+    )
+
+
+def test_large_queries_are_not_looked_into():
+    choice = " OR ".join(f"(A FILTER A.v > {k})" for k in range(400))
+    assert warned(f"SELECT * WHERE {choice}") == []
