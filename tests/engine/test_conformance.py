@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 import cerflow
+from cerflow.automata import crowd
 from cerflow.errors import UnsupportedQueryError
 from golden import (
     CASES,
@@ -92,7 +93,6 @@ REFUSED = {
     "SELECT MAX * WHERE A+ AS a ; B AS b FILTER a.v * b.v > 3": "MAX",
     "SELECT * WHERE (A UNLESS (B AS b ; (C AS c FILTER b.v < c.v AND c.v < d.v) ; A)) ; D AS d": "comes later",
     f"SELECT * WHERE {' ALL '.join('ABCDEFGHIJKLMN')}": "5,000 states",
-    f"SELECT * WHERE MAX({' ; '.join(f'(EVENT AS x{k} FILTER x{k}.v > {k})+' for k in range(9))})": "steps to prepare",
 }
 
 
@@ -104,6 +104,15 @@ def test_what_is_not_evaluable_is_refused_with_its_place(text, name):
             evaluate()
         assert caught.value.line == 1
         assert caught.value.hint is not None
+
+
+def test_what_would_take_too_long_to_prepare_is_refused(monkeypatch):
+    monkeypatch.setattr(crowd, "MOST_WORK", 300)
+    query = cerflow.parse(
+        f"SELECT * WHERE MAX({' ; '.join(f'(EVENT AS x{k} FILTER x{k}.v > {k})+' for k in range(9))})"
+    )
+    with pytest.raises(UnsupportedQueryError, match="more than 300 steps to prepare"):
+        query.check()
 
 
 def test_an_unsatisfiable_first_order_query_matches_nothing(engine_runner):

@@ -404,9 +404,10 @@ def test_large_formulas_are_read_fast_and_without_recursion(text: str) -> None:
         depth, frame = depth + 1, frame.f_back  # type: ignore[assignment]
     sys.setrecursionlimit(depth + 100)
     try:
-        begun = time.perf_counter()
+        # Processor time, whatever else the machine does.
+        begun = time.process_time()
         tree = parse_formula(text)
-        taken = time.perf_counter() - begun
+        taken = time.process_time() - begun
     finally:
         sys.setrecursionlimit(limit)
     assert tree == parse_formula(text)

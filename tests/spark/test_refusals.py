@@ -41,7 +41,7 @@ def frame(spark):
         (QUERY, {"time": "v"}, InputError, "must be a timestamp"),
         (QUERY, {"sequence": "vv"}, InputError, "sequence column 'vv'"),
         (QUERY, {"stream": "q"}, InputError, "stream column 'q'"),
-        ("SELECT MAX * WHERE A ; B", {}, UnsupportedQueryError, "MAX"),
+        ("SELECT MAX * WHERE A+ AS a ; B AS b FILTER a.v != b.v", {}, UnsupportedQueryError, "MAX"),
         (QUERY, {"on_bad_record": "dead-letter"}, ValueError, "bad_records"),
     ],
 )
