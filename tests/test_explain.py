@@ -184,7 +184,7 @@ def test_the_first_order_reading_shows_what_is_compiled():
 @pytest.mark.parametrize(
     ("text", "reason", "column"),
     [
-        ("SELECT NEXT * WHERE A AS x ; B", "SELECT NEXT cannot be evaluated", 1),
+        ("SELECT MAX * WHERE A AS x ; B", "SELECT MAX cannot be evaluated", 1),
         ("SELECT * WHERE (A AS x AND B) ; C", "cannot be evaluated by the engine yet", 17),
         ("SELECT * WHERE A+ AS x FILTER sum(x.v) > 1", "conditions on sets of events", 31),
     ],
