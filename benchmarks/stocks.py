@@ -1,4 +1,4 @@
-"""Events per second on stock ticks: sequences and Kleene closure with a relational condition, by window.
+"""Events per second on stock ticks: sequences and Kleene closure with a relational condition, by window and strategy.
 
     python benchmarks/stocks.py [--data stocks.csv.gz] [--spark] [--runs 5] [--json FILE]
 
@@ -30,12 +30,21 @@ from cerflow.examples import stocks
 SEQUENCE = "(SELL AS a ; BUY AS b ; BUY AS c) FILTER a.name = 'INTC' AND b.name = 'RIMM' AND c.name = 'QQQ'"
 KLEENE = SEQUENCE.replace("BUY AS b ;", "(BUY AS b)+ ;") + " AND b.price < 500"
 RISE = " AND c.price > a.price"
-#: Name, formula, windows, whether all matches can be written.
+#: Name, strategy, formula, windows, whether all matches can be written.
 CASES = [
-    ("seq3", SEQUENCE + RISE, (500, 1000, 2000, 5000), True),
-    ("seq3 unrelated", SEQUENCE, (10_000,), True),
-    ("k3", KLEENE + RISE, (500, 1000, 2000), True),
-    ("k3", KLEENE + RISE, (5000,), False),
+    ("seq3", "ALL", SEQUENCE + RISE, (500, 1000, 2000, 5000), True),
+    ("seq3 unrelated", "ALL", SEQUENCE, (10_000,), True),
+    ("k3", "ALL", KLEENE + RISE, (500, 1000, 2000), True),
+    ("k3", "ALL", KLEENE + RISE, (5000,), False),
+    *(
+        (f"{name} {strategy.lower()}", strategy, formula, windows, True)
+        for strategy in ("NEXT", "LAST")
+        for name, formula, windows in (
+            ("seq3", SEQUENCE + RISE, (1000, 5000)),
+            ("seq3 unrelated", SEQUENCE, (10_000,)),
+            ("k3", KLEENE + RISE, (1000, 5000)),
+        )
+    ),
 ]
 
 
@@ -82,8 +91,12 @@ def main() -> None:
     options = parser.parse_args()
     table, type_column = load(options.data)
     work = [
-        (f"{name} WITHIN {window}", cerflow.parse(f"SELECT * WHERE {formula} WITHIN {window} [stock_time]"), writes)
-        for name, formula, windows, writes in CASES
+        (
+            f"{name} WITHIN {window}",
+            cerflow.parse(f"SELECT {strategy} * WHERE {formula} WITHIN {window} [stock_time]"),
+            writes,
+        )
+        for name, strategy, formula, windows, writes in CASES
         for window in windows
     ]
     begin = time.perf_counter()

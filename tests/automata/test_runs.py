@@ -11,13 +11,13 @@ from cerflow.automata.ambiguity import ambiguous
 from cerflow.automata.compile import compile_formula
 from cerflow.automata.guards import Stored, TypeTest, conjunction
 from cerflow.automata.runs import accepting_runs, matches
-from cerflow.automata.transducer import Accumulation, Register, Transducer, Transition, Write
+from cerflow.automata.transducer import HIDDEN_LABEL, Accumulation, Register, Transducer, Transition, Write
 from cerflow.errors import QueryError
 from cerflow.language.condition import Attribute, Comparison, Literal, Operator
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.language.parser import parse_formula
 from cerflow.semantics.events import Stream
-from cerflow.semantics.formulas import Denotation, within
+from cerflow.semantics.formulas import Denotation, support, within
 from golden import SENSORS, SIX, at_end, rows
 from random_conditions import FIRST, Fragment
 from random_queries import formulas, stream_of, streams
@@ -97,6 +97,21 @@ def test_projections_of_whole_queries(case, keep):
     formula, stream = case
     expected = {(n, frozenset(pair for pair in c if pair[0] in keep)) for n, c in denoted(formula, stream)}
     assert matches(compile_formula(formula, keep=frozenset(keep)), stream) == expected
+
+
+@settings(max_examples=100)
+@given(cases(), st.sets(st.sampled_from(("A", "B", "x", "y")), min_size=1), st.one_of(st.none(), st.integers(1, 5)))
+def test_projections_that_keep_supports(case, keep, size):
+    formula, stream = case
+    window = None if size is None else CountWindow(size)
+    expected = set()
+    for n, c in denoted(formula, stream):
+        if window is None or within(c, window, stream):
+            shown = {pair for pair in c if pair[0] in keep}
+            hidden = support(c) - support(shown)
+            expected.add((n, frozenset(shown | {(HIDDEN_LABEL, p) for p in hidden})))
+    compiled = compile_formula(formula, window=window, keep=frozenset(keep), marks=True)
+    assert matches(compiled, stream) == expected
 
 
 @settings(max_examples=150)
