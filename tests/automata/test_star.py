@@ -170,6 +170,10 @@ def test_corollary_5_6(formula, rows):
         ("A AND B", "EVENT FILTER FALSE"),
         ("(A ; B) AND (A ; B FILTER B.v > 1)", "A ; (B FILTER B.v > 1)"),
         ("A ALL B", "B ; A OR A ; B"),
+        (
+            "(A ; B) AND ((A ; B) FILTER A.v > 1 OR B.v > 1)",
+            "(A FILTER A.v > 1) ; B OR A ; (B FILTER B.v > 1)",
+        ),
     ],
 )
 def test_conjunctions_are_eliminated(text, found):
@@ -180,9 +184,9 @@ def test_conjunctions_are_eliminated(text, found):
     ("rewriting", "text", "message"),
     [
         (compile_star, "A : B", "StrictSequence does not belong"),
-        (compile_star, "(A ; B) FILTER A.v < B.v", "registers"),
+        (compile_star, "(A ; B) FILTER A.v < B.v", "relates several labels"),
         (eliminate_conjunctions, "(A AND A) UNLESS B", "not beside Unless"),
-        (eliminate_conjunctions, "(A ALL B) FILTER A.v < B.v", "registers"),
+        (eliminate_conjunctions, "(A ALL B) FILTER A.v < B.v", "relates several labels"),
     ],
 )
 def test_what_is_refused(rewriting, text, message):

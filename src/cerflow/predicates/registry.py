@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from cerflow.errors import QueryError, nearest
-from cerflow.language.condition import PredicateCall
+from cerflow.language.condition import Aggregate, PredicateCall, SetTest
 from cerflow.language.node import Node, walk
 from cerflow.predicates.predicate import Predicate, PredicateKind
 
@@ -18,6 +18,7 @@ __all__ = [
     "register",
     "registered",
     "registered_predicates",
+    "speaks_of_set",
     "unregister_predicate",
     "using",
 ]
@@ -73,6 +74,11 @@ def predicates_in(tree: Node) -> tuple[Predicate, ...]:
 def calls_of_sets() -> frozenset[str]:
     """The names of predicates that speak of all events of a label together."""
     return _of_sets
+
+
+def speaks_of_set(current: Node) -> bool:
+    """Whether a node speaks of all events of a label together: an aggregate, a test on a set, a predicate of one."""
+    return isinstance(current, Aggregate | SetTest) or (isinstance(current, PredicateCall) and current.name in _of_sets)
 
 
 @contextmanager

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, cast
 
 from cerflow.errors import Span, UnsupportedQueryError
-from cerflow.language.condition import Aggregate, Attribute, Bracket, LabelReference, PredicateCall, SetTest
+from cerflow.language.condition import Attribute, Bracket, LabelReference
 from cerflow.language.formula import Selection, Strategy
 from cerflow.language.node import Node, fold, walk, with_children
-from cerflow.predicates.registry import calls_of_sets
+from cerflow.predicates.registry import speaks_of_set as is_of_set
 
 __all__ = ["check_size", "refuse_any", "relabelled", "size", "speaks_of_set", "transformed"]
 
@@ -53,11 +53,7 @@ def relabelled(root: N, names: Mapping[str, str]) -> N:
 
 def speaks_of_set(condition: Node) -> bool:
     """Whether some part of a condition speaks of all events of a label together."""
-    calls = calls_of_sets()
-    return any(
-        isinstance(n, Aggregate | SetTest) or (isinstance(n, PredicateCall) and n.name in calls)
-        for n in walk(condition)
-    )
+    return any(map(is_of_set, walk(condition)))
 
 
 def size(tree: Node) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Generator, Sequence
 from itertools import chain
 
 from cerflow.errors import QueryError
-from cerflow.language.condition import Aggregate, And, Condition, Or, SetTest
+from cerflow.language.condition import And, Condition, Or
 from cerflow.language.node import walk
 from cerflow.language.sremo import (
     Alternation,
@@ -29,6 +29,7 @@ from cerflow.language.sremo import (
     Unordered,
     Windowed,
 )
+from cerflow.predicates.registry import speaks_of_set
 from cerflow.semantics.conditions import atoms_of
 from cerflow.semantics.events import Event
 from cerflow.semantics.formulas import ComplexEvent, support, within
@@ -71,7 +72,7 @@ class SremoDenotation:
 
     def __init__(self, expression: Sremo, events: Sequence[Event]) -> None:
         for current in walk(expression):
-            if isinstance(current, Aggregate | SetTest):
+            if speaks_of_set(current):
                 raise QueryError("registers hold one event, so there is nothing to aggregate", span=current.span)
         self._events = events
         self._known: dict[_Question, _Outcomes] = {}

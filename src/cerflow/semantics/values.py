@@ -41,7 +41,7 @@ from cerflow.language.condition import (
 from cerflow.language.node import Node, walk
 from cerflow.predicates.asking import Each, array_of, ask, ask_of_each, ask_of_set
 from cerflow.predicates.predicate import PredicateKind
-from cerflow.predicates.registry import calls_of_sets, registered
+from cerflow.predicates.registry import calls_of_sets, registered, speaks_of_set
 from cerflow.semantics.events import Event, Value, as_value
 
 __all__ = [
@@ -69,18 +69,14 @@ def steps(root: Node) -> tuple[tuple[Node, str | None], ...]:
     return _steps(root, calls_of_sets())
 
 
-def _speaks_of_set(current: Node, calls: frozenset[str]) -> bool:
-    return isinstance(current, Aggregate | SetTest) or (isinstance(current, PredicateCall) and current.name in calls)
-
-
 @lru_cache(maxsize=4096)
 def _steps(root: Node, calls: frozenset[str]) -> tuple[tuple[Node, str | None], ...]:
-    """``calls`` are the names of predicates that speak of sets."""
+    """``calls`` are the names of predicates that speak of sets; with others the steps are others."""
     found: list[tuple[Node, str | None]] = []
     stack: list[tuple[Node, str | None, bool]] = [(root, None, False)]
     while stack:
         current, bare, ready = stack.pop()
-        if ready or _speaks_of_set(current, calls):
+        if ready or speaks_of_set(current):
             found.append((current, bare))
             continue
         if isinstance(current, Bracket):
