@@ -141,7 +141,7 @@ def test_sums_are_those_of_the_definition(values, sums):
             assert bool(begun) is ((text == "IS NULL") == (total is None))
 
 
-@examples(100)
+@examples(40)
 @given(st.lists(st.one_of(st.none(), st.floats(-1e3, 1e3), st.integers(-5, 5).map(float)), min_size=2, max_size=8))
 def test_deviations_are_exact_up_to_rounding(values):
     known = [v for v in values if v is not None]

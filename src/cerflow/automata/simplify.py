@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 from cerflow.automata.fragment import Fragment, trimmed
 from cerflow.automata.guards import Stored, conjuncts
@@ -168,11 +169,16 @@ def _renumbered(transducer: Transducer, numbers: dict[int, int]) -> Transducer:
             return replace(current, register=numbers.get(current.register, current.register))
         return current
 
+    # The same trees stand at many transitions.
+    @cache
+    def changed_in(tree: Node) -> Node:
+        return transform(tree, renumber)
+
     def atom(condition: Condition) -> Condition:
-        return transform(condition, renumber)  # type: ignore[return-value]
+        return changed_in(condition)  # type: ignore[return-value]
 
     def value(expression: Expression) -> Expression:
-        return transform(expression, renumber)  # type: ignore[return-value]
+        return changed_in(expression)  # type: ignore[return-value]
 
     changed = tuple(
         replace(

@@ -100,6 +100,8 @@ class AtomCompiler:
         self.ranges: list[list[int]] = []
         self.columns: list[Column] = []
         self._numbers: dict[Column, int] = {}
+        self._kinds: dict[Expression, Kind] = {}
+        self._computed: dict[tuple[object, ...], tuple[int, int]] = {}
         #: The calls of predicates in programs.
         self.calls = Calls(strings, self.unit)
         #: The move for which rows and columns are being added, and the moves that read each column.
@@ -145,7 +147,10 @@ class AtomCompiler:
 
     def kind(self, expression: Expression) -> Kind:
         """The kind of an expression that may read registers."""
-        return kind_of(expression, self.schema, self.kinds) or Kind.OTHER
+        known = self._kinds.get(expression)
+        if known is None:
+            known = self._kinds[expression] = kind_of(expression, self.schema, self.kinds) or Kind.OTHER
+        return known
 
     def _is_scalar(self, expression: Expression) -> bool:
         return (
@@ -189,11 +194,20 @@ class AtomCompiler:
         return first, sets
 
     def computed(self, expression: Expression, places: Places, kind: Kind) -> tuple[int, int]:
-        """Add the program of an expression that reads registers with one value each; its first and last instruction.
+        """The program of an expression that reads registers with one value each: its first and last instruction.
 
-        ``kind`` is that of the register it is written to.
+        ``kind`` is that of the register it is written to. Transitions that compute the same share the program.
         """
-        return self._value_program(expression, places, {}, kind)
+        read = sorted({leaf.register for leaf in leaves(expression) if isinstance(leaf, Stored)})
+        key = (expression, kind, *((register, places[register]) for register in read))
+        known = self._computed.get(key)
+        if known is None:
+            known = self._computed[key] = self._value_program(expression, places, {}, kind)
+            return known
+        for opcode, argument in self.code[slice(*known)]:
+            if opcode == opcodes.COLUMN:
+                self.readers[argument].add(self.move)
+        return known
 
     def _value_program(
         self, expression: Expression, places: Places, sets: dict[int, int], kind: Kind

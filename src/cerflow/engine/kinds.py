@@ -22,21 +22,22 @@ RegisterKinds = Sequence[Sequence[Kind | None]]
 def register_kinds(transducer: Transducer, schema: Schema) -> list[list[Kind]]:
     """The kind of each field of each register; integers that meet floats become floats."""
     kinds: list[list[Kind | None]] = [[None] * r.fields for r in transducer.registers]
+    # Many transitions write the same.
+    rows = dict.fromkeys((write.register, write.row) for t in transducer.transitions for write in t.writes)
     changed = True
     while changed:
         changed = False
-        for t in transducer.transitions:
-            for write in t.writes:
-                for k, expression in enumerate(write.row):
-                    found = kind_of(expression, schema, kinds)
-                    joined = _join(kinds[write.register][k], found)
-                    if joined != kinds[write.register][k]:
-                        kinds[write.register][k] = joined
-                        changed = True
-                    if isinstance(expression, Stored) and joined is Kind.FLOAT and found is Kind.INTEGER:
-                        # What is copied from register to register must have one form.
-                        kinds[expression.register][expression.field] = joined
-                        changed = True
+        for register, row in rows:
+            for k, expression in enumerate(row):
+                found = kind_of(expression, schema, kinds)
+                joined = _join(kinds[register][k], found)
+                if joined != kinds[register][k]:
+                    kinds[register][k] = joined
+                    changed = True
+                if isinstance(expression, Stored) and joined is Kind.FLOAT and found is Kind.INTEGER:
+                    # What is copied from register to register must have one form.
+                    kinds[expression.register][expression.field] = joined
+                    changed = True
     return [[kind or Kind.INTEGER for kind in row] for row in kinds]
 
 
