@@ -135,6 +135,11 @@ def test_rules_without_strict(text, changed):
             """((A ; STRICT(B ; A [A -> "A'1"])) FILTER A.v < B.v) ["A'1" -> A]""",
         ),
         ("((A ; B) [A -> x]) : C", "(A ; STRICT(B ; C)) [A -> x]"),
+        # No event of a branch has the label, so the condition holds there.
+        (
+            "((A OR B ; C) FILTER B.v > 1) : D",
+            "STRICT(A ; D) OR ((B ; STRICT(C ; D)) FILTER B.v > 1)",
+        ),
         ("START(A ; B) : START(C)", "START(A ; STRICT(B ; C))"),
         ("A AS x : (B FILTER B.v > x.v)", "STRICT(A AS x ; (B FILTER B.v > x.v))"),
         ("(A : B) AND C", "STRICT(A ; B) AND C"),
@@ -205,6 +210,12 @@ def test_theorem_6_5_second_part():
         (sequences_to_strict, "A : (PROJECT B (B ; C))", "PROJECT B (B ; C)", "PROJECT stands beside"),
         (sequences_to_strict, "A : MAX(B ; C)", "MAX(B ; C)", "MAX stands beside ':'"),
         (sequences_to_strict, "(A ; B WITHIN 3 EVENTS) : C", "A ; B WITHIN 3 EVENTS", "Within stands beside ':'"),
+        (
+            sequences_to_strict,
+            "((A OR B ; C) FILTER count(B) < 2) : D",
+            "count(B) < 2",
+            "a set of events that a branch of OR",
+        ),
         (eliminate_strict_iteration, "(PROJECT A (A ; B)) :+", "PROJECT A (A ; B)", "PROJECT stands beside"),
         (eliminate_strict_iteration, "START(A) :+", "START(A)", "START stands in"),
         (eliminate_strict_iteration, "A AS x ; (B FILTER x.v > 1) :+", "B FILTER x.v > 1", "in ':\\+' speaks of 'x'"),
