@@ -85,7 +85,12 @@ def test_theorem_6_5_on_everything_it_accepts(formula, rows):
     streams(max_size=6),
 )
 def test_proposition_6_3(formula, rows):
-    changed = eliminate_strict_iteration(formula)
+    try:
+        changed = eliminate_strict_iteration(formula)
+    except UnsupportedQueryError as error:
+        if "more than 50000 parts" not in error.reason:
+            raise
+        return
     assert not has(changed, StrictSequence, StrictIteration)
     compare(formula, changed, stream_of(rows))
 
