@@ -85,7 +85,12 @@ def test_theorem_6_5_on_everything_it_accepts(formula, rows):
     streams(max_size=6),
 )
 def test_proposition_6_3(formula, rows):
-    changed = eliminate_strict_iteration(formula)
+    try:
+        changed = eliminate_strict_iteration(formula)
+    except UnsupportedQueryError as error:
+        if "more than 50000 parts" not in error.reason:
+            raise
+        return
     assert not has(changed, StrictSequence, StrictIteration)
     compare(formula, changed, stream_of(rows))
 
@@ -135,6 +140,11 @@ def test_rules_without_strict(text, changed):
             """((A ; STRICT(B ; A [A -> "A'1"])) FILTER A.v < B.v) ["A'1" -> A]""",
         ),
         ("((A ; B) [A -> x]) : C", "(A ; STRICT(B ; C)) [A -> x]"),
+        # No event of a branch has the label, so the condition holds there.
+        (
+            "((A OR B ; C) FILTER B.v > 1) : D",
+            "STRICT(A ; D) OR ((B ; STRICT(C ; D)) FILTER B.v > 1)",
+        ),
         ("START(A ; B) : START(C)", "START(A ; STRICT(B ; C))"),
         ("A AS x : (B FILTER B.v > x.v)", "STRICT(A AS x ; (B FILTER B.v > x.v))"),
         ("(A : B) AND C", "STRICT(A ; B) AND C"),
@@ -205,6 +215,12 @@ def test_theorem_6_5_second_part():
         (sequences_to_strict, "A : (PROJECT B (B ; C))", "PROJECT B (B ; C)", "PROJECT stands beside"),
         (sequences_to_strict, "A : MAX(B ; C)", "MAX(B ; C)", "MAX stands beside ':'"),
         (sequences_to_strict, "(A ; B WITHIN 3 EVENTS) : C", "A ; B WITHIN 3 EVENTS", "Within stands beside ':'"),
+        (
+            sequences_to_strict,
+            "((A OR B ; C) FILTER count(B) < 2) : D",
+            "count(B) < 2",
+            "a set of events that a branch of OR",
+        ),
         (eliminate_strict_iteration, "(PROJECT A (A ; B)) :+", "PROJECT A (A ; B)", "PROJECT stands beside"),
         (eliminate_strict_iteration, "START(A) :+", "START(A)", "START stands in"),
         (eliminate_strict_iteration, "A AS x ; (B FILTER x.v > 1) :+", "B FILTER x.v > 1", "in ':\\+' speaks of 'x'"),

@@ -7,10 +7,23 @@ a clause with several atoms is a choice.
 
 from __future__ import annotations
 
+from cerflow.analysis.scopes import condition_labels
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import And, Bracket, Comparison, Condition, Not, Operator, Or
+from cerflow.language.condition import (
+    And,
+    Bracket,
+    Comparison,
+    Condition,
+    Constant,
+    Not,
+    Operator,
+    Or,
+    PredicateCall,
+)
+from cerflow.language.node import walk
+from cerflow.semantics.values import value_of
 
-__all__ = ["MOST_ATOMS", "OPPOSITE", "clauses"]
+__all__ = ["MOST_ATOMS", "OPPOSITE", "clauses", "clauses_asked"]
 
 #: A condition whose conjunctive form has more atoms than this is refused.
 MOST_ATOMS = 20_000
@@ -45,6 +58,20 @@ def clauses(condition: Condition) -> list[Clause]:
 
 
 #: The comparison that is true where another one is false.
+def clauses_asked(condition: Condition) -> list[Clause]:
+    """The clauses of a condition with what speaks of no event worked out; one that never holds is FALSE alone."""
+    found: list[Clause] = []
+    for clause in clauses(condition):
+        values = [None if _depends(atom) else value_of(atom, {}, lambda _: ()) is True for atom in clause]
+        if True not in values:
+            found.append(tuple(a for a, value in zip(clause, values) if value is None) or (Constant(False),))
+    return found
+
+
+def _depends(atom: Condition) -> bool:
+    return bool(condition_labels(atom)) or any(isinstance(n, PredicateCall) for n in walk(atom))
+
+
 OPPOSITE = {
     Operator.EQ: Operator.NE,
     Operator.NE: Operator.EQ,

@@ -12,7 +12,7 @@ from functools import reduce
 
 from cerflow.analysis.scopes import condition_labels, labels_of
 from cerflow.errors import Span, UnsupportedQueryError
-from cerflow.language.condition import Condition
+from cerflow.language.condition import And, Condition, Or
 from cerflow.language.formula import (
     AnyEvent,
     As,
@@ -28,9 +28,11 @@ from cerflow.language.formula import (
     Start,
     Strategy,
 )
+from cerflow.language.printer import show
+from cerflow.rewriting.clauses import clauses
 from cerflow.rewriting.labels import with_labels_replaced
 from cerflow.rewriting.names import FreshNames
-from cerflow.rewriting.rebuild import check_size, size
+from cerflow.rewriting.rebuild import check_size, size, speaks_of_set
 
 __all__ = ["Piece", "adjacent", "beginnings", "endings", "joined"]
 
@@ -54,9 +56,14 @@ class _After:
 @dataclass(frozen=True)
 class _Filtered:
     condition: Condition
+    #: The labels in it that what was filtered gives; a piece of that need not give them.
+    own: frozenset[str]
 
     def around(self, inner: Formula) -> Formula:
-        return Filter(inner, self.condition)
+        labels = labels_of(inner)
+        missing = frozenset() if labels.wildcard else self.own - labels.assigned
+        condition = _without_labels(self.condition, missing) if missing else self.condition
+        return inner if condition is None else Filter(inner, condition)
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,22 @@ class _Renamed:
 class _Started:
     def around(self, inner: Formula) -> Formula:
         return Start(inner)
+
+
+def _without_labels(condition: Condition, missing: frozenset[str]) -> Condition | None:
+    """What a condition asks where no event has some labels: atoms on them hold; None if nothing is asked."""
+    kept: list[Condition] = []
+    for clause in clauses(condition):
+        idle = [atom for atom in clause if missing.intersection(condition_labels(atom))]
+        if any(map(speaks_of_set, idle)):
+            raise UnsupportedQueryError(
+                f"{show(condition)} speaks of a set of events that a branch of OR beside ':' does not have",
+                span=condition.span,
+                hint="Put the condition on that branch of OR which has them.",
+            )
+        if not idle:
+            kept.append(reduce(Or, clause))
+    return reduce(And, kept) if kept else None
 
 
 _Step = _Before | _After | _Filtered | _Renamed | _Started
@@ -164,7 +187,8 @@ def _pieces(formula: Formula, *, first: bool) -> list[Piece]:
             case Rename():
                 pending.append((current.operand, (_Renamed(current.old, current.new), steps)))
             case Filter():
-                pending.append((current.operand, (_Filtered(current.condition), steps)))
+                own = labels_of(current.operand).assigned.intersection(condition_labels(current.condition))
+                pending.append((current.operand, (_Filtered(current.condition, own), steps)))
             case Start():
                 # Behind ``:`` everything starts where it begins.
                 pending.append((current.operand, steps if first else (_Started(), steps)))

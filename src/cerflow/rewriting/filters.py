@@ -12,7 +12,7 @@ from cerflow.language.condition import Condition, Or
 from cerflow.language.formula import As, Disjunction, Filter, Formula, Rename
 from cerflow.language.node import Node
 from cerflow.language.printer import show
-from cerflow.rewriting.clauses import clauses
+from cerflow.rewriting.clauses import clauses_asked
 from cerflow.rewriting.events import Labelling, OnEvents, Operation, Renaming, refuse_outer_labels, spread
 from cerflow.rewriting.rebuild import check_size, size, speaks_of_set, transformed
 
@@ -42,7 +42,7 @@ def push_down_filters(formula: Formula) -> Formula:
             case Rename():
                 return (Renaming(current.old, current.new),)
             case Filter():
-                return [_on_events(clause) for clause in clauses(current.condition)]
+                return [_on_events(clause) for clause in clauses_asked(current.condition)]
         return None
 
     pushed = spread(split, moved)
@@ -59,7 +59,7 @@ def _without_choices(formula: Formula) -> Formula:
             return current
         kept: list[Condition] = []
         choices: list[list[Condition]] = []
-        for clause in clauses(current.condition):
+        for clause in clauses_asked(current.condition):
             for atom in clause:
                 _check_atom(atom)
             if len(clause) == 1 or _made_on_one_event(clause, labels[index]):

@@ -18,7 +18,7 @@ from typing import NoReturn
 from cerflow.analysis.first_order import condition_variables, defined_outside_iterations
 from cerflow.analysis.scopes import condition_labels
 from cerflow.errors import Span, UnsupportedQueryError
-from cerflow.language.condition import And, Condition, Or, PredicateCall
+from cerflow.language.condition import And, Condition, Constant, Or
 from cerflow.language.formula import (
     As,
     Disjunction,
@@ -31,12 +31,11 @@ from cerflow.language.formula import (
     Strategy,
     Within,
 )
-from cerflow.language.node import Node, fold, walk, with_children
+from cerflow.language.node import Node, fold, with_children
 from cerflow.language.printer import show
-from cerflow.rewriting.clauses import clauses
+from cerflow.rewriting.clauses import clauses_asked
 from cerflow.rewriting.names import FreshNames
 from cerflow.rewriting.rebuild import check_size, relabelled, size, speaks_of_set
-from cerflow.semantics.values import value_of
 
 __all__ = ["Bringing"]
 
@@ -214,10 +213,8 @@ class Bringing:
 
     def _filter(self, current: Filter, operand: list[_Alternative]) -> list[_Alternative]:
         found = operand
-        for clause in clauses(current.condition):
+        for clause in clauses_asked(current.condition):
             choices = self._choices(clause)
-            if choices is None:
-                continue
             waiting = [self._waiting(c) for c in choices]
             _check(sum(a.size for a in found) * len(choices), choices, found, current.span)
             found = [self._kept(a, w) for a in found for w in waiting]
@@ -231,17 +228,15 @@ class Bringing:
         which: object = condition if len(variables) == 1 else len(self._origins)
         return _Waiting(condition, variables, self._origins.setdefault(which, len(self._origins)))
 
-    def _choices(self, clause: Many[Condition]) -> list[Condition] | None:
-        """The conditions of which one must hold, those on the same variable as one; None if nothing is asked."""
+    def _choices(self, clause: Many[Condition]) -> list[Condition]:
+        """The conditions of which one must hold, those on the same variable as one; none if that cannot be."""
+        if clause == (Constant(False),):
+            return []
         atoms = [(atom, frozenset(condition_labels(atom))) for atom in clause]
         if not self.relate and any(len(names) > 1 for _, names in atoms):
             return [reduce(Or, clause)]
         groups: dict[object, list[Condition]] = {}
         for k, (atom, names) in enumerate(atoms):
-            if not names and not _calls(atom):
-                if value_of(atom, {}, lambda _: ()) is True:
-                    return None
-                continue
             groups.setdefault(names if len(names) == 1 else k, []).append(atom)
         return [reduce(Or, group) for group in groups.values()]
 
@@ -310,10 +305,6 @@ def _check(nodes: int, one: Sized, other: Sized, span: Span | None) -> None:
     # What is not multiplied may be as large as it is.
     if len(one) > 1 or len(other) > 1:
         check_size(nodes, span)
-
-
-def _calls(condition: Condition) -> bool:
-    return any(isinstance(n, PredicateCall) for n in walk(condition))
 
 
 def _refuse_strategy(current: Selection, name: str) -> NoReturn:
