@@ -80,6 +80,8 @@ def test_the_notation():
     assert {re.sub(r"^r\d ", "", w) for w in writes} >= {":= p", ":= {p}", "∪= {p}"}
     assert any("p + each r" in show_guard(t, registers) for t in transducer.transitions)
     assert any("type()" in show_labels(t.labels) for t in transducer.transitions)
+    hidden = compile_formula(parse_formula("A AS x ; B AS y"), keep=frozenset(("x",)), marks=True)
+    assert {show_labels(t.labels) for t in hidden.transitions} == {"∅", "{x}", "{hidden()}"}
     assert '[label="TRUE | ∅"]' in to_dot(transducer)
     assert '-- "TRUE | ∅" -->' in to_mermaid(transducer)
     assert "WITHIN 3 EVENTS" in to_dot(compile_formula(parse_formula("A ; B WITHIN 3 EVENTS")))
