@@ -32,14 +32,14 @@ BOTH = (Strategy.NEXT, Strategy.LAST)
 # --- the definitions -------------------------------------------------------------------------------------------------
 
 
-@examples(150)
+@examples(120)
 @given(st.data())
 def test_random_queries(data):
     query, table = drawn(data, strategies=BOTH)
     assert_conforms(query, table, {"one batch": one_batch})
 
 
-@examples(50)
+@examples(40)
 @given(st.data())
 def test_random_queries_event_by_event_and_from_snapshots(data):
     query, table = drawn(data, strategies=BOTH)

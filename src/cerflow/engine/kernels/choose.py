@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.classes import new_class, rank, release
-from cerflow.engine.kernels.collections import hash_words
+from cerflow.engine.kernels.covers import dominated, find_cover, forget_covers, spare
 from cerflow.engine.kernels.jit import inlined, kernel
 from cerflow.engine.kernels.pool import hash_one
 from cerflow.engine.kernels.sets import close_update
@@ -52,12 +52,8 @@ from cerflow.engine.layout import (
     U_PLACE,
     U_ROOT,
     U_STATE,
-    V_BETTER,
     V_PLACE,
-    V_RANK,
     V_SPARE,
-    V_START,
-    V_STATE,
     W_MEASURE,
 )
 
@@ -103,7 +99,7 @@ def choose(n, members, removed, p, bound, tables, state, scratch, ranking):
             n = n if removed >= 0 else np.int64(-1)
     else:
         n = np.int64(-1)
-    _forget_covers(covers, tables.slots, ranking)
+    forget_covers(covers, tables.slots, ranking)
     return n, members, removed, entries
 
 
@@ -137,7 +133,7 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
         for m in range(first, first + count):
             if updates[u, U_STATE] == SEVERAL:
                 q = np.int64(scratch.members[m])
-            cover = _cover(q, values, m, tables.slots[q], covers, ranking)
+            cover = find_cover(q, values, m, tables.slots[q], covers, ranking)
             if cover < 0:
                 return np.int64(-1), covers
             covers = max(covers, cover + 1)
@@ -167,7 +163,7 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
                 ranking.entries[entries, E_COVER] = cover
                 if tables.skips[q] == 0:
                     # It does not outlive the event.
-                    _spare(entries, cover, ranking)
+                    spare(entries, cover, ranking)
                 entries += 1
             c = config[c, C_CHAIN]
 
@@ -187,7 +183,7 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
                 while cover < 0 and m < first + count:
                     if g == several:
                         q = np.int64(state.members[m])
-                    cover = _cover(q, values, m, tables.slots[q], np.int64(-1), ranking)
+                    cover = find_cover(q, values, m, tables.slots[q], np.int64(-1), ranking)
                     m += 1
                 if cover >= 0:
                     if entries >= ranking.entries.shape[0]:
@@ -226,74 +222,6 @@ def _sort(count, ranking):
         gap //= 3
 
 
-# -- covers -----------------------------------------------------------------------------------------------------------
-
-
-@kernel
-def _cover(q, values, row, width, new, ranking):
-    """The cover of a member with ``width`` registers.
-
-    If there is none yet, it becomes number ``new``; -1 if that is negative, or if there is too little room.
-    """
-    table = ranking.cover_table
-    at = hash_words(values[row], np.int64(0), np.int64(width), q) & (table.shape[0] - 1)
-    while table[at] >= 0:
-        v = np.int64(table[at])
-        same = ranking.covers[v, V_STATE] == q
-        for s in range(width):
-            same = same and ranking.cover_values[v, s] == values[row, s]
-        if same:
-            return v
-        at = (at + 1) & (table.shape[0] - 1)
-    if new < 0 or new >= ranking.covers.shape[0]:
-        return np.int64(-1)
-    table[at] = new
-    ranking.covers[new, V_STATE] = q
-    ranking.covers[new, V_BETTER] = NULL
-    ranking.covers[new, V_RANK] = NULL
-    ranking.covers[new, V_START] = NULL
-    ranking.covers[new, V_PLACE] = -1
-    ranking.covers[new, V_SPARE] = -1
-    for s in range(width):
-        ranking.cover_values[new, s] = values[row, s]
-    return new
-
-
-@kernel
-def _forget_covers(covers, slots, ranking):
-    """Empty the table of covers."""
-    table = ranking.cover_table
-    for v in range(covers):
-        q = ranking.covers[v, V_STATE]
-        # Whatever is in the way of a cover is a cover, too.
-        at = hash_words(ranking.cover_values[v], np.int64(0), np.int64(slots[q]), q) & (table.shape[0] - 1)
-        while table[at] >= 0:
-            table[at] = -1
-            at = (at + 1) & (table.shape[0] - 1)
-
-
-@inlined
-def _dominated(v, class_rank, start, covers):
-    """Whether a member with cover ``v`` is dominated; those of better classes have been asked about before it."""
-    if covers[v, V_RANK] != class_rank:
-        covers[v, V_BETTER] = max(covers[v, V_BETTER], covers[v, V_START])
-        covers[v, V_RANK] = class_rank
-        covers[v, V_START] = NULL
-        covers[v, V_PLACE] = -1
-    if start <= covers[v, V_BETTER]:
-        return True
-    covers[v, V_START] = max(covers[v, V_START], start)
-    return False
-
-
-@inlined
-def _spare(e, v, ranking):
-    """Let the configuration of entry ``e`` be overwritten by one with the same member."""
-    ranking.entries[e, E_RANK] = NULL
-    ranking.entries[e, E_SPARE] = ranking.covers[v, V_SPARE]
-    ranking.covers[v, V_SPARE] = e
-
-
 # -- comparing --------------------------------------------------------------------------------------------------------
 
 
@@ -311,11 +239,11 @@ def _place(count, cover_count, n, updates, removed, ranking):
             break
         v = entries[e, E_COVER]
         what = entries[e, E_WHAT]
-        if _dominated(v, entries[e, E_RANK], entries[e, E_START], covers):
+        if dominated(v, entries[e, E_RANK], entries[e, E_START], covers):
             if what >= 0:
                 updates[what, U_STATE] = NOWHERE
             else:
-                _spare(e, v, ranking)
+                spare(e, v, ranking)
         elif covers[v, V_PLACE] != -1:
             updates[what, U_PLACE] = covers[v, V_PLACE]
         else:
@@ -325,10 +253,10 @@ def _place(count, cover_count, n, updates, removed, ranking):
         u = entries[e, E_WHAT]
         if u >= 0 and updates[u, U_STATE] != NOWHERE and updates[u, U_PLACE] == -1:
             v = entries[e, E_COVER]
-            spare = covers[v, V_SPARE]
-            if spare >= 0:
-                updates[u, U_PLACE] = -1 - entries[spare, E_WHAT]
-                covers[v, V_SPARE] = entries[spare, E_SPARE]
+            e = covers[v, V_SPARE]
+            if e >= 0:
+                updates[u, U_PLACE] = -1 - entries[e, E_WHAT]
+                covers[v, V_SPARE] = entries[e, E_SPARE]
     for v in range(cover_count):
         e = covers[v, V_SPARE]
         while e >= 0:
@@ -377,8 +305,8 @@ def _reduce(entries, n, members, removed, tables, state, scratch, ranking):
             v = cover
             if not single:
                 q = np.int64(states[m])
-                v = _cover(q, values, m, tables.slots[q], np.int64(-1), ranking)
-            if v >= 0 and _dominated(v, ranking.entries[e, E_RANK], ranking.entries[e, E_START], ranking.covers):
+                v = find_cover(q, values, m, tables.slots[q], np.int64(-1), ranking)
+            if v >= 0 and dominated(v, ranking.entries[e, E_RANK], ranking.entries[e, E_START], ranking.covers):
                 continue
             if not single:
                 scratch.members[to + kept] = states[m]
