@@ -85,6 +85,11 @@ def test_specification_iteration(inner, outer, runner):
     assert supports(runner(query, table(SENSORS))) == at({3, 6, 7}, {3, 4, 7}, {3, 4, 6, 7})
 
 
+def test_a_bracket_that_reads_nothing_still_speaks_of_its_label(runner):
+    query = cerflow.parse("SELECT * WHERE (A OR A AS x) FILTER x[FALSE]")
+    assert complex_events(runner(query, table(rows("AB")))) == {(0, frozenset({("A", 0)}))}
+
+
 # --- what cannot be evaluated ----------------------------------------------------------------------------------------
 
 REFUSED = {

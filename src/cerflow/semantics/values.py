@@ -102,6 +102,13 @@ def _labels_outside(root: Node, calls: frozenset[str]) -> tuple[str, ...]:
             label = current.label if current.label is not None else bare
             if label is not None:
                 found[label] = None
+    for current in walk(root):
+        # A bracket that reads nothing of its label still speaks of every event of it.
+        if isinstance(current, Bracket) and not any(
+            isinstance(n, Attribute | LabelReference) and n.label in (None, current.label)
+            for n in walk(current.condition)
+        ):
+            found[current.label] = None
     return tuple(found)
 
 
