@@ -59,6 +59,10 @@ def _total(matches: list[Match]) -> int:
     return sum(int(value) for m in matches for _, value in m.columns[:1] if isinstance(value, int))
 
 
+def _decimal(value: Any, data_type: pa.DataType) -> Any:
+    return pa.scalar(value).cast(data_type).as_py() if isinstance(value, float) else value
+
+
 class _Writer:
     """Matches of the semantics as rows of the result schema."""
 
@@ -69,7 +73,11 @@ class _Writer:
         self.positions = positions
 
     def table(self, rows: list[dict[str, Any]]) -> pa.Table:
-        return pa.Table.from_pylist(rows, self.report.schema)
+        schema = self.report.schema
+        # The semantics knows no decimals, only the floats that they are.
+        decimals = [f.name for f in schema if pa.types.is_decimal(f.type)]
+        plain = [{**row, **{n: _decimal(row.get(n), schema.field(n).type) for n in decimals}} for row in rows]
+        return pa.Table.from_pylist(plain, schema)
 
     def place(self, position: int | None) -> int | None:
         return position if self.positions else None
