@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from cerflow.automata.fragment import Fragment, track
-from cerflow.automata.guards import Of, Stored, conjunction, conjuncts, is_local, leaves, substitute
+from cerflow.automata.guards import TRUE, Of, Stored, conjunction, conjuncts, is_local, leaves, substitute
 from cerflow.automata.registers import RegisterFile, accumulation_for
 from cerflow.automata.transducer import Accumulation, Register, Transition, Write
 from cerflow.language.condition import Condition, Expression
 
-__all__ = ["Relating", "apply_atoms", "guarded", "own_labels", "several"]
+__all__ = ["Relating", "apply_atoms", "guarded", "own_labels", "reguarded", "several"]
 
 #: What leaves stand for.
 _Values = dict[Expression, Expression]
@@ -30,6 +30,11 @@ def guarded(t: Transition, more: Sequence[Condition]) -> Transition:
     test = conjunction(conjuncts(t.test) + [c for c in more if is_local(c)])
     atoms = dict.fromkeys((*t.atoms, *(c for c in more if not is_local(c))))
     return replace(t, test=test, atoms=tuple(atoms))
+
+
+def reguarded(t: Transition, guards: Sequence[Condition]) -> Transition:
+    """The transition with these guards in the place of its own."""
+    return guarded(replace(t, test=TRUE, atoms=()), guards)
 
 
 def several(operand: Fragment, labels: frozenset[str]) -> frozenset[str]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from cerflow.automata.cases import cases
-from cerflow.automata.fragment import Fragment, trimmed
+from cerflow.automata.fragment import Fragment, reach, trimmed
 from cerflow.automata.guards import NoRow, Satisfied, Stored, conjunction, conjuncts, leaves, substitute
 from cerflow.automata.registers import RegisterFile
 from cerflow.automata.transducer import Accumulation, Register, Transducer, Transition, Write
@@ -103,17 +103,8 @@ class Crowds:
 
     def _states_with_rows(self) -> frozenset[int]:
         """States with live registers, and those that a condition on such decides whether a run comes to."""
-        edges: dict[int, list[int]] = {}
-        for t in self.fragment.transitions:
-            edges.setdefault(t.source, []).append(t.target)
-        found = {q for q, places in enumerate(self._live) if places}
-        pending = list(found)
-        while pending:
-            for q in edges.get(pending.pop(), ()):
-                if q not in found:
-                    found.add(q)
-                    pending.append(q)
-        return frozenset(found)
+        edges = [[t.target for t in leaving] for leaving in self.fragment.leaving()]
+        return frozenset(reach((q for q, places in enumerate(self._live) if places), edges))
 
     def _width(self, state: int) -> int:
         registers = self._registers.registers

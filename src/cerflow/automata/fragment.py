@@ -5,7 +5,7 @@ A fragment may be taken apart: every construction owns its operands and may chan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -19,6 +19,7 @@ __all__ = [
     "check_size",
     "iterate",
     "iterate_strictly",
+    "reach",
     "relabel",
     "sequence",
     "sequence_strictly",
@@ -102,7 +103,7 @@ def trimmed(fragment: Fragment) -> Fragment:
     for t in fragment.transitions:
         forward[t.source].append(t.target)
         backward[t.target].append(t.source)
-    useful = _reach(fragment.initial, forward) & _reach(fragment.final, backward)
+    useful = reach(fragment.initial, forward) & reach(fragment.final, backward)
     numbers = {q: k for k, q in enumerate(sorted(useful))}
     return Fragment(
         len(numbers),
@@ -116,9 +117,10 @@ def trimmed(fragment: Fragment) -> Fragment:
     )
 
 
-def _reach(start: set[int], edges: list[list[int]]) -> set[int]:
+def reach(start: Iterable[int], edges: Sequence[Iterable[int]]) -> set[int]:
+    """The states to which some way leads from ``start``; ``edges[state]`` are those directly behind a state."""
     seen = set(start)
-    pending = list(start)
+    pending = list(seen)
     while pending:
         for q in edges[pending.pop()]:
             if q not in seen:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from cerflow.automata.conditions import guarded
+from cerflow.automata.conditions import reguarded
 from cerflow.automata.crowd import Crowd, Crowds
-from cerflow.automata.fragment import Fragment, track, trimmed
-from cerflow.automata.guards import TRUE
+from cerflow.automata.fragment import Fragment, reach, track, trimmed
 from cerflow.automata.registers import RegisterFile
 from cerflow.automata.transducer import Transition
 
@@ -41,7 +40,7 @@ class _Watch:
             if guards is None:
                 continue
             after, writes = self.crowds.step(situation, _EXCLUDED, sources, crowd)
-            asked = guarded(replace(t, test=TRUE, atoms=()), [*situation.literals, *guards])
+            asked = reguarded(t, [*situation.literals, *guards])
             yield after.with_states(self.crowds.initial), replace(asked, writes=(*t.writes, *writes))
 
 
@@ -78,27 +77,20 @@ def without(operand: Fragment, excluded: Fragment, registers: RegisterFile) -> F
     return trimmed(track(operand, start, step))
 
 
-def _ending_unmarked(operand: Fragment) -> frozenset[int]:
+def _ending_unmarked(operand: Fragment) -> set[int]:
     """The states from which a run can end without marking another event, final ones included."""
-    found = set(operand.final)
-    changed = True
-    while changed:
-        changed = False
-        for t in operand.transitions:
-            if not t.labels and t.target in found and t.source not in found:
-                found.add(t.source)
-                changed = True
-    return frozenset(found)
+    return reach(operand.final, _before(operand, lambda t: not t.labels))
 
 
-def _marking_on(operand: Fragment) -> frozenset[int]:
+def _marking_on(operand: Fragment) -> set[int]:
     """The states from which a run can mark another event."""
-    found = {t.source for t in operand.transitions if t.labels}
-    changed = True
-    while changed:
-        changed = False
-        for t in operand.transitions:
-            if t.target in found and t.source not in found:
-                found.add(t.source)
-                changed = True
-    return frozenset(found)
+    return reach((t.source for t in operand.transitions if t.labels), _before(operand, lambda _: True))
+
+
+def _before(operand: Fragment, counts: Callable[[Transition], bool]) -> list[list[int]]:
+    """For each state those from which a transition that counts leads there."""
+    found: list[list[int]] = [[] for _ in range(operand.states)]
+    for t in operand.transitions:
+        if counts(t):
+            found[t.target].append(t.source)
+    return found

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from cerflow.automata.conditions import guarded
+from cerflow.automata.conditions import reguarded
 from cerflow.automata.crowd import EMPTY, Crowd, Crowds
 from cerflow.automata.fragment import Fragment, track, trimmed
-from cerflow.automata.guards import TRUE
 from cerflow.automata.registers import RegisterFile
 from cerflow.automata.transducer import Transition, Write
 from cerflow.language.formula import Strategy
@@ -56,7 +55,7 @@ def preferred(operand: Fragment, strategy: Strategy, registers: RegisterFile) ->
             if t.target in fragment.final:
                 guards = crowds.none_ends(situation, better)
                 if guards is not None:
-                    yield None, guarded(replace(t, test=TRUE, atoms=()), [*situation.literals, *guards])
+                    yield None, reguarded(t, [*situation.literals, *guards])
             if t.target not in going_on:
                 continue
             ahead, writes = crowds.step(situation, _BETTER, better, rivals.better)
@@ -65,7 +64,7 @@ def preferred(operand: Fragment, strategy: Strategy, registers: RegisterFile) ->
             beside, more = crowds.step(situation, name, others, rivals.others)
             if strategy is not Strategy.LAST:
                 beside = Crowd(beside.states - ahead.states, beside.rows)
-            asked = guarded(replace(t, test=TRUE, atoms=()), situation.literals)
+            asked = reguarded(t, situation.literals)
             yield _Rivals(beside, ahead), _writing(asked, [*writes, *more])
 
     start: _Rivals | None = _Rivals(crowds.beginning(), EMPTY)

@@ -193,7 +193,7 @@ class AtomCompiler:
                 self.ranges.append([places[leaf.register], self.transducer.registers[leaf.register].fields])
         return first, sets
 
-    def computed(self, expression: Expression, places: Places, kind: Kind) -> tuple[int, int]:
+    def _computed_once(self, expression: Expression, places: Places, kind: Kind) -> tuple[int, int]:
         """The program of an expression that reads registers with one value each: its first and last instruction.
 
         ``kind`` is that of the register it is written to. Transitions that compute the same share the program.
@@ -210,7 +210,7 @@ class AtomCompiler:
         return known
 
     def _value_program(
-        self, expression: Expression, places: Places, sets: dict[int, int], kind: Kind
+        self, expression: Expression, places: Places, sets: Mapping[int, int], kind: Kind
     ) -> tuple[int, int]:
         start = len(self.code)
         _Emitter(self, places, sets).expression(expression, as_float=kind is Kind.FLOAT)
@@ -225,16 +225,23 @@ class AtomCompiler:
         if where:
             _Emitter(self, places, sets).condition(conjunction(list(where)))
         end = len(self.code)
-        fields = [self._row_field(e, places, sets, kind) for e, kind in zip(row, kinds)]
+        fields = [self.field(e, places, kind, sets) for e, kind in zip(row, kinds)]
         return [first, len(self.ranges), start, end], fields
 
-    def _row_field(self, expression: Expression, places: Places, sets: dict[int, int], kind: Kind) -> list[int]:
+    def field(
+        self, expression: Expression, places: Places, kind: Kind, sets: Mapping[int, int] | None = None
+    ) -> list[int]:
+        """Where a value to be stored comes from: source, index or first instruction, last instruction.
+
+        ``sets`` numbers the collections of which one row is chosen.
+        """
         if not leaves(expression):
             return [layout.FROM_COLUMN, self.column(expression, as_float=kind is Kind.FLOAT), 0]
-        if isinstance(expression, Stored) and expression.register not in sets:
+        if sets and any(isinstance(leaf, Stored) and leaf.register in sets for leaf in leaves(expression)):
+            return [layout.FROM_PROGRAM, *self._value_program(expression, places, sets, kind)]
+        if isinstance(expression, Stored):
             return [layout.FROM_SLOT, places[expression.register] + expression.field, 0]
-        start, end = self._value_program(expression, places, sets, kind)
-        return [layout.FROM_PROGRAM, start, end]
+        return [layout.FROM_PROGRAM, *self._computed_once(expression, places, kind)]
 
     def emit(self, opcode: int, argument: int = 0) -> None:
         """Append an instruction."""
@@ -268,7 +275,7 @@ class AtomCompiler:
 class _Emitter:
     """Writes the program of one atom or expression. Work still to do waits on a stack, so depth does not matter."""
 
-    def __init__(self, compiler: AtomCompiler, places: Places, sets: dict[int, int]) -> None:
+    def __init__(self, compiler: AtomCompiler, places: Places, sets: Mapping[int, int]) -> None:
         self.to = compiler
         self.places = places
         self.sets = sets

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -76,7 +77,7 @@ class Calls:
                 target.forget()
 
 
-class _Target:
+class _Target(ABC):
     """A predicate as a C function of words that come from registers and event columns."""
 
     #: How many words it takes, and its address.
@@ -103,8 +104,9 @@ class _Target:
             return FAILED
         return UNKNOWN if answer is None else int(answer)
 
+    @abstractmethod
     def _answer(self, words: bytes) -> bool | None:
-        raise NotImplementedError
+        """What the function says of arguments in the form of kernels."""
 
     def fail(self, words: NDArray[np.int64]) -> None:
         """Raise what the function has raised for these words."""

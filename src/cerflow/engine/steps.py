@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cerflow.automata.guards import Stored, leaves
 from cerflow.automata.transducer import Accumulation, Register, Transition
 from cerflow.engine import layout
 from cerflow.engine.atoms import AtomCompiler
-from cerflow.language.condition import Expression
 from cerflow.schema import Kind
 
 __all__ = ["Slots", "StepCompiler"]
@@ -83,18 +81,9 @@ class StepCompiler:
                 continue
             for k, expression in enumerate(write.row):
                 kind = self._kinds[write.register][k]
-                source, index, end = self._field(expression, t.source, kind)
+                source, index, end = self._atoms.field(expression, self._slots.at[t.source], kind)
                 operation = layout.WRITE if write.fresh else _OPERATIONS[kept.keeps]
                 self.steps.append([operation, slot + k, source, index, _order(kind), end])
-
-    def _field(self, expression: Expression, state: int, kind: Kind) -> list[int]:
-        """Where a value to be stored comes from: source, index or first instruction, last instruction."""
-        places = self._slots.at[state]
-        if isinstance(expression, Stored):
-            return [layout.FROM_SLOT, places[expression.register] + expression.field, 0]
-        if leaves(expression):
-            return [layout.FROM_PROGRAM, *self._atoms.computed(expression, places, kind)]
-        return [layout.FROM_COLUMN, self._atoms.column(expression, as_float=kind is Kind.FLOAT), 0]
 
 
 def _order(kind: Kind) -> int:
