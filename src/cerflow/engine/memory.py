@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cerflow.engine import layout
+from cerflow.engine.kernels.advance import advance
 from cerflow.engine.kernels.classes import WORST
 from cerflow.engine.kernels.graph import collect
 from cerflow.engine.kernels.pool import compact_members, rebuild_tables, rehash, sweep
@@ -69,6 +70,26 @@ class Memory:
         self._slots = slots
         self._program = program
         self._last_request = (-1, -1)
+
+    def advance(self, events: Events, at: int) -> tuple[int, int]:
+        """Process events from number ``at`` on; returns (what stopped it, the first event not processed)."""
+        state, scratch = self.state, self.scratch
+        reason, at = advance(
+            at,
+            len(events.signature),
+            events,
+            events.columns.view(np.float64),
+            self._program.tables,
+            state,
+            state.nodes.view(np.int32),
+            state.values.view(np.float64),
+            scratch,
+            self.ranking,
+            scratch.stack.view(np.float64),
+            scratch.update_values.view(np.float64),
+            scratch.result_values.view(np.float64),
+        )
+        return int(reason), int(at)
 
     def make_room(self, lacking: int, events: Events, k: int) -> None:
         """Make room for event ``k``, for which the kernel lacked it."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import pyarrow as pa
 
 from cerflow.analysis.types import check_types
 from cerflow.engine import layout, snapshot
 from cerflow.engine.columns import EventReader
-from cerflow.engine.kernels.advance import advance
 from cerflow.engine.layout import State
 from cerflow.engine.matches import Matches, Part
 from cerflow.engine.memory import Memory
@@ -229,24 +227,8 @@ class Recognizer:
         parts: list[Part] = []
         at = 0
         memory = self._memory
-        floats = events.columns.view(np.float64)
         while at < len(chosen):
-            state, scratch = memory.state, memory.scratch
-            reason, at = advance(
-                at,
-                len(chosen),
-                events,
-                floats,
-                self._program.tables,
-                state,
-                state.nodes.view(np.int32),
-                state.values.view(np.float64),
-                scratch,
-                memory.ranking,
-                scratch.stack.view(np.float64),
-                scratch.update_values.view(np.float64),
-                scratch.result_values.view(np.float64),
-            )
+            reason, at = memory.advance(events, at)
             if reason == layout.DONE:
                 break
             if reason == layout.CALL_FAILED:
