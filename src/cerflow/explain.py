@@ -13,11 +13,11 @@ from cerflow.automata.dot import show_condition, show_expression, show_guard, sh
 from cerflow.automata.guards import conjuncts
 from cerflow.automata.transducer import Transducer
 from cerflow.engine import layout
-from cerflow.engine.columns import EventReader, attributes_read
 from cerflow.engine.needs import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.planning import compile_select, limit_of
 from cerflow.engine.program import Program
 from cerflow.engine.results import Report, kept_labels
+from cerflow.engine.signatures import SignatureReader, attributes_read
 from cerflow.errors import UnsupportedQueryError
 from cerflow.explain_text import as_text, sremo_as_text
 from cerflow.language.condition import Attribute
@@ -253,7 +253,7 @@ def _evaluation(select: Select, transducer: Transducer, program: Program | None)
     if program is None:
         return facts
     registers = program.transducer.registers
-    reader = EventReader(program, select.partition)
+    reader = SignatureReader(program)
     by_string = {number: name for name, numbers in reader.by_string.items() for number in numbers}
     facts["tests"] = [
         {

@@ -83,7 +83,10 @@ def test_tests_of_strings_are_made_once_per_string():
     values = ["p", "pq", None, "a", "long", "pq", None, ""]
     table = pa.table({"type": ["A"] * len(values), "s": values})
     program, reader = reader_of(f"SELECT * WHERE {disjunction(conditions)}", table)
-    assert {name: len(tests) for name, tests in reader.by_string.items()} == {"s": len(conditions), "type": 1}
+    assert {name: len(tests) for name, tests in reader.signatures.by_string.items()} == {
+        "s": len(conditions),
+        "type": 1,
+    }
     query = cerflow.parse(f"SELECT * WHERE {disjunction(conditions)}")
     assert bag(one_batch(query, table)) == bag(semantics(query, table))
     assert program.strings.texts == []

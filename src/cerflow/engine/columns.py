@@ -3,62 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cerflow.automata.guards import TypeTest
 from cerflow.engine.binding import calls_in
 from cerflow.engine.evaluate import Rows
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, Events
 from cerflow.engine.measures import bounds, measures
+from cerflow.engine.prefilter import rows_of
 from cerflow.engine.program import Program
+from cerflow.engine.signatures import SignatureReader
 from cerflow.engine.vectors import Vector
-from cerflow.language.condition import Attribute, Function
-from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
-from cerflow.language.node import Node, walk
+from cerflow.language.formula import CountWindow
 from cerflow.schema import Kind
 
-__all__ = ["EventReader", "attributes_read"]
+__all__ = ["EventReader"]
 
 Ints = NDArray[np.int64]
-#: Up to this the combinations of codes that occur are found by counting, then by sorting.
-_WIDEST = 1 << 16
-#: Tests that are packed into one code as bits.
-_PACKED = 8
-
-
-def attributes_read(tree: Node, program: Program) -> frozenset[str]:
-    """The columns that a test or expression reads."""
-    schema = program.schema
-    found: set[str] = set()
-    for current in walk(tree):
-        if isinstance(current, Attribute):
-            implicit = current.name == "type" and "type" not in schema.attributes
-            found.add(schema.type if implicit else current.name)
-        elif isinstance(current, TypeTest):
-            found.add(schema.type)
-            if current.stream is not None and schema.stream is not None:
-                found.add(schema.stream)
-        elif isinstance(current, Function) and current.name == "time" and schema.time is not None:
-            found.add(schema.time)
-    return frozenset(found)
-
-
-def _window_attribute(window: Window, program: Program) -> str | None:
-    if isinstance(window, AttributeWindow):
-        return window.attribute
-    return program.schema.time if isinstance(window, DurationWindow) else None
-
-
-@dataclass(frozen=True)
-class _Feature:
-    """A small code for each event, and which tests each code satisfies."""
-
-    codes: Ints
-    satisfied: list[frozenset[int]]
 
 
 class EventReader:
@@ -73,128 +36,60 @@ class EventReader:
         self.keys = keys
         self.position = position
         self.unit = program.atoms.unit
-        #: Tests that are evaluated once per distinct string, by the column they read; and all others.
-        self.by_string, self.others = self._group_tests()
-        groups = [self.others[start : start + _PACKED] for start in range(0, len(self.others), _PACKED)]
-        self._packed = [
-            (some, [frozenset(t for b, t in enumerate(some) if c >> b & 1) for c in range(1 << len(some))])
-            for some in groups
-        ]
-        #: For tests that ask predicates: of the other tests of each transition, those that do not.
-        asking = {t for t, test in enumerate(program.tests) if calls_in(test)}
-        self._before = {t: [others - asking for others in program.other_tests(t)] for t in asking}
-        needed: set[str] = set()
-        for column in program.columns:
-            if column.expression is not None:
-                needed |= attributes_read(column.expression, program)
-        windows = [c.window for c in program.columns] + [program.transducer.window]
-        needed |= {name for w in windows if w is not None and (name := _window_attribute(w, program)) is not None}
-        self._needed = sorted(needed)
+        self.signatures = SignatureReader(program)
 
-    def _group_tests(self) -> tuple[dict[str, list[int]], list[int]]:
-        by_string: dict[str, list[int]] = {}
-        others: list[int] = []
-        for number, test in enumerate(self.program.tests):
-            read = attributes_read(test, self.program)
-            name = next(iter(read)) if len(read) == 1 else None
-            places = ("position",) if self.program.schema.time is not None else ("position", "time")
-            positional = any(isinstance(n, Function) and n.name in places for n in walk(test))
-            asks = calls_in(test)
-            if name is not None and not positional and not asks and self.program.schema.kind(name) is Kind.STRING:
-                by_string.setdefault(name, []).append(number)
-            else:
-                others.append(number)
-        return by_string, others
-
-    def read(self, batch: pa.RecordBatch, first: int) -> tuple[Events, NDArray[np.int64]]:
-        """The events that matter, and their row numbers; the batch begins at position ``first`` of the stream."""
+    def rows(self, batch: pa.RecordBatch, first: int) -> Rows:
+        """The rows of a batch that begins at position ``first`` of the stream."""
         positions = np.arange(first, first + batch.num_rows, dtype=np.int64)
         numbers = positions if self.position is None else _whole_numbers(batch.column(self.position))
-        rows = Rows(batch, self.program.schema, positions, self.unit, numbers)
-        self.program.forget_signatures()
-        signatures = self._signatures(rows)
-        relevant = np.array(self.program.relevant, bool)[signatures]
-        words, known = self._key_words(rows)
+        return Rows(batch, self.program.schema, positions, self.unit, numbers)
+
+    def read(self, batch: pa.RecordBatch, first: int) -> tuple[Events, Ints]:
+        """The events that matter, and their row numbers; the batch begins at position ``first`` of the stream."""
+        rows = self.rows(batch, first)
+        classes, satisfied = self.signatures.texts.classify(rows)
         if self.program.counted:
-            chosen = np.flatnonzero(known) if known is not None else np.arange(batch.num_rows)
-        else:
-            chosen = np.flatnonzero(relevant if known is None else relevant & known)
-        indices = pa.array(chosen)
-        table = batch.select(self._needed)
-        taken = table.take(indices) if self._needed else table
-        here = Rows(taken, self.program.schema, positions[chosen], self.unit, numbers[chosen])
-        columns = np.zeros((len(chosen), max(1, len(self.program.columns))), np.int64)
+            return self.read_some(rows, np.arange(batch.num_rows), classes, satisfied)
+        some = rows_of(classes, [self.signatures.hopeful(s) for s in satisfied])
+        return self.read_some(rows, some, classes[some], satisfied)
+
+    def read_some(
+        self, rows: Rows, some: Ints, classes: Ints, satisfied: Sequence[frozenset[int]]
+    ) -> tuple[Events, Ints]:
+        """The events that matter among ``some`` rows of a batch, and their row numbers.
+
+        ``classes`` are the classes of these rows by their texts, ``satisfied`` says which tests hold in each.
+        """
+        self.program.forget_signatures()
+        here = rows.at(some)
+        signatures = self.signatures.read(here, classes, satisfied)
+        words, known = self._key_words(here)
+        wanted = np.ones(len(some), bool) if known is None else known
+        if not self.program.counted:
+            wanted = wanted & np.array(self.program.relevant, bool)[signatures]
+        if not wanted.all():
+            kept = np.flatnonzero(wanted)
+            some, signatures, words, here = some[kept], signatures[kept], words[kept], here.at(kept)
+        columns = np.zeros((len(some), max(1, len(self.program.columns))), np.int64)
         for k in range(len(self.program.columns)):
-            columns[:, k] = self._column(k, here, signatures[chosen])
-        measure, bound = self._window(here, len(chosen))
-        ranks = self.program.strings.ranks() if self.program.atoms.ordered else np.zeros(1, np.int64)
+            columns[:, k] = self._column(k, here, signatures)
+        measure, bound = self._window(here, len(some))
         events = Events(
-            signature=signatures[chosen].astype(np.int32),
-            position=positions[chosen],
+            signature=signatures.astype(np.int32),
+            position=here.positions,
             measure=measure,
             bound=bound,
-            keys=np.ascontiguousarray(words[chosen]),
+            keys=np.ascontiguousarray(words),
             columns=columns,
-            ranks=ranks,
+            ranks=self.program.strings.ranks() if self.program.atoms.ordered else np.zeros(1, np.int64),
         )
-        return events, chosen
-
-    # -- signatures ----------------------------------------------------------------------------------------------
-
-    def _signatures(self, rows: Rows) -> Ints:
-        n = rows.batch.num_rows
-        current = _Feature(np.zeros(n, np.int64), [frozenset()])
-        for feature in self._features(rows):
-            current = _both(current, feature)
-        numbers = np.array(self.program.signatures(current.satisfied) or [0], np.int64)
-        return numbers[current.codes]
-
-    def _features(self, rows: Rows) -> list[_Feature]:
-        features = [self._string_feature(rows, name, tests) for name, tests in self.by_string.items()]
-        for some, satisfied in self._packed:
-            codes = np.zeros(rows.batch.num_rows, np.int64)
-            for bit, number in enumerate(some):
-                codes |= self._test(number, rows).astype(np.int64) << bit
-            features.append(_Feature(codes, satisfied))
-        return features
-
-    def _test(self, number: int, rows: Rows) -> NDArray[np.bool_]:
-        asked = self._asked(number, rows) if number in self._before else None
-        return np.broadcast_to(rows.truth(self.program.tests[number], asked).true, (rows.batch.num_rows,))
-
-    def _asked(self, number: int, rows: Rows) -> NDArray[np.bool_]:
-        """The rows that satisfy all other tests of some transition: predicates are not asked about others."""
-        asked = np.zeros(rows.batch.num_rows, bool)
-        for tests in self._before[number]:
-            satisfied = np.ones(rows.batch.num_rows, bool)
-            for test in tests:
-                satisfied &= self._test(test, rows)
-            asked |= satisfied
-        return asked
-
-    def _string_feature(self, rows: Rows, name: str, tests: list[int]) -> _Feature:
-        """Evaluate the tests once per distinct string, null included."""
-        vector = rows.attribute(name)
-        texts = pa.array([*vector.dictionary, None], pa.string())
-        batch = pa.RecordBatch.from_arrays([texts], names=[name])
-        distinct = Rows(batch, self.program.schema, np.zeros(len(texts), np.int64), self.unit)
-        held = [self._test(t, distinct) for t in tests]
-        classes: dict[frozenset[int], int] = {}
-        of_text = np.array(
-            [
-                classes.setdefault(frozenset(t for t, h in zip(tests, held) if h[k]), len(classes))
-                for k in range(len(texts))
-            ],
-            np.int64,
-        )
-        codes = vector.data if vector.nulls is None else np.where(vector.nulls, len(texts) - 1, vector.data)
-        return _Feature(of_text[codes], list(classes))
+        return events, some
 
     # -- keys, columns, windows ----------------------------------------------------------------------------------
 
     def _key_words(self, rows: Rows) -> tuple[Ints, NDArray[np.bool_] | None]:
         """The partition key of each event as 64-bit words, and where it has one."""
-        n = rows.batch.num_rows
+        n = len(rows.positions)
         words = np.zeros((n, max(1, len(self.keys))), np.int64)
         if not self.keys:
             return words, None
@@ -251,17 +146,3 @@ class EventReader:
 def _whole_numbers(column: pa.Array) -> Ints:
     numbers: Ints = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
     return numbers
-
-
-def _both(left: _Feature, right: _Feature) -> _Feature:
-    """The combinations of two features that occur, numbered without gaps."""
-    width = len(left.satisfied)
-    codes = left.codes + right.codes * width
-    if width * len(right.satisfied) <= _WIDEST:
-        occurring = np.flatnonzero(np.bincount(codes, minlength=1))
-        numbers = np.zeros(width * len(right.satisfied), np.int64)
-        numbers[occurring] = np.arange(len(occurring))
-        codes = numbers[codes]
-    else:
-        occurring, codes = np.unique(codes, return_inverse=True)
-    return _Feature(codes, [left.satisfied[c % width] | right.satisfied[c // width] for c in occurring.tolist()])

@@ -103,8 +103,25 @@ class Rows:
         """The values of an attribute; ``type`` is the type of the event if no attribute is called so."""
         column = self.schema.type if name == "type" and name not in self.schema.attributes else name
         if column not in self._vectors:
-            self._vectors[column] = column_vector(self.batch.column(column), self.unit)
+            self._vectors[column] = self._read(column)
         return self._vectors[column]
+
+    def read_at(self, column: str, indices: NDArray[np.int64]) -> Vector:
+        """The values of a column in some rows only."""
+        known = self._vectors.get(column)
+        return known.chosen(indices) if known is not None else self._take(column, indices)
+
+    def _take(self, column: str, indices: NDArray[np.int64]) -> Vector:
+        return column_vector(self.batch.column(column).take(pa.array(indices)), self.unit)
+
+    def _read(self, column: str) -> Vector:
+        return column_vector(self.batch.column(column), self.unit)
+
+    def at(self, indices: NDArray[np.int64]) -> Rows:
+        """Some of the rows, in their order."""
+        if len(indices) == len(self.positions):
+            return self
+        return _SomeRows(self, indices)
 
     def time(self) -> Vector:
         """The time of each event: its position if there is no time column, microseconds for timestamps."""
@@ -243,6 +260,21 @@ class Rows:
         for item in items:
             outcome = outcome | self._compare(Operator.EQ, value, item)
         return outcome
+
+
+class _SomeRows(Rows):
+    """Rows of others; what those have read already is not read again."""
+
+    def __init__(self, rows: Rows, indices: NDArray[np.int64]) -> None:
+        super().__init__(rows.batch, rows.schema, rows.positions[indices], rows.unit, rows.numbers[indices])
+        self._rows = rows
+        self._indices = indices
+
+    def _read(self, column: str) -> Vector:
+        return self._rows.read_at(column, self._indices)
+
+    def _take(self, column: str, indices: NDArray[np.int64]) -> Vector:
+        return self._rows.read_at(column, self._indices[indices])
 
 
 def _negated(outcome: Truth, negated: bool) -> Truth:

@@ -128,6 +128,13 @@ class Program:
         together = [*self._needs, *(needs for loops in self.loops for needs in loops)]
         return [needs - {test} for needs in together if test in needs]
 
+    def may_matter(self, satisfied: frozenset[int], unknown: frozenset[int]) -> bool:
+        """Whether an event may fire a transition or end some waiting, if of the unknown tests any may hold too."""
+        if any(needs <= satisfied | unknown for needs in self._needs):
+            return True
+        # With less known to hold, no fewer states are left.
+        return bool(self._leaves(satisfied))
+
     @property
     def global_window(self) -> bool:
         """Whether the window of the query ends at the same time for all partitions."""

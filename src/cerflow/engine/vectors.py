@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cerflow.automata.values import WORD
+from cerflow.engine.encoding import encoded
 from cerflow.engine.layout import NULL
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.language.condition import Operator
@@ -73,6 +74,16 @@ class Vector:
         data: NDArray[Any] = np.broadcast_to(self.data, (count,))
         return Vector(self.kind, data, nulls, self.dictionary)
 
+    def chosen(self, rows: NDArray[np.int64]) -> Vector:
+        """The values of some rows."""
+        data: NDArray[Any] = self.data[rows]
+        nulls = None if self.nulls is None else self.nulls[rows]
+        if len(self.dictionary) <= len(rows):
+            return Vector(self.kind, data, nulls, self.dictionary)
+        # Texts of other rows are left behind.
+        used, codes = np.unique(data, return_inverse=True)
+        return Vector(self.kind, codes, nulls, [self.dictionary[k] for k in used.tolist()])
+
     def taken(self, rows: NDArray[np.int64]) -> Vector:
         """The values of some rows; a negative one stands for null."""
         missing = np.append(self.missing(), True)[rows] | (rows < 0)
@@ -121,10 +132,8 @@ def column_vector(column: pa.Array, unit: str) -> Vector:
     kind = kind_of(column.type)
     nulls = None if column.null_count == 0 else np.asarray(column.is_null())
     if kind is Kind.STRING:
-        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        codes = encoded.indices.cast(pa.int64())
-        data = codes.fill_null(0).to_numpy(zero_copy_only=False) if nulls is not None else codes.to_numpy()
-        return Vector(kind, data, nulls, encoded.dictionary.to_pylist())
+        codes, texts = encoded(column)
+        return Vector(kind, codes, nulls, texts.to_pylist())
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if kind is Kind.FLOAT:

@@ -1,0 +1,137 @@
+"""The signatures of the events of a batch: which tests each satisfies, as far as that makes a difference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cerflow.automata.guards import TypeTest
+from cerflow.engine.binding import calls_in
+from cerflow.engine.evaluate import Rows
+from cerflow.engine.prefilter import TextTests
+from cerflow.engine.program import Program
+from cerflow.language.condition import Attribute, Function
+from cerflow.language.node import Node, walk
+from cerflow.schema import Kind
+
+__all__ = ["SignatureReader", "attributes_read"]
+
+Ints = NDArray[np.int64]
+#: Up to this the combinations of codes that occur are found by counting, then by sorting.
+_WIDEST = 1 << 16
+#: Tests that are packed into one code as bits.
+_PACKED = 8
+
+
+def attributes_read(tree: Node, program: Program) -> frozenset[str]:
+    """The columns that a test or expression reads."""
+    schema = program.schema
+    found: set[str] = set()
+    for current in walk(tree):
+        if isinstance(current, Attribute):
+            implicit = current.name == "type" and "type" not in schema.attributes
+            found.add(schema.type if implicit else current.name)
+        elif isinstance(current, TypeTest):
+            found.add(schema.type)
+            if current.stream is not None and schema.stream is not None:
+                found.add(schema.stream)
+        elif isinstance(current, Function) and current.name == "time" and schema.time is not None:
+            found.add(schema.time)
+    return frozenset(found)
+
+
+@dataclass(frozen=True)
+class _Feature:
+    """A small code for each event, and which tests each code satisfies."""
+
+    codes: Ints
+    satisfied: Sequence[frozenset[int]]
+
+
+class SignatureReader:
+    """Evaluates the tests of one program: first those of texts, then the others where these leave a chance."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        #: Tests that are evaluated once per distinct string, by the column they read; and all others.
+        self.by_string, self.others = self._group_tests()
+        groups = [self.others[start : start + _PACKED] for start in range(0, len(self.others), _PACKED)]
+        self._packed = [
+            (some, [frozenset(t for b, t in enumerate(some) if c >> b & 1) for c in range(1 << len(some))])
+            for some in groups
+        ]
+        self.texts = TextTests(
+            {name: {t: program.tests[t] for t in tests} for name, tests in self.by_string.items()},
+            program.schema,
+            program.atoms.unit,
+        )
+        self._open = frozenset(self.others)
+        self._hopeful: dict[frozenset[int], bool] = {}
+        #: For tests that ask predicates: of the other tests of each transition, those that do not.
+        asking = {t for t, test in enumerate(program.tests) if calls_in(test)}
+        self._before = {t: [others - asking for others in program.other_tests(t)] for t in asking}
+
+    def _group_tests(self) -> tuple[dict[str, list[int]], list[int]]:
+        by_string: dict[str, list[int]] = {}
+        others: list[int] = []
+        for number, test in enumerate(self.program.tests):
+            read = attributes_read(test, self.program)
+            name = next(iter(read)) if len(read) == 1 else None
+            places = ("position",) if self.program.schema.time is not None else ("position", "time")
+            positional = any(isinstance(n, Function) and n.name in places for n in walk(test))
+            asks = calls_in(test)
+            if name is not None and not positional and not asks and self.program.schema.kind(name) is Kind.STRING:
+                by_string.setdefault(name, []).append(number)
+            else:
+                others.append(number)
+        return by_string, others
+
+    def hopeful(self, satisfied: frozenset[int]) -> bool:
+        """Whether an event whose texts satisfy just these tests may matter, whatever the others say."""
+        if satisfied not in self._hopeful:
+            self._hopeful[satisfied] = self.program.may_matter(satisfied, self._open)
+        return self._hopeful[satisfied]
+
+    def read(self, rows: Rows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> Ints:
+        """The signature of each row, given its class by `TextTests` and what holds in each class."""
+        current = _Feature(classes, satisfied)
+        for some, outcomes in self._packed:
+            codes = np.zeros(len(classes), np.int64)
+            for bit, number in enumerate(some):
+                codes |= self._test(number, rows, classes, satisfied).astype(np.int64) << bit
+            current = _both(current, _Feature(codes, outcomes))
+        numbers = np.array(self.program.signatures(current.satisfied) or [0], np.int64)
+        return numbers[current.codes]
+
+    def _test(self, number: int, rows: Rows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> NDArray[np.bool_]:
+        if number not in self._open:
+            return np.array([number in s for s in satisfied], bool)[classes]
+        asked = self._asked(number, rows, classes, satisfied) if number in self._before else None
+        return np.broadcast_to(rows.truth(self.program.tests[number], asked).true, classes.shape)
+
+    def _asked(self, number: int, rows: Rows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> NDArray[np.bool_]:
+        """The rows that satisfy all other tests of some transition: predicates are not asked about others."""
+        asked = np.zeros(classes.shape, bool)
+        for tests in self._before[number]:
+            held = np.ones(classes.shape, bool)
+            for test in tests:
+                held &= self._test(test, rows, classes, satisfied)
+            asked |= held
+        return asked
+
+
+def _both(left: _Feature, right: _Feature) -> _Feature:
+    """The combinations of two features that occur, numbered without gaps."""
+    width = len(left.satisfied)
+    codes = left.codes + right.codes * width
+    if width * len(right.satisfied) <= _WIDEST:
+        occurring = np.flatnonzero(np.bincount(codes, minlength=1))
+        numbers = np.zeros(width * len(right.satisfied), np.int64)
+        numbers[occurring] = np.arange(len(occurring))
+        codes = numbers[codes]
+    else:
+        occurring, codes = np.unique(codes, return_inverse=True)
+    return _Feature(codes, [left.satisfied[c % width] | right.satisfied[c // width] for c in occurring.tolist()])
