@@ -13,7 +13,7 @@ from cerflow.analysis.scopes import relation_names
 from cerflow.analysis.types import check_types
 from cerflow.automata.remarks import remarks
 from cerflow.engine.matches import Matches, Part
-from cerflow.engine.planning import compile_select, limit_of
+from cerflow.engine.plan import Plan, Plans
 from cerflow.engine.recognizer import Recognizer
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.results import Report
@@ -64,6 +64,7 @@ class Query:
         with _Located(text):
             self.tree = tree if reading == "second-order" else _first_order(tree)
             check_query(self.tree)
+        self._plans = Plans(self.tree)
 
     def __repr__(self) -> str:
         return f"<Query {show(self.written)}>"
@@ -105,8 +106,8 @@ class Query:
             if runner == "semantics":
                 return reference_matches(self.tree, table, schema, positions=positions)
             # Made here, so that what cannot be evaluated fails now and not when the matches are read.
-            first = Recognizer(self.tree, schema, positions=positions)
-            return Matches(_Replay(self.tree, table, schema, first), first.report, limit_of(self.tree))
+            plan = self._plans.plan(schema, positions=positions)
+        return Matches(_Replay(plan, table), plan.report, plan.limit)
 
     def recognizer(
         self,
@@ -121,12 +122,14 @@ class Query:
     ) -> Recognizer:
         """A recogniser for a stream of batches with this Arrow schema; see `Recognizer`."""
         with _Located(self.text):
+            described = Schema(schema, type, time, stream)
             return Recognizer(
                 self.tree,
-                Schema(schema, type, time, stream),
+                described,
                 position=position,
                 positions=positions,
                 on_bad_record=on_bad_record,
+                plan=self._plans.plan(described, position, positions),
             )
 
     def result_schema(
@@ -145,9 +148,9 @@ class Query:
         """
         with _Located(self.text):
             if schema is None:
-                compile_select(self.tree)
+                self._plans.transducer()
             else:
-                Recognizer(self.tree, schema)
+                self._plans.plan(schema)
 
     def warnings(self, schema: Schema | None = None) -> tuple[QueryWarning, ...]:
         """What is probably not meant: parts of the query that can never match, branches of OR that add nothing.
@@ -186,15 +189,12 @@ class Query:
 class _Replay:
     """The parts of the matches of a table: recognised anew at every iteration, so nothing has to be kept."""
 
-    def __init__(self, select: Select, table: pa.Table, schema: Schema, first: Recognizer) -> None:
-        self.select = select
+    def __init__(self, plan: Plan, table: pa.Table) -> None:
+        self.plan = plan
         self.table = table
-        self.schema = schema
-        self.first: Recognizer | None = first
 
     def __iter__(self) -> Iterator[Part]:
-        recognizer = self.first or Recognizer(self.select, self.schema)
-        self.first = None
+        recognizer = Recognizer(self.plan.select, self.plan.schema, plan=self.plan)
         for start in range(0, self.table.num_rows, _ROWS):
             yield from recognizer.push(self.table.slice(start, _ROWS)).parts
 

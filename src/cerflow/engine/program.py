@@ -8,6 +8,7 @@ of tests it satisfies, of which each distinct one gets a number when it first ap
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -93,6 +94,16 @@ class Program:
         #: The strings of the query itself, which come first and never go.
         self.own_strings = len(self.strings)
         self.signatures([frozenset()])
+
+    def fresh(self) -> Program:
+        """The same tables with strings and signatures of their own; not for programs that ask predicates."""
+        other = copy(self)
+        other.strings = Strings(self.strings.texts)
+        other._signatures = dict(self._signatures)
+        other._by_effect = dict(self._by_effect)
+        other._allowed = list(self._allowed)
+        other.relevant = list(self.relevant)
+        return other
 
     # -- columns and windows -------------------------------------------------------------------------------------
 

@@ -6,19 +6,16 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from cerflow.analysis.types import check_types
 from cerflow.engine import layout, snapshot
 from cerflow.engine.columns import EventReader
 from cerflow.engine.layout import State
 from cerflow.engine.matches import Matches, Part
 from cerflow.engine.memory import Memory
-from cerflow.engine.planning import compile_select, limit_of, strategy_of
-from cerflow.engine.program import Program
+from cerflow.engine.plan import Plan
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.renaming import forget_strings
 from cerflow.engine.results import Report
 from cerflow.engine.store import EventStore
-from cerflow.engine.streams import InputStreams
 from cerflow.errors import SnapshotError
 from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Select
@@ -38,7 +35,8 @@ class Recognizer:
     stream (otherwise events are counted as they come, and ``positions=False`` leaves positions null). ``on_bad_record``
     says what happens to events that cannot be used: ``"fail"`` raises `BadRecordError`, ``"skip"`` leaves them out,
     a callable gets them as a table with the columns ``row`` and ``reason`` in addition. Raises `QueryError` if the
-    query does not fit the schema and `UnsupportedQueryError` if the engine cannot evaluate it.
+    query does not fit the schema and `UnsupportedQueryError` if the engine cannot evaluate it. A ``plan`` for the
+    query, schema and positions saves making one.
     """
 
     def __init__(
@@ -49,28 +47,15 @@ class Recognizer:
         position: str | None = None,
         positions: bool = True,
         on_bad_record: BadRecordPolicy = "fail",
+        plan: Plan | None = None,
     ) -> None:
-        check_types(select, schema)
-        self._select = select
-        self._schema = schema
-        self._position = position
-        self._streams = InputStreams(select, schema, position)
-        inner = self._streams.schema
-        self._report = Report(select, inner, positions=positions, position=self._streams.position)
-        self._program = Program(
-            compile_select(select),
-            inner,
-            keys=select.partition,
-            consume=_CONSUME[select.consume],
-            position=self._streams.position,
-            strategy=strategy_of(select),
-        )
-        self._reader = EventReader(self._program, select.partition, self._streams.position)
-        self._checker = RecordChecker(schema, on_bad_record)
+        self._plan = plan = plan or Plan(select, schema, position=position, positions=positions)
+        self._report = plan.report
+        self._program = plan.program()
+        self._reader = EventReader(self._program, plan.select.partition, plan.streams.position)
+        self._checker = RecordChecker(plan.schema, on_bad_record)
         self._memory = Memory(self._program)
-        self._columns = self._report.stored
-        self._store = EventStore(pa.schema([inner.columns.field(n) for n in self._columns]))
-        self._limit = limit_of(select)
+        self._store = EventStore(plan.stored)
         #: The number of the next event among those of the query's streams.
         self._next = 0
         #: Where the window of the last event begins.
@@ -163,12 +148,12 @@ class Recognizer:
     def _identity(self) -> dict[str, object]:
         """What must be the same for a snapshot to make sense."""
         return {
-            "query": show(self._select),
-            "columns": self._schema.columns.serialize().to_pybytes().hex(),
-            "type": self._schema.type,
-            "time": self._schema.time,
-            "stream": self._schema.stream,
-            "position": self._position,
+            "query": show(self._plan.select),
+            "columns": self._plan.schema.columns.serialize().to_pybytes().hex(),
+            "type": self._plan.schema.type,
+            "time": self._plan.schema.time,
+            "stream": self._plan.schema.stream,
+            "position": self._plan.position,
             "positions": self._report.numbered,
             "labels": [sorted(labels) for labels in self._program.label_sets],
             "slots": [sorted(map(list, places.items())) for places in self._program.slots.at],
@@ -189,7 +174,7 @@ class Recognizer:
         except BaseException:
             undo()
             raise
-        return Matches(parts, self._report, self._limit)
+        return Matches(parts, self._report, self._plan.limit)
 
     def _checkpoint(self, rows: int) -> Callable[[], None]:
         """How to go back to what is remembered now, should a batch of so many rows fail."""
@@ -213,7 +198,7 @@ class Recognizer:
     def _process(self, rows: pa.RecordBatch, begin: int) -> list[Part]:
         self._checker.note_time(rows)
         given = rows
-        rows, index = self._streams.admit(rows, self._checker.accepted)
+        rows, index = self._plan.streams.admit(rows, self._checker.accepted)
         self._checker.accepted += given.num_rows
         first = self._next
         self._next += rows.num_rows
@@ -222,7 +207,7 @@ class Recognizer:
         events, chosen = self._reader.read(rows, first)
         if not len(chosen):
             return []
-        kept = rows.select(self._columns)
+        kept = rows.select(self._plan.columns)
         self._store.add(first + chosen, kept if len(chosen) == rows.num_rows else kept.take(pa.array(chosen)))
         parts: list[Part] = []
         at = 0

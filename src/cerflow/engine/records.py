@@ -33,8 +33,9 @@ class RecordChecker:
         self.in_order = in_order
         self.accepted = 0
         self.refused = 0
-        #: The input rows of the events accepted from the last batch.
-        self._numbers: NDArray[np.int64] = np.zeros(0, np.int64)
+        #: The number of the first event of the last batch, and of its rows those that were accepted (None: all).
+        self._begin = 0
+        self._rows: NDArray[np.int64] | None = None
         #: The latest time seen, as the time column has it (None before the first event).
         self.latest: int | float | None = None
 
@@ -43,7 +44,7 @@ class RecordChecker:
         rows = self._aligned(batch)
         if rows.num_rows == 0:
             return
-        self._numbers = np.arange(rows.num_rows) + self.accepted + self.refused
+        self._begin, self._rows = self.accepted + self.refused, None
         reasons = self._reasons(rows)
         bad = np.array([r is not None for r in reasons], bool) if reasons is not None else None
         if bad is not None and bad.any():
@@ -91,6 +92,8 @@ class RecordChecker:
             values = _numbers(column)
         except pa.ArrowInvalid as error:
             raise InputError(f"a time in '{name}' does not fit 64 bits: {error}") from error
+        if self._in_order(column, values):
+            return []
         unknown = np.asarray(column.is_null()) if column.null_count else np.zeros(len(column), bool)
         if values.dtype.kind == "f":
             unknown = unknown | np.isnan(values)
@@ -104,12 +107,22 @@ class RecordChecker:
         backwards = ~unknown & (filled < before)
         return [(unknown, f"no time in '{name}'"), (backwards, f"time goes backwards in '{name}'")]
 
+    def _in_order(self, column: pa.Array, values: NDArray[np.int64] | NDArray[np.float64]) -> bool:
+        """Whether all times are known and none goes back, as it should be."""
+        if column.null_count:
+            return False
+        if not self.in_order:
+            return values.dtype.kind != "f" or not np.isnan(values).any()
+        # Where a time is NaN, comparisons with it are false.
+        begins = values[0] == values[0] if self.latest is None else values[0] >= self.latest
+        return bool(begins and (values[1:] >= values[:-1]).all())
+
     def refuse_late(self, rows: pa.RecordBatch, row: int, number: int, reason: str) -> None:
         """Refuse row ``row`` of some rows that were accepted before, by policy; it keeps its place in the stream.
 
         ``number`` counts it among the rows accepted from the last batch.
         """
-        place = int(self._numbers[number])
+        place = self._begin + (number if self._rows is None else int(self._rows[number]))
         if self.policy == "fail":
             raise BadRecordError(place, reason)
         if callable(self.policy):
@@ -125,7 +138,7 @@ class RecordChecker:
             why = [reasons[int(k)] or "" for k in numbers]
             self.policy(_with_reasons(rows.take(pa.array(numbers)), (first + numbers).tolist(), why))
         self.refused += len(numbers)
-        self._numbers = self._numbers[~bad]
+        self._rows = np.flatnonzero(~bad)
         return rows.filter(pa.array(~bad))
 
     def note_time(self, rows: pa.RecordBatch) -> None:

@@ -1,0 +1,106 @@
+"""A query made ready for events of one schema: all that recognisers of it have in common."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from cerflow.analysis.types import check_types
+from cerflow.automata.transducer import Transducer
+from cerflow.engine.planning import compile_select, limit_of, strategy_of
+from cerflow.engine.program import Program
+from cerflow.engine.results import Report
+from cerflow.engine.streams import InputStreams
+from cerflow.language.condition import PredicateCall
+from cerflow.language.node import walk
+from cerflow.language.select import Consumption, Select
+from cerflow.schema import Schema
+
+__all__ = ["Plan", "Plans"]
+
+_CONSUME = {Consumption.NONE: 0, Consumption.ANY: 1, Consumption.PARTITION: 2}
+
+
+def lasting(select: Select) -> bool:
+    """Whether one program serves many recognisers.
+
+    Predicates are looked up whenever recognition begins, and may know the strings of one recogniser.
+    """
+    return not any(isinstance(current, PredicateCall) for current in walk(select))
+
+
+class Plan:
+    """What `Recognizer` needs of a query, a schema and where positions come from.
+
+    Raises `QueryError` if the query does not fit the schema and `UnsupportedQueryError` if the engine cannot evaluate
+    it.
+    """
+
+    def __init__(
+        self,
+        select: Select,
+        schema: Schema,
+        *,
+        position: str | None = None,
+        positions: bool = True,
+        transducer: Transducer | None = None,
+    ) -> None:
+        check_types(select, schema)
+        self.select = select
+        self.schema = schema
+        self.position = position
+        self.positions = positions
+        self.streams = InputStreams(select, schema, position)
+        inner = self.streams.schema
+        self.report = Report(select, inner, positions=positions, position=self.streams.position)
+        self.columns = self.report.stored
+        self.stored = pa.schema([inner.columns.field(name) for name in self.columns])
+        self.limit = limit_of(select)
+        self._transducer = compile_select(select) if transducer is None else transducer
+        self._program = self._make()
+
+    def _make(self) -> Program:
+        return Program(
+            self._transducer,
+            self.streams.schema,
+            keys=self.select.partition,
+            consume=_CONSUME[self.select.consume],
+            position=self.streams.position,
+            strategy=strategy_of(self.select),
+        )
+
+    def program(self) -> Program:
+        """The tables for one recogniser, which numbers strings and signatures for itself."""
+        return self._program.fresh() if lasting(self.select) else self._make()
+
+    def fits(self, schema: Schema, position: str | None, positions: bool) -> bool:
+        """Whether this is the plan for such events."""
+        return self.schema == schema and self.position == position and self.positions == positions
+
+
+class Plans:
+    """The plans of one query for the last few schemas."""
+
+    MOST = 4
+
+    def __init__(self, select: Select) -> None:
+        self._select = select
+        self._transducer: Transducer | None = None
+        self._plans: list[Plan] = []
+        self._lasting = lasting(select)
+
+    def transducer(self) -> Transducer:
+        """The automaton of the query; raises `UnsupportedQueryError`."""
+        if self._transducer is None:
+            self._transducer = compile_select(self._select)
+        return self._transducer
+
+    def plan(self, schema: Schema, position: str | None = None, positions: bool = True) -> Plan:
+        """The plan for events of a schema; see `Plan` for what it raises."""
+        for plan in self._plans:
+            if plan.fits(schema, position, positions):
+                return plan
+        check_types(self._select, schema)
+        plan = Plan(self._select, schema, position=position, positions=positions, transducer=self.transducer())
+        if self._lasting:
+            self._plans = [plan, *self._plans[: self.MOST - 1]]
+        return plan
