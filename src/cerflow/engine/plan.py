@@ -68,6 +68,11 @@ class Plan:
             strategy=strategy_of(self.select),
         )
 
+    @property
+    def counts_all(self) -> bool:
+        """Whether every event of the input is one of the query, numbered as it comes."""
+        return self.streams.position is None
+
     def program(self) -> Program:
         """The tables for one recogniser, which numbers strings and signatures for itself."""
         return self._program.fresh() if lasting(self.select) else self._make()

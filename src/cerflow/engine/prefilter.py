@@ -53,8 +53,7 @@ class _Column:
         texts: list[str | None] = list(vector.dictionary)
         if vector.nulls is not None or not texts:
             texts.append(None)
-        if len(self._of_text) > self.MANY:
-            self._of_text = {}
+        self._make_room()
         unseen = [text for text in texts if text not in self._of_text]
         if unseen:
             self._judge(unseen)
@@ -65,8 +64,13 @@ class _Column:
     def of(self, text: str | None) -> int:
         """The class of one text."""
         if text not in self._of_text:
+            self._make_room()
             self._judge([text])
         return self._of_text[text]
+
+    def _make_room(self) -> None:
+        if len(self._of_text) > self.MANY:
+            self._of_text = {}
 
     def _judge(self, texts: Sequence[str | None]) -> None:
         batch = pa.RecordBatch.from_arrays([pa.array(texts, pa.string())], names=[self.name])

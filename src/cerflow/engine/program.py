@@ -333,6 +333,14 @@ class Program:
             self.tables = self._with_signatures(self.tables, added)
         return [self._signatures[satisfied] for satisfied in found]
 
+    def signature(self, satisfied: frozenset[int]) -> int:
+        """The number of one set of satisfied tests."""
+        number = self._signatures.get(satisfied)
+        if number is None:
+            self.forget_signatures()
+            (number,) = self.signatures([satisfied])
+        return number
+
     def forget_signatures(self) -> None:
         """Start anew if there are very many signatures; only the events of one batch refer to them."""
         if len(self._signatures) > self.MANY_SIGNATURES:

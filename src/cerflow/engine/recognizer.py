@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pyarrow as pa
 
 from cerflow.engine import layout, snapshot
 from cerflow.engine.columns import EventReader
-from cerflow.engine.layout import State
+from cerflow.engine.layout import Events, State
 from cerflow.engine.matches import Matches, Part
 from cerflow.engine.memory import Memory
 from cerflow.engine.plan import Plan
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.renaming import forget_strings
 from cerflow.engine.results import Report
+from cerflow.engine.single import SingleEvents, as_batch
 from cerflow.engine.store import EventStore
 from cerflow.errors import SnapshotError
 from cerflow.language.printer import show
@@ -56,6 +58,7 @@ class Recognizer:
         self._checker = RecordChecker(plan.schema, on_bad_record)
         self._memory = Memory(self._program)
         self._store = EventStore(plan.stored)
+        self._singles: SingleEvents | None = None
         #: The number of the next event among those of the query's streams.
         self._next = 0
         #: Where the window of the last event begins.
@@ -159,16 +162,19 @@ class Recognizer:
             "slots": [sorted(map(list, places.items())) for places in self._program.slots.at],
         }
 
-    def push(self, batch: pa.RecordBatch | pa.Table) -> Matches:
-        """Process events, in the order of the rows; returns the matches detected by them.
+    def push(self, events: pa.RecordBatch | pa.Table | Mapping[str, Any]) -> Matches:
+        """Process events, in the order of the rows, or one event given as a mapping; returns the matches they detect.
 
-        Raises `InputError` if the batch has another schema, `BadRecordError` by policy, `PredicateError` if the
-        function of a predicate fails; then nothing of the batch has been processed.
+        An event given as a mapping lacks (as null) the attributes that are not named there. Raises `InputError` if
+        events do not fit the schema, `BadRecordError` by policy, `PredicateError` if the function of a predicate
+        fails; then nothing of them has been processed.
         """
+        if isinstance(events, Mapping):
+            return self._push_one(events)
         parts: list[Part] = []
-        undo = self._checkpoint(batch.num_rows)
+        undo = self._checkpoint(events.num_rows)
         try:
-            for rows in self._checker.accept(batch):
+            for rows in self._checker.accept(events):
                 for start in range(0, rows.num_rows, _ROWS):
                     parts.extend(self._process(rows.slice(start, _ROWS), start))
         except BaseException:
@@ -209,10 +215,19 @@ class Recognizer:
             return []
         kept = rows.select(self._plan.columns)
         self._store.add(first + chosen, kept if len(chosen) == rows.num_rows else kept.take(pa.array(chosen)))
+        parts = self._advance(events, lambda at: self._refuse_late(given, int(index[chosen[at]]), begin))
+        self._clean_up(int(events.bound[-1]))
+        return parts
+
+    def _refuse_late(self, rows: pa.RecordBatch, row: int, begin: int) -> None:
+        self._checker.refuse_late(rows, row, begin + row, "an attribute that measures a window decreases")
+
+    def _advance(self, events: Events, refuse: Callable[[int], None]) -> list[Part]:
+        """Let events pass; ``refuse`` is told of those that cannot be used after all."""
         parts: list[Part] = []
         at = 0
         memory = self._memory
-        while at < len(chosen):
+        while True:
             reason, at = memory.advance(events, at)
             if reason == layout.DONE:
                 break
@@ -222,20 +237,46 @@ class Recognizer:
                 # The nodes found so far move away with their detections.
                 self._close_part(parts)
             if reason == layout.DECREASED:
-                row = int(index[chosen[at]])
-                why = "an attribute that measures a window decreases"
-                self._checker.refuse_late(given, row, begin + row, why)
+                refuse(at)
                 at += 1
                 continue
             memory.make_room(reason, events, at)
         self._close_part(parts)
-        self._last_bound = max(self._last_bound, int(events.bound[-1]))
-        if self._store.crowded:
-            bound = self._last_bound if self._program.global_window else layout.NO_BOUND
-            self._store.forget(memory.live_positions(bound))
-        if self._program.strings.crowded:
-            forget_strings(self._program, memory)
         return parts
+
+    def _clean_up(self, bound: int) -> None:
+        """Forget what no match needs, if there is much of it; the window of the last event begins at ``bound``."""
+        self._last_bound = max(self._last_bound, bound)
+        if self._store.crowded:
+            self._store.forget(
+                self._memory.live_positions(self._last_bound if self._program.global_window else layout.NO_BOUND)
+            )
+        if self._program.strings.crowded:
+            forget_strings(self._program, self._memory)
+
+    def _push_one(self, event: Mapping[str, Any]) -> Matches:
+        plan, checker = self._plan, self._checker
+        if self._singles is None:
+            self._singles = SingleEvents(self._program, plan.select.partition, plan.schema, self._reader.signatures)
+        singles = self._singles
+        values = singles.plain(event, checker.latest) if singles.ready and plan.counts_all else None
+        if values is None:
+            return self.push(as_batch(event, plan.schema.columns))
+        parts: list[Part] = []
+        prepared = singles.read(values, self._next)
+        if prepared is not None:
+            self._store.add_one(self._next, values)
+            late: list[int] = []
+            parts = self._advance(prepared, late.append)
+            if late:
+                # It has to be refused, like one of a batch.
+                self._store.drop_last()
+                return self.push(as_batch(event, plan.schema.columns))
+            self._clean_up(int(prepared.bound[0]))
+        self._next += 1
+        checker.accepted += 1
+        checker.latest = singles.time(values)
+        return Matches(parts, self._report, plan.limit)
 
     def _close_part(self, parts: list[Part]) -> None:
         nodes, detections = self._memory.take_detections()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +14,36 @@ __all__ = ["EventStore", "Kept"]
 Ints = NDArray[np.int64]
 
 
+class Latest:
+    """Events that came one by one, until they are joined to a piece; only ever added to."""
+
+    #: More are joined.
+    MANY = 1024
+
+    def __init__(self) -> None:
+        self.positions: list[int] = []
+        self.events: list[Mapping[str, Any]] = []
+
+    def rows(self, positions: Ints, schema: pa.Schema) -> pa.RecordBatch:
+        """The events at these positions."""
+        at = np.searchsorted(self.positions, positions).tolist()
+        return pa.RecordBatch.from_pylist([self.events[k] for k in at], schema)
+
+
 class Kept:
     """Some events by their position in the stream, in pieces: the positions ascend, each piece has a row for each."""
 
-    def __init__(self, schema: pa.Schema, positions: Sequence[Ints], pieces: Sequence[pa.RecordBatch]) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        positions: Sequence[Ints],
+        pieces: Sequence[pa.RecordBatch],
+        latest: Latest | None = None,
+    ) -> None:
         self.schema = schema
         self._positions = positions
         self._pieces = pieces
+        self._latest = latest
         self._starts = np.array([p[0] for p in positions], np.int64)
 
     @property
@@ -36,6 +60,23 @@ class Kept:
         """The rows of these positions (all of them must be kept); takes time for these rows only."""
         if not len(positions):
             return self.schema.empty_table()
+        if self._latest is not None:
+            return self._with_latest(positions, self._latest)
+        return self._at(positions)
+
+    def _with_latest(self, positions: Ints, latest: Latest) -> pa.Table:
+        late = positions >= latest.positions[0]
+        if not late.any():
+            return self._at(positions)
+        table = pa.Table.from_batches([latest.rows(positions[late], self.schema)])
+        if late.all():
+            return table
+        table = pa.concat_tables([self._at(positions[~late]), table]).unify_dictionaries().combine_chunks()
+        back = np.empty(len(positions), np.int64)
+        back[np.argsort(late, kind="stable")] = np.arange(len(positions))
+        return table.take(pa.array(back))
+
+    def _at(self, positions: Ints) -> pa.Table:
         piece = np.searchsorted(self._starts, positions, side="right") - 1
         found = np.unique(piece)
         taken = []
@@ -72,6 +113,7 @@ class EventStore:
         self.schema = schema
         self._positions: list[Ints] = []
         self._pieces: list[pa.RecordBatch] = []
+        self._latest = Latest()
         self._limit = self.SLACK
         self._count = 0
 
@@ -83,10 +125,33 @@ class EventStore:
         """Whether it is time to `forget`."""
         return self._count > self._limit
 
+    def add_one(self, position: int, event: Mapping[str, Any]) -> None:
+        """Keep an event, given as values of the columns (and others); its position is beyond all kept before."""
+        if len(self._latest.positions) >= Latest.MANY:
+            self._join()
+        self._latest.positions.append(position)
+        self._latest.events.append(event)
+        self._count += 1
+
+    def drop_last(self) -> None:
+        """Take back the event that was added last, as one."""
+        self._latest.positions.pop()
+        self._latest.events.pop()
+        self._count -= 1
+
+    def _join(self) -> None:
+        """Make a piece of the events that came one by one."""
+        latest, self._latest = self._latest, Latest()
+        self._count -= len(latest.positions)
+        positions = np.array(latest.positions, np.int64)
+        self.add(positions, latest.rows(positions, self.schema))
+
     def add(self, positions: Ints, rows: pa.RecordBatch) -> None:
         """Keep events; their positions are beyond all kept before."""
         if not len(positions):
             return
+        if self._latest.positions:
+            self._join()
         self._count += len(positions)
         while self._positions and len(self._positions[-1]) < 2 * len(positions):
             positions = np.concatenate([self._positions.pop(), positions])
@@ -96,6 +161,8 @@ class EventStore:
 
     def forget(self, needed: Ints) -> None:
         """Keep only the events at ``needed`` (ascending)."""
+        if self._latest.positions:
+            self._join()
         rows = self.kept().at(needed).combine_chunks().to_batches()
         self._positions, self._pieces, self._count = [], [], 0
         if len(needed):
@@ -104,6 +171,8 @@ class EventStore:
 
     def checkpoint(self) -> Callable[[], None]:
         """How to go back to what is kept now."""
+        if self._latest.positions:
+            self._join()
         positions, pieces, count, limit = list(self._positions), list(self._pieces), self._count, self._limit
 
         def undo() -> None:
@@ -113,7 +182,8 @@ class EventStore:
 
     def kept(self) -> Kept:
         """What is kept now."""
-        return Kept(self.schema, tuple(self._positions), tuple(self._pieces))
+        latest = self._latest if self._latest.positions else None
+        return Kept(self.schema, tuple(self._positions), tuple(self._pieces), latest)
 
 
 def _joined(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -46,6 +46,7 @@ from cerflow.semantics.events import Event, Value, as_value
 
 __all__ = [
     "aggregate",
+    "applied",
     "arithmetic",
     "compare",
     "labels_outside_aggregates",
@@ -139,12 +140,13 @@ def value_of(root: Node, single: Mapping[str | None, Event | None], events_of: E
                 count = 1 if isinstance(current, In) else len(current.children)
                 arguments = stack[len(stack) - count :]
                 del stack[len(stack) - count :]
-                stack.append(_apply(current, arguments))
+                stack.append(applied(current, arguments))
     result: Value = stack[-1]
     return result
 
 
-def _apply(current: Node, arguments: Sequence[Any]) -> Value:
+def applied(current: Node, arguments: Sequence[Any]) -> Value:
+    """The value of an operator, function or condition on the values of its operands (of IN: on that before it)."""
     match current:
         case Arithmetic():
             return arithmetic(current.operator, *arguments)
