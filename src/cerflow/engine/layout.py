@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["Events", "Ranking", "Scratch", "State", "Tables"]
 
-Ints = NDArray[np.int64]
-Smalls = NDArray[np.int32]
-Floats = NDArray[np.float64]
+# Arrays as kernels take them: in C order, with one or two dimensions
+Ints = Annotated[NDArray[np.int64], 1]
+Smalls = Annotated[NDArray[np.int32], 1]
+IntRows = Annotated[NDArray[np.int64], 2]
+SmallRows = Annotated[NDArray[np.int32], 2]
 
 #: Null in an int64 column or register; in float64 it is NaN.
 NULL = -(2**63)
@@ -31,6 +33,9 @@ A_OPERATOR, A_KIND, A_LEFT, A_RIGHT, A_RANGE, A_RANGE_END = range(6)
 LT, LE, EQ, NE, GE, GT, PROGRAM = range(7)
 # kinds of values
 INT, FLOAT, RANK = range(3)
+
+# What is asked of a program: whether an atom holds, the value of a step, a collection with more rows
+TEST, VALUE, ROWS = range(3)
 
 # Steps of a transition, applied to the registers of the target: operation, slot, source kind, source, fields
 S_OPERATION, S_SLOT, S_SOURCE, S_INDEX, S_KIND, S_FIELDS_END = range(6)
@@ -60,8 +65,19 @@ R_CHAIN, R_LIVE, R_MOVED, R_WORST, R_BEST = range(5)
 PARTITION_COLUMNS = 5
 
 # Columns of State.config (int32)
-C_GROUP, C_PARTITION, C_ROOT, C_NEXT, C_CHAIN, C_MEMBER, C_COUNT, C_DEAD, C_CLASS = range(9)
-CONFIG_COLUMNS = 9
+(
+    C_GROUP,
+    C_PARTITION,
+    C_ROOT,
+    C_NEXT,
+    C_PREVIOUS,
+    C_CHAIN,
+    C_MEMBER,
+    C_COUNT,
+    C_DEAD,
+    C_CLASS,
+) = range(10)
+CONFIG_COLUMNS = 10
 # Columns of State.config_long (int64)
 L_LAST, L_HASH = range(2)
 
@@ -119,29 +135,27 @@ D_POSITION, D_BOUND, D_LABEL, D_ROOT = range(4)
 class Tables(NamedTuple):
     """A transducer as tables; those by signature grow as new signatures appear."""
 
-    transitions: Smalls  # (transitions, 10)
-    atoms: Smalls  # (atoms, 6)
-    code: Smalls  # (instructions, 2): opcode, argument
+    transitions: SmallRows  # (transitions, 10)
+    atoms: SmallRows  # (atoms, 6)
+    code: SmallRows  # (instructions, 2): opcode, argument
     constants: Ints  # literals of programs (floats by their bits)
-    ranges: Smalls  # (collections of atoms and products, 2): slot, width
-    copies: Smalls  # (copies, 3)
-    steps: Smalls  # (steps, 6)
-    fields: (
-        Smalls  # (row fields, 3): source kind, index or first instruction, field of a collection or last instruction
-    )
-    products: Smalls  # (steps that add rows, 4)
+    ranges: SmallRows  # (collections of atoms and products, 2): slot, width
+    copies: SmallRows  # (copies, 3)
+    steps: SmallRows  # (steps, 6)
+    fields: SmallRows  # (row fields, 3): source kind, index or first instruction, last instruction
+    products: SmallRows  # (steps that add rows, 4)
     skips: Smalls  # (states,): 1 if events may be skipped there, all but those whose signature says otherwise
     slots: Smalls  # (states,): number of register slots
-    expiring: Smalls  # (entries, 3): slot, bound column, whether it holds for all partitions; see `Program`
+    expiring: SmallRows  # (entries, 3): slot, bound column, whether it holds for all partitions; see `Program`
     expiring_start: Smalls  # (states + 1,)
     initial: Smalls  # (states,): 1 if initial
     dominated: Smalls  # (states,): slot of which only the greatest value matters among runs of equal output, or -1
     checked: Smalls  # columns that must never decrease in a substream
-    local: Smalls  # (columns, 2): columns that hold the position in the substream, less a constant
+    local: SmallRows  # (columns, 2): columns that hold the position in the substream, less a constant
     signature_start: Smalls  # (signatures + 1,) into signature_rows
-    signature_rows: Smalls  # (rows, 4): state, first and last entry of signature_transitions, whether nothing stays
+    signature_rows: SmallRows  # (rows, 4): state, first and last entry of signature_transitions, whether nothing stays
     signature_transitions: Smalls
-    signature_state: Smalls  # (signatures, states): row of signature_rows, or -1
+    signature_state: SmallRows  # (signatures, states): row of signature_rows, or -1
     options: Ints  # see O_…
     failure: Ints  # the first call of a predicate that failed: 1 + its number, its arguments; else 0
 
@@ -157,8 +171,13 @@ class Tables(NamedTuple):
     O_LOCAL_WINDOW,  # size of a count window on the substream, or 0
     O_STRATEGY,  # see below
     O_WINDOWED,  # whether the query has a window
-) = range(10)
-OPTIONS = 10
+    # addresses of kernels that only some queries need
+    O_PROGRAMS,
+    O_SETS,
+    O_CHOOSE,
+    O_SETTLE,
+) = range(14)
+OPTIONS = 14
 #: In O_STRATEGY: report every match, or those of one support, which is the earliest or the latest choice of events.
 EVERYTHING, EARLIEST, LATEST = range(3)
 
@@ -170,8 +189,8 @@ class Events(NamedTuple):
     position: Ints  # (events,) number of the event in the stream
     measure: Ints  # (events,) what the window of the query measures
     bound: Ints  # (events,) starts at or before this are outside the window now
-    keys: Ints  # (events, words) partition key
-    columns: Ints  # (events, columns) expressions, floats by their bits
+    keys: IntRows  # (events, words) partition key
+    columns: IntRows  # (events, columns) expressions, floats by their bits
     ranks: Ints  # string code -> its place in the order of strings
 
 
@@ -179,42 +198,42 @@ class State(NamedTuple):
     """What the engine remembers between events."""
 
     counters: Ints
-    nodes: Ints  # (capacity, NODE_WORDS)
-    config: Smalls  # (capacity, 9)
-    config_long: Ints  # (capacity, 2)
-    values: Ints  # (capacity, slots) registers of configurations with one member
+    nodes: IntRows  # (capacity, NODE_WORDS)
+    config: SmallRows  # (capacity, CONFIG_COLUMNS)
+    config_long: IntRows  # (capacity, 2)
+    values: IntRows  # (capacity, slots) registers of configurations with one member
     free: Smalls  # free configurations
     table: Smalls  # hash table of configurations
     members: Smalls  # (capacity,) states of the members of larger configurations
-    member_values: Ints  # (capacity, slots)
-    heads: Smalls  # (partitions, groups) first configuration of each group
-    partition: Smalls  # (partitions, 5): chain, live configurations, whether the initial set has moved on, class list
-    partition_long: Ints  # (partitions, 2 + words + checked): events counted, key, latest checked values, latest bound
+    member_values: IntRows  # (capacity, slots)
+    heads: SmallRows  # (partitions, groups) first configuration of each group
+    partition: SmallRows  # (partitions, 5): chain, live configurations (-1: free), whether the initial set has moved on, class list
+    partition_long: IntRows  # (partitions, 2 + words + checked): events counted, key, latest checked values, latest bound
     free_partitions: Smalls
     partition_table: Smalls
-    set_index: Ints  # (collections, 3): first word, words, hash
+    set_index: IntRows  # (collections, 3): first word, words, hash
     set_words: Ints
     set_table: Smalls
-    detections: Ints  # (capacity, 4)
-    classes: Ints  # (capacity of configurations + 1, 4); see `kernels.classes`
+    detections: IntRows  # (capacity, 4)
+    classes: IntRows  # (capacity of configurations + 1, 4); see `kernels.classes`
 
 
 class Scratch(NamedTuple):
     """Room for what one event does before it is applied."""
 
-    updates: Smalls  # (capacity, 8)
-    update_values: Ints  # (capacity, slots)
-    results: Smalls  # (capacity, 6)
-    result_values: Ints  # (capacity, slots)
+    updates: SmallRows  # (capacity, 8)
+    update_values: IntRows  # (capacity, slots)
+    results: SmallRows  # (capacity, 6)
+    result_values: IntRows  # (capacity, slots)
     members: Smalls  # (capacity,) members of sets under construction: states
-    member_values: Ints  # (capacity, slots)
+    member_values: IntRows  # (capacity, slots)
     removed: Smalls  # configurations to drop
     path: Smalls  # nodes along which a meld goes
     stack: Ints  # values of a program
     odometer: Ints  # rows of collections
     row: Ints  # a row under construction
-    registers: Ints  # (1, slots) the registers of the member at hand
-    registers_f: Floats  # the same as floats
+    registers: IntRows  # (1, slots) the registers of the member at hand
+    answers: Ints  # what a kernel called by its address answers besides its result
 
 
 # Columns of Ranking.entries: rank of the class, an update or -1 - a configuration, start, cover, next spare entry
@@ -227,8 +246,8 @@ V_STATE, V_BETTER, V_RANK, V_START, V_PLACE, V_SPARE = range(6)
 class Ranking(NamedTuple):
     """Room for what a strategy compares; see `kernels.choose`."""
 
-    entries: Ints  # (capacity, 5)
+    entries: IntRows  # (capacity, 5)
     order: Smalls  # (capacity,) entries, from the best class to the worst
-    covers: Ints  # (capacity, 6), one for each member that the event brings
-    cover_values: Ints  # (capacity, slots)
+    covers: IntRows  # (capacity, 6), one for each member that the event brings
+    cover_values: IntRows  # (capacity, slots)
     cover_table: Smalls  # hash table of covers

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from cerflow.engine import layout
 from cerflow.engine.kernels.advance import advance
+from cerflow.engine.kernels.blocks import Block
 from cerflow.engine.kernels.classes import WORST
 from cerflow.engine.kernels.graph import collect
-from cerflow.engine.kernels.pool import compact_members, rebuild_tables, rehash, sweep
+from cerflow.engine.kernels.units import prepare
+from cerflow.engine.kernels.upkeep import compact_members, rebuild_tables, rehash, sweep
 from cerflow.engine.layout import Events, Ranking, Scratch, State
 from cerflow.engine.program import Program
 
@@ -70,26 +72,32 @@ class Memory:
         self._slots = slots
         self._program = program
         self._last_request = (-1, -1)
+        prepare(program.tables)
+        self._block = Block()
+        #: What the block tells kernels of.
+        self._shown: tuple[object, ...] = (None,) * 5
 
     def advance(self, events: Events, at: int) -> tuple[int, int]:
         """Process events from number ``at`` on; returns (what stopped it, the first event not processed)."""
-        state, scratch = self.state, self.scratch
-        reason, at = advance(
-            at,
-            len(events.signature),
-            events,
-            events.columns.view(np.float64),
-            self._program.tables,
-            state,
-            state.nodes.view(np.int32),
-            state.values.view(np.float64),
-            scratch,
-            self.ranking,
-            scratch.stack.view(np.float64),
-            scratch.update_values.view(np.float64),
-            scratch.result_values.view(np.float64),
-        )
-        return int(reason), int(at)
+        return advance(self._address(events), at, len(events.signature))  # type: ignore[no-any-return]
+
+    def _address(self, events: Events) -> int:
+        """The address of the block, which tells of all arrays as they are now."""
+        block = self._block
+        state, tables, scratch, ranking, shown = self._shown
+        if (
+            self.state is not state
+            or self._program.tables is not tables
+            or self.scratch is not scratch
+            or self.ranking is not ranking
+            or events is not shown
+        ):
+            now = (self.state, self._program.tables, self.scratch, self.ranking, events)
+            for group, before in zip(now, self._shown):
+                if group is not before:
+                    block.hold(group)
+            self._shown = now
+        return block.address
 
     def make_room(self, lacking: int, events: Events, k: int) -> None:
         """Make room for event ``k``, for which the kernel lacked it."""
@@ -179,12 +187,12 @@ class Memory:
 
     def _sweep(self, events: Events, k: int) -> None:
         bound = int(events.bound[k]) if self._bound_is_global else layout.NO_BOUND
-        sweep(bound, events.columns, k, self.state, self._program.tables)
+        sweep(self._address(events), bound, k)
 
     def _rebuild(self) -> None:
         self.state.table.fill(-1)
         self.state.partition_table.fill(-1)
-        rebuild_tables(self.state, self._program.tables)
+        rebuild_tables(self._address(self._shown[-1]))
 
     def _free_partitions(self, events: Events, k: int) -> None:
         self._sweep(events, k)
@@ -209,7 +217,7 @@ class Memory:
         needed = len(self.scratch.members)
         members = np.zeros_like(state.members)
         values = np.zeros_like(state.member_values)
-        count = compact_members(state, members, values)
+        count = compact_members(self._address(self._shown[-1]), members, values)
         state.counters[layout.N_MEMBERS] = count
         capacity = len(members)
         while capacity < 2 * count + needed:
@@ -274,7 +282,7 @@ class Memory:
 
     def rehash(self) -> None:
         """Registers were rewritten, so the hashes of configurations have to be computed anew."""
-        rehash(self.state, self._program.tables)
+        rehash(self._address(self._shown[-1]))
         self._rebuild()
 
 
@@ -291,7 +299,6 @@ def _first_nodes(capacity: int) -> Ints:
 def _scratch(capacity: int, slots: int, program: Program) -> Scratch:
     members = max(capacity, 4 * program.transducer.states)
     code = len(program.tables.code) + 4
-    registers = np.zeros((1, slots), np.int64)
     fields = max([1, *(r.fields for r in program.transducer.registers)])
     return Scratch(
         updates=np.zeros((capacity, layout.UPDATE_COLUMNS), np.int32),
@@ -305,8 +312,8 @@ def _scratch(capacity: int, slots: int, program: Program) -> Scratch:
         stack=np.zeros(code, np.int64),
         odometer=np.zeros(max(fields, len(program.transducer.registers)), np.int64),
         row=np.zeros(fields, np.int64),
-        registers=registers,
-        registers_f=registers.view(np.float64),
+        registers=np.zeros((1, slots), np.int64),
+        answers=np.zeros(3, np.int64),
     )
 
 

@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.choose import choose, note_classes, settle
+from cerflow.engine.kernels.blocks import call, events_at, halves, pointer_to, scratch_at, state_at, tables_at
 from cerflow.engine.kernels.graph import add_to_set, meld
-from cerflow.engine.kernels.jit import inlined, kernel
+from cerflow.engine.kernels.jit import inlined, kernel, part
+from cerflow.engine.kernels.partitions import add_partition, drop_partition, find_partition
 from cerflow.engine.kernels.pool import (
-    add,
-    add_partition,
+    add_one,
+    add_several,
     clear_partition,
-    drop_partition,
-    find,
-    find_partition,
-    hash_members,
+    find_one,
+    find_several,
     hash_one,
+    hash_several,
     seed,
     unlink,
 )
-from cerflow.engine.kernels.sets import group_by_labels
 from cerflow.engine.kernels.transitions import fire
 from cerflow.engine.layout import (
     BOTTOM,
+    C_CLASS,
     C_DEAD,
     C_NEXT,
     C_ROOT,
@@ -55,14 +55,18 @@ from cerflow.engine.layout import (
     N_PARTITIONS,
     N_RANK,
     N_VISITED,
+    NO_EVENTS,
     NOWHERE,
     NULL,
+    O_CHOOSE,
     O_CONSUME,
     O_COUNTED,
     O_GROUPED,
     O_KEY,
     O_LOCAL_WINDOW,
     O_PARTITIONED,
+    O_SETS,
+    O_SETTLE,
     O_STATES,
     O_STRATEGY,
     R_LIVE,
@@ -81,21 +85,25 @@ from cerflow.engine.layout import (
 
 
 @kernel
-def advance(start, stop, events, columns_f, tables, state, small, values_f, scratch, ranking, stack_f, out_f, result_f):
-    """Process the events ``[start, stop)``; returns (what stopped it, the first event not processed).
+def advance(address, start, stop):
+    """Process the events ``[start, stop)`` of the block at an address.
 
-    The arrays ending in ``_f`` view those of the same name as floats, ``small`` views the nodes as int32.
+    Returns (what stopped it, the first event not processed).
     """
+    events = events_at(address)
+    tables = tables_at(address)
+    state = state_at(address)
+    scratch = scratch_at(address)
     partitioned = tables.options[O_PARTITIONED] == 1
     counted = tables.options[O_COUNTED] == 1
     local_window = tables.options[O_LOCAL_WINDOW]
     strategy = tables.options[O_STRATEGY]
-    ranked = np.int64(0)
+    last_word = state.partition_long.shape[1] - 1
     for k in range(start, stop):
-        p = 0
+        p = np.int64(0)
         place = events.position[k]
         if partitioned:
-            p = find_partition(events.keys, k, state, tables)
+            p = find_partition(pointer_to(events.keys, k), state, tables)
             if counted:
                 place = state.partition_long[p, 0] + 1 if p >= 0 else 1
         measure = events.measure[k]
@@ -108,9 +116,7 @@ def advance(start, stop, events, columns_f, tables, state, small, values_f, scra
 
         if p >= 0 and _decreased(p, k, events, tables, state):
             return DECREASED, k
-        updates, members, removed, moved = _gather(
-            k, p, place, bound, events, columns_f, tables, state, values_f, scratch, stack_f, out_f, result_f
-        )
+        updates, members, removed, moved = _gather(k, p, place, bound, address, events, tables, state, scratch)
         if tables.failure[0] != 0:
             return CALL_FAILED, k
         if updates == -1:
@@ -118,23 +124,23 @@ def advance(start, stop, events, columns_f, tables, state, small, values_f, scra
         if updates == -2:
             return FULL_SETS, k
         if updates > 0 and strategy != EVERYTHING:
-            updates, members, removed, ranked = choose(
-                updates, members, removed, np.int64(p), bound, tables, state, scratch, ranking
-            )
+            updates = call(tables.options[O_CHOOSE], (address, updates, members, removed, p, bound))
             if updates < 0:
                 return FULL_SCRATCH, k
+            members = scratch.answers[0]
+            removed = scratch.answers[1]
         if updates > 0 or moved:
             lacking = _lacks_room(p, updates, members, state)
             if lacking != DONE:
                 return lacking, k
             if p < 0:
-                p = add_partition(events.keys, k, state, tables)
+                p = add_partition(pointer_to(events.keys, k), state, tables)
         if p < 0:
             continue
         if counted and partitioned:
             state.partition_long[p, 0] = place
-        if bound > state.partition_long[p, state.partition_long.shape[1] - 1]:
-            state.partition_long[p, state.partition_long.shape[1] - 1] = bound
+        if bound > state.partition_long[p, last_word]:
+            state.partition_long[p, last_word] = bound
         for c in range(tables.checked.shape[0]):
             if events.columns[k, tables.checked[c]] != NULL:
                 state.partition_long[p, 1 + tables.options[O_KEY] + c] = events.columns[k, tables.checked[c]]
@@ -150,18 +156,8 @@ def advance(start, stop, events, columns_f, tables, state, small, values_f, scra
                 clear_partition(p, state)
             else:
                 if strategy != EVERYTHING:
-                    settle(
-                        ranked,
-                        np.int64(p),
-                        strategy,
-                        scratch.updates,
-                        state.config,
-                        state.classes,
-                        state.partition,
-                        state.counters,
-                        ranking,
-                    )
-                _apply(updates, p, k, place, measure, bound, events, tables, state, small, scratch)
+                    call(tables.options[O_SETTLE], (address, scratch.answers[2], p))
+                _apply(updates, p, k, place, measure, bound, events, tables, state, scratch)
         if partitioned and state.partition[p, R_LIVE] == 0 and state.partition[p, R_MOVED] == 0:
             drop_partition(p, state, tables)
     return DONE, stop
@@ -177,11 +173,11 @@ def _decreased(p, k, events, tables, state):
     return False
 
 
-@kernel
+@inlined
 def _clear_others(p, state, tables):
     for q in range(state.counters[N_PARTITIONS]):
         # Slots on the free list have no configurations and are not taken out twice.
-        if q != p and (state.partition[q, R_LIVE] > 0 or state.partition[q, R_MOVED] == 1):
+        if q != p and (state.partition[q, R_LIVE] > 0 or (state.partition[q, R_MOVED] == 1 and state.partition[q, R_LIVE] == 0)):
             clear_partition(q, state)
             drop_partition(q, state, tables)
 
@@ -203,7 +199,7 @@ def _lacks_room(p, updates, members, state):
 
 
 @inlined
-def _gather(k, p, place, bound, events, columns_f, tables, state, values_f, scratch, stack_f, out_f, result_f):
+def _gather(k, p, place, bound, address, events, tables, state, scratch):
     """Collect what event ``k`` does.
 
     Returns the numbers of updates, of their members and of configurations to drop, and whether the initial set is no
@@ -224,7 +220,6 @@ def _gather(k, p, place, bound, events, columns_f, tables, state, values_f, scra
     initial = grouped and (p < 0 or state.partition[p, R_MOVED] == 0)
     while row <= last_row:
         group = np.int64(tables.signature_rows[row, 0]) if row < last_row else states
-        previous = np.int64(-1)
         c = np.int64(-1)
         if p >= 0 and (group < states or grouped):
             c = np.int64(state.heads[p, group])
@@ -239,43 +234,36 @@ def _gather(k, p, place, bound, events, columns_f, tables, state, values_f, scra
                 after = np.int64(state.config[c, C_NEXT])
                 state.counters[N_VISITED] += 1
                 if _gone(c, group, k, place, bound, events, tables, state):
-                    unlink(c, previous, state)
+                    unlink(c, state)
                     c = after
                     continue
-                previous = c
                 root = state.config[c, C_ROOT]
             if removed >= scratch.removed.shape[0]:
                 return -1, 0, 0, False
             first = n
             if grouped:
-                n, members, changed = group_by_labels(
-                    k, at, place, root, n, members, events, columns_f, tables, state, scratch, stack_f, result_f
-                )
+                n = call(tables.options[O_SETS], (address, k, at, place, root, n, members))
                 if n < 0:
                     return n, 0, 0, False
-                if changed and begin:
-                    moved = True
-                elif changed:
-                    scratch.removed[removed] = c
-                    removed += 1
+                members = scratch.answers[0]
+                if scratch.answers[1] == 1:
+                    if begin:
+                        moved = True
+                    else:
+                        scratch.removed[removed] = c
+                        removed += 1
             else:
                 n = fire(
                     tables.signature_rows[row, 1],
                     tables.signature_rows[row, 2],
-                    tables,
-                    events,
-                    columns_f,
                     k,
-                    state.values,
-                    values_f,
-                    max(at, 0),
-                    state,
-                    scratch,
-                    stack_f,
+                    pointer_to(state.values, max(at, 0)),
                     scratch.updates,
                     scratch.update_values,
-                    out_f,
                     n,
+                    address,
+                    events,
+                    tables,
                 )
                 if n < 0:
                     return n, 0, 0, False
@@ -285,7 +273,8 @@ def _gather(k, p, place, bound, events, columns_f, tables, state, values_f, scra
                     scratch.removed[removed] = c
                     removed += 1
             if strategy != EVERYTHING:
-                note_classes(first, n, at, state.config, scratch.updates)
+                for u in range(first, n):
+                    scratch.updates[u, U_CLASS] = NO_EVENTS if begin else state.config[c, C_CLASS]
             begin = False
             c = after
         row += 1
@@ -326,11 +315,11 @@ def _detect(updates, position, bound, state, scratch):
 
 
 @inlined
-def _apply(updates, p, k, place, measure, bound, events, tables, state, small, scratch):
+def _apply(updates, p, k, place, measure, bound, events, tables, state, scratch):
     """Put the updates into effect: grow the match graph, find or make the configurations."""
-    several = tables.options[O_STATES]
     placed = tables.options[O_STRATEGY] != EVERYTHING and tables.options[O_GROUPED] == 0
     nodes = state.nodes
+    small = halves(nodes)
     for u in range(updates):
         q = np.int64(scratch.updates[u, U_STATE])
         if q == NOWHERE:
@@ -339,23 +328,21 @@ def _apply(updates, p, k, place, measure, bound, events, tables, state, small, s
         label = np.int64(scratch.updates[u, U_LABEL])
         cls = np.int64(scratch.updates[u, U_CLASS])
         from_seed = seed(p, cls, tables)
+        registers = pointer_to(scratch.update_values, u)
         if q == SEVERAL:
-            group = several
             first = np.int64(scratch.updates[u, U_MEMBER])
             count = np.int64(scratch.updates[u, U_COUNT])
-            h = hash_members(from_seed, group, scratch.members, scratch.member_values, first, count, tables.slots)
-            c = find(p, group, scratch.members, scratch.member_values, first, count, h, cls, state, tables)
+            states, values = pointer_to(scratch.members, first), pointer_to(scratch.member_values, first)
+            h = hash_several(from_seed, states, values, count, state, tables)
+            c = find_several(p, states, values, count, h, cls, state, tables)
         else:
-            group = q
-            first = np.int64(u)
-            count = np.int64(1)
-            h = hash_one(from_seed, q, scratch.update_values, u, tables)
+            h = hash_one(from_seed, q, registers, tables)
             if placed:
                 c = np.int64(scratch.updates[u, U_PLACE])
                 if c < -1:
                     c = np.int64(scratch.updates[-2 - c, U_PLACE])
             else:
-                c = find(p, group, scratch.members, scratch.update_values, first, count, h, cls, state, tables)
+                c = find_one(p, q, registers, h, cls, state, tables)
         old = np.int64(-1)
         if c >= 0:
             old = np.int64(state.config[c, C_ROOT])
@@ -374,7 +361,6 @@ def _apply(updates, p, k, place, measure, bound, events, tables, state, small, s
             state.config[c, C_ROOT] = root
             state.config_long[c, L_LAST] = place
         elif q == SEVERAL:
-            add(p, group, scratch.members, scratch.member_values, first, count, h, cls, root, place, state, tables)
+            add_several(p, states, values, count, h, cls, root, place, state, tables)
         else:
-            c = add(p, group, scratch.members, scratch.update_values, first, count, h, cls, root, place, state, tables)
-            scratch.updates[u, U_PLACE] = c
+            scratch.updates[u, U_PLACE] = add_one(p, q, registers, h, cls, root, place, state, tables)

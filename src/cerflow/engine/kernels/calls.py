@@ -9,10 +9,10 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from cerflow.engine.kernels.jit import kernel
+from cerflow.engine.kernels.jit import kernel, part
 from cerflow.engine.layout import NULL
 
-__all__ = ["FAILED", "UNKNOWN", "address_of", "ask_predicate", "ask_rows"]
+__all__ = ["FAILED", "UNKNOWN", "ask_predicate", "ask_rows"]
 
 #: Answers besides 0 (false) and 1 (true).
 UNKNOWN, FAILED = -1, -2
@@ -32,20 +32,7 @@ def _call(typingctx, address, words, at):
     return types.int32(types.int64, words, at), generate
 
 
-@intrinsic
-def address_of(typingctx, words, at):
-    """The address of ``words[at]``."""
-
-    def generate(context, builder, signature, arguments):
-        array, first = arguments
-        data = context.make_array(signature.args[0])(context, builder, array).data
-        first = context.cast(builder, first, signature.args[1], types.intp)
-        return builder.ptrtoint(builder.gep(data, [first]), ir.IntType(64))
-
-    return types.int64(words, at), generate
-
-
-@kernel
+@part
 def ask_predicate(tables, at, stack, top):
     """The truth value of the call described by ``tables.constants[at]``, with arguments from ``stack[top]`` on.
 

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from cerflow.engine.kernels.blocks import pointer_to, ranking_at, scratch_at, state_at, tables_at
 from cerflow.engine.kernels.classes import new_class, rank, release
 from cerflow.engine.kernels.covers import dominated, find_cover, forget_covers, spare
-from cerflow.engine.kernels.jit import inlined, kernel
+from cerflow.engine.kernels.jit import inlined, part
 from cerflow.engine.kernels.pool import hash_one
 from cerflow.engine.kernels.sets import close_update
 from cerflow.engine.layout import (
@@ -67,13 +68,13 @@ def note_classes(first, n, c, config, updates):
         updates[u, U_CLASS] = config[c, C_CLASS] if c >= 0 else NO_EVENTS
 
 
-@kernel
-def choose(n, members, removed, p, bound, tables, state, scratch, ranking):
+def choose(address, n, members, removed, p, bound):
     """Keep of ``n`` updates what is not dominated, and as final ones those of the best class.
 
-    Returns the numbers of updates, of their members, of configurations to drop and of entries in order; the first is
-    -1 if there is too little room. Changes nothing but the scratch.
+    Returns the number of updates, -1 if there is too little room; answers with the numbers of their members, of
+    configurations to drop and of entries in order. Changes nothing but the scratch.
     """
+    tables, state, scratch, ranking = tables_at(address), state_at(address), scratch_at(address), ranking_at(address)
     strategy = tables.options[O_STRATEGY]
     updates = scratch.updates
     best = np.int64(NULL)
@@ -100,7 +101,10 @@ def choose(n, members, removed, p, bound, tables, state, scratch, ranking):
     else:
         n = np.int64(-1)
     forget_covers(covers, tables.slots, ranking)
-    return n, members, removed, entries
+    scratch.answers[0] = members
+    scratch.answers[1] = removed
+    scratch.answers[2] = entries
+    return n
 
 
 # -- what is compared -------------------------------------------------------------------------------------------------
@@ -133,7 +137,7 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
         for m in range(first, first + count):
             if updates[u, U_STATE] == SEVERAL:
                 q = np.int64(scratch.members[m])
-            cover = find_cover(q, values, m, tables.slots[q], covers, ranking)
+            cover = find_cover(q, pointer_to(values, m), np.int64(tables.slots[q]), covers, ranking)
             if cover < 0:
                 return np.int64(-1), covers
             covers = max(covers, cover + 1)
@@ -148,7 +152,7 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
         if grouped or p < 0 or covers == known:
             continue
         # Configurations of one member are in one chain if it is the same.
-        h = hash_one(p, q, scratch.update_values, u, tables)
+        h = hash_one(p, q, pointer_to(scratch.update_values, u), tables)
         c = state.table[h & (state.table.shape[0] - 1)]
         while c >= 0:
             same = state.config_long[c, L_HASH] == h and config[c, C_PARTITION] == p and config[c, C_GROUP] == q
@@ -183,7 +187,7 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
                 while cover < 0 and m < first + count:
                     if g == several:
                         q = np.int64(state.members[m])
-                    cover = find_cover(q, values, m, tables.slots[q], np.int64(-1), ranking)
+                    cover = find_cover(q, pointer_to(values, m), np.int64(tables.slots[q]), np.int64(-1), ranking)
                     m += 1
                 if cover >= 0:
                     if entries >= ranking.entries.shape[0]:
@@ -197,7 +201,7 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
     return entries, covers
 
 
-@kernel
+@part
 def _sort(count, ranking):
     """Put the entries in order: the best class first, of one class first the configurations."""
     entries, order = ranking.entries, ranking.order
@@ -225,7 +229,7 @@ def _sort(count, ranking):
 # -- comparing --------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@part
 def _place(count, cover_count, n, updates, removed, ranking):
     """Where every configuration has one member: take dominated entries away, and find places for the others.
 
@@ -305,7 +309,7 @@ def _reduce(entries, n, members, removed, tables, state, scratch, ranking):
             v = cover
             if not single:
                 q = np.int64(states[m])
-                v = find_cover(q, values, m, tables.slots[q], np.int64(-1), ranking)
+                v = find_cover(q, pointer_to(values, m), np.int64(tables.slots[q]), np.int64(-1), ranking)
             if v >= 0 and dominated(v, ranking.entries[e, E_RANK], ranking.entries[e, E_START], ranking.covers):
                 continue
             if not single:
@@ -332,12 +336,14 @@ def _reduce(entries, n, members, removed, tables, state, scratch, ranking):
 # -- applying ---------------------------------------------------------------------------------------------------------
 
 
-@kernel
-def settle(count, p, strategy, updates, config, classes, partition, counters, ranking):
+def settle(address, count, p):
     """Give the updates that have the event at hand their classes, one for each class that they come from.
 
     Configurations that are overwritten get the class of their update, and no root.
     """
+    state, updates, ranking = state_at(address), scratch_at(address).updates, ranking_at(address)
+    config, classes, partition, counters = state.config, state.classes, state.partition, state.counters
+    strategy = tables_at(address).options[O_STRATEGY]
     last = np.int64(NULL)
     cls = np.int64(NO_EVENTS)
     for i in range(count - 1, -1, -1):
@@ -363,3 +369,4 @@ def settle(count, p, strategy, updates, config, classes, partition, counters, ra
                 classes[cls, K_HELD] += 1
             if old != NO_EVENTS:
                 release(p, old, classes, partition, counters)
+    return np.int64(0)

@@ -12,7 +12,7 @@ class of the complex event without events is below all others, permanent, and in
 
 from __future__ import annotations
 
-from cerflow.engine.kernels.jit import inlined, kernel
+from cerflow.engine.kernels.jit import inlined, part
 from cerflow.engine.layout import (
     EARLIEST,
     K_BETTER,
@@ -95,7 +95,7 @@ def _link(p, worse, better, classes, partition):
         partition[p, R_BEST] = worse
 
 
-@kernel
+@part
 def release(p, cls, classes, partition, counters):
     """One configuration less has a class; a class without configurations is free."""
     classes[cls, K_HELD] -= 1

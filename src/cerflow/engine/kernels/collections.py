@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from cerflow.engine.kernels.jit import kernel
+from cerflow.engine.kernels.blocks import pointer_to
+from cerflow.engine.kernels.jit import part
 from cerflow.engine.layout import N_SET_WORDS, N_SETS
 
 
-@kernel
-def hash_words(words, start, stop, seed):
-    """A 63-bit hash of some words."""
+@part
+def hash_words(words, count, seed):
+    """A 63-bit hash of the words that a pointer leads to."""
     h = seed * 0x9E3779B97F4A7C1 + 0x7F4A7C15
-    for i in range(start, stop):
+    for i in range(count):
         h = (h ^ words[i]) * 0x2545F4914F6CDD1D
         h ^= (h >> 29) & 0x7FFFFFFFF
     return h & 0x7FFFFFFFFFFFFFFF
 
 
-@kernel
-def with_row(number, row, width, index, words, table, counters):
+@part
+def with_row(number, row, width, state):
     """The number of the set that has one more row; -1 if the arrays are full."""
+    index, words, table, counters = state.set_index, state.set_words, state.set_table, state.counters
     start = index[number, 0]
     count = index[number, 1]
     at = start
@@ -47,7 +49,7 @@ def with_row(number, row, width, index, words, table, counters):
     for i in range(at, start + count):
         words[to] = words[i]
         to += 1
-    h = hash_words(words, first, to, width)
+    h = hash_words(pointer_to(words, first), to - first, width)
     mask = table.shape[0] - 1
     slot = h & mask
     while table[slot] >= 0:

@@ -7,26 +7,27 @@ from __future__ import annotations
 
 import numpy as np
 
+from cerflow.engine.kernels.blocks import pointer_to
 from cerflow.engine.kernels.collections import hash_words
-from cerflow.engine.kernels.jit import inlined, kernel
+from cerflow.engine.kernels.jit import inlined, part
 from cerflow.engine.layout import E_RANK, E_SPARE, NULL, V_BETTER, V_PLACE, V_RANK, V_SPARE, V_START, V_STATE
 
 __all__ = ["dominated", "find_cover", "forget_covers", "spare"]
 
 
-@kernel
-def find_cover(q, values, row, width, new, ranking):
-    """The cover of a member with ``width`` registers.
+@part
+def find_cover(q, registers, width, new, ranking):
+    """The cover of a member with the ``width`` registers that a pointer leads to.
 
     If there is none yet, it becomes number ``new``; -1 if that is negative, or if there is too little room.
     """
     table = ranking.cover_table
-    at = hash_words(values[row], np.int64(0), np.int64(width), q) & (table.shape[0] - 1)
+    at = hash_words(registers, width, q) & (table.shape[0] - 1)
     while table[at] >= 0:
         v = np.int64(table[at])
         same = ranking.covers[v, V_STATE] == q
         for s in range(width):
-            same = same and ranking.cover_values[v, s] == values[row, s]
+            same = same and ranking.cover_values[v, s] == registers[s]
         if same:
             return v
         at = (at + 1) & (table.shape[0] - 1)
@@ -40,18 +41,18 @@ def find_cover(q, values, row, width, new, ranking):
     ranking.covers[new, V_PLACE] = -1
     ranking.covers[new, V_SPARE] = -1
     for s in range(width):
-        ranking.cover_values[new, s] = values[row, s]
+        ranking.cover_values[new, s] = registers[s]
     return new
 
 
-@kernel
+@part
 def forget_covers(covers, slots, ranking):
     """Empty the table of covers."""
     table = ranking.cover_table
     for v in range(covers):
         q = ranking.covers[v, V_STATE]
         # Whatever is in the way of a cover is a cover, too.
-        at = hash_words(ranking.cover_values[v], np.int64(0), np.int64(slots[q]), q) & (table.shape[0] - 1)
+        at = hash_words(pointer_to(ranking.cover_values, v), np.int64(slots[q]), q) & (table.shape[0] - 1)
         while table[at] >= 0:
             table[at] = -1
             at = (at + 1) & (table.shape[0] - 1)

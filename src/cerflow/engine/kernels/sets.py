@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.jit import kernel
+from cerflow.engine.kernels.blocks import events_at, pointer_to, scratch_at, state_at, tables_at
+from cerflow.engine.kernels.jit import part
 from cerflow.engine.kernels.transitions import fire
 from cerflow.engine.layout import (
     C_COUNT,
@@ -23,9 +24,9 @@ from cerflow.engine.layout import (
 )
 
 
-@kernel
-def insert_member(q, source, at, states, values, first, count, slots, dominated):
-    """Add (q, source[at]) to the sorted members ``[first, first + count)``; returns their new number.
+@part
+def insert_member(q, registers, states, values, first, count, slots, dominated):
+    """Add state q with registers to the sorted members ``[first, first + count)``; returns their new number.
 
     ``dominated[q]`` is a slot of which only the greatest value matters, or -1: of members that differ only there
     one is kept.
@@ -41,12 +42,12 @@ def insert_member(q, source, at, states, values, first, count, slots, dominated)
             order = -1 if states[middle] < q else 1
         else:
             for s in range(width):
-                if s != free and values[middle, s] != source[at, s]:
-                    order = -1 if values[middle, s] < source[at, s] else 1
+                if s != free and values[middle, s] != registers[s]:
+                    order = -1 if values[middle, s] < registers[s] else 1
                     break
         if order == 0:
-            if free >= 0 and values[middle, free] < source[at, free]:
-                values[middle, free] = source[at, free]
+            if free >= 0 and values[middle, free] < registers[free]:
+                values[middle, free] = registers[free]
             return count
         if order < 0:
             lo = middle + 1
@@ -58,18 +59,19 @@ def insert_member(q, source, at, states, values, first, count, slots, dominated)
             values[m, s] = values[m - 1, s]
     states[lo] = q
     for s in range(width):
-        values[lo, s] = source[at, s]
+        values[lo, s] = registers[s]
     for s in range(width, values.shape[1]):
         values[lo, s] = 0
     return count + 1
 
 
-@kernel
-def group_by_labels(k, c, place, root, n, members, events, columns_f, tables, state, scratch, stack_f, result_f):
+def group_by_labels(address, k, c, place, root, n, members):
     """Collect what a configuration (-1: the initial set) becomes, one update for each label set.
 
-    Returns the numbers of updates and members, and whether the configuration itself is replaced or dropped.
+    Returns the number of updates (-1 or -2 as `fire`); answers with the number of members, and whether the
+    configuration itself is replaced or dropped.
     """
+    events, tables, state, scratch = events_at(address), tables_at(address), state_at(address), scratch_at(address)
     states = tables.options[O_STATES]
     signature = events.signature[k]
     results = np.int64(0)
@@ -79,7 +81,7 @@ def group_by_labels(k, c, place, root, n, members, events, columns_f, tables, st
     single = c >= 0 and state.config[c, C_GROUP] < states
     count = states if c < 0 else state.config[c, C_COUNT]
     base = 0 if c < 0 or single else state.config[c, C_MEMBER]
-    registers = scratch.registers
+    registers = pointer_to(scratch.registers, 0)
     for m in range(count):
         # The member with its registers is copied out, wherever it is stored.
         if c < 0:
@@ -89,16 +91,16 @@ def group_by_labels(k, c, place, root, n, members, events, columns_f, tables, st
         elif single:
             q = state.config[c, C_GROUP]
             for s in range(tables.slots[q]):
-                registers[0, s] = state.values[c, s]
+                registers[s] = state.values[c, s]
         else:
             q = state.members[base + m]
             for s in range(tables.slots[q]):
-                registers[0, s] = state.member_values[base + m, s]
+                registers[s] = state.member_values[base + m, s]
         skips = tables.skips[q] == 1
         r = tables.signature_state[signature, q]
         gone = c >= 0 and not skips and state.config_long[c, L_LAST] != place - 1
         for e in range(tables.expiring_start[q], tables.expiring_start[q + 1]):
-            if registers[0, tables.expiring[e, 0]] <= events.columns[k, tables.expiring[e, 1]]:
+            if registers[tables.expiring[e, 0]] <= events.columns[k, tables.expiring[e, 1]]:
                 gone = True
         if gone:
             changed = True
@@ -108,30 +110,23 @@ def group_by_labels(k, c, place, root, n, members, events, columns_f, tables, st
             results = fire(
                 tables.signature_rows[r, 1],
                 tables.signature_rows[r, 2],
-                tables,
-                events,
-                columns_f,
                 k,
                 registers,
-                scratch.registers_f,
-                np.int64(0),
-                state,
-                scratch,
-                stack_f,
                 scratch.results,
                 scratch.result_values,
-                result_f,
                 results,
+                address,
+                events,
+                tables,
             )
             if results < 0:
-                return results, 0, False
+                return results
         if skips:
             if first + stays + 1 >= scratch.members.shape[0]:
-                return -1, 0, False
+                return np.int64(-1)
             stays = insert_member(
                 q,
                 registers,
-                np.int64(0),
                 scratch.members,
                 scratch.member_values,
                 first,
@@ -162,11 +157,10 @@ def group_by_labels(k, c, place, root, n, members, events, columns_f, tables, st
                 final = np.int64(1)
             if scratch.results[j, U_STATE] >= 0:
                 if members + count + 1 >= scratch.members.shape[0]:
-                    return -1, 0, False
+                    return np.int64(-1)
                 count = insert_member(
                     np.int64(scratch.results[j, U_STATE]),
-                    scratch.result_values,
-                    j,
+                    pointer_to(scratch.result_values, j),
                     scratch.members,
                     scratch.member_values,
                     members,
@@ -180,12 +174,14 @@ def group_by_labels(k, c, place, root, n, members, events, columns_f, tables, st
                 continue
         if count > 0 or final == 1:
             if n >= scratch.updates.shape[0]:
-                return -1, 0, False
+                return np.int64(-1)
             n, members = close_update(n, label, root, final, members, count, scratch)
-    return n, members, changed
+    scratch.answers[0] = members
+    scratch.answers[1] = 1 if changed else 0
+    return n
 
 
-@kernel
+@part
 def close_update(n, label, root, final, first, count, scratch):
     """Write the update for members ``[first, first + count)``; returns the numbers of updates and members."""
     scratch.updates[n, U_LABEL] = label

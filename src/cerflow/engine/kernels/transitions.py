@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from cerflow.engine.kernels.collections import with_row
-from cerflow.engine.kernels.guards import first_choice, holds, next_choice, run
-from cerflow.engine.kernels.jit import inlined, kernel
+from cerflow.engine.kernels.blocks import address_of, as_float, bits_of, call, pointer_to
+from cerflow.engine.kernels.guards import holds
+from cerflow.engine.kernels.jit import inlined, part
 from cerflow.engine.layout import (
     ADD_ROW,
     EXPIRED,
@@ -18,15 +18,12 @@ from cerflow.engine.layout import (
     LEAST,
     NEW_SET,
     NULL,
+    O_PROGRAMS,
     P_BOUND,
     P_SOURCE,
     P_TARGET,
-    Q_FILTER,
-    Q_FILTER_END,
-    Q_RANGE,
-    Q_RANGE_END,
     RANK,
-    S_FIELDS_END,
+    ROWS,
     S_INDEX,
     S_KIND,
     S_OPERATION,
@@ -45,39 +42,23 @@ from cerflow.engine.layout import (
     U_FINAL,
     U_LABEL,
     U_STATE,
+    VALUE,
     WRITE,
 )
 
 
 @inlined
-def fire(
-    first, last, tables, events, columns_f, k, values, values_f, at, state, scratch, stack_f, out, out_values, out_f, n
-):
+def fire(first, last, k, registers, out, out_values, n, address, events, tables):
     """Append what every enabled transition of ``signature_transitions[first:last]`` leads to, from entry ``n`` on.
 
-    Reads the registers ``values[at]``. Returns the new number of entries, -1 if ``out`` is full, -2 if the
+    Reads the registers that a pointer leads to. Returns the new number of entries, -1 if ``out`` is full, -2 if the
     collections are.
     """
     for e in range(first, last):
         t = tables.signature_transitions[e]
         enabled = True
         for atom in range(tables.transitions[t, T_ATOM], tables.transitions[t, T_ATOM_END]):
-            if not holds(
-                atom,
-                tables,
-                events.columns,
-                columns_f,
-                events.ranks,
-                k,
-                values,
-                values_f,
-                at,
-                state.set_index,
-                state.set_words,
-                scratch.stack,
-                stack_f,
-                scratch.odometer,
-            ):
+            if not holds(atom, k, registers, address, events, tables):
                 enabled = False
                 break
         if not enabled:
@@ -88,130 +69,59 @@ def fire(
         out[n, U_LABEL] = tables.transitions[t, T_LABEL]
         out[n, U_FINAL] = tables.transitions[t, T_FINAL]
         for c in range(tables.transitions[t, T_COPY], tables.transitions[t, T_COPY_END]):
-            value = values[at, tables.copies[c, P_SOURCE]]
+            value = registers[tables.copies[c, P_SOURCE]]
             bound = tables.copies[c, P_BOUND]
             if bound >= 0 and value <= events.columns[k, bound]:
                 # All starts of a window that has passed are alike.
                 value = EXPIRED
             out_values[n, tables.copies[c, P_TARGET]] = value
         for step in range(tables.transitions[t, T_STEP], tables.transitions[t, T_STEP_END]):
-            if not _store(step, tables, events, k, values, at, state, scratch, stack_f, out_values, out_f, n):
+            if not _store(step, k, registers, pointer_to(out_values, n), address, events, tables):
                 return -2
         n += 1
     return n
 
 
-@kernel
-def _store(step, tables, events, k, values, at, state, scratch, stack_f, out_values, out_f, n):
-    """Apply one step to the registers of entry ``n``; False if the collections are full."""
+@part
+def _store(step, k, registers, out, address, events, tables):
+    """Apply one step to the registers ``out``; False if the collections are full."""
     operation = tables.steps[step, S_OPERATION]
     slot = tables.steps[step, S_SLOT]
     if operation in (NEW_SET, ADD_ROW):
-        number = 0 if operation == NEW_SET else out_values[n, slot]
-        number = _with_rows(number, step, tables, events, k, values, at, state, scratch, stack_f)
+        number = 0 if operation == NEW_SET else out[slot]
+        number = call(tables.options[O_PROGRAMS], (address, ROWS, step, k, address_of(registers), number))
         if number < 0:
             return False
-        out_values[n, slot] = number
+        out[slot] = number
         return True
     source = tables.steps[step, S_SOURCE]
     index = tables.steps[step, S_INDEX]
     if source == FROM_COLUMN:
         new = events.columns[k, index]
     elif source == FROM_SLOT:
-        new = values[at, index]
+        new = registers[index]
     else:
-        stop = tables.steps[step, S_FIELDS_END]
-        new = _computed(index, stop, np.int32(0), tables, events, k, values, at, state, scratch, stack_f)
+        new = call(tables.options[O_PROGRAMS], (address, VALUE, step, k, address_of(registers), 0))
+    old = out[slot]
     kind = tables.steps[step, S_KIND]
     if operation == WRITE:
-        out_values[n, slot] = new
+        out[slot] = new
     elif operation == SAME:
-        if out_values[n, slot] != new:
-            if kind == FLOAT:
-                out_f[n, slot] = math.nan
-            else:
-                out_values[n, slot] = NULL
+        if old != new:
+            out[slot] = bits_of(math.nan) if kind == FLOAT else NULL
     elif kind == FLOAT:
-        scratch.stack[0] = new
-        x = stack_f[0]
-        y = out_f[n, slot]
+        x = as_float(new)
+        y = as_float(old)
         # One null among the values decides: no comparison with all of them holds.
         if math.isnan(x) or math.isnan(y):
-            out_f[n, slot] = math.nan
+            out[slot] = bits_of(math.nan)
         elif (x < y) == (operation == LEAST):
-            out_f[n, slot] = x
-    else:
-        old = out_values[n, slot]
-        if new == NULL or old == NULL:
-            out_values[n, slot] = NULL
-        elif kind == RANK:
-            if (events.ranks[new] < events.ranks[old]) == (operation == LEAST):
-                out_values[n, slot] = new
-        elif (new < old) == (operation == LEAST):
-            out_values[n, slot] = new
+            out[slot] = new
+    elif new == NULL or old == NULL:
+        out[slot] = NULL
+    elif kind == RANK:
+        if (events.ranks[new] < events.ranks[old]) == (operation == LEAST):
+            out[slot] = new
+    elif (new < old) == (operation == LEAST):
+        out[slot] = new
     return True
-
-
-@kernel
-def _computed(start, stop, first, tables, events, k, values, at, state, scratch, stack_f):
-    """The value of a program; ``first`` is the first of the collections of which it reads the chosen rows."""
-    run(
-        start,
-        stop,
-        first,
-        tables,
-        events.columns,
-        events.ranks,
-        k,
-        values,
-        at,
-        state.set_index,
-        state.set_words,
-        scratch.stack,
-        stack_f,
-        scratch.odometer,
-    )
-    return scratch.stack[0]
-
-
-@kernel
-def _with_rows(number, step, tables, events, k, values, at, state, scratch, stack_f):
-    """Add a row to a collection for every choice of rows that a step reads and accepts; -1 if the arrays are full."""
-    product = tables.steps[step, S_SOURCE]
-    first = tables.products[product, Q_RANGE]
-    last = tables.products[product, Q_RANGE_END]
-    begin = tables.steps[step, S_INDEX]
-    width = tables.steps[step, S_FIELDS_END] - begin
-    if not first_choice(first, last, tables, values, at, state.set_index, scratch.odometer):
-        return number
-    while True:
-        if _accepted(product, first, tables, events, k, values, at, state, scratch, stack_f):
-            for f in range(width):
-                scratch.row[f] = _field(begin + f, first, tables, events, k, values, at, state, scratch, stack_f)
-            number = with_row(
-                number, scratch.row, width, state.set_index, state.set_words, state.set_table, state.counters
-            )
-            if number < 0:
-                return -1
-        if not next_choice(first, last, tables, values, at, state.set_index, scratch.odometer):
-            return number
-
-
-@kernel
-def _accepted(product, first, tables, events, k, values, at, state, scratch, stack_f):
-    """Whether the choice of rows at hand satisfies the condition of a product."""
-    start = tables.products[product, Q_FILTER]
-    stop = tables.products[product, Q_FILTER_END]
-    return start == stop or (_computed(start, stop, first, tables, events, k, values, at, state, scratch, stack_f) == 1)
-
-
-@kernel
-def _field(f, first, tables, events, k, values, at, state, scratch, stack_f):
-    """A field of a new row."""
-    source = tables.fields[f, 0]
-    where = tables.fields[f, 1]
-    if source == FROM_COLUMN:
-        return events.columns[k, where]
-    if source == FROM_SLOT:
-        return values[at, where]
-    return _computed(where, tables.fields[f, 2], first, tables, events, k, values, at, state, scratch, stack_f)

@@ -1,0 +1,249 @@
+"""Blocks: all arrays that kernels share, behind one address.
+
+To take fifty arrays apart for a call, and to hand them on from kernel to kernel, costs more than an event does. So a
+block of 64-bit words says where each array of `cerflow.engine.layout` is and how long its axes are; it changes only
+when an array is replaced. Kernels get its address, and read ``state.config`` as if ``state`` were the tuple itself.
+
+Who calls a kernel must hold the `Block`, and the block holds its arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any, get_args, get_type_hints
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core.datamodel import models
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, register_model
+from numba.np.arrayobj import make_array, populate_array
+from numba.np.numpy_support import from_dtype
+
+from cerflow.engine.layout import Events, Ranking, Scratch, State, Tables
+
+__all__ = [
+    "Block",
+    "address_of",
+    "as_float",
+    "beyond",
+    "bits_of",
+    "call",
+    "events_at",
+    "halves",
+    "pointer_to",
+    "ranking_at",
+    "scratch_at",
+    "state_at",
+    "tables_at",
+    "words_at",
+]
+
+_GROUPS: tuple[Any, ...] = (State, Tables, Scratch, Ranking, Events)
+#: Words for an array: its address and the lengths of up to two axes.
+_WORDS = 3
+_WORD = ir.IntType(64)
+_POINTER = types.CPointer(types.int64)
+
+
+def _fields(group: Any) -> dict[str, tuple[np.dtype[Any], int]]:
+    """The type of the elements and the number of axes of each array of a group."""
+    found = {}
+    for name, hint in get_type_hints(group, include_extras=True).items():
+        array, axes = get_args(hint)
+        found[name] = (np.dtype(get_args(get_args(array)[1])[0]), axes)
+    return found
+
+
+_FIELDS = {group.__name__: _fields(group) for group in _GROUPS}
+_STARTS = dict(zip(_FIELDS, np.cumsum([0, *(_WORDS * len(fields) for fields in _FIELDS.values())]).tolist()))
+
+
+class Block:
+    """The words for the arrays of one recogniser, at ``address``."""
+
+    def __init__(self) -> None:
+        self._words = np.zeros(_WORDS * sum(map(len, _FIELDS.values())), np.int64)
+        self._held: dict[str, Any] = {}
+        self.address = int(self._words.ctypes.data)
+
+    def hold(self, group: Any) -> None:
+        """Let kernels see the arrays of a tuple of `cerflow.engine.layout` from now on."""
+        name = type(group).__name__
+        words: list[int] = []
+        for array, (dtype, axes) in zip(group, _FIELDS[name].values()):
+            if array.dtype != dtype or array.ndim != axes or not array.flags.c_contiguous:
+                raise TypeError(f"kernels cannot use {name}: {array.dtype} of shape {array.shape}, {array.strides}")
+            words += (array.ctypes.data, array.shape[0], array.shape[1] if axes == 2 else 1)
+        start = _STARTS[name]
+        self._words[start : start + len(words)] = words
+        self._held[name] = group
+
+
+class _Group(types.Type):
+    """One group of arrays, by the address of its words."""
+
+    def __init__(self, group: str) -> None:
+        self.group = group
+        super().__init__(name=f"cerflow.{group}")
+
+
+@register_model(_Group)
+class _GroupModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _WORD.as_pointer())
+
+
+@infer_getattr
+class _GroupAttributes(AttributeTemplate):
+    key = _Group
+
+    def generic_resolve(self, kind: Any, name: str) -> Any:
+        found = _FIELDS[kind.group].get(name)
+        return None if found is None else types.Array(from_dtype(found[0]), found[1], "C")
+
+
+@lower_getattr_generic(_Group)
+def _array_of(context, builder, kind, words, name):
+    """Make the array anew; what is not needed of that disappears."""
+    fields = _FIELDS[kind.group]
+    dtype, axes = fields[name]
+    first = _WORDS * list(fields).index(name)
+
+    def word(k):
+        load = builder.load(builder.gep(words, [ir.Constant(_WORD, first + k)]))
+        # No array is replaced while kernels run.
+        load.set_metadata("invariant.load", builder.module.add_metadata([]))
+        return load
+
+    array_type = types.Array(from_dtype(dtype), axes, "C")
+    element = context.get_data_type(array_type.dtype)
+    shape = [word(1 + k) for k in range(axes)]
+    return _array(context, builder, array_type, builder.inttoptr(word(0), element.as_pointer()), shape)
+
+
+def _array(context, builder, array_type, data, shape):
+    size = context.get_constant(types.intp, array_type.dtype.bitwidth // 8)
+    strides = [size]
+    for length in reversed(shape[1:]):
+        strides.insert(0, builder.mul(strides[0], length))
+    array = make_array(array_type)(context, builder)
+    populate_array(array, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None)
+    return array._getvalue()
+
+
+def _at(group: str) -> Any:
+    result = _Group(group)
+    start = _STARTS[group]
+
+    @intrinsic
+    def group_at(_, address):
+        def generate(context, builder, signature, arguments):
+            words = builder.inttoptr(arguments[0], _WORD.as_pointer())
+            return builder.gep(words, [ir.Constant(_WORD, start)])
+
+        return result(types.int64), generate
+
+    return group_at
+
+
+# The groups of arrays of the block at an address
+state_at, tables_at, scratch_at, ranking_at, events_at = (_at(group.__name__) for group in _GROUPS)
+
+
+# -- what else kernels do with addresses ------------------------------------------------------------------------------
+
+
+@intrinsic
+def pointer_to(_, array, first):
+    """A pointer to ``array[first]``, a word or a row of words."""
+
+    def generate(context, builder, signature, arguments):
+        kind = signature.args[0]
+        made = make_array(kind)(context, builder, arguments[0])
+        at = context.cast(builder, arguments[1], signature.args[1], types.intp)
+        if kind.ndim == 2:
+            at = builder.mul(at, builder.extract_value(made.shape, 1))
+        return builder.gep(made.data, [at])
+
+    return types.CPointer(array.dtype)(array, first), generate
+
+
+@intrinsic
+def beyond(_, pointer, count):
+    """A pointer to what comes ``count`` elements after what a pointer leads to."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.gep(arguments[0], [context.cast(builder, arguments[1], signature.args[1], types.intp)])
+
+    return pointer(pointer, count), generate
+
+
+@intrinsic
+def address_of(_, pointer):
+    """The address that a pointer holds."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.ptrtoint(arguments[0], _WORD)
+
+    return types.int64(pointer), generate
+
+
+@intrinsic
+def words_at(_, address):
+    """A pointer to the words at an address."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.inttoptr(arguments[0], _WORD.as_pointer())
+
+    return _POINTER(types.int64), generate
+
+
+@intrinsic
+def halves(_, words):
+    """Rows of words as rows of int32."""
+    result = types.Array(types.int32, 2, "C")
+
+    def generate(context, builder, signature, arguments):
+        made = make_array(signature.args[0])(context, builder, arguments[0])
+        rows, width = (builder.extract_value(made.shape, k) for k in range(2))
+        data = builder.bitcast(made.data, ir.IntType(32).as_pointer())
+        return _array(context, builder, result, data, [rows, builder.shl(width, ir.Constant(_WORD, 1))])
+
+    return result(words), generate
+
+
+@intrinsic
+def as_float(_, bits):
+    """The float that has these bits."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
+
+
+@intrinsic
+def bits_of(_, value):
+    """The bits of a float."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], _WORD)
+
+    return types.int64(types.float64), generate
+
+
+@intrinsic
+def call(_, address, arguments):
+    """Call the kernel at an address; all its arguments and its result are 64-bit integers."""
+
+    def generate(context, builder, signature, values):
+        where, given = values
+        function = ir.FunctionType(_WORD, [_WORD] * signature.args[1].count)
+        words = [
+            context.cast(builder, builder.extract_value(given, k), kind, types.int64)
+            for k, kind in enumerate(signature.args[1].types)
+        ]
+        return builder.call(builder.inttoptr(where, function.as_pointer()), words)
+
+    return types.int64(types.int64, arguments), generate

@@ -1,0 +1,111 @@
+"""What is done to all configurations and partitions at once, when there is too little room or registers change."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cerflow.engine.kernels.blocks import events_at, pointer_to, state_at, tables_at
+from cerflow.engine.kernels.jit import kernel
+from cerflow.engine.kernels.partitions import FREE, drop_partition, enter_partition
+from cerflow.engine.kernels.pool import enter_table, hash_one, hash_several, seed, unlink
+from cerflow.engine.layout import (
+    BOTTOM,
+    C_CLASS,
+    C_COUNT,
+    C_DEAD,
+    C_GROUP,
+    C_MEMBER,
+    C_NEXT,
+    C_PARTITION,
+    C_ROOT,
+    L_HASH,
+    N_CONFIGS,
+    N_PARTITIONS,
+    O_KEY,
+    O_STATES,
+    R_LIVE,
+    R_MOVED,
+    W_MEASURE,
+)
+
+__all__ = ["compact_members", "rebuild_tables", "rehash", "sweep"]
+
+
+@kernel
+def sweep(address, bound, k):
+    """Drop what has left the window at event ``k``, in every partition; idle partitions free their slots.
+
+    ``bound`` must hold for all partitions; of the windows inside formulas only those that do are looked at.
+    """
+    state = state_at(address)
+    tables = tables_at(address)
+    events = events_at(address)
+    for p in range(state.counters[N_PARTITIONS]):
+        if state.partition[p, R_LIVE] <= 0:
+            continue
+        for g in range(state.heads.shape[1]):
+            c = np.int64(state.heads[p, g])
+            while c >= 0:
+                after = np.int64(state.config[c, C_NEXT])
+                root = state.config[c, C_ROOT]
+                dead = state.config[c, C_DEAD] == 1 or (root != BOTTOM and state.nodes[root, W_MEASURE] <= bound)
+                if not dead and g < tables.options[O_STATES]:
+                    for e in range(tables.expiring_start[g], tables.expiring_start[g + 1]):
+                        value = state.values[c, tables.expiring[e, 0]]
+                        if tables.expiring[e, 2] == 1 and value <= events.columns[k, tables.expiring[e, 1]]:
+                            dead = True
+                if dead:
+                    unlink(c, state)
+                c = after
+        if state.partition[p, R_LIVE] == 0 and state.partition[p, R_MOVED] == 0 and tables.options[O_KEY] > 0:
+            drop_partition(p, state, tables)
+
+
+@kernel
+def rebuild_tables(address):
+    """Fill empty hash tables anew from the configurations and partitions."""
+    state = state_at(address)
+    tables = tables_at(address)
+    for c in range(state.counters[N_CONFIGS]):
+        if state.config[c, C_ROOT] >= 0:
+            enter_table(c, state)
+    for p in range(state.counters[N_PARTITIONS]):
+        if state.partition[p, R_LIVE] != FREE:
+            enter_partition(p, state, tables)
+
+
+@kernel
+def compact_members(address, members, member_values):
+    """Copy the members of living configurations to new arrays; returns their number."""
+    state = state_at(address)
+    n = 0
+    several = state.heads.shape[1] - 1
+    for c in range(state.counters[N_CONFIGS]):
+        if state.config[c, C_ROOT] >= 0 and state.config[c, C_GROUP] == several:
+            base = state.config[c, C_MEMBER]
+            state.config[c, C_MEMBER] = n
+            for m in range(state.config[c, C_COUNT]):
+                members[n] = state.members[base + m]
+                for s in range(member_values.shape[1]):
+                    member_values[n, s] = state.member_values[base + m, s]
+                n += 1
+    return n
+
+
+@kernel
+def rehash(address):
+    """Compute the hashes of configurations from their registers."""
+    state = state_at(address)
+    tables = tables_at(address)
+    for c in range(state.counters[N_CONFIGS]):
+        if state.config[c, C_ROOT] < 0:
+            continue
+        group = np.int64(state.config[c, C_GROUP])
+        begin = seed(state.config[c, C_PARTITION], state.config[c, C_CLASS], tables)
+        if group < tables.options[O_STATES]:
+            state.config_long[c, L_HASH] = hash_one(begin, group, pointer_to(state.values, c), tables)
+        else:
+            first = np.int64(state.config[c, C_MEMBER])
+            states, values = pointer_to(state.members, first), pointer_to(state.member_values, first)
+            count = np.int64(state.config[c, C_COUNT])
+            state.config_long[c, L_HASH] = hash_several(begin, states, values, count, state, tables)
