@@ -135,7 +135,7 @@ def test_collections_whose_number_is_no_power_of_two(lacking):
     recognizer = query.recognizer(table.schema)
     found = [m for k in range(400) for m in recognizer.push(table.slice(k, 1)).to_pylist()]
     assert found == query.match(table).to_pylist()
-    size = len(recognizer._memory.state.set_table)
+    size = len(recognizer._machine.memory.state.set_table)
     assert size & (size - 1) == 0
     assert "collections" in lacking
 

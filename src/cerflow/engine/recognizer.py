@@ -8,13 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from cerflow.engine import layout, snapshot
-from cerflow.engine.columns import EventReader
-from cerflow.engine.layout import Events, State
+from cerflow.engine.machine import Machine
 from cerflow.engine.matches import Matches, Part
-from cerflow.engine.memory import Memory
 from cerflow.engine.plan import Plan
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
-from cerflow.engine.renaming import forget_strings
 from cerflow.engine.results import Report
 from cerflow.engine.single import SingleEvents, as_batch
 from cerflow.engine.store import EventStore
@@ -52,17 +49,11 @@ class Recognizer:
         plan: Plan | None = None,
     ) -> None:
         self._plan = plan = plan or Plan(select, schema, position=position, positions=positions)
-        self._report = plan.report
-        self._program = plan.program()
-        self._reader = EventReader(self._program, plan.select.partition, plan.streams.position)
         self._checker = RecordChecker(plan.schema, on_bad_record)
-        self._memory = Memory(self._program)
         self._store = EventStore(plan.stored)
+        self._machine = Machine(plan, self._store)
+        self._program = self._machine.program
         self._singles: SingleEvents | None = None
-        #: The number of the next event among those of the query's streams.
-        self._next = 0
-        #: Where the window of the last event begins.
-        self._last_bound = layout.NO_BOUND
 
     @property
     def events(self) -> int:
@@ -77,17 +68,17 @@ class Recognizer:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the matches."""
-        return self._report.schema
+        return self._plan.report.schema
 
     @property
     def report(self) -> Report:
         """What makes record batches of matches (for other parts of cerflow)."""
-        return self._report
+        return self._plan.report
 
     @property
     def live(self) -> dict[str, int]:
         """How much is remembered: configurations, nodes of the match graph, events, partitions; and work done."""
-        c = self._memory.state.counters
+        c = self._machine.memory.state.counters
         return {
             "configurations": int(c[layout.N_LIVE]),
             "nodes": int(c[layout.N_NODES]),
@@ -99,20 +90,19 @@ class Recognizer:
 
     def snapshot(self) -> bytes:
         """All that is remembered, as bytes; see `restore`. Matches handed out before are not part of it."""
-        bound = self._last_bound if self._program.global_window else layout.NO_BOUND
-        positions = self._memory.live_positions(bound)
-        self._store.forget(positions)
+        machine = self._machine
+        self._store.forget(machine.live_positions())
         kept = self._store.kept()
         description = {
             **self._identity(),
             "strings": self._program.strings.texts,
-            "next": self._next,
+            "next": machine.next,
             "accepted": self._checker.accepted,
             "refused": self._checker.refused,
             "latest": self._checker.latest,
-            "bound": self._last_bound,
+            "bound": machine.last_bound,
         }
-        return snapshot.write(description, self._memory.state, kept.rows, kept.positions)
+        return snapshot.write(description, machine.memory.state, kept.rows, kept.positions)
 
     @classmethod
     def restore(cls, query: object, data: bytes, *, on_bad_record: BadRecordPolicy = "fail") -> Recognizer:
@@ -138,12 +128,12 @@ class Recognizer:
         if restored._identity() != {name: header.get(name) for name in restored._identity()}:
             raise SnapshotError("the snapshot numbers states or labels in another way than this cerflow does")
         restored._program.strings.replace(header["strings"])
-        restored._memory.state = state
-        restored._next = header["next"]
+        restored._machine.memory.state = state
+        restored._machine.next = header["next"]
         restored._checker.accepted = header["accepted"]
         restored._checker.refused = header["refused"]
         restored._checker.latest = header["latest"]
-        restored._last_bound = header["bound"]
+        restored._machine.last_bound = header["bound"]
         for batch in events.combine_chunks().to_batches():
             restored._store.add(positions, batch)
         return restored
@@ -157,7 +147,7 @@ class Recognizer:
             "time": self._plan.schema.time,
             "stream": self._plan.schema.stream,
             "position": self._plan.position,
-            "positions": self._report.numbered,
+            "positions": self._plan.report.numbered,
             "labels": [sorted(labels) for labels in self._program.label_sets],
             "slots": [sorted(map(list, places.items())) for places in self._program.slots.at],
         }
@@ -180,105 +170,50 @@ class Recognizer:
         except BaseException:
             undo()
             raise
-        return Matches(parts, self._report, self._plan.limit)
+        return Matches(parts, self._plan.report, self._plan.limit)
 
     def _checkpoint(self, rows: int) -> Callable[[], None]:
         """How to go back to what is remembered now, should a batch of so many rows fail."""
-        checker, memory = self._checker, self._memory
-        counts = (checker.accepted, checker.refused, checker.latest, self._next, self._last_bound)
-        # After others were processed, events are refused only where windows measure attributes, and in later slices;
-        # there predicates fail too.
-        late = (len(self._program.tables.checked) > 0 and checker.policy != "skip") or self._program.asks
-        state = State._make(array.copy() for array in memory.state) if late or rows > _ROWS else memory.state
-        store = self._store.checkpoint()
-        strings = self._program.strings.checkpoint()
+        undos = (
+            self._checker.checkpoint(),
+            self._store.checkpoint(),
+            self._machine.checkpoint(strict=self._checker.policy != "skip", slices=rows > _ROWS),
+        )
 
         def undo() -> None:
-            checker.accepted, checker.refused, checker.latest, self._next, self._last_bound = counts
-            memory.state = state
-            store()
-            strings()
+            for each in undos:
+                each()
 
         return undo
 
     def _process(self, rows: pa.RecordBatch, begin: int) -> list[Part]:
-        self._checker.note_time(rows)
-        given = rows
-        rows, index = self._plan.streams.admit(rows, self._checker.accepted)
-        self._checker.accepted += given.num_rows
-        first = self._next
-        self._next += rows.num_rows
-        if not rows.num_rows:
-            return []
-        events, chosen = self._reader.read(rows, first)
-        if not len(chosen):
-            return []
-        kept = rows.select(self._plan.columns)
-        self._store.add(first + chosen, kept if len(chosen) == rows.num_rows else kept.take(pa.array(chosen)))
-        parts = self._advance(events, lambda at: self._refuse_late(given, int(index[chosen[at]]), begin))
-        self._clean_up(int(events.bound[-1]))
-        return parts
-
-    def _refuse_late(self, rows: pa.RecordBatch, row: int, begin: int) -> None:
-        self._checker.refuse_late(rows, row, begin + row, "an attribute that measures a window decreases")
-
-    def _advance(self, events: Events, refuse: Callable[[int], None]) -> list[Part]:
-        """Let events pass; ``refuse`` is told of those that cannot be used after all."""
-        parts: list[Part] = []
-        at = 0
-        memory = self._memory
-        while True:
-            reason, at = memory.advance(events, at)
-            if reason == layout.DONE:
-                break
-            if reason == layout.CALL_FAILED:
-                self._program.atoms.calls.raise_failure(self._program.tables.failure)
-            if reason == layout.FULL_NODES:
-                # The nodes found so far move away with their detections.
-                self._close_part(parts)
-            if reason == layout.DECREASED:
-                refuse(at)
-                at += 1
-                continue
-            memory.make_room(reason, events, at)
-        self._close_part(parts)
-        return parts
-
-    def _clean_up(self, bound: int) -> None:
-        """Forget what no match needs, if there is much of it; the window of the last event begins at ``bound``."""
-        self._last_bound = max(self._last_bound, bound)
-        if self._store.crowded:
-            self._store.forget(
-                self._memory.live_positions(self._last_bound if self._program.global_window else layout.NO_BOUND)
-            )
-        if self._program.strings.crowded:
-            forget_strings(self._program, self._memory)
+        checker = self._checker
+        accepted = checker.accepted
+        checker.accept_rows(rows)
+        return self._machine.process(rows, accepted, lambda row: checker.refuse_late(rows, row, begin + row))
 
     def _push_one(self, event: Mapping[str, Any]) -> Matches:
         plan, checker = self._plan, self._checker
         if self._singles is None:
-            self._singles = SingleEvents(self._program, plan.select.partition, plan.schema, self._reader.signatures)
+            self._singles = SingleEvents(plan, self._program, self._machine.reader.signatures)
         singles = self._singles
-        values = singles.plain(event, checker.latest) if singles.ready and plan.counts_all else None
+        values = singles.plain(event, checker.latest) if singles.ready else None
         if values is None:
             return self.push(as_batch(event, plan.schema.columns))
         parts: list[Part] = []
-        prepared = singles.read(values, self._next)
+        position = self._machine.next
+        prepared = singles.read(values, position, self._machine.reader.signatures.texts.of(values))
         if prepared is not None:
-            self._store.add_one(self._next, values)
+            self._store.add_one(position, values)
             late: list[int] = []
-            parts = self._advance(prepared, late.append)
+            parts = self._machine.advance(prepared, late.append)
             if late:
                 # It has to be refused, like one of a batch.
                 self._store.drop_last()
                 return self.push(as_batch(event, plan.schema.columns))
-            self._clean_up(int(prepared.bound[0]))
-        self._next += 1
+            if self._store.crowded:
+                self._store.forget(self._machine.live_positions())
+        self._machine.next += 1
         checker.accepted += 1
         checker.latest = singles.time(values)
-        return Matches(parts, self._report, plan.limit)
-
-    def _close_part(self, parts: list[Part]) -> None:
-        nodes, detections = self._memory.take_detections()
-        if len(detections):
-            parts.append(Part(nodes, detections, self._store.kept(), self._program.label_sets))
+        return Matches(parts, self._plan.report, plan.limit)

@@ -117,11 +117,13 @@ class RecordChecker:
         begins = values[0] == values[0] if self.latest is None else values[0] >= self.latest
         return bool(begins and (values[1:] >= values[:-1]).all())
 
-    def refuse_late(self, rows: pa.RecordBatch, row: int, number: int, reason: str) -> None:
+    def refuse_late(self, rows: pa.RecordBatch, row: int, number: int) -> None:
         """Refuse row ``row`` of some rows that were accepted before, by policy; it keeps its place in the stream.
 
-        ``number`` counts it among the rows accepted from the last batch.
+        An attribute that measures a window decreases there. ``number`` counts the row among those accepted from the
+        last batch.
         """
+        reason = "an attribute that measures a window decreases"
         place = self._begin + (number if self._rows is None else int(self._rows[number]))
         if self.policy == "fail":
             raise BadRecordError(place, reason)
@@ -141,10 +143,20 @@ class RecordChecker:
         self._rows = np.flatnonzero(~bad)
         return rows.filter(pa.array(~bad))
 
-    def note_time(self, rows: pa.RecordBatch) -> None:
-        """Remember the time of the last of some accepted rows."""
+    def accept_rows(self, rows: pa.RecordBatch) -> None:
+        """Count some rows as accepted, and remember the time of the last of them."""
+        self.accepted += rows.num_rows
         if self.schema.time is not None and rows.num_rows:
             self.latest = _numbers(rows.column(self.schema.time).slice(rows.num_rows - 1, 1))[0].item()
+
+    def checkpoint(self) -> Callable[[], None]:
+        """How to go back to what was counted up to now."""
+        counts = (self.accepted, self.refused, self.latest)
+
+        def undo() -> None:
+            self.accepted, self.refused, self.latest = counts
+
+        return undo
 
 
 def _known_nulls(column: pa.Array) -> pa.Array:

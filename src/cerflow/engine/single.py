@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -17,12 +17,13 @@ import pyarrow as pa
 from cerflow.analysis.types import kind_of_expression
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, Events
 from cerflow.engine.measures import duration
+from cerflow.engine.plan import Plan
 from cerflow.engine.program import Program
 from cerflow.engine.scalar import scalar
 from cerflow.engine.signatures import SignatureReader
 from cerflow.errors import InputError
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Kind
 
 __all__ = ["SingleEvents", "as_batch"]
 
@@ -38,9 +39,8 @@ _OfEvent = Callable[[Mapping[str, Any], int], int]
 class SingleEvents:
     """Prepares single events for one program; ``ready`` says whether that is possible at all."""
 
-    def __init__(
-        self, program: Program, keys: Sequence[tuple[str, ...]], schema: Schema, signatures: SignatureReader
-    ) -> None:
+    def __init__(self, plan: Plan, program: Program, signatures: SignatureReader) -> None:
+        schema, keys = plan.schema, plan.select.partition
         self.program = program
         self._signatures = signatures
         self._schema = schema
@@ -56,6 +56,7 @@ class SingleEvents:
         self._window = None if window is None or counted_here else self._measured(window)
         self.ready = not (
             program.asks
+            or not plan.counts_all
             or program.atoms.ordered
             or any(test is None for _, test in tests)
             or any(column is None for column in columns)
@@ -182,11 +183,13 @@ class SingleEvents:
             return pa.scalar(time, self._schema.columns.field(self._time).type).value  # type: ignore[no-any-return]
         return time  # type: ignore[no-any-return]
 
-    def read(self, values: Mapping[str, Any], position: int) -> Events | None:
-        """The event as the kernels read it, valid until the next call; None if it does not matter."""
-        program, signatures = self.program, self._signatures
-        satisfied = signatures.texts.of(values)
-        if not self._counted and not signatures.hopeful(satisfied):
+    def read(self, values: Mapping[str, Any], position: int, satisfied: frozenset[int]) -> Events | None:
+        """The event as the kernels read it, valid until the next call; None if it does not matter.
+
+        ``satisfied`` are the tests of texts that hold, see `TextTests.of`.
+        """
+        program = self.program
+        if not self._counted and not self._signatures.hopeful(satisfied):
             return None
         held = [number for number, test in self._tests if test(values) is True]
         signature = program.signature(satisfied.union(held) if held else satisfied)

@@ -1,0 +1,111 @@
+"""What recognises the matches of one query: its tables and its memory, apart from who checks and keeps the events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cerflow.engine import layout
+from cerflow.engine.columns import EventReader
+from cerflow.engine.layout import Events, State
+from cerflow.engine.matches import Part
+from cerflow.engine.memory import Memory
+from cerflow.engine.plan import Plan
+from cerflow.engine.renaming import forget_strings
+from cerflow.engine.store import EventStore
+
+__all__ = ["Machine"]
+
+Ints = NDArray[np.int64]
+#: Told of a row (of those given) that cannot be used after all.
+Refuse = Callable[[int], None]
+
+
+class Machine:
+    """Recognises the matches of one plan; the events that matches may refer to are kept in ``store``."""
+
+    def __init__(self, plan: Plan, store: EventStore) -> None:
+        self.plan = plan
+        self.store = store
+        # What asks predicates is made for one recogniser only.
+        self.program = plan.program()
+        self.reader = EventReader(self.program, plan.select.partition, plan.streams.position)
+        self.memory = Memory(self.program)
+        #: The number of the next event among those of the query's streams.
+        self.next = 0
+        #: Where the window of the last event begins.
+        self.last_bound = layout.NO_BOUND
+
+    def process(self, rows: pa.RecordBatch, accepted: int, refuse: Refuse) -> list[Part]:
+        """Process rows of the input, before which ``accepted`` others came; events are kept in the store."""
+        rows, index = self.plan.streams.admit(rows, accepted)
+        first = self.next
+        self.next += rows.num_rows
+        if not rows.num_rows:
+            return []
+        events, chosen = self.reader.read(rows, first)
+        if not len(chosen):
+            return []
+        kept = rows.select(self.plan.columns)
+        self.store.add(first + chosen, kept if len(chosen) == rows.num_rows else kept.take(pa.array(chosen)))
+        parts = self.advance(events, lambda at: refuse(int(index[chosen[at]])))
+        if self.store.crowded:
+            self.store.forget(self.live_positions())
+        return parts
+
+    def advance(self, events: Events, refuse: Refuse) -> list[Part]:
+        """Let prepared events pass, which are in the store; ``refuse`` is told of those that cannot be used."""
+        parts: list[Part] = []
+        at = 0
+        memory = self.memory
+        while True:
+            reason, at = memory.advance(events, at)
+            if reason == layout.DONE:
+                break
+            if reason == layout.CALL_FAILED:
+                self.program.atoms.calls.raise_failure(self.program.tables.failure)
+            if reason == layout.FULL_NODES:
+                # The nodes found so far move away with their detections.
+                self._close_part(parts)
+            if reason == layout.DECREASED:
+                refuse(at)
+                at += 1
+                continue
+            memory.make_room(reason, events, at)
+        self._close_part(parts)
+        self.last_bound = max(self.last_bound, int(events.bound[-1]))
+        if self.program.strings.crowded:
+            forget_strings(self.program, memory)
+        return parts
+
+    def _close_part(self, parts: list[Part]) -> None:
+        nodes, detections = self.memory.take_detections()
+        if len(detections):
+            parts.append(Part(nodes, detections, self.store.kept(), self.program.label_sets))
+
+    def live_positions(self) -> Ints:
+        """The positions of all events that may still be part of a match."""
+        return self.memory.live_positions(self.last_bound if self.program.global_window else layout.NO_BOUND)
+
+    def checkpoint(self, *, strict: bool, slices: bool) -> Callable[[], None]:
+        """How to go back to what is remembered now, should a batch fail.
+
+        ``strict`` says that a refused event makes it fail, ``slices`` that it is processed in several.
+        """
+        memory = self.memory
+        counts = (self.next, self.last_bound)
+        # After others were processed, events are refused only where windows measure attributes, and in later slices;
+        # there predicates fail too.
+        late = (len(self.program.tables.checked) > 0 and strict) or self.program.asks or slices
+        state = State._make(array.copy() for array in memory.state) if late else memory.state
+        strings = self.program.strings.checkpoint()
+
+        def undo() -> None:
+            self.next, self.last_bound = counts
+            memory.state = state
+            strings()
+
+        return undo
