@@ -24,7 +24,7 @@ ORDER = (
     ("rewriting",),
     ("automata",),
     ("engine",),
-    ("builder", "equivalence", "explain", "explain_text", "inputs", "query", "reference", "rewritings"),
+    ("builder", "equivalence", "explain", "explain_text", "inputs", "query", "query_set", "reference", "rewritings"),
     ("spark",),
     ("cli", "examples"),  # the command generates examples, the demonstration runs the command
 )

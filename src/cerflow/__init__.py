@@ -28,6 +28,7 @@ from cerflow.language.sremo_parser import parse_sremo
 from cerflow.predicates.decorator import predicate
 from cerflow.predicates.registry import registered_predicates, unregister_predicate
 from cerflow.query import Query, parse
+from cerflow.query_set import QuerySet, SetRecognizer
 from cerflow.schema import Schema
 
 __all__ = [
@@ -39,10 +40,12 @@ __all__ = [
     "PredicateError",
     "Query",
     "QueryError",
+    "QuerySet",
     "QuerySyntaxError",
     "QueryWarning",
     "Recognizer",
     "Schema",
+    "SetRecognizer",
     "SnapshotError",
     "UnsupportedQueryError",
     "Verdict",

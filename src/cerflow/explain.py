@@ -17,7 +17,7 @@ from cerflow.engine.needs import columns_needed, needs_positions, separable_by_k
 from cerflow.engine.planning import compile_select, limit_of
 from cerflow.engine.program import Program
 from cerflow.engine.results import Report, kept_labels
-from cerflow.engine.signatures import SignatureReader, attributes_read
+from cerflow.engine.signatures import Evaluation, attributes_read
 from cerflow.errors import UnsupportedQueryError
 from cerflow.explain_text import as_text, sremo_as_text
 from cerflow.language.condition import Attribute
@@ -253,8 +253,8 @@ def _evaluation(select: Select, transducer: Transducer, program: Program | None)
     if program is None:
         return facts
     registers = program.transducer.registers
-    reader = SignatureReader(program)
-    by_string = {number: name for name, numbers in reader.by_string.items() for number in numbers}
+    evaluation = Evaluation.of(program)
+    by_string = {number: name for name, numbers in evaluation.by_string.items() for number in numbers}
     facts["tests"] = [
         {
             "test": show_condition(test, registers),

@@ -109,6 +109,11 @@ class Query:
             plan = self._plans.plan(schema, positions=positions)
         return Matches(_Replay(plan, table), plan.report, plan.limit)
 
+    def plan(self, schema: Schema, position: str | None = None, positions: bool = True) -> Plan:
+        """The query made ready for events of a schema (for other parts of cerflow); raises as `recognizer` does."""
+        with _Located(self.text):
+            return self._plans.plan(schema, position, positions)
+
     def recognizer(
         self,
         schema: pa.Schema,

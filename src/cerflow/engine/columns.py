@@ -8,13 +8,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cerflow.engine.binding import calls_in
 from cerflow.engine.evaluate import Rows
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, Events
 from cerflow.engine.measures import bounds, measures
 from cerflow.engine.prefilter import rows_of
 from cerflow.engine.program import Program
-from cerflow.engine.signatures import SignatureReader
+from cerflow.engine.signatures import Evaluation, SignatureReader
 from cerflow.engine.vectors import Vector
 from cerflow.language.formula import CountWindow
 from cerflow.schema import Kind
@@ -31,12 +30,20 @@ class EventReader:
     events in the whole stream, if they are not counted here.
     """
 
-    def __init__(self, program: Program, keys: Sequence[tuple[str, ...]], position: str | None = None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        keys: Sequence[tuple[str, ...]],
+        position: str | None = None,
+        evaluation: Evaluation | None = None,
+    ) -> None:
         self.program = program
         self.keys = keys
         self.position = position
         self.unit = program.atoms.unit
-        self.signatures = SignatureReader(program)
+        evaluation = Evaluation.of(program) if evaluation is None else evaluation
+        self.signatures = SignatureReader(program, evaluation)
+        self._asking = evaluation.asking
 
     def rows(self, batch: pa.RecordBatch, first: int) -> Rows:
         """The rows of a batch that begins at position ``first`` of the stream."""
@@ -130,7 +137,7 @@ class EventReader:
             make = bounds if column.bound else measures
             return make(column.window, rows, self.program.schema)
         assert column.expression is not None
-        asked = self.program.wanted(k)[signatures] if calls_in(column.expression) else None
+        asked = self.program.wanted(k)[signatures] if k in self._asking else None
         return np.broadcast_to(self._bits(rows.value(column.expression, asked), column.as_float), (n,))
 
     def _window(self, rows: Rows, n: int) -> tuple[Ints, Ints]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cerflow.engine import layout
+from cerflow.engine import layout, snapshot
 from cerflow.engine.columns import EventReader
 from cerflow.engine.layout import Events, State
 from cerflow.engine.matches import Part
 from cerflow.engine.memory import Memory
 from cerflow.engine.plan import Plan
 from cerflow.engine.renaming import forget_strings
-from cerflow.engine.store import EventStore
+from cerflow.engine.store import EventStore, Kept
+from cerflow.errors import SnapshotError
+from cerflow.language.printer import show
 
 __all__ = ["Machine"]
 
@@ -32,7 +35,7 @@ class Machine:
         self.store = store
         # What asks predicates is made for one recogniser only.
         self.program = plan.program()
-        self.reader = EventReader(self.program, plan.select.partition, plan.streams.position)
+        self.reader = EventReader(self.program, plan.select.partition, plan.streams.position, plan.evaluation)
         self.memory = Memory(self.program)
         #: The number of the next event among those of the query's streams.
         self.next = 0
@@ -89,6 +92,43 @@ class Machine:
     def live_positions(self) -> Ints:
         """The positions of all events that may still be part of a match."""
         return self.memory.live_positions(self.last_bound if self.program.global_window else layout.NO_BOUND)
+
+    # -- snapshots -----------------------------------------------------------------------------------------------
+
+    def identity(self) -> dict[str, object]:
+        """What must be the same for a snapshot to make sense."""
+        plan = self.plan
+        return {
+            "query": show(plan.select),
+            "columns": plan.schema.columns.serialize().to_pybytes().hex(),
+            "type": plan.schema.type,
+            "time": plan.schema.time,
+            "stream": plan.schema.stream,
+            "position": plan.position,
+            "positions": plan.report.numbered,
+            "labels": [sorted(labels) for labels in self.program.label_sets],
+            "slots": [sorted(map(list, places.items())) for places in self.program.slots.at],
+        }
+
+    def snapshot(self, counts: Mapping[str, object], events: Kept) -> bytes:
+        """All that is remembered as bytes, with what the checker of records counted and the events to keep."""
+        description = {
+            **self.identity(),
+            **counts,
+            "strings": self.program.strings.texts,
+            "next": self.next,
+            "bound": self.last_bound,
+        }
+        return snapshot.write(description, self.memory.state, events.rows, events.positions)
+
+    def take_over(self, header: Mapping[str, Any], state: State) -> None:
+        """Go on from a snapshot of the same plan; raises `SnapshotError` if it is of another one."""
+        if {name: header.get(name) for name in self.identity()} != self.identity():
+            raise SnapshotError("the snapshot numbers states or labels in another way than this cerflow does")
+        self.program.strings.replace(header["strings"])
+        self.memory.state = state
+        self.next = header["next"]
+        self.last_bound = header["bound"]
 
     def checkpoint(self, *, strict: bool, slices: bool) -> Callable[[], None]:
         """How to go back to what is remembered now, should a batch fail.

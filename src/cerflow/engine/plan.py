@@ -9,6 +9,7 @@ from cerflow.automata.transducer import Transducer
 from cerflow.engine.planning import compile_select, limit_of, strategy_of
 from cerflow.engine.program import Program
 from cerflow.engine.results import Report
+from cerflow.engine.signatures import Evaluation
 from cerflow.engine.streams import InputStreams
 from cerflow.language.condition import PredicateCall
 from cerflow.language.node import walk
@@ -57,6 +58,7 @@ class Plan:
         self.limit = limit_of(select)
         self._transducer = compile_select(select) if transducer is None else transducer
         self._program = self._make()
+        self.evaluation = Evaluation.of(self._program)
 
     def _make(self) -> Program:
         return Program(

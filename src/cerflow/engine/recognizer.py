@@ -90,19 +90,8 @@ class Recognizer:
 
     def snapshot(self) -> bytes:
         """All that is remembered, as bytes; see `restore`. Matches handed out before are not part of it."""
-        machine = self._machine
-        self._store.forget(machine.live_positions())
-        kept = self._store.kept()
-        description = {
-            **self._identity(),
-            "strings": self._program.strings.texts,
-            "next": machine.next,
-            "accepted": self._checker.accepted,
-            "refused": self._checker.refused,
-            "latest": self._checker.latest,
-            "bound": machine.last_bound,
-        }
-        return snapshot.write(description, machine.memory.state, kept.rows, kept.positions)
+        self._store.forget(self._machine.live_positions())
+        return self._machine.snapshot(self._checker.counts, self._store.kept())
 
     @classmethod
     def restore(cls, query: object, data: bytes, *, on_bad_record: BadRecordPolicy = "fail") -> Recognizer:
@@ -125,32 +114,11 @@ class Recognizer:
             positions=header["positions"],
             on_bad_record=on_bad_record,
         )
-        if restored._identity() != {name: header.get(name) for name in restored._identity()}:
-            raise SnapshotError("the snapshot numbers states or labels in another way than this cerflow does")
-        restored._program.strings.replace(header["strings"])
-        restored._machine.memory.state = state
-        restored._machine.next = header["next"]
-        restored._checker.accepted = header["accepted"]
-        restored._checker.refused = header["refused"]
-        restored._checker.latest = header["latest"]
-        restored._machine.last_bound = header["bound"]
+        restored._machine.take_over(header, state)
+        restored._checker.take_over(header)
         for batch in events.combine_chunks().to_batches():
             restored._store.add(positions, batch)
         return restored
-
-    def _identity(self) -> dict[str, object]:
-        """What must be the same for a snapshot to make sense."""
-        return {
-            "query": show(self._plan.select),
-            "columns": self._plan.schema.columns.serialize().to_pybytes().hex(),
-            "type": self._plan.schema.type,
-            "time": self._plan.schema.time,
-            "stream": self._plan.schema.stream,
-            "position": self._plan.position,
-            "positions": self._plan.report.numbered,
-            "labels": [sorted(labels) for labels in self._program.label_sets],
-            "slots": [sorted(map(list, places.items())) for places in self._program.slots.at],
-        }
 
     def push(self, events: pa.RecordBatch | pa.Table | Mapping[str, Any]) -> Matches:
         """Process events, in the order of the rows, or one event given as a mapping; returns the matches they detect.

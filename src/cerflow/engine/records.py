@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -148,6 +148,15 @@ class RecordChecker:
         self.accepted += rows.num_rows
         if self.schema.time is not None and rows.num_rows:
             self.latest = _numbers(rows.column(self.schema.time).slice(rows.num_rows - 1, 1))[0].item()
+
+    @property
+    def counts(self) -> dict[str, object]:
+        """What was counted, for a snapshot."""
+        return {"accepted": self.accepted, "refused": self.refused, "latest": self.latest}
+
+    def take_over(self, counts: Mapping[str, Any]) -> None:
+        """Go on from what a snapshot counted."""
+        self.accepted, self.refused, self.latest = counts["accepted"], counts["refused"], counts["latest"]
 
     def checkpoint(self) -> Callable[[], None]:
         """How to go back to what was counted up to now."""

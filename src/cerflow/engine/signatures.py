@@ -17,7 +17,7 @@ from cerflow.language.condition import Attribute, Function
 from cerflow.language.node import Node, walk
 from cerflow.schema import Kind
 
-__all__ = ["SignatureReader", "attributes_read"]
+__all__ = ["Evaluation", "SignatureReader", "attributes_read"]
 
 Ints = NDArray[np.int64]
 #: Up to this the combinations of codes that occur are found by counting, then by sorting.
@@ -51,13 +51,53 @@ class _Feature:
     satisfied: Sequence[frozenset[int]]
 
 
+@dataclass(frozen=True)
+class Evaluation:
+    """How the tests and columns of a program are evaluated, whatever the events."""
+
+    #: Tests that are evaluated once per distinct string, by the column they read; and all others.
+    by_string: dict[str, list[int]]
+    others: list[int]
+    #: For tests that ask predicates: of the other tests of each transition, those that do not.
+    before: dict[int, list[frozenset[int]]]
+    #: The columns whose expressions ask predicates.
+    asking: frozenset[int]
+
+    @classmethod
+    def of(cls, program: Program) -> Evaluation:
+        """That of one program."""
+        by_string: dict[str, list[int]] = {}
+        others: list[int] = []
+        asking = {t for t, test in enumerate(program.tests) if calls_in(test)}
+        places = ("position",) if program.schema.time is not None else ("position", "time")
+        for number, test in enumerate(program.tests):
+            read = attributes_read(test, program)
+            name = next(iter(read)) if len(read) == 1 else None
+            positional = any(isinstance(n, Function) and n.name in places for n in walk(test))
+            if (
+                name is not None
+                and not positional
+                and number not in asking
+                and program.schema.kind(name) is Kind.STRING
+            ):
+                by_string.setdefault(name, []).append(number)
+            else:
+                others.append(number)
+        return cls(
+            by_string,
+            others,
+            {t: [others_of - asking for others_of in program.other_tests(t)] for t in asking},
+            frozenset(k for k, c in enumerate(program.columns) if c.expression is not None and calls_in(c.expression)),
+        )
+
+
 class SignatureReader:
     """Evaluates the tests of one program: first those of texts, then the others where these leave a chance."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, evaluation: Evaluation) -> None:
         self.program = program
-        #: Tests that are evaluated once per distinct string, by the column they read; and all others.
-        self.by_string, self.others = self._group_tests()
+        self.by_string, self.others = evaluation.by_string, evaluation.others
+        self._before = evaluation.before
         groups = [self.others[start : start + _PACKED] for start in range(0, len(self.others), _PACKED)]
         self._packed = [
             (some, [frozenset(t for b, t in enumerate(some) if c >> b & 1) for c in range(1 << len(some))])
@@ -70,24 +110,6 @@ class SignatureReader:
         )
         self._open = frozenset(self.others)
         self._hopeful: dict[frozenset[int], bool] = {}
-        #: For tests that ask predicates: of the other tests of each transition, those that do not.
-        asking = {t for t, test in enumerate(program.tests) if calls_in(test)}
-        self._before = {t: [others - asking for others in program.other_tests(t)] for t in asking}
-
-    def _group_tests(self) -> tuple[dict[str, list[int]], list[int]]:
-        by_string: dict[str, list[int]] = {}
-        others: list[int] = []
-        for number, test in enumerate(self.program.tests):
-            read = attributes_read(test, self.program)
-            name = next(iter(read)) if len(read) == 1 else None
-            places = ("position",) if self.program.schema.time is not None else ("position", "time")
-            positional = any(isinstance(n, Function) and n.name in places for n in walk(test))
-            asks = calls_in(test)
-            if name is not None and not positional and not asks and self.program.schema.kind(name) is Kind.STRING:
-                by_string.setdefault(name, []).append(number)
-            else:
-                others.append(number)
-        return by_string, others
 
     def hopeful(self, satisfied: frozenset[int]) -> bool:
         """Whether an event whose texts satisfy just these tests may matter, whatever the others say."""

@@ -1,0 +1,183 @@
+"""Many queries over one pass of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from cerflow.engine.matches import Matches, Part
+from cerflow.engine.plan import Plan
+from cerflow.engine.records import BadRecordPolicy, RecordChecker
+from cerflow.engine.together import Together
+from cerflow.errors import CerflowError
+from cerflow.inputs import in_order, to_table
+from cerflow.query import Query, parse
+from cerflow.schema import Schema
+
+__all__ = ["QuerySet", "SetRecognizer"]
+
+#: Rows that `QuerySet.match` hands to the engine at a time.
+_ROWS = 1 << 17
+
+
+class QuerySet(Mapping[str, Query]):
+    """Queries by name that are evaluated together, over one pass of the events.
+
+    They share what they have in common: checking and reading the events, what their conditions say of each distinct
+    text (types above all), and the events that matches refer to. A query costs in proportion to the events whose
+    texts may concern it. Results are those of the single queries. Takes queries or their texts; raises ValueError if
+    there are none and `QuerySyntaxError` or `QueryError` for a text that is no query.
+
+    >>> alarms = QuerySet({"hot": "SELECT * WHERE T AS x FILTER x.v > 40", "dry": "SELECT * WHERE H AS x"})
+    >>> found = alarms.match([{"type": "T", "v": 45}, {"type": "H", "v": 20}])
+    >>> {name: matches.count() for name, matches in found.items()}
+    {'hot': 1, 'dry': 1}
+    """
+
+    def __init__(self, queries: Mapping[str, Query | str]) -> None:
+        if not queries:
+            raise ValueError("a set of queries needs at least one")
+        self._queries: dict[str, Query] = {}
+        for name, query in queries.items():
+            with _named(name):
+                self._queries[name] = parse(query) if isinstance(query, str) else query
+
+    def __getitem__(self, name: str) -> Query:
+        return self._queries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._queries)
+
+    def __len__(self) -> int:
+        return len(self._queries)
+
+    def __repr__(self) -> str:
+        return f"<QuerySet {', '.join(self)}>"
+
+    def match(
+        self,
+        events: Any,
+        *,
+        type: str = "type",
+        time: str | None = None,
+        sequence: str | None = None,
+        stream: str | None = None,
+        positions: bool = True,
+        on_bad_record: BadRecordPolicy = "fail",
+    ) -> dict[str, Matches]:
+        """The matches of each query in a finite stream; events and columns are given as to `Query.match`.
+
+        Nothing is recognised before some result is read; then the events pass once for all queries, and what was
+        found is remembered in its shared form, whatever the number of matches. Raises as `Query.match` does.
+        """
+        table = to_table(events)
+        schema = Schema(table.schema, type, time, stream)
+        plans = self._plans(schema, None, positions)
+        usable = list(RecordChecker(schema, on_bad_record, in_order=False).accept(table))
+        table = in_order(pa.Table.from_batches(usable, table.schema), time, sequence)
+        found = _Pass(plans, table, schema)
+        return {name: Matches(_PartsOf(found, name), plan.report, plan.limit) for name, plan in plans.items()}
+
+    def recognizer(
+        self,
+        schema: pa.Schema,
+        *,
+        type: str = "type",
+        time: str | None = None,
+        stream: str | None = None,
+        position: str | None = None,
+        positions: bool = True,
+        on_bad_record: BadRecordPolicy = "fail",
+    ) -> SetRecognizer:
+        """A recogniser for a stream of batches with this Arrow schema; the arguments are those of `Recognizer`."""
+        described = Schema(schema, type, time, stream)
+        return SetRecognizer(self._plans(described, position, positions), described, on_bad_record)
+
+    def restore(self, data: bytes, schema: pa.Schema, **roles: Any) -> SetRecognizer:
+        """The recogniser that a snapshot was taken of, made with the same arguments as by `recognizer`.
+
+        Raises `SnapshotError` if the bytes are no snapshot, or one of other queries, columns or another version.
+        """
+        recognizer = self.recognizer(schema, **roles)
+        recognizer.take_over(data)
+        return recognizer
+
+    def _plans(self, schema: Schema, position: str | None, positions: bool) -> dict[str, Plan]:
+        plans: dict[str, Plan] = {}
+        for name, query in self.items():
+            with _named(name):
+                plans[name] = query.plan(schema, position, positions)
+        return plans
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Errors say in which query they are."""
+    try:
+        yield
+    except CerflowError as error:
+        error.add_note(f"in the query '{name}'")
+        raise
+
+
+class SetRecognizer:
+    """Recognises the matches of several queries in a stream that comes in batches; see `QuerySet.recognizer`."""
+
+    def __init__(self, plans: Mapping[str, Plan], schema: Schema, on_bad_record: BadRecordPolicy) -> None:
+        self._together = Together(plans, schema, on_bad_record)
+
+    @property
+    def events(self) -> int:
+        """The number of events accepted so far."""
+        return self._together.events
+
+    @property
+    def bad_records(self) -> int:
+        """The number of events refused so far; one that single queries refuse counts once for each of them."""
+        return self._together.bad_records
+
+    def push(self, events: pa.RecordBatch | pa.Table | Mapping[str, Any]) -> dict[str, Matches]:
+        """Process events; returns the matches they detect, of each query that has any. See `Recognizer.push`."""
+        return self._together.push(events)
+
+    def snapshot(self) -> bytes:
+        """All that is remembered, as bytes; see `QuerySet.restore`."""
+        return self._together.snapshot()
+
+    def take_over(self, data: bytes) -> None:
+        """Go on from a snapshot of the same queries, in place of what was seen so far."""
+        self._together.take_over(data)
+
+
+class _Pass:
+    """What all queries found in a table, once somebody asks."""
+
+    def __init__(self, plans: Mapping[str, Plan], table: pa.Table, schema: Schema) -> None:
+        self._plans = plans
+        self._table = table
+        self._schema = schema
+        self._found: dict[str, list[Part]] | None = None
+
+    def parts(self, name: str) -> list[Part]:
+        if self._found is None:
+            found: dict[str, list[Part]] = {name: [] for name in self._plans}
+            together = Together(self._plans, self._schema, "fail")
+            for start in range(0, self._table.num_rows, _ROWS):
+                for some, matches in together.push(self._table.slice(start, _ROWS)).items():
+                    found[some].extend(matches.parts)
+            self._found = found
+        return self._found[name]
+
+
+class _PartsOf:
+    """The part of a pass that belongs to one query."""
+
+    def __init__(self, found: _Pass, name: str) -> None:
+        self._found = found
+        self._name = name
+
+    def __iter__(self) -> Iterator[Part]:
+        return iter(self._found.parts(self._name))
