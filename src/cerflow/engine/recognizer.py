@@ -10,7 +10,7 @@ from cerflow.analysis.types import check_types
 from cerflow.engine import layout, snapshot
 from cerflow.engine.columns import EventReader
 from cerflow.engine.layout import State
-from cerflow.engine.matches import Matches, Part
+from cerflow.engine.matches import Matches
 from cerflow.engine.memory import Memory
 from cerflow.engine.planning import compile_select, limit_of, strategy_of
 from cerflow.engine.program import Program
@@ -19,6 +19,7 @@ from cerflow.engine.renaming import forget_strings
 from cerflow.engine.results import Report
 from cerflow.engine.store import EventStore
 from cerflow.engine.streams import InputStreams
+from cerflow.engine.unfolding import Part
 from cerflow.errors import SnapshotError
 from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Select
@@ -253,6 +254,6 @@ class Recognizer:
         return parts
 
     def _close_part(self, parts: list[Part]) -> None:
-        nodes, detections = self._memory.take_detections()
+        detections, nodes, marks = self._memory.take_detections()
         if len(detections):
-            parts.append(Part(nodes, detections, self._store.kept(), self._program.label_sets))
+            parts.append(Part(detections, nodes, marks, self._store.kept(), self._program.label_sets))
