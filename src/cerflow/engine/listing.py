@@ -103,7 +103,7 @@ class Listing:
 
     @cached_property
     def _rows(self) -> Rows:
-        return Rows(self._kept, self._found.positions)
+        return Rows(self._kept, self._shown.positions)
 
     @cached_property
     def _detected(self) -> Detected:
@@ -128,10 +128,10 @@ class Listing:
         return _taken(self._detected.places(), self._found.owner)
 
     def _places(self) -> pa.Array:
-        return _places(self._report, self._found.positions, self._rows)
+        return _places(self._report, self._shown.positions, self._rows)
 
     def _times(self) -> pa.Array:
-        return _times(self._report, self._found.positions, self._rows)
+        return _times(self._report, self._shown.positions, self._rows)
 
     def _end(self, values: Callable[[], pa.Array], end: int) -> pa.Array:
         """A value of the first or the last event of each match, null if there is none."""
@@ -161,7 +161,7 @@ class Listing:
     @cached_property
     def events(self) -> pa.StructArray:
         """The events as they are reported."""
-        report, numbers = self._report, self._found.labels
+        report, numbers = self._report, self._shown.labels
         types = self._rows.column(report.events.type).cast(pa.string())
         fields = [self._places(), _labels(numbers, self._labels, types), types]
         fields += [self._attribute(name) for name in report.attributes]
@@ -170,7 +170,7 @@ class Listing:
     @property
     def keys(self) -> Ints:
         """A number for each event, the same for an event with the same label set in other listings of the query."""
-        return self._found.positions * len(self._all_labels) + self._found.labels
+        return self._shown.positions * len(self._all_labels) + self._shown.labels
 
     def renumber(self, numbers: NDArray[np.int32], events: pa.StructArray) -> None:
         """Refer to other events; ``numbers`` says where each of its own is among them."""
@@ -183,7 +183,7 @@ class Listing:
         if all(i.attributes is None or name in i.attributes for i in listed):
             return values
         wanted = {i.label for i in listed if i.attributes is None or name in i.attributes}
-        shows = np.array([bool(s & wanted) for s in self._labels], bool)[self._found.labels]
+        shows = np.array([bool(s & wanted) for s in self._labels], bool)[self._shown.labels]
         return pc.if_else(pa.array(shows), values, pa.scalar(None, values.type))
 
 

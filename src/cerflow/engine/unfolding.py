@@ -52,15 +52,17 @@ class Unfolded:
         return len(self.owner)
 
     def without(self, hidden: NDArray[np.bool_]) -> Unfolded:
-        """The same matches without the events that are hidden; they stay numbered as they are."""
+        """The same matches without the events that are hidden."""
         shown = ~hidden[self.events]
-        before = np.append(0, np.cumsum(shown, dtype=np.int32)).astype(np.int32)
-        offsets, events = before[self.offsets], self.events[shown]
+        before = np.append(0, np.cumsum(shown)).astype(np.int32)
+        number = (np.cumsum(~hidden) - 1).astype(np.int32)
+        offsets, events = before[self.offsets], number[self.events[shown]]
         ends = np.full((2, len(self)), -1, np.int32)
         some = np.flatnonzero(offsets[1:] > offsets[:-1])
         ends[0, some] = events[offsets[some]]
         ends[1, some] = events[offsets[some + 1] - 1]
-        return Unfolded(self.detected, self.owner, offsets, events, ends, self.positions, self.labels)
+        positions, labels = self.positions[~hidden], self.labels[~hidden]
+        return Unfolded(self.detected, self.owner, offsets, events, ends, positions, labels)
 
 
 def unfolded(part: Part, limit: int, max_rows: int) -> Iterator[Unfolded]:
