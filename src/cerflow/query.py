@@ -12,11 +12,12 @@ from cerflow.analysis.first_order import check_first_order
 from cerflow.analysis.scopes import relation_names
 from cerflow.analysis.types import check_types
 from cerflow.automata.remarks import remarks
-from cerflow.engine.matches import Matches, Part
+from cerflow.engine.matches import Matches
 from cerflow.engine.plan import Plan, Plans
 from cerflow.engine.recognizer import Recognizer
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.results import Report
+from cerflow.engine.unfolding import Part
 from cerflow.errors import QueryError, QueryWarning, UnsupportedQueryError
 from cerflow.explain import ExplainFormat, explain_query
 from cerflow.inputs import in_order, to_table

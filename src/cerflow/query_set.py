@@ -8,10 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from cerflow.engine.matches import Matches, Part
+from cerflow.engine.matches import Matches
 from cerflow.engine.plan import Plan
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.together import Together
+from cerflow.engine.unfolding import Part
 from cerflow.errors import CerflowError
 from cerflow.inputs import in_order, to_table
 from cerflow.query import Query, parse

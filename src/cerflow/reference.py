@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cerflow.engine.matches import ROWS, Matches
 from cerflow.engine.planning import limit_of
-from cerflow.engine.results import Report
+from cerflow.engine.results import EventForm, Report
+from cerflow.errors import UnsupportedQueryError
 from cerflow.language.select import ProjectionKind, Select
 from cerflow.schema import Schema
 from cerflow.semantics.events import Stream
@@ -30,8 +33,40 @@ class _Listed(Matches):
     def count(self) -> int:
         return self._count
 
-    def to_batches(self, max_rows: int = ROWS) -> Iterator[pa.RecordBatch]:
-        yield from self._table.to_batches(max_rows)
+    def to_batches(
+        self, max_rows: int = ROWS, *, events: EventForm = "structs", columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        schema = self._report.shown(events, columns)
+        table = self._table.select(schema.names)
+        if "events" in schema.names and events == "dictionary":
+            table = table.set_column(schema.get_field_index("events"), "events", _encoded(table["events"]))
+        yield from table.to_batches(max_rows)
+
+    def to_arrow(self, *, events: EventForm = "structs", columns: Sequence[str] | None = None) -> pa.Table:
+        schema = self._report.shown(events, columns)
+        return pa.Table.from_batches(self.to_batches(events=events, columns=columns), schema)
+
+    def _refuse(self, what: str) -> None:
+        why = f"matches of the definitions cannot be {what}"
+        raise UnsupportedQueryError(why, hint="Leave out runner='semantics'.")
+
+
+def _encoded(lists: pa.ChunkedArray) -> pa.Array:
+    """Lists of events as lists of numbers of events that stand there once."""
+    whole = lists.combine_chunks()
+    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+    events = whole.flatten()
+    numbers: dict[str, int] = {}
+    first: list[int] = []
+    indices = []
+    for k, event in enumerate(events.to_pylist()):
+        number = numbers.setdefault(repr(event), len(first))
+        if number == len(first):
+            first.append(k)
+        indices.append(number)
+    values = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), events.take(pa.array(first, pa.int64())))
+    sizes = pc.list_value_length(whole).to_numpy(zero_copy_only=False)
+    return pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(sizes)), pa.int32()), values)
 
 
 def reference_matches(select: Select, table: pa.Table, schema: Schema, *, positions: bool) -> Matches:

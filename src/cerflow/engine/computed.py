@@ -22,7 +22,7 @@ from cerflow.language.printer import show
 from cerflow.schema import Kind, Schema
 
 if TYPE_CHECKING:
-    from cerflow.engine.results import Unfolded
+    from cerflow.engine.unfolding import Unfolded
 
 __all__ = ["ARROW_TYPES", "compute", "selected_attribute"]
 
@@ -63,7 +63,7 @@ def compute(
         if isinstance(leaf, Attribute):
             events.make(leaf.name)
     rows = events.rows()
-    return _array(rows.value(flat), target, len(found.detected))
+    return _array(rows.value(flat), target, len(found))
 
 
 def selected_attribute(expression: Expression) -> Attribute | None:
@@ -107,20 +107,25 @@ class _Gathered:
 
     def events(self, label: str) -> _Events:
         """All events of a label in all matches."""
-        having = np.array([label in s for s in self.label_sets], bool)[self.found.labels]
-        match = np.repeat(np.arange(len(self.found.detected)), np.diff(self.found.offsets))
-        groups = Groups(np.bincount(match[having], minlength=len(self.found.detected)))
-        return _Events(self.found.positions[having], groups, self.kept, self.schema, self.numbered)
+        match, positions = self._having(label)
+        groups = Groups(np.bincount(match, minlength=len(self.found)))
+        return _Events(positions, groups, self.kept, self.schema, self.numbered)
 
     def positions(self, label: str) -> NDArray[np.int64]:
         """The position of the label's event in each match, -1 if it has none."""
         if label not in self._position:
-            having = np.array([label in s for s in self.label_sets], bool)[self.found.labels]
-            match = np.repeat(np.arange(len(self.found.detected)), np.diff(self.found.offsets))
-            result = np.full(len(self.found.detected), -1, np.int64)
-            result[match[having]] = self.found.positions[having]
+            match, positions = self._having(label)
+            result = np.full(len(self.found), -1, np.int64)
+            result[match] = positions
             self._position[label] = result
         return self._position[label]
+
+    def _having(self, label: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The events of a label: for each its match and its position, match by match."""
+        found = self.found
+        having = np.array([label in s for s in self.label_sets], bool)[found.labels][found.events]
+        match = np.repeat(np.arange(len(found)), np.diff(found.offsets))
+        return match[having], found.positions[found.events[having]]
 
     def column(self, label: str, name: str) -> pa.Array:
         """An attribute of the label's event in each match."""
@@ -191,7 +196,7 @@ class _Gathered:
 
     def rows(self) -> Rows:
         """What was gathered, as rows to evaluate on."""
-        count = len(self.found.detected)
+        count = len(self.found)
         columns = {"\0type": pa.nulls(count, pa.string()), **self._columns}
         batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
         schema = Schema(batch.schema, type="\0type")

@@ -2,71 +2,91 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cerflow.engine import layout
-from cerflow.engine.kernels.unfold import count
+from cerflow.engine.kernels.count import count
+from cerflow.engine.unfolding import Part
+from cerflow.errors import UnsupportedQueryError
 
-if TYPE_CHECKING:
-    from cerflow.engine.matches import Part
-
-__all__ = ["count_detections"]
+__all__ = ["Counting", "count_detections", "detecting", "refuse_if_cut"]
 
 Ints = NDArray[np.int64]
 
 
-def count_detections(part: Part, limit: int | None) -> tuple[Ints, list[int]]:
-    """The positions of detecting events and for each the number of its matches, at most ``limit`` if there is one.
-
-    Numbers are exact at any size: what does not fit 64 bits is counted again with Python's integers.
-    """
-    detections = part.detections
-    n = len(detections)
-    small = part.nodes.view(np.int32)
-    top = len(part.nodes)
-    known = np.zeros(top, np.int64)
-    amounts = np.zeros(top, np.int64)
-    stack = np.zeros(3 * top + 4, np.int64)
-    found = np.zeros(n, np.int64)
-    large: dict[int, int] = {}
-    at, stamp = 0, 0
-    while at < n:
-        at, stamp = count(part.nodes, small, detections, at, n, stamp, known, amounts, stack, found)
-        if at < n:
-            large[at] = _count_exactly(part.nodes, small, detections[at])
-            at += 1
+def detecting(detections: Ints) -> tuple[Ints, Ints]:
+    """The positions of the detecting events, and where the detections of each begin (and the last end)."""
     positions = detections[:, layout.D_POSITION]
-    begins = np.flatnonzero(np.append(True, positions[1:] != positions[:-1])) if n else np.zeros(0, np.int64)
-    numbers: list[int] = []
-    for first, last in zip(begins.tolist(), [*begins[1:].tolist(), n]):
-        total = sum(large[d] if d in large else int(found[d]) for d in range(first, last))
-        numbers.append(total if limit is None else min(limit, total))
-    return positions[begins], numbers
+    begins = np.flatnonzero(np.append(True, positions[1:] != positions[:-1])) if len(positions) else positions
+    return positions[begins], np.append(begins, len(positions))
 
 
-def _count_exactly(nodes: Ints, small: NDArray[np.int32], detection: Ints) -> int:
-    bound = int(detection[layout.D_BOUND])
-    root = int(detection[layout.D_ROOT])
-    amounts: dict[int, int] = {}
-    stack = [root]
-    while stack:
-        n = stack[-1]
-        if n in amounts:
-            stack.pop()
-            continue
-        below = [int(small[n, layout.I_CHILD])]
-        below += [
-            side
-            for side in (int(small[n, layout.I_LEFT]), int(small[n, layout.I_RIGHT]))
-            if side >= 0 and nodes[side, layout.W_MEASURE] > bound
-        ]
-        wanted = [b for b in below if b >= 0 and b not in amounts]
-        if wanted:
-            stack.extend(wanted)
-        else:
-            amounts[n] = sum(amounts[b] for b in below if b >= 0) + (below[0] < 0)
-            stack.pop()
-    return amounts[root]
+def count_detections(part: Part, limit: int | None) -> tuple[Ints, list[int]]:
+    """The positions of detecting events and for each the number of its matches, at most ``limit`` if there is one."""
+    numbers = Counting(part).numbers()
+    positions, begins = detecting(part.detections)
+    totals = [sum(numbers[first:last]) for first, last in zip(begins[:-1].tolist(), begins[1:].tolist())]
+    return positions, [total if limit is None else min(limit, total) for total in totals]
+
+
+def refuse_if_cut(totals: Sequence[int], limit: int) -> None:
+    """Raises `UnsupportedQueryError` if an event has more matches than the query reports."""
+    most = max(totals, default=0)
+    if most > limit:
+        raise UnsupportedQueryError(
+            f"the query reports at most {limit} of the {most} matches of an event, and which is open",
+            hint="Leave out LIMIT and ANY to ask about all matches.",
+        )
+
+
+class Counting:
+    """Counts the matches of the detections of a part.
+
+    Numbers are exact at any size: what does not fit 64 bits is counted again with Python's integers. Detections must
+    be counted in their order.
+    """
+
+    def __init__(self, part: Part) -> None:
+        top = len(part.nodes)
+        self._graph = (part.nodes, part.nodes.view(np.int32), part.detections)
+        self._stack = np.empty(3 * top + 4, np.int32)
+        self._found = np.zeros(len(part.detections), np.int64)
+        self._amounts, self._low = np.zeros(top, np.int64), np.empty(top, np.int64)
+        self._exact: NDArray[Any] | None = None
+        self._exact_low = np.empty(top, np.int64)
+
+    def numbers(self) -> list[int]:
+        """The number of matches of every detection."""
+        size = len(self._found)
+        at = self._count(0, size)
+        large: dict[int, int] = {}
+        while at < size:
+            large[at] = self._count_exactly(at)
+            at = self._count(at + 1, size)
+        numbers: list[int] = self._found.tolist()
+        for at, number in large.items():
+            numbers[at] = number
+        return numbers
+
+    def number(self, detection: int) -> tuple[int, NDArray[Any]]:
+        """The number of matches of one detection, and of complex events of each set below it, for `unrank`."""
+        if self._count(detection, detection + 1) > detection:
+            return int(self._found[detection]), self._amounts
+        number = self._count_exactly(detection)
+        assert self._exact is not None
+        return number, self._exact
+
+    def _count(self, first: int, last: int) -> int:
+        at: int = count(*self._graph, first, last, self._amounts, self._low, self._stack, self._found)
+        return at
+
+    def _count_exactly(self, detection: int) -> int:
+        if self._exact is None:
+            self._exact = np.zeros(len(self._amounts), object)
+        found = np.zeros(len(self._found), object)
+        count.py_func(*self._graph, detection, detection + 1, self._exact, self._exact_low, self._stack, found)
+        return int(found[detection])

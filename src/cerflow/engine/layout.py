@@ -104,15 +104,21 @@ NO_EVENTS = 0
     N_ROWS,  # events for which positions in the substream were counted
     N_CLASSES,  # classes ever taken (high-water mark)
     N_FREE_CLASS,  # the first free class, or 0
-) = range(15)
+    N_MARKS,  # marks of events
+) = range(16)
 COUNTERS = 16
 
-# Node records: int64 words position, measure, then three words of int32 pairs
-W_POSITION, W_MEASURE = range(2)  # as int64
-I_CHILD, I_LEFT, I_RIGHT, I_LABEL, I_RANK = 4, 5, 6, 7, 8  # as int32
-NODE_WORDS = 5
+# Node records: an int64 word, the measure, then int32 words
+W_MEASURE = 0
+I_CHILD, I_LEFT, I_RIGHT, I_MARK, I_RANK = 2, 3, 4, 5, 6
+NODE_WORDS = 4
 #: The node of the complex event without events.
 BOTTOM = 0
+
+# Columns of State.marks (int64): an event and the number of the label set that it is marked with
+M_POSITION, M_LABEL = range(2)
+#: The mark that stands for none.
+NO_MARK = 0
 
 # What `advance` answers
 (
@@ -129,7 +135,7 @@ BOTTOM = 0
 ) = range(10)
 
 # Columns of State.detections (int64)
-D_POSITION, D_BOUND, D_LABEL, D_ROOT = range(4)
+D_POSITION, D_BOUND, D_MARK, D_ROOT = range(4)
 
 
 class Tables(NamedTuple):
@@ -198,7 +204,8 @@ class State(NamedTuple):
     """What the engine remembers between events."""
 
     counters: Ints
-    nodes: IntRows  # (capacity, NODE_WORDS)
+    nodes: IntRows  # (capacity, NODE_WORDS), each after those that it points to
+    marks: IntRows  # (capacity of nodes, 2), in the order of the events; nodes and detections name them by number
     config: SmallRows  # (capacity, CONFIG_COLUMNS)
     config_long: IntRows  # (capacity, 2)
     values: IntRows  # (capacity, slots) registers of configurations with one member

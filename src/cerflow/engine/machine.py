@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from cerflow.engine import layout, snapshot
 from cerflow.engine.columns import EventReader
 from cerflow.engine.layout import Events, State
-from cerflow.engine.matches import Part
 from cerflow.engine.memory import Memory
 from cerflow.engine.plan import Plan
 from cerflow.engine.renaming import forget_strings
 from cerflow.engine.store import EventStore, Kept
+from cerflow.engine.unfolding import Part
 from cerflow.errors import SnapshotError
 from cerflow.language.printer import show
 
@@ -85,9 +85,9 @@ class Machine:
         return parts
 
     def _close_part(self, parts: list[Part]) -> None:
-        nodes, detections = self.memory.take_detections()
+        detections, nodes, marks = self.memory.take_detections()
         if len(detections):
-            parts.append(Part(nodes, detections, self.store.kept(), self.program.label_sets))
+            parts.append(Part(detections, nodes, marks, self.store.kept(), self.program.label_sets))
 
     def live_positions(self) -> Ints:
         """The positions of all events that may still be part of a match."""

@@ -21,6 +21,8 @@ __all__ = ["Memory"]
 
 Ints = NDArray[np.int64]
 W = TypeVar("W", np.int32, np.int64)
+#: Nodes of the match graph that there is room for at first.
+_NODES = 1 << 14
 
 
 def _grown(array: NDArray[W], rows: int) -> NDArray[W]:
@@ -38,6 +40,7 @@ class Memory:
         words = int(program.tables.options[layout.O_KEY])
         counters = np.zeros(layout.COUNTERS, np.int64)
         counters[layout.N_NODES] = 1
+        counters[layout.N_MARKS] = 1
         counters[layout.N_SETS] = 1
         counters[layout.N_CLASSES] = 1
         partitions = 1
@@ -47,7 +50,8 @@ class Memory:
             counters[layout.N_PARTITIONS] = 1
         self.state = State(
             counters=counters,
-            nodes=_first_nodes(1 << 10),
+            nodes=_first_nodes(_NODES),
+            marks=np.full((_NODES, 2), [-1, 0], np.int64),
             config=np.zeros((64, layout.CONFIG_COLUMNS), np.int32),
             config_long=np.zeros((64, 2), np.int64),
             values=np.zeros((64, slots), np.int64),
@@ -122,18 +126,23 @@ class Memory:
             detections = self.state.detections
             self.state = self.state._replace(detections=_grown(detections, 2 * len(detections)))
 
-    def take_detections(self) -> tuple[Ints, Ints]:
-        """The detections since the last call with the nodes that they refer to."""
-        n = int(self.state.counters[layout.N_DETECTIONS])
-        found = self.state.detections[:n].copy()
-        self.state.counters[layout.N_DETECTIONS] = 0
-        return self.state.nodes[: int(self.state.counters[layout.N_NODES])], found
+    def take_detections(self) -> tuple[Ints, Ints, Ints]:
+        """The detections since the last call, with the nodes and the marks that they refer to."""
+        state = self.state
+        n = int(state.counters[layout.N_DETECTIONS])
+        found = state.detections[:n].copy()
+        state.counters[layout.N_DETECTIONS] = 0
+        return (
+            found,
+            state.nodes[: int(state.counters[layout.N_NODES])],
+            state.marks[: int(state.counters[layout.N_MARKS])],
+        )
 
     def live_positions(self, bound: int) -> Ints:
         """The positions of all events that may still be part of a match."""
         self._collect_nodes(bound)
-        n = int(self.state.counters[layout.N_NODES])
-        return np.unique(self.state.nodes[1:n, layout.W_POSITION])
+        n = int(self.state.counters[layout.N_MARKS])
+        return np.unique(self.state.marks[1:n, layout.M_POSITION])
 
     @property
     def _bound_is_global(self) -> bool:
@@ -151,17 +160,20 @@ class Memory:
         bounds = np.full(len(roots), bound)
         if not self._bound_is_global:
             bounds = np.ascontiguousarray(state.partition_long[state.config[living, layout.C_PARTITION], -1])
-        new = np.empty_like(state.nodes)
+        new = np.zeros_like(state.nodes)
+        marks = np.zeros_like(state.marks)
         forward = np.full(top, -1, np.int32)
-        stack = np.empty(top, np.int64)
-        count = collect(
-            state.nodes, state.nodes.view(np.int32), top, roots, bounds, new, new.view(np.int32), forward, stack
-        )
+        used = np.zeros(int(state.counters[layout.N_MARKS]), np.int32)
+        stack = np.empty(top, np.int32)
+        nodes = (state.nodes, state.nodes.view(np.int32), new, new.view(np.int32))
+        count, mark_count = collect(*nodes, state.marks, marks, roots, bounds, forward, used, stack)
         if grow or 2 * count > len(new):
             new = _grown(new[:count], 2 * len(new))
+            marks = _grown(marks[:mark_count], len(new))
         state.config[living, layout.C_ROOT] = roots
         state.counters[layout.N_NODES] = count
-        self.state = state._replace(nodes=new)
+        state.counters[layout.N_MARKS] = mark_count
+        self.state = state._replace(nodes=new, marks=marks)
 
     def _free_configurations(self, events: Events, k: int) -> None:
         self._sweep(events, k)
@@ -289,7 +301,6 @@ class Memory:
 def _first_nodes(capacity: int) -> Ints:
     nodes = np.zeros((capacity, layout.NODE_WORDS), np.int64)
     small = nodes.view(np.int32)
-    nodes[layout.BOTTOM, layout.W_POSITION] = -1
     nodes[layout.BOTTOM, layout.W_MEASURE] = layout.NOT_BEGUN
     small[layout.BOTTOM, [layout.I_CHILD, layout.I_LEFT, layout.I_RIGHT]] = -1
     small[layout.BOTTOM, layout.I_RANK] = 1

@@ -9,12 +9,13 @@ import pyarrow as pa
 
 from cerflow.engine import layout, snapshot
 from cerflow.engine.machine import Machine
-from cerflow.engine.matches import Matches, Part
+from cerflow.engine.matches import Matches
 from cerflow.engine.plan import Plan
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.results import Report
 from cerflow.engine.single import SingleEvents, as_batch
 from cerflow.engine.store import EventStore
+from cerflow.engine.unfolding import Part
 from cerflow.errors import SnapshotError
 from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Select

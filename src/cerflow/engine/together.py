@@ -17,13 +17,14 @@ from cerflow.engine import snapshot
 from cerflow.engine.evaluate import Rows
 from cerflow.engine.layout import Events
 from cerflow.engine.machine import Machine
-from cerflow.engine.matches import Matches, Part
+from cerflow.engine.matches import Matches
 from cerflow.engine.plan import Plan
 from cerflow.engine.prefilter import TextTests, rows_of
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.signatures import attributes_read
 from cerflow.engine.single import SingleEvents, as_batch
 from cerflow.engine.store import EventStore
+from cerflow.engine.unfolding import Part
 from cerflow.errors import SnapshotError
 from cerflow.language.condition import Condition
 from cerflow.language.node import Node

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.blocks import call, events_at, halves, pointer_to, scratch_at, state_at, tables_at
-from cerflow.engine.kernels.graph import add_to_set, meld
+from cerflow.engine.kernels.graph import add_mark, add_to_set, meld
 from cerflow.engine.kernels.jit import inlined, kernel, part
 from cerflow.engine.kernels.partitions import add_partition, drop_partition, find_partition
 from cerflow.engine.kernels.pool import (
@@ -32,7 +32,7 @@ from cerflow.engine.layout import (
     C_ROOT,
     CALL_FAILED,
     D_BOUND,
-    D_LABEL,
+    D_MARK,
     D_POSITION,
     D_ROOT,
     DECREASED,
@@ -50,12 +50,14 @@ from cerflow.engine.layout import (
     N_DETECTIONS,
     N_FREE,
     N_FREE_PARTITIONS,
+    N_MARKS,
     N_MEMBERS,
     N_NODES,
     N_PARTITIONS,
     N_RANK,
     N_VISITED,
     NO_EVENTS,
+    NO_MARK,
     NOWHERE,
     NULL,
     O_CHOOSE,
@@ -187,6 +189,8 @@ def _lacks_room(p, updates, members, state):
     counters = state.counters
     if counters[N_NODES] + updates * (2 * counters[N_RANK] + 6) > state.nodes.shape[0]:
         return FULL_NODES
+    if counters[N_MARKS] + updates > state.marks.shape[0]:
+        return FULL_NODES
     if counters[N_CONFIGS] - counters[N_FREE] + updates > state.config.shape[0]:
         return FULL_CONFIGS
     if counters[N_MEMBERS] + members > state.members.shape[0]:
@@ -308,7 +312,10 @@ def _detect(updates, position, bound, state, scratch):
             state.counters[N_DETECTIONS] = d + 1
             state.detections[d, D_POSITION] = position
             state.detections[d, D_BOUND] = bound
-            state.detections[d, D_LABEL] = scratch.updates[u, U_LABEL]
+            mark = NO_MARK
+            if scratch.updates[u, U_LABEL] > 0:
+                mark = add_mark(state.marks, state.counters, position, scratch.updates[u, U_LABEL])
+            state.detections[d, D_MARK] = mark
             state.detections[d, D_ROOT] = scratch.updates[u, U_ROOT]
             found = True
     return found
@@ -350,9 +357,8 @@ def _apply(updates, p, k, place, measure, bound, events, tables, state, scratch)
             if left_behind or (old > BOTTOM and nodes[old, W_MEASURE] <= bound):
                 old = -1
         if label > 0:
-            root = add_to_set(
-                nodes, small, state.counters, scratch.path, events.position[k], measure, label, child, old, bound
-            )
+            mark = add_mark(state.marks, state.counters, events.position[k], label)
+            root = add_to_set(nodes, small, state.counters, scratch.path, mark, measure, child, old, bound)
         elif old < 0:
             root = child
         else:
