@@ -12,6 +12,7 @@ from cerflow.analysis.first_order import check_first_order
 from cerflow.analysis.scopes import relation_names
 from cerflow.analysis.types import check_types
 from cerflow.automata.remarks import remarks
+from cerflow.engine.machine import Machine
 from cerflow.engine.matches import Matches
 from cerflow.engine.plan import Plan, Plans
 from cerflow.engine.recognizer import Recognizer
@@ -34,9 +35,6 @@ __all__ = ["Query", "Reading", "parse"]
 
 Reading = Literal["second-order", "first-order"]
 Runner = Literal["engine", "semantics"]
-
-#: Rows that `Query.match` hands to the engine at a time.
-_ROWS = 1 << 17
 
 
 def parse(text: str, *, reading: Reading = "second-order") -> Query:
@@ -101,8 +99,7 @@ class Query:
         with _Located(self.text):
             check_types(self.tree, schema)
         # Before sorting, so that a refused event is named by its place in the input.
-        usable = list(RecordChecker(schema, on_bad_record, in_order=False).accept(table))
-        table = in_order(pa.Table.from_batches(usable, table.schema), time, sequence)
+        table = in_order(RecordChecker(schema, on_bad_record, in_order=False).usable(table), time, sequence)
         with _Located(self.text):
             if runner == "semantics":
                 return reference_matches(self.tree, table, schema, positions=positions)
@@ -200,9 +197,7 @@ class _Replay:
         self.table = table
 
     def __iter__(self) -> Iterator[Part]:
-        recognizer = Recognizer(self.plan.select, self.plan.schema, plan=self.plan)
-        for start in range(0, self.table.num_rows, _ROWS):
-            yield from recognizer.push(self.table.slice(start, _ROWS)).parts
+        return Machine.parts_of(self.plan, self.table)
 
 
 class _Located:

@@ -20,9 +20,6 @@ from cerflow.schema import Schema
 
 __all__ = ["QuerySet", "SetRecognizer"]
 
-#: Rows that `QuerySet.match` hands to the engine at a time.
-_ROWS = 1 << 17
-
 
 class QuerySet(Mapping[str, Query]):
     """Queries by name that are evaluated together, over one pass of the events.
@@ -77,8 +74,7 @@ class QuerySet(Mapping[str, Query]):
         table = to_table(events)
         schema = Schema(table.schema, type, time, stream)
         plans = self._plans(schema, None, positions)
-        usable = list(RecordChecker(schema, on_bad_record, in_order=False).accept(table))
-        table = in_order(pa.Table.from_batches(usable, table.schema), time, sequence)
+        table = in_order(RecordChecker(schema, on_bad_record, in_order=False).usable(table), time, sequence)
         found = _Pass(plans, table, schema)
         return {name: Matches(_PartsOf(found, name), plan.report, plan.limit) for name, plan in plans.items()}
 
@@ -165,10 +161,8 @@ class _Pass:
     def parts(self, name: str) -> list[Part]:
         if self._found is None:
             found: dict[str, list[Part]] = {name: [] for name in self._plans}
-            together = Together(self._plans, self._schema, "fail")
-            for start in range(0, self._table.num_rows, _ROWS):
-                for some, matches in together.push(self._table.slice(start, _ROWS)).items():
-                    found[some].extend(matches.parts)
+            for some, parts in Together.parts_of(self._plans, self._schema, self._table):
+                found[some].extend(parts)
             self._found = found
         return self._found[name]
 

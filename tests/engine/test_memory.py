@@ -155,7 +155,7 @@ def test_batches_are_divided_without_a_trace(monkeypatch):
     table = generated(2_000, v=5)
     query = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER x.v = y.v WITHIN 8 EVENTS")
     expected = query.match(table).to_pylist()
-    monkeypatch.setattr(module, "_ROWS", 7)
+    monkeypatch.setattr(module, "ROWS", 7)
     recognizer = query.recognizer(table.schema)
     assert recognizer.push(table).to_pylist() == expected
 

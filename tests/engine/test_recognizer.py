@@ -80,7 +80,7 @@ def test_a_measure_that_decreases_fails_the_whole_batch(end):
 
 
 def test_a_failure_far_into_a_batch(monkeypatch):
-    monkeypatch.setattr(module, "_ROWS", 3)
+    monkeypatch.setattr(module, "ROWS", 3)
     monkeypatch.setattr(Strings, "SLACK", 0)
     monkeypatch.setattr(EventStore, "SLACK", 0)
     schema = pa.schema([("type", pa.string()), ("s", pa.string()), ("n", pa.uint64())])

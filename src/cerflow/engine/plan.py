@@ -9,10 +9,11 @@ from cerflow.automata.transducer import Transducer
 from cerflow.engine.planning import compile_select, limit_of, strategy_of
 from cerflow.engine.program import Program
 from cerflow.engine.results import Report
-from cerflow.engine.signatures import Evaluation
+from cerflow.engine.signatures import Evaluation, attributes_read
 from cerflow.engine.streams import InputStreams
 from cerflow.language.condition import PredicateCall
-from cerflow.language.node import walk
+from cerflow.language.formula import AttributeWindow, DurationWindow
+from cerflow.language.node import Node, walk
 from cerflow.language.select import Consumption, Select
 from cerflow.schema import Schema
 
@@ -59,6 +60,28 @@ class Plan:
         self._transducer = compile_select(select) if transducer is None else transducer
         self._program = self._make()
         self.evaluation = Evaluation.of(self._program)
+        #: The columns that recognition reads, in the order of the input.
+        self.reads = [name for name in schema.attributes if name in self._read()]
+
+    def _read(self) -> frozenset[str]:
+        program = self._program
+        if not lasting(self.select):
+            # Predicates may be shown whole events.
+            return frozenset(self.schema.attributes)
+        trees: list[Node] = [*program.tests, *(c.expression for c in program.columns if c.expression is not None)]
+        # At least one column says how many rows there are.
+        found = {self.schema.type, *(name for tree in trees for name in attributes_read(tree, program))}
+        windows = [program.transducer.window, *(column.window for column in program.columns)]
+        found.update(window.attribute for window in windows if isinstance(window, AttributeWindow))
+        if any(isinstance(window, DurationWindow) for window in windows):
+            found.add(self.schema.time or "")
+        found.update(
+            self.schema.type if name == "type" and name not in self.schema.attributes else name
+            for key in self.select.partition
+            for name in key
+        )
+        found.update(name for name in (self.schema.stream, self.position) if name is not None)
+        return frozenset(found)
 
     def _make(self) -> Program:
         return Program(

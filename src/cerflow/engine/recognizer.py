@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from cerflow.engine import layout, snapshot
-from cerflow.engine.machine import Machine
+from cerflow.engine.machine import ROWS, Machine
 from cerflow.engine.matches import Matches
 from cerflow.engine.plan import Plan
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
@@ -24,8 +24,6 @@ from cerflow.schema import Schema
 __all__ = ["Recognizer"]
 
 _CONSUME = {Consumption.NONE: 0, Consumption.ANY: 1, Consumption.PARTITION: 2}
-#: Rows that are prepared and processed at a time.
-_ROWS = 1 << 17
 
 
 class Recognizer:
@@ -134,8 +132,8 @@ class Recognizer:
         undo = self._checkpoint(events.num_rows)
         try:
             for rows in self._checker.accept(events):
-                for start in range(0, rows.num_rows, _ROWS):
-                    parts.extend(self._process(rows.slice(start, _ROWS), start))
+                for start in range(0, rows.num_rows, ROWS):
+                    parts.extend(self._process(rows.slice(start, ROWS), start))
         except BaseException:
             undo()
             raise
@@ -146,7 +144,7 @@ class Recognizer:
         undos = (
             self._checker.checkpoint(),
             self._store.checkpoint(),
-            self._machine.checkpoint(strict=self._checker.policy != "skip", slices=rows > _ROWS),
+            self._machine.checkpoint(strict=self._checker.policy != "skip", slices=rows > ROWS),
         )
 
         def undo() -> None:

@@ -10,12 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cerflow.engine.store import one_batch
 from cerflow.errors import BadRecordError, InputError
 from cerflow.schema import Kind, Schema
 
-__all__ = ["BadRecordPolicy", "RecordChecker"]
+__all__ = ["DECREASES", "BadRecordPolicy", "RecordChecker"]
 
 BadRecordPolicy = Literal["fail", "skip"] | Callable[[pa.Table], None]
+
+
+#: Why an event is refused that only its window can tell to be bad.
+DECREASES = "an attribute that measures a window decreases"
 
 
 class RecordChecker:
@@ -38,6 +43,25 @@ class RecordChecker:
         self._rows: NDArray[np.int64] | None = None
         #: The latest time seen, as the time column has it (None before the first event).
         self.latest: int | float | None = None
+
+    def usable(self, table: pa.Table) -> pa.Table:
+        """The usable rows of a table that has the columns of the schema; itself if all are. Raises as `accept`."""
+        if self._all_usable(table):
+            return table
+        return pa.Table.from_batches(list(self.accept(table)), table.schema)
+
+    def _all_usable(self, table: pa.Table) -> bool:
+        """Whether all types and times are known, and no null hides in a dictionary; the order does not count."""
+        time = self.schema.time
+        if table.column(self.schema.type).null_count or (time is not None and table.column(time).null_count):
+            return False
+        if any(
+            pa.types.is_dictionary(c.type) and any(k.dictionary.null_count for k in c.chunks) for c in table.columns
+        ):
+            return False
+        if time is None or not pa.types.is_floating(table.column(time).type):
+            return time is None or not _unusual(table.column(time).type)
+        return not any(np.isnan(_numbers(chunk)).any() for chunk in table.column(time).chunks)
 
     def accept(self, batch: pa.RecordBatch | pa.Table) -> Iterator[pa.RecordBatch]:
         """The usable rows of a batch; raises `BadRecordError` or `InputError`, before anything is counted."""
@@ -64,8 +88,7 @@ class RecordChecker:
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise InputError(f"the batch does not fit the schema of the recogniser: {error}") from error
         if isinstance(batch, pa.Table):
-            batches = batch.combine_chunks().to_batches()
-            batch = batches[0] if batches else pa.RecordBatch.from_pylist([], batch.schema)
+            batch = one_batch(batch)
         # Whether a field may be null makes no difference, but batches with other schemas cannot be joined.
         return pa.RecordBatch.from_arrays([_known_nulls(column) for column in batch.columns], schema=columns)
 
@@ -123,12 +146,11 @@ class RecordChecker:
         An attribute that measures a window decreases there. ``number`` counts the row among those accepted from the
         last batch.
         """
-        reason = "an attribute that measures a window decreases"
         place = self._begin + (number if self._rows is None else int(self._rows[number]))
         if self.policy == "fail":
-            raise BadRecordError(place, reason)
+            raise BadRecordError(place, DECREASES)
         if callable(self.policy):
-            self.policy(_with_reasons(rows.slice(row, 1), [place], [reason]))
+            self.policy(_with_reasons(rows.slice(row, 1), [place], [DECREASES]))
         self.refused += 1
 
     def _refuse(self, rows: pa.RecordBatch, reasons: list[str | None], bad: NDArray[np.bool_]) -> pa.RecordBatch:
@@ -184,6 +206,11 @@ def _with_reasons(rows: pa.RecordBatch, numbers: list[int], reasons: list[str]) 
     return refused
 
 
+def _unusual(data_type: pa.DataType) -> bool:
+    """Whether times of a type may not fit 64 bits."""
+    return bool(pa.types.is_decimal(data_type) or pa.types.is_uint64(data_type))
+
+
 def _numbers(column: pa.Array) -> NDArray[np.int64] | NDArray[np.float64]:
     """Times as numbers, whatever stands for null."""
     if pa.types.is_floating(column.type) or pa.types.is_decimal(column.type):
@@ -191,5 +218,6 @@ def _numbers(column: pa.Array) -> NDArray[np.int64] | NDArray[np.float64]:
         return floats
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))
-    whole: NDArray[np.int64] = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
-    return whole
+    whole = column.cast(pa.int64())
+    known: NDArray[np.int64] = (pc.fill_null(whole, 0) if whole.null_count else whole).to_numpy(zero_copy_only=False)
+    return known

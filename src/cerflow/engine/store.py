@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["EventStore", "Kept"]
+__all__ = ["EventStore", "Kept", "WholeTable", "one_batch"]
 
 Ints = NDArray[np.int64]
 
@@ -125,6 +125,11 @@ class EventStore:
         """Whether it is time to `forget`."""
         return self._count > self._limit
 
+    def keep(self, first: int, rows: pa.RecordBatch, chosen: Ints) -> None:
+        """Keep the chosen rows of a batch whose first row has position ``first``."""
+        kept = rows.select(self.schema.names)
+        self.add(first + chosen, kept if len(chosen) == rows.num_rows else kept.take(pa.array(chosen)))
+
     def add_one(self, position: int, event: Mapping[str, Any]) -> None:
         """Keep an event, given as values of the columns (and others); its position is beyond all kept before."""
         if len(self._latest.positions) >= Latest.MANY:
@@ -184,6 +189,34 @@ class EventStore:
         """What is kept now."""
         latest = self._latest if self._latest.positions else None
         return Kept(self.schema, tuple(self._positions), tuple(self._pieces), latest)
+
+
+class WholeTable(EventStore):
+    """All events of a finite stream, which somebody holds anyway: nothing is copied or forgotten."""
+
+    #: Chunks that are smaller on average are joined, because each costs something to look into.
+    SMALL = 4096
+
+    def __init__(self, table: pa.Table) -> None:
+        super().__init__(table.schema)
+        table = table.unify_dictionaries()
+        pieces = table.to_batches()
+        if len(pieces) * self.SMALL > table.num_rows:
+            pieces = table.combine_chunks().to_batches()
+        first = 0
+        for piece in pieces:
+            self._positions.append(np.arange(first, first + piece.num_rows))
+            self._pieces.append(piece)
+            first += piece.num_rows
+
+    def keep(self, first: int, rows: pa.RecordBatch, chosen: Ints) -> None:
+        """The events are kept already."""
+
+
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """A table as one record batch."""
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], table.schema)
 
 
 def _joined(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:

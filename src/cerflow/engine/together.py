@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from cerflow.engine import snapshot
 from cerflow.engine.evaluate import Rows
 from cerflow.engine.layout import Events
-from cerflow.engine.machine import Machine
+from cerflow.engine.machine import ROWS, Machine
 from cerflow.engine.matches import Matches
 from cerflow.engine.plan import Plan
 from cerflow.engine.prefilter import TextTests, rows_of
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.signatures import attributes_read
 from cerflow.engine.single import SingleEvents, as_batch
-from cerflow.engine.store import EventStore
+from cerflow.engine.store import EventStore, WholeTable, one_batch
 from cerflow.engine.unfolding import Part
 from cerflow.errors import SnapshotError
 from cerflow.language.condition import Condition
@@ -33,8 +33,6 @@ from cerflow.schema import Schema
 __all__ = ["Together"]
 
 Ints = NDArray[np.int64]
-#: Rows that are prepared and processed at a time.
-_ROWS = 1 << 17
 #: To sort a row costs so many times as much as to look at its class.
 _SPARSE = 32
 
@@ -72,13 +70,20 @@ class _Member:
 class Together:
     """Recognises the matches of several queries in a stream that comes in batches; ``plans`` are for one schema."""
 
-    def __init__(self, plans: Mapping[str, Plan], schema: Schema, on_bad_record: BadRecordPolicy) -> None:
+    def __init__(
+        self,
+        plans: Mapping[str, Plan],
+        schema: Schema,
+        on_bad_record: BadRecordPolicy,
+        store: EventStore | None = None,
+    ) -> None:
         self.plans = plans
         self._schema = schema
         self._checker = RecordChecker(schema, on_bad_record)
-        columns = {name for plan in plans.values() if plan.counts_all for name in plan.columns}
-        self._columns = [name for name in schema.attributes if name in columns]
-        self._store = EventStore(pa.schema([schema.columns.field(name) for name in self._columns]))
+        names = _columns(plans, schema)
+        if store is None:
+            store = EventStore(pa.schema([schema.columns.field(name) for name in names]))
+        self._store = store
         #: Queries of some streams only number and keep events for themselves.
         self._apart = {n: Machine(p, EventStore(p.stored)) for n, p in plans.items() if not p.counts_all}
         machines = {n: Machine(p, self._store) for n, p in plans.items() if p.counts_all}
@@ -95,6 +100,18 @@ class Together:
             self._members[0].machine.program.atoms.unit if self._members else "us",
         )
         self._concerned: dict[frozenset[int], tuple[_Member, ...]] = {}
+
+    @classmethod
+    def parts_of(cls, plans: Mapping[str, Plan], schema: Schema, table: pa.Table) -> Iterator[tuple[str, list[Part]]]:
+        """What each query detects in a finite stream of usable events, slice by slice.
+
+        Raises `BadRecordError` if an attribute that measures a window decreases.
+        """
+        together = cls(plans, schema, "fail", WholeTable(table.select(_columns(plans, schema))))
+        reads = {name for plan in plans.values() for name in (*plan.reads, *(() if plan.counts_all else plan.columns))}
+        read = table.select([name for name in schema.attributes if name in reads])
+        for start in range(0, table.num_rows, ROWS):
+            yield from together._process(one_batch(read.slice(start, ROWS)), start)
 
     @property
     def events(self) -> int:
@@ -114,8 +131,8 @@ class Together:
         undo = self._checkpoint(events.num_rows)
         try:
             for rows in self._checker.accept(events):
-                for start in range(0, rows.num_rows, _ROWS):
-                    for name, parts in self._process(rows.slice(start, _ROWS), start):
+                for start in range(0, rows.num_rows, ROWS):
+                    for name, parts in self._process(rows.slice(start, ROWS), start):
                         found.setdefault(name, []).extend(parts)
         except BaseException:
             undo()
@@ -132,7 +149,7 @@ class Together:
         return [*(member.machine for member in self._members), *self._apart.values()]
 
     def _checkpoint(self, rows: int) -> Callable[[], None]:
-        strict, slices = self._checker.policy != "skip", rows > _ROWS
+        strict, slices = self._checker.policy != "skip", rows > ROWS
         undos = [self._checker.checkpoint(), self._store.checkpoint()]
         for machine in self._machines():
             # What a query that comes later refuses, others have processed.
@@ -168,9 +185,7 @@ class Together:
             used = np.zeros(rows.num_rows, bool)
             for _, _, some in prepared:
                 used[some] = True
-            chosen = np.flatnonzero(used)
-            kept = rows.select(self._columns)
-            self._store.add(accepted + chosen, kept if len(chosen) == rows.num_rows else kept.take(pa.array(chosen)))
+            self._store.keep(accepted, rows, np.flatnonzero(used))
         for member in self._members:
             member.machine.next = checker.accepted
         for member, events, some in prepared:
@@ -283,6 +298,12 @@ class Together:
         checker.latest = ready.time(values)
         self._clean_up()
         return self._matches(found)
+
+
+def _columns(plans: Mapping[str, Plan], schema: Schema) -> list[str]:
+    """The columns that results of queries of all streams are made of."""
+    wanted = {name for plan in plans.values() if plan.counts_all for name in plan.columns}
+    return [name for name in schema.attributes if name in wanted]
 
 
 def _never(row: int) -> None:
