@@ -32,7 +32,7 @@ def compiled() -> bool:
 
 @cache
 def warm_up() -> None:
-    """Compile all kernels, or load them from the cache on disk if they were compiled there before.
+    """Compile all kernels that recognise and unfold, or load them from the cache on disk if they are there.
 
     They are compiled once per machine. Processes that start together should not all do it: let one of them call this
     first, or call it when an image is built.
