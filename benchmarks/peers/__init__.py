@@ -1,0 +1,1 @@
+"""The other engines: how each is found or fetched, started, and asked."""
