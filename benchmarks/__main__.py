@@ -22,35 +22,40 @@ from benchmarks.cases import Case, Scale, Stream
 from benchmarks.charts import draw
 from benchmarks.engines import Engine, UnavailableError, cerflow_engine, source_path
 from benchmarks.measure import DIFFER, Row, measure
+from benchmarks.peers import CACHE
 from benchmarks.peers.core import core_engine
 from benchmarks.peers.flink import flink_engine
 from benchmarks.processes import peak_of
 from benchmarks.report import Report
 from benchmarks.streams import write_ticks
 from benchmarks.suites import SUITES
+from benchmarks.suites.spark import measure_spark
 from benchmarks.suites.start import measure_start
 
 __all__ = ["main"]
 
 _ROOT = Path(__file__).resolve().parent.parent
-_NAMES = (*SUITES, "start")
+#: What is run unless suites are named; Spark is measured only if it is.
+_DEFAULT = (*SUITES, "start")
+_NAMES = (*_DEFAULT, "spark")
 _PEERS = {"CORE": core_engine, "FlinkCEP": flink_engine}
-_CACHE = Path.home() / ".cache" / "cerflow-benchmarks"
 _console = Console(stderr=True)
 
 
 def main(
-    suites: Annotated[list[str] | None, typer.Argument(help=f"Of {', '.join(_NAMES)}; all unless named.")] = None,
+    suites: Annotated[
+        list[str] | None, typer.Argument(help=f"Of {', '.join(_NAMES)}; all but the last by default.")
+    ] = None,
     runs: Annotated[int, typer.Option(min=1, help="Runs in which all engines have their turns.")] = 5,
     out: Annotated[Path, typer.Option(help="Folder for results.json, results.md and charts.")] = Path("bench-output"),
     data: Annotated[Path | None, typer.Option(help="CSV file of stock ticks; else ../shared/data, else made.")] = None,
     limit: Annotated[float, typer.Option(help="Seconds that one question may take.")] = 60,
-    cache: Annotated[Path, typer.Option(help="Where peers are installed.")] = _CACHE,
+    cache: Annotated[Path, typer.Option(help="Where peers are installed.")] = CACHE,
     quick: Annotated[bool, typer.Option(help="Few and small cases: about two minutes.")] = False,
     one_core: Annotated[bool, typer.Option(help="Every engine on the same core (else peers may use all).")] = False,
 ) -> None:
     """Measure cerflow and its peers, and write the results as JSON, Markdown and charts."""
-    chosen = suites or list(_NAMES)
+    chosen = suites or list(_DEFAULT)
     for name in chosen:
         if name not in _NAMES:
             raise typer.BadParameter(f"there is no suite {name!r}, only {', '.join(_NAMES)}")
@@ -72,6 +77,12 @@ def main(
             if "start" in chosen:
                 status.update("start")
                 rows += measure_start(scale, ticks, runs)
+            if "spark" in chosen:
+                status.update("spark")
+                try:
+                    rows += measure_spark(scale, runs)
+                except UnavailableError as reason:
+                    missing["Spark"] = str(reason)
     interpreter = _peak_mb("pass") or 0.0
     environment = {
         **_environment(scale, interpreter),
@@ -134,8 +145,8 @@ def _environment(scale: Scale, interpreter: float) -> dict[str, object]:
         "numba": numba.__version__,
         "pyarrow": pa.__version__,
         "ticks": "recorded" if scale.stocks.arguments.get("path") else "generated",
-        "memory of a bare Python": f"{interpreter:.0f} MB",
-        "of one that imports cerflow": f"{_peak_mb('import cerflow') or 0:.0f} MB",
+        "memory of a bare Python": interpreter,
+        "of one that imports cerflow": _peak_mb("import cerflow") or 0.0,
     }
 
 

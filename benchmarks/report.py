@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bars import Verdict
+from benchmarks.bars import Verdict, judge
 from benchmarks.measure import Row
 
 __all__ = ["Report"]
@@ -23,10 +23,20 @@ class Report:
     verdicts: Sequence[Verdict]
     missing: Mapping[str, str]
 
+    @classmethod
+    def read(cls, folders: Sequence[Path]) -> Report:
+        """The report of one or more runs, whose suites it puts together; what is said of the run is the last one's."""
+        found = [json.loads((folder / "results.json").read_text()) for folder in folders]
+        names = {field.name for field in fields(Row)}
+        rows = [Row(**{n: v for n, v in row.items() if n in names}) for data in found for row in data["rows"]]
+        missing = {name: why for data in found for name, why in data["missing"].items()}
+        environment = found[-1]["environment"]
+        return cls(environment, rows, judge(rows, environment["memory of a bare Python"]), missing)
+
     def write(self, folder: Path, charts: Sequence[Path]) -> None:
         """Write ``results.json`` and ``results.md`` into a folder; the charts are there already."""
         (folder / "results.json").write_text(json.dumps(self.as_dict(), indent=1) + "\n")
-        (folder / "results.md").write_text(self.markdown(charts))
+        (folder / "results.md").write_text(self.markdown([Path(chart.name) for chart in charts]))
 
     def as_dict(self) -> dict[str, Any]:
         """The report as plain data."""
@@ -38,17 +48,17 @@ class Report:
         }
 
     def markdown(self, charts: Sequence[Path] = ()) -> str:
-        """The report as Markdown, with links to charts in the same folder."""
+        """The report as Markdown, with links to charts."""
         parts = ["# Benchmarks\n", self._preface(), "## Bars\n", self._bars()]
         for suite in dict.fromkeys(row.suite for row in self.rows):
             rows = [row for row in self.rows if row.suite == suite]
             parts.append(f"## Suite {suite}\n")
-            parts += [f"![{chart.stem}]({chart.name})\n" for chart in charts if chart.stem.split("-")[0] == suite]
+            parts += [f"![{chart.stem}]({chart.as_posix()})\n" for chart in charts if chart.stem.split("-")[0] == suite]
             parts.append(_times(rows) if suite == "start" else _rates(rows, self.rows))
         return "\n".join(parts)
 
     def _preface(self) -> str:
-        lines = [f"{name}: {value}  " for name, value in self.environment.items()]
+        lines = [f"{name}: {_text(value)}  " for name, value in self.environment.items()]
         lines += [f"Not measured: {engine}, because {why}.  " for engine, why in self.missing.items()]
         odd = [row for row in self.rows if row.status != "ok" and row.engine.startswith("cerflow")]
         odd += [row for row in self.rows if row.checked is False]
@@ -63,6 +73,10 @@ class Report:
             for v in self.verdicts
         ]
         return _table(("bar", "asked", "worst measured", "where", ""), rows)
+
+
+def _text(value: object) -> str:
+    return f"{value:.0f} MB" if isinstance(value, float) else str(value)
 
 
 def _met(met: bool | None) -> str:

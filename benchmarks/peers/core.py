@@ -17,9 +17,12 @@ PACKAGE = "pycer==0.1.6"
 _SCRIPT = Path(__file__).with_name("core_worker.py")
 
 
-def core_engine(cache: Path, folder: Path, ticks: Path) -> Engine:
-    """CORE on the ticks of a CSV file; raises `UnavailableError` if its package cannot be had."""
-    python = _environment(cache)
+def core_engine(cache: Path, folder: Path, ticks: Path, *, fetch: bool = True) -> Engine:
+    """CORE on the ticks of a CSV file.
+
+    Raises `UnavailableError` if its package is not in the cache and may not be fetched, or cannot be.
+    """
+    python = _environment(cache, fetch=fetch)
     return Engine("CORE", lambda: Worker([str(python), str(_SCRIPT), str(ticks)], folder=folder), _line)
 
 
@@ -28,12 +31,14 @@ def _line(case: Case, mode: Mode, limit: float) -> str:
     return json.dumps(case.peer.request)
 
 
-def _environment(cache: Path) -> Path:
+def _environment(cache: Path, *, fetch: bool) -> Path:
     """The Python of an environment with the package, made on first use."""
     environment = cache / "core"
     python = environment / "bin" / "python"
     if _imports(python):
         return python
+    if not fetch:
+        raise UnavailableError(f"{PACKAGE} is not installed")
     interpreter = _interpreter()
     if interpreter is None:
         raise UnavailableError("no CPython 3.13 was found, which the wheels of pycer need")

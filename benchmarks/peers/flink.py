@@ -22,12 +22,15 @@ _JARS = ("flink-cep-", "flink-dist-", "log4j-")
 _MEMORY = "-Xmx4g"
 
 
-def flink_engine(cache: Path, folder: Path, ticks: Path) -> Engine:
-    """FlinkCEP on the ticks of a CSV file; raises `UnavailableError` if Java or the package cannot be had."""
+def flink_engine(cache: Path, folder: Path, ticks: Path, *, fetch: bool = True) -> Engine:
+    """FlinkCEP on the ticks of a CSV file.
+
+    Raises `UnavailableError` without Java, or if its package is not in the cache and may not be fetched, or cannot be.
+    """
     java, javac = shutil.which("java"), shutil.which("javac")
     if java is None or javac is None:
         raise UnavailableError("no Java with a compiler was found")
-    jars = _jars(cache)
+    jars = _jars(cache, fetch=fetch)
     classes = _compiled(javac, jars, cache)
     path = ":".join(map(str, [classes, *jars]))
     command = [java, _MEMORY, "-cp", path, "Harness", str(ticks)]
@@ -40,9 +43,11 @@ def _line(case: Case, mode: Mode, limit: float) -> str:
     return "\t".join([str(limit), str(request["window"]), *request["pattern"]])
 
 
-def _jars(cache: Path) -> list[Path]:
+def _jars(cache: Path, *, fetch: bool) -> list[Path]:
     """The jars of the package, fetched on first use."""
     folder = cache / PACKAGE.replace("==", "-")
+    if not folder.exists() and not fetch:
+        raise UnavailableError(f"{PACKAGE} is not installed")
     if not folder.exists():
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as temporary:

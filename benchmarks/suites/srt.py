@@ -26,7 +26,7 @@ _SELL, _BUY, _BOTH = ("SELL",), ("BUY",), ("BUY", "SELL")
 _LIMIT = ("price", "<", 500)
 _COLUMNS = ("type", "name", "price", "stock_time")
 
-_WINDOWS = (500, 1000, 2000, 5000, 10_000, 30_000, 120_000)
+_WINDOWS = (200, 500, 1000, 2000, 5000, 10_000, 30_000, 120_000)
 _QUICK_WINDOWS = (500, 5000)
 #: Beyond these windows (ms) the matches are too many to be written; they are still counted.
 _WRITABLE = {"seq": 10_000, "kleene": 2000, "nested": 1000, "q": 2000}
