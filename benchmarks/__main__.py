@@ -76,7 +76,7 @@ def main(
             rows += measure(cases, engines, runs=runs, limit=limit, tell=status.update)
             if "start" in chosen:
                 status.update("start")
-                rows += measure_start(scale, ticks, runs)
+                rows += measure_start(scale, ticks, 1 if quick else runs)
             if "spark" in chosen:
                 status.update("spark")
                 try:

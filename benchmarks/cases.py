@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-__all__ = ["Case", "Mode", "Peer", "Scale", "Stream"]
+__all__ = ["Case", "Mode", "Peer", "Point", "Scale", "Stream"]
 
 #: Matches are counted on the shared graph, or all written to Arrow batches with the attributes of their events.
 Mode = Literal["count", "write"]
@@ -33,6 +33,16 @@ class Peer:
     request: Mapping[str, Any]
     #: Why its number of matches may rightly be another; None if it must be equal.
     differs: str | None = None
+    #: Cases of one family come from the easiest to the hardest: over the limit at one, it is not asked the next.
+    family: str | None = None
+
+
+class Point(NamedTuple):
+    """The place of a case in a chart: what grows along the axis, how large it is, and the line that it belongs to."""
+
+    axis: str
+    value: float
+    line: str
 
 
 @dataclass(frozen=True)
@@ -50,8 +60,10 @@ class Case:
     modes: tuple[Mode, ...] = ("count", "write")
     peer: Peer | None = None
     tags: frozenset[str] = frozenset()
-    #: What varies along a chart's axis, if anything: (name, value).
-    axis: tuple[str, float] | None = None
+    #: Where the case stands in a chart of what grows, if anything does.
+    point: Point | None = None
+    #: How the text of the stream's events is stored: plainly, or encoded as Arrow dictionaries.
+    layouts: tuple[str, ...] = ("text", "encoded")
     #: The most runs that are worth their time.
     runs: int = 100
 

@@ -25,7 +25,7 @@ def draw(rows: Sequence[Row], folder: Path) -> list[Path]:
     made = []
     for suite in dict.fromkeys(row.suite for row in rows):
         rated = [row for row in rows if row.suite == suite and row.rate(row.best) is not None]
-        for name, some in (("", [r for r in rated if r.axis is None]), ("-growth", [r for r in rated if r.axis])):
+        for name, some in (("", [r for r in rated if r.point is None]), ("-growth", [r for r in rated if r.point])):
             if some:
                 path = folder / f"{suite}{name}.svg"
                 (_lines if name else _bars)(some, suite, path)
@@ -59,34 +59,32 @@ def _bars(rows: Sequence[Row], suite: str, path: Path) -> None:
 
 
 def _lines(rows: Sequence[Row], suite: str, path: Path) -> None:
-    """Events per second over what grows, one panel for each quantity, one line for each kind of case."""
+    """Events per second over what grows: a panel for each quantity, a colour for each line, a style for each engine."""
     from matplotlib.figure import Figure
 
-    quantities = list(dict.fromkeys(row.axis[0] for row in rows if row.axis))
+    quantities = list(dict.fromkeys(row.point.axis for row in rows if row.point))
     figure = Figure(figsize=(9, 3.2 * len(quantities)), layout="constrained")
     for number, quantity in enumerate(quantities):
         axes = figure.add_subplot(len(quantities), 1, number + 1)
-        lines: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
+        points: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
         for row in rows:
-            if row.axis and row.axis[0] == quantity:
-                key = (_kind(row.case), row.engine, row.mode)
-                lines.setdefault(key, []).append((row.axis[1], row.rate(row.best) or 0))
-        for (kind, engine, mode), points in lines.items():
-            style = {"marker": ".", "linestyle": "--" if mode == "count" else "-"}
-            axes.plot(*zip(*sorted(points)), label=f"{kind}, {engine}, {mode}", **style)
+            # Two layouts of the same columns would hide each other.
+            if row.point and row.point.axis == quantity and row.engine != "cerflow":
+                at = (row.point.value, row.rate(row.best) or 0)
+                points.setdefault((row.point.line, row.engine, row.mode), []).append(at)
+        names = list(dict.fromkeys(line for line, _, _ in points))
+        for (line, engine, mode), some in points.items():
+            style = ":" if not engine.startswith("cerflow") else "--" if mode == "count" else "-"
+            label = f"{line}, {engine}, {mode}"
+            axes.plot(*zip(*sorted(some)), style, marker=".", color=f"C{names.index(line)}", label=label)
         axes.set_xscale("log")
         axes.set_xlabel(quantity)
         _finish(axes, f"{suite}: events per second", "y")
     figure.savefig(path, metadata={"Date": None})
 
 
-def _kind(case: str) -> str:
-    """What cases along one line have in common: the name before the quantity."""
-    return case.split(":")[0].split(",")[0] if case[0] != "v" else case.split(":")[0]
-
-
 def _finish(axes: Any, title: str, scale: str) -> None:
     (axes.set_xscale if scale == "x" else axes.set_yscale)("log")
     axes.set_title(title)
     axes.grid(True, axis=scale, which="major", alpha=0.3)
-    axes.legend(loc="best", fontsize=6)
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=6)

@@ -29,6 +29,8 @@ class Engine:
     name: str
     start: Callable[[], Worker]
     line: Callable[[Case, Mode, float], str]
+    #: What columns it is given its text in, for cerflow.
+    layout: str | None = None
     _worker: Worker | None = field(default=None, init=False)
 
     @property
@@ -59,7 +61,7 @@ def cerflow_engine(name: str, layout: str, folder: Path) -> Engine:
     def line(case: Case, mode: Mode, limit: float) -> str:
         return json.dumps({"stream": laid_out(case, layout), "query": case.query, "mode": mode})
 
-    return Engine(name, start, line)
+    return Engine(name, start, line, layout)
 
 
 def source_path(environment: Mapping[str, str]) -> dict[str, str]:

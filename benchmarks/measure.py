@@ -8,11 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from benchmarks.cases import Case, Mode
+from benchmarks.cases import Case, Mode, Point
 from benchmarks.engines import Engine, laid_out
 from benchmarks.processes import OverLimitError, ProcessDiedError
 
-__all__ = ["DIFFER", "Row", "measure"]
+__all__ = ["DIFFER", "OVER", "Row", "measure"]
+
+#: The status of a row whose engine took longer than the limit.
+OVER = "over the limit"
 
 #: How the note of a row begins whose number of matches is another than that of an equal question, unexplained.
 DIFFER = "numbers of matches differ"
@@ -36,7 +39,7 @@ class Row:
     mode: str
     query: str
     tags: list[str]
-    axis: tuple[str, float] | None = None
+    point: Point | None = None
     events: int | None = None
     matches: str | None = None
     seconds: list[float] = field(default_factory=list)
@@ -89,21 +92,24 @@ def measure(
     fails, has no further turn at that case. Processes are ended when all is done.
     """
     rows: dict[tuple[int, str, str], Row] = {}
-    peers = {case.peer.engine for case in cases if case.peer is not None}
-    ours = [engine for engine in engines if engine.name not in peers]
+    #: Families of cases that were too hard for a peer.
+    too_hard: set[str] = set()
+    ours = _ours(cases, engines)
     try:
         for run in range(runs):
             for number, case in enumerate(cases):
                 if run >= case.runs:
                     continue
                 tell(f"run {run + 1} of {runs}: {case.suite}, {case.name}")
-                theirs = [e for e in engines if case.peer is not None and e.name == case.peer.engine]
-                for engine, mode in [(e, m) for e in ours for m in case.modes] + [(e, "write") for e in theirs]:
-                    key = (number, engine.name, mode)
-                    if key not in rows:
-                        rows[key] = _row(case, engine, mode)
-                    if rows[key].status == "ok":
-                        _ask(rows[key], case, engine, mode, limit)
+                for engine, mode in _turns(case, engines, ours):
+                    row = rows.setdefault((number, engine.name, mode), _row(case, engine, mode))
+                    family = case.peer.family if case.peer is not None and engine not in ours else None
+                    if family in too_hard and not row.seconds:
+                        row.status = OVER
+                    elif row.status == "ok":
+                        _ask(row, case, engine, mode, limit)
+                        if row.status == OVER and family is not None:
+                            too_hard.add(family)
                 if ours:
                     _floor(rows, number, case, ours[-1])
     finally:
@@ -113,8 +119,23 @@ def measure(
     return list(rows.values())
 
 
+def _ours(cases: Sequence[Case], engines: Sequence[Engine]) -> list[Engine]:
+    """The engines that are nobody's peer."""
+    peers = {case.peer.engine for case in cases if case.peer is not None}
+    return [engine for engine in engines if engine.name not in peers]
+
+
+def _turns(case: Case, engines: Sequence[Engine], ours: Sequence[Engine]) -> list[tuple[Engine, Mode]]:
+    """Who is asked at a case, and in which mode."""
+    chosen = [engine for engine in ours if engine.layout is None or engine.layout in case.layouts]
+    turns: list[tuple[Engine, Mode]] = [(engine, mode) for engine in chosen for mode in case.modes]
+    return turns + [
+        (engine, "write") for engine in engines if case.peer is not None and engine.name == case.peer.engine
+    ]
+
+
 def _row(case: Case, engine: Engine, mode: str) -> Row:
-    return Row(case.suite, case.name, engine.name, mode, case.query, sorted(case.tags), case.axis)
+    return Row(case.suite, case.name, engine.name, mode, case.query, sorted(case.tags), case.point)
 
 
 def _ask(row: Row, case: Case, engine: Engine, mode: Mode, limit: float) -> None:
@@ -124,7 +145,7 @@ def _ask(row: Row, case: Case, engine: Engine, mode: Mode, limit: float) -> None
         answer = worker.ask(engine.line(case, mode, limit), limit + _GRACE)
     except OverLimitError:
         engine.stop()
-        row.status = "over the limit"
+        row.status = OVER
         return
     except ProcessDiedError as death:
         engine.stop()
@@ -137,7 +158,7 @@ def _ask(row: Row, case: Case, engine: Engine, mode: Mode, limit: float) -> None
         return
     if answer["seconds"] > limit:
         # As it is here, the number is told; but there are no more runs.
-        row.status = "over the limit"
+        row.status = OVER
     peak = worker.peak()
     if peak is not None:
         row.peak_mb = max(row.peak_mb or 0.0, peak)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.bars import Verdict, judge
-from benchmarks.measure import Row
+from benchmarks.cases import Point
+from benchmarks.measure import OVER, Row
 
 __all__ = ["Report"]
 
@@ -29,6 +30,8 @@ class Report:
         found = [json.loads((folder / "results.json").read_text()) for folder in folders]
         names = {field.name for field in fields(Row)}
         rows = [Row(**{n: v for n, v in row.items() if n in names}) for data in found for row in data["rows"]]
+        for row in rows:
+            row.point = Point(*row.point) if row.point else None
         missing = {name: why for data in found for name, why in data["missing"].items()}
         environment = found[-1]["environment"]
         return cls(environment, rows, judge(rows, environment["memory of a bare Python"]), missing)
@@ -98,8 +101,8 @@ def _rates(rows: Sequence[Row], everything: Sequence[Row]) -> str:
         if peer is not None and peer is not row and best:
             if peer.status == "ok" and peer.best:
                 ratio = f"{peer.best / best:,.1f}"
-            elif peer.status == "over the limit":
-                ratio = "over the limit"
+            elif peer.status == OVER:
+                ratio = OVER
         shown.append(
             (
                 row.case,

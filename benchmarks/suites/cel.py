@@ -6,7 +6,7 @@ forgotten at a match), and selection strategies (two distributions of types).
 
 from __future__ import annotations
 
-from benchmarks.cases import Case, Mode, Scale, Stream
+from benchmarks.cases import Case, Mode, Point, Scale, Stream
 
 __all__ = ["QUERIES", "cases"]
 
@@ -44,7 +44,8 @@ def _stress(scale: Scale) -> list[Case]:
             text = f"SELECT * WHERE {QUERIES[name]}"
             # Tens of millions of matches are to be written.
             runs = 2 if events == 2000 else 100
-            found.append(_case(f"stress {name}, {events:,} events", text, stream, modes, ("events", events), runs))
+            point = Point("events", events, f"stress {name}")
+            found.append(_case(f"stress {name}, {events:,} events", text, stream, modes, point, runs))
     return found
 
 
@@ -78,7 +79,7 @@ def _case(
     text: str,
     stream: Stream,
     modes: tuple[Mode, ...],
-    axis: tuple[str, float] | None = None,
+    point: Point | None = None,
     runs: int = 100,
 ) -> Case:
-    return Case("cel", name, text, stream, ("type",), modes, axis=axis, runs=runs)
+    return Case("cel", name, text, stream, ("type",), modes, point=point, layouts=("encoded",), runs=runs)

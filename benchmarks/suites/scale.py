@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.cases import Case, Mode, Scale, Stream
+from benchmarks.cases import Case, Mode, Point, Scale, Stream
 
 __all__ = ["cases"]
 
@@ -35,7 +35,7 @@ def _windows(scale: Scale) -> list[Case]:
     found = []
     for window in _powers(100, scale.events):
         stream = _stream(scale.events, weights=_RARE, values=1000)
-        axis = ("window (events)", float(window))
+        axis = ("window (events)", window)
         found.append(_case("window", f"{_SEQUENCE} WITHIN {window} EVENTS", stream, axis))
         found.append(_case("window, condition", f"{_RISE} WITHIN {window} EVENTS", stream, axis))
     return found
@@ -91,9 +91,11 @@ def _case(
     name: str,
     text: str,
     stream: Stream,
-    axis: tuple[str, float],
+    axis: tuple[str, int],
     columns: tuple[str, ...] = ("type", "v"),
     runs: int = 100,
 ) -> Case:
     modes: tuple[Mode, ...] = ("count",)
-    return Case("scale", f"{name}: {axis[1]:,.0f}", text, stream, columns, modes, axis=axis, runs=runs)
+    point = Point(*axis, name)
+    label = f"{name}: {point.value:,}"
+    return Case("scale", label, text, stream, columns, modes, point=point, layouts=("encoded",), runs=runs)

@@ -60,7 +60,7 @@ def _session() -> SparkSession:
         raise UnavailableError("PySpark is not installed (it comes with the extra 'spark')") from None
     # Without an activated environment Spark would start another Python, which has no cerflow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    quiet: dict[str, bool | float | int | str] = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-    session = SparkSession.builder.master("local[2]").config(map=quiet).getOrCreate()
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session

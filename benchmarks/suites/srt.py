@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.cases import Case, Mode, Peer, Scale
+from benchmarks.cases import Case, Mode, Peer, Point, Scale
 from benchmarks.patterns import Group, Pattern, Step
 
 __all__ = ["PATTERNS", "cases"]
@@ -106,7 +106,7 @@ def _all(kind: str, name: str, pattern: Pattern, scale: Scale) -> Iterator[Case]
             scale.stocks,
             _COLUMNS + (("volume",) if name == "q5" else ()),
             modes,
-            Peer("FlinkCEP", {"window": window, "pattern": pattern.flink()}),
+            Peer("FlinkCEP", {"window": window, "pattern": pattern.flink()}, family=name),
             frozenset({"at bar"} if window in (500, 5000) else set()),
-            ("window (ms)", window),
+            Point(f"{kind}: window (ms)", window, name),
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.bars import judge
-from benchmarks.cases import Case, Peer, Stream
+from benchmarks.cases import Case, Peer, Point, Stream
 from benchmarks.engines import Engine, cerflow_engine
 from benchmarks.measure import DIFFER, Row, measure
 from benchmarks.processes import OverLimitError, ProcessDiedError, Worker
@@ -162,7 +162,7 @@ def test_report_shows_ratios_and_what_is_wrong():
 
 def test_results_of_several_runs_are_published_together(tmp_path):
     for number, suite in enumerate(("core", "srt")):
-        row = Row(suite, "x", "cerflow", "count", QUERY, [], ("window", 5.0), 1000, "3", [0.5])
+        row = Row(suite, "x", "cerflow, encoded", "count", QUERY, [], Point("window", 5.0, "x"), 1000, "3", [0.5])
         folder = tmp_path / suite
         folder.mkdir()
         Report({"runs": number, "memory of a bare Python": 10.0}, [row], [], {}).write(folder, [])
