@@ -49,6 +49,7 @@ def main(
     runs: Annotated[int, typer.Option(min=1, help="Runs in which all engines have their turns.")] = 5,
     out: Annotated[Path, typer.Option(help="Folder for results.json, results.md and charts.")] = Path("bench-output"),
     data: Annotated[Path | None, typer.Option(help="CSV file of stock ticks; else ../shared/data, else made.")] = None,
+    most: Annotated[int, typer.Option(min=1, help="Events of the longest stream.")] = 100_000_000,
     limit: Annotated[float, typer.Option(help="Seconds that one question may take.")] = 60,
     cache: Annotated[Path, typer.Option(help="Where peers are installed.")] = CACHE,
     quick: Annotated[bool, typer.Option(help="Few and small cases: about two minutes.")] = False,
@@ -63,7 +64,7 @@ def main(
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     if quick:
         runs, limit = min(runs, 2), min(limit, 4.0)
-    scale = _scale(data, quick=quick)
+    scale = _scale(data, most, quick=quick)
     out.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -104,13 +105,15 @@ def main(
         raise typer.Exit(1)
 
 
-def _scale(data: Path | None, *, quick: bool) -> Scale:
+def _scale(data: Path | None, most: int, *, quick: bool) -> Scale:
     path = data or _ROOT.parent / "shared" / "data" / "stocks.csv.gz"
     if data is not None and not data.exists():
         raise typer.BadParameter(f"{data} does not exist")
     arguments: dict[str, object] = {"path": str(path.resolve())} if path.exists() else {}
     stocks = Stream("stocks", arguments)
-    return Scale(stocks, events=100_000, most=1_000_000, quick=True) if quick else Scale(stocks)
+    if quick:
+        return Scale(stocks, events=min(most, 100_000), most=min(most, 1_000_000), quick=True)
+    return Scale(stocks, events=min(most, 1_000_000), most=most)
 
 
 def _engines(cases: list[Case], cache: Path, folder: Path, ticks: Path) -> tuple[list[Engine], dict[str, str]]:

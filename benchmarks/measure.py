@@ -129,9 +129,8 @@ def _turns(case: Case, engines: Sequence[Engine], ours: Sequence[Engine]) -> lis
     """Who is asked at a case, and in which mode."""
     chosen = [engine for engine in ours if engine.layout is None or engine.layout in case.layouts]
     turns: list[tuple[Engine, Mode]] = [(engine, mode) for engine in chosen for mode in case.modes]
-    return turns + [
-        (engine, "write") for engine in engines if case.peer is not None and engine.name == case.peer.engine
-    ]
+    peer = case.peer.engine if case.peer is not None else None
+    return turns + [(engine, "write") for engine in engines if engine.name == peer]
 
 
 def _row(case: Case, engine: Engine, mode: str) -> Row:

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.bars import judge
 from benchmarks.cases import Case, Peer, Point, Stream
 from benchmarks.engines import Engine, cerflow_engine
-from benchmarks.measure import DIFFER, Row, measure
+from benchmarks.measure import DIFFER, OVER, Row, measure
 from benchmarks.processes import OverLimitError, ProcessDiedError, Worker
 from benchmarks.publish import publish
 from benchmarks.report import Report
@@ -95,8 +95,14 @@ def test_an_engine_over_the_limit_has_one_turn_only():
     engines = [_engine("cerflow", "0 7"), _engine("other", "30 7")]
     rows = measure([case], engines, runs=2, limit=0.1, tell=told.append)
     theirs = [row for row in rows if row.engine == "other"]
-    assert [(row.status, row.seconds, row.checked) for row in theirs] == [("over the limit", [], None)]
+    assert [(row.status, row.seconds, row.checked) for row in theirs] == [(OVER, [], None)]
     assert len(told) == 2
+
+
+def test_a_family_that_was_too_hard_is_asked_no_more():
+    cases = [_case(name, peer=Peer("other", {}, family="all")) for name in ("easy", "hard")]
+    rows = measure(cases, [_engine("other", "30 7")], runs=1, limit=0.1)
+    assert [(row.case, row.status) for row in rows] == [("easy", OVER), ("hard", OVER)]
 
 
 def test_a_tiny_run_of_cerflow_has_all_fields(tmp_path):
