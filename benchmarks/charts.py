@@ -21,7 +21,7 @@ def draw(rows: Sequence[Row], folder: Path) -> list[Path]:
         return []
     matplotlib.use("svg")
     # The same figures give the same file, without a date in it.
-    matplotlib.rcParams.update({"svg.hashsalt": "cerflow", "font.size": 8})
+    matplotlib.rcParams.update({"svg.hashsalt": "cerflow", "svg.fonttype": "none", "font.size": 8})
     made = []
     for suite in dict.fromkeys(row.suite for row in rows):
         rated = [row for row in rows if row.suite == suite and row.rate(row.best) is not None]
