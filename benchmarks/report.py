@@ -58,6 +58,7 @@ class Report:
             parts.append(f"## Suite {suite}\n")
             parts += [f"![{chart.stem}]({chart.as_posix()})\n" for chart in charts if chart.stem.split("-")[0] == suite]
             parts.append(_times(rows) if suite == "start" else _rates(rows, self.rows))
+            parts += _courses(rows)
         return "\n".join(parts)
 
     def _preface(self) -> str:
@@ -120,6 +121,21 @@ def _rates(rows: Sequence[Row], everything: Sequence[Row]) -> str:
     head = ("case", "engine", "mode", "matches", "best", "median", "× floor", "× peer", "peak MB", "")
     note = "Best and median in million events per second; *× peer*: how many times faster than the other engine.\n\n"
     return note + _table(head, shown)
+
+
+def _courses(rows: Sequence[Row]) -> list[str]:
+    """Whether long streams cost the same from the beginning to the end."""
+    shown = []
+    for row in rows:
+        course = row.details.get("course", [])
+        if len(course) >= 10:
+            (first, seconds, memory), (before, so_far, _), (last, whole, at_end) = course[0], course[-2], course[-1]
+            begin, end = first / seconds, (last - before) / (whole - so_far)
+            shown.append((row.case, _millions(begin), _millions(end), _number(memory), _number(at_end)))
+    if not shown:
+        return []
+    head = ("long stream", "Mev/s at first", "at last", "resident MB at first", "at last")
+    return ["The first and the last tenth of streams that come in many batches:\n", _table(head, shown)]
 
 
 def _matches(row: Row) -> str:

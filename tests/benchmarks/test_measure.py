@@ -179,3 +179,10 @@ def test_results_of_several_runs_are_published_together(tmp_path):
     assert "runs: 1" in text
     for chart in re.findall(r"\]\((.*?)\)", text):
         assert (tmp_path / "docs" / chart).read_text().startswith("<?xml")
+
+
+def test_report_compares_the_ends_of_long_streams():
+    course = [(100 * n, float(n), 50.0 + n) for n in range(1, 11)]
+    row = _row("cerflow", "count", 10.0, details={"course": course})
+    text = Report({}, [row], [], {}).markdown()
+    assert "| x | 0.0001 | 0.0001 | 51 | 60 |" in text

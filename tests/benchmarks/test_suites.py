@@ -1,5 +1,6 @@
 """The suites: their queries compile, the engines agree on them, and patterns say the same in all words."""
 
+import json
 import re
 from dataclasses import replace
 from itertools import combinations
@@ -17,6 +18,7 @@ from benchmarks.suites.srt import PATTERNS
 from benchmarks.worker import answer
 
 import cerflow
+from benchmarks import probes
 
 TICKS = Stream("stocks", {"events": 3000})
 SMALL = Scale(TICKS, events=300, most=10_000)
@@ -131,3 +133,30 @@ def _agree(engine: Engine, cases: list[Case]) -> None:
     finally:
         engine.stop()
     assert total > 0
+
+
+def test_stress_is_counted_as_by_dynamic_programming():
+    for case in SUITES["cel"](SMALL):
+        if case.name.startswith("stress") and case.modes == ("count",):
+            steps = "ABC" if "Q1" in case.name else "ABCD"
+            kinds = next(load(case.stream.description).chunks()).column("type").to_pylist()
+            found = answer({"stream": case.stream.description, "query": case.query, "mode": "count"})
+            assert found["matches"] == str(_sequences(kinds, steps))
+
+
+def _sequences(kinds, steps) -> int:
+    """How many increasing tuples of positions have these types."""
+    ways = [1] + [0] * len(steps)
+    for kind in kinds:
+        for number in range(len(steps), 0, -1):
+            if kind == steps[number - 1]:
+                ways[number] += ways[number - 1]
+    return ways[-1]
+
+
+def test_probes_measure_something():
+    queries = [PATTERNS["seq"][name].cel(500) for name in ("seq3", "seq6")]
+    description = json.dumps({"kind": "stocks", "events": 50})
+    assert len(probes.compiling(description, *queries)["seconds"]) == 2
+    assert 0 < probes.push(queries[0], description)["median"] < 10
+    assert probes.first_match("SELECT * WHERE A AS a ; B AS b WITHIN 2 EVENTS")["found"] == 1
