@@ -7,11 +7,12 @@ INSTALLED := $(VENV)/.installed
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo lint types format java clean
+.PHONY: help test demo bench lint types format java clean
 
 help:
 	@echo "make test    run the tests"
 	@echo "make demo    recognise a pattern in 200,000 stock ticks, on Spark in local mode"
+	@echo "make bench   measure cerflow and other engines: an hour, or minutes with BENCH_ARGS=--quick"
 	@echo "make lint    check style and formatting (make format repairs them)"
 	@echo "make types   check the types"
 	@echo "make clean   remove the virtual environment, caches and the demo's output"
@@ -21,6 +22,10 @@ test: java $(INSTALLED)
 
 demo: java $(INSTALLED)
 	@$(PY) -m cerflow.examples.demo
+
+bench: $(INSTALLED)
+	@$(PY) -m pip install --quiet --editable '.[bench]'
+	@$(PY) -m benchmarks $(BENCH_ARGS)
 
 lint: $(INSTALLED)
 	@$(PY) -m ruff check .
@@ -41,5 +46,5 @@ $(INSTALLED): pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist demo-output spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist demo-output bench-output spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

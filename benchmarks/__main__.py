@@ -1,0 +1,168 @@
+"""The command: ``python -m benchmarks [SUITE …]``."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated
+
+import numba
+import numpy as np
+import pyarrow as pa
+import typer
+from rich.console import Console
+
+from benchmarks.bars import judge
+from benchmarks.cases import Case, Scale, Stream
+from benchmarks.charts import draw
+from benchmarks.engines import Engine, UnavailableError, cerflow_engine, source_path
+from benchmarks.measure import DIFFER, Row, measure
+from benchmarks.peers import CACHE
+from benchmarks.peers.core import core_engine
+from benchmarks.peers.flink import flink_engine
+from benchmarks.processes import peak_of
+from benchmarks.report import Report
+from benchmarks.streams import write_ticks
+from benchmarks.suites import SUITES
+from benchmarks.suites.spark import measure_spark
+from benchmarks.suites.start import measure_start
+
+__all__ = ["main"]
+
+_ROOT = Path(__file__).resolve().parent.parent
+#: What is run unless suites are named; Spark is measured only if it is.
+_DEFAULT = (*SUITES, "start")
+_NAMES = (*_DEFAULT, "spark")
+_PEERS = {"CORE": core_engine, "FlinkCEP": flink_engine}
+_console = Console(stderr=True)
+
+
+def main(
+    suites: Annotated[
+        list[str] | None, typer.Argument(help=f"Of {', '.join(_NAMES)}; all but the last by default.")
+    ] = None,
+    runs: Annotated[int, typer.Option(min=1, help="Runs in which all engines have their turns.")] = 5,
+    out: Annotated[Path, typer.Option(help="Folder for results.json, results.md and charts.")] = Path("bench-output"),
+    data: Annotated[Path | None, typer.Option(help="CSV file of stock ticks; else ../shared/data, else made.")] = None,
+    most: Annotated[int, typer.Option(min=1, help="Events of the longest stream.")] = 100_000_000,
+    limit: Annotated[float, typer.Option(help="Seconds that one question may take.")] = 60,
+    cache: Annotated[Path, typer.Option(help="Where peers are installed.")] = CACHE,
+    quick: Annotated[bool, typer.Option(help="Few and small cases: about two minutes.")] = False,
+    one_core: Annotated[bool, typer.Option(help="Every engine on the same core (else peers may use all).")] = False,
+) -> None:
+    """Measure cerflow and its peers, and write the results as JSON, Markdown and charts."""
+    chosen = suites or list(_DEFAULT)
+    for name in chosen:
+        if name not in _NAMES:
+            raise typer.BadParameter(f"there is no suite {name!r}, only {', '.join(_NAMES)}")
+    if one_core:
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    if quick:
+        runs, limit = min(runs, 2), min(limit, 4.0)
+    scale = _scale(data, most, quick=quick)
+    out.mkdir(parents=True, exist_ok=True)
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        ticks = Path(folder) / "ticks.csv"
+        write_ticks(scale.stocks.description, ticks)
+        rows: list[Row] = []
+        cases = [case for name in chosen if name in SUITES for case in SUITES[name](scale)]
+        engines, missing = _engines(cases, cache.resolve(), Path(folder), ticks)
+        with _console.status("") as status:
+            rows += measure(cases, engines, runs=runs, limit=limit, tell=status.update)
+            if "start" in chosen:
+                status.update("start")
+                rows += measure_start(scale, ticks, 1 if quick else runs)
+            if "spark" in chosen:
+                status.update("spark")
+                try:
+                    rows += measure_spark(scale, runs)
+                except UnavailableError as reason:
+                    missing["Spark"] = str(reason)
+    interpreter = _peak_mb("pass") or 0.0
+    environment = {
+        **_environment(scale, interpreter),
+        "runs": runs,
+        "limit": f"{limit:g} s for one question",
+        "size": "quick" if quick else "full",
+        "cores": "one for all engines" if one_core else f"cerflow one, peers up to {os.cpu_count()}",
+        "took": f"{time.monotonic() - begin:.0f} s",
+    }
+    report = Report(environment, rows, judge(rows, interpreter), missing)
+    charts = draw(rows, out)
+    if not charts:
+        _console.print("no charts: Matplotlib is not installed (it comes with the extra 'bench')")
+    report.write(out, charts)
+    Console().print(f"{len(rows)} rows in {out / 'results.md'}")
+    wrong = [row for row in rows if row.note.startswith(DIFFER)]
+    if wrong:
+        _console.print(f"[bold red]numbers of matches differ in {len(wrong)} rows[/]")
+        raise typer.Exit(1)
+
+
+def _scale(data: Path | None, most: int, *, quick: bool) -> Scale:
+    path = data or _ROOT.parent / "shared" / "data" / "stocks.csv.gz"
+    if data is not None and not data.exists():
+        raise typer.BadParameter(f"{data} does not exist")
+    arguments: dict[str, object] = {"path": str(path.resolve())} if path.exists() else {}
+    stocks = Stream("stocks", arguments)
+    if quick:
+        return Scale(stocks, events=min(most, 100_000), most=min(most, 1_000_000), quick=True)
+    return Scale(stocks, events=min(most, 1_000_000), most=most)
+
+
+def _engines(cases: list[Case], cache: Path, folder: Path, ticks: Path) -> tuple[list[Engine], dict[str, str]]:
+    """The engines that the cases need, and why some of them are not here."""
+    engines = [cerflow_engine("cerflow", "text", folder), cerflow_engine("cerflow, encoded", "encoded", folder)]
+    missing = {}
+    for name, make in _PEERS.items():
+        if any(case.peer is not None and case.peer.engine == name for case in cases):
+            try:
+                engines.append(make(cache, folder, ticks))
+            except UnavailableError as reason:
+                missing[name] = str(reason)
+    return engines, missing
+
+
+def _peak_mb(statement: str) -> float | None:
+    """The most memory that a Python needs for a statement; None where the system does not tell."""
+    script = f"{statement}; print(open('/proc/self/status').read())"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=source_path({}))
+    return peak_of(done.stdout)
+
+
+def _environment(scale: Scale, interpreter: float) -> dict[str, object]:
+    commit = subprocess.run(["git", "-C", _ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    return {
+        "commit": commit.stdout.strip() or "unknown",
+        "date": time.strftime("%Y-%m-%d"),
+        "processor": _processor(),
+        "system": platform.system(),
+        "Python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "pyarrow": pa.__version__,
+        "ticks": "recorded" if scale.stocks.arguments.get("path") else "generated",
+        "memory of a bare Python": interpreter,
+        "of one that imports cerflow": _peak_mb("import cerflow") or 0.0,
+    }
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return f"{line.split(':', 1)[1].strip()}, {os.cpu_count()} cores"
+    except OSError:
+        pass
+    return f"{platform.machine()}, {os.cpu_count()} cores"
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,80 @@
+"""What is measured: a query, the stream it runs on, and how the same is said to another engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+__all__ = ["Case", "Mode", "Peer", "Point", "Scale", "Stream"]
+
+#: Matches are counted on the shared graph, or all written to Arrow batches with the attributes of their events.
+Mode = Literal["count", "write"]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A stream by its description, which every process can make events of (see `benchmarks.streams`)."""
+
+    kind: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The stream as plain data."""
+        return {"kind": self.kind, **self.arguments}
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another engine that can answer the same question, and the question in its words."""
+
+    engine: str
+    request: Mapping[str, Any]
+    #: Why its number of matches may rightly be another; None if it must be equal.
+    differs: str | None = None
+    #: Cases of one family come from the easiest to the hardest: over the limit at one, it is not asked the next.
+    family: str | None = None
+
+
+class Point(NamedTuple):
+    """The place of a case in a chart: what grows along the axis, how large it is, and the line that it belongs to."""
+
+    axis: str
+    value: float
+    line: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """One question: a query in cerflow's language on a stream.
+
+    ``columns`` are those the query reads, for the floor; ``tags`` are what the bars choose their rows by.
+    """
+
+    suite: str
+    name: str
+    query: str
+    stream: Stream
+    columns: tuple[str, ...]
+    modes: tuple[Mode, ...] = ("count", "write")
+    peer: Peer | None = None
+    tags: frozenset[str] = frozenset()
+    #: Where the case stands in a chart of what grows, if anything does.
+    point: Point | None = None
+    #: How the text of the stream's events is stored: plainly, or encoded as Arrow dictionaries.
+    layouts: tuple[str, ...] = ("text", "encoded")
+    #: The most runs that are worth their time.
+    runs: int = 100
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large a whole run is: the stream of stock ticks, sizes of synthetic streams, and which cases are left out."""
+
+    stocks: Stream
+    #: Events of synthetic streams where their number is not what varies.
+    events: int = 1_000_000
+    #: The longest stream.
+    most: int = 100_000_000
+    quick: bool = False

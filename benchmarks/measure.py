@@ -1,0 +1,200 @@
+"""Interleaved runs: in every run each engine has its turn at each case, so that a machine that slows down slows all."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from benchmarks.cases import Case, Mode, Point
+from benchmarks.engines import Engine, laid_out
+from benchmarks.processes import OverLimitError, ProcessDiedError
+
+__all__ = ["DIFFER", "OVER", "Row", "measure"]
+
+#: The status of a row whose engine took longer than the limit.
+OVER = "over the limit"
+
+#: How the note of a row begins whose number of matches is another than that of an equal question, unexplained.
+DIFFER = "numbers of matches differ"
+
+#: Seconds beyond the limit in which an engine may say so itself, which spares starting it anew.
+_GRACE = 1.0
+
+
+@dataclass
+class Row:
+    """What was measured of one engine (``engine``) at one case, in one mode.
+
+    ``seconds`` are those of every run; ``floor`` the least seconds of a NumPy pass over the columns that the query
+    reads; ``peak_mb`` the most memory that the engine's process had. ``status`` is ``ok``, ``over the limit``, or what
+    went wrong; ``checked`` says whether the number of matches is equal to the peer's, None where nobody can tell.
+    """
+
+    suite: str
+    case: str
+    engine: str
+    mode: str
+    query: str
+    tags: list[str]
+    point: Point | None = None
+    events: int | None = None
+    matches: str | None = None
+    seconds: list[float] = field(default_factory=list)
+    floor: float | None = None
+    peak_mb: float | None = None
+    status: str = "ok"
+    checked: bool | None = None
+    #: What is to be known of the figure, such as why a number of matches differs.
+    note: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def best(self) -> float | None:
+        """The seconds of the fastest run."""
+        return min(self.seconds, default=None)
+
+    @property
+    def median(self) -> float | None:
+        """The median of the runs' seconds."""
+        return statistics.median(self.seconds) if self.seconds else None
+
+    def rate(self, seconds: float | None) -> float | None:
+        """Events per second, if it took so many seconds."""
+        return self.events / seconds if self.events and seconds else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The row with what follows from it, as plain data."""
+        best, median = self.best, self.median
+        return {
+            **asdict(self),
+            "best": best,
+            "median": median,
+            "events_per_second": self.rate(best),
+            "events_per_second_median": self.rate(median),
+            "times_floor": best / self.floor if best and self.floor else None,
+        }
+
+
+def measure(
+    cases: Sequence[Case],
+    engines: Sequence[Engine],
+    *,
+    runs: int,
+    limit: float,
+    tell: Callable[[str], None] = lambda text: None,
+) -> list[Row]:
+    """Rows of all cases for cerflow's engines and the cases' peers among ``engines``.
+
+    Peers have one mode: they write what they find. An engine that goes over the limit (seconds for one question), or
+    fails, has no further turn at that case. Processes are ended when all is done.
+    """
+    rows: dict[tuple[int, str, str], Row] = {}
+    #: Families of cases that were too hard for a peer.
+    too_hard: set[str] = set()
+    ours = _ours(cases, engines)
+    try:
+        for run in range(runs):
+            for number, case in enumerate(cases):
+                if run >= case.runs:
+                    continue
+                tell(f"run {run + 1} of {runs}: {case.suite}, {case.name}")
+                for engine, mode in _turns(case, engines, ours):
+                    row = rows.setdefault((number, engine.name, mode), _row(case, engine, mode))
+                    family = case.peer.family if case.peer is not None and engine not in ours else None
+                    if family in too_hard and not row.seconds:
+                        row.status = OVER
+                    elif row.status == "ok":
+                        _ask(row, case, engine, mode, limit)
+                        if row.status == OVER and family is not None:
+                            too_hard.add(family)
+                if ours:
+                    _floor(rows, number, case, ours[-1])
+    finally:
+        for engine in engines:
+            engine.stop()
+    _check(cases, rows)
+    return list(rows.values())
+
+
+def _ours(cases: Sequence[Case], engines: Sequence[Engine]) -> list[Engine]:
+    """The engines that are nobody's peer."""
+    peers = {case.peer.engine for case in cases if case.peer is not None}
+    return [engine for engine in engines if engine.name not in peers]
+
+
+def _turns(case: Case, engines: Sequence[Engine], ours: Sequence[Engine]) -> list[tuple[Engine, Mode]]:
+    """Who is asked at a case, and in which mode."""
+    chosen = [engine for engine in ours if engine.layout is None or engine.layout in case.layouts]
+    turns: list[tuple[Engine, Mode]] = [(engine, mode) for engine in chosen for mode in case.modes]
+    peer = case.peer.engine if case.peer is not None else None
+    return turns + [(engine, "write") for engine in engines if engine.name == peer]
+
+
+def _row(case: Case, engine: Engine, mode: str) -> Row:
+    return Row(case.suite, case.name, engine.name, mode, case.query, sorted(case.tags), case.point)
+
+
+def _ask(row: Row, case: Case, engine: Engine, mode: Mode, limit: float) -> None:
+    try:
+        worker = engine.worker
+        worker.forget_peak()
+        answer = worker.ask(engine.line(case, mode, limit), limit + _GRACE)
+    except OverLimitError:
+        engine.stop()
+        row.status = OVER
+        return
+    except ProcessDiedError as death:
+        engine.stop()
+        row.status = f"died: {death}"
+        return
+    if "error" in answer:
+        row.status = answer["error"]
+        if row.status == "out of memory":
+            engine.stop()
+        return
+    if answer["seconds"] > limit:
+        # As it is here, the number is told; but there are no more runs.
+        row.status = OVER
+    peak = worker.peak()
+    if peak is not None:
+        row.peak_mb = max(row.peak_mb or 0.0, peak)
+    found = str(answer["matches"])
+    if row.matches not in (None, found):
+        row.status = f"not the same number of matches in all runs: {row.matches}, then {found}"
+    row.matches = found
+    row.events = answer.get("events", worker.greeting.get("events"))
+    row.seconds.append(answer["seconds"])
+    row.details = {name: answer[name] for name in ("compile", "course", "live", "bytes") if name in answer}
+
+
+def _floor(rows: dict[tuple[int, str, str], Row], number: int, case: Case, engine: Engine) -> None:
+    """What a pass over the columns takes now, for all rows of the case."""
+    request = {"stream": laid_out(case, "encoded"), "columns": case.columns}
+    try:
+        seconds = engine.worker.ask(json.dumps(request), 600)["seconds"]
+    except (OverLimitError, ProcessDiedError):
+        engine.stop()
+        return
+    for (other, _, _), row in rows.items():
+        if other == number:
+            row.floor = min(seconds, row.floor or seconds)
+
+
+def _check(cases: Sequence[Case], rows: dict[tuple[int, str, str], Row]) -> None:
+    """Compare the numbers of matches that the engines, layouts and modes of a case gave."""
+    for number, case in enumerate(cases):
+        told = [row for (other, _, _), row in rows.items() if other == number and row.matches is not None]
+        numbers = {row.matches for row in told}
+        by = {row.engine for row in told}
+        for row in told:
+            if len(numbers) > 1:
+                differs = case.peer.differs if case.peer is not None else None
+                row.checked = False
+                row.note = differs or f"{DIFFER}: " + ", ".join(
+                    f"{other.engine} {other.mode} {other.matches}" for other in told
+                )
+            elif case.peer is not None and case.peer.engine in by and len(by) > 1:
+                row.checked = True

@@ -1,0 +1,96 @@
+"""Patterns as values, written in the words of each engine: sequences of steps, some of them repeated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Group", "Pattern", "Step"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One event of a type (or of one of several), with conditions: (attribute, operator, value).
+
+    A value is a text, a number, or another step's attribute (`Step.at`).
+    """
+
+    label: str
+    types: tuple[str, ...]
+    conditions: tuple[tuple[str, str, object], ...] = ()
+    repeated: bool = False
+
+    def at(self, attribute: str) -> Attribute:
+        """This step's attribute, for the conditions of a later step."""
+        return Attribute(self.label, attribute)
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute of an earlier step."""
+
+    label: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.label}.{self.name}"
+
+
+@dataclass(frozen=True)
+class Group:
+    """A sequence that is repeated as a whole."""
+
+    parts: tuple[Step | Group, ...]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A sequence of steps and groups; other events may come between any two."""
+
+    parts: tuple[Step | Group, ...]
+
+    def cel(self, window: int) -> str:
+        """The pattern in cerflow's language, within a window in ms of ``stock_time``."""
+        conditions = " AND ".join(_conditions(self.parts))
+        return f"SELECT * WHERE ({_sequence(self.parts)}) FILTER {conditions} WITHIN {window} [stock_time]"
+
+    def flink(self) -> list[str]:
+        """The pattern in the words of our Java program (`peers/flink/Patterns.java`)."""
+        return _words(self.parts)
+
+
+def _sequence(parts: tuple[Step | Group, ...]) -> str:
+    return " ; ".join(_part(part) for part in parts)
+
+
+def _part(part: Step | Group) -> str:
+    if isinstance(part, Group):
+        return f"({_sequence(part.parts)})+"
+    kinds = part.types[0] if len(part.types) == 1 else f"({' OR '.join(part.types)})"
+    return f"({kinds} AS {part.label})+" if part.repeated else f"{kinds} AS {part.label}"
+
+
+def _steps(parts: tuple[Step | Group, ...]) -> list[Step]:
+    return [step for part in parts for step in (_steps(part.parts) if isinstance(part, Group) else [part])]
+
+
+def _conditions(parts: tuple[Step | Group, ...]) -> list[str]:
+    return [
+        f"{step.label}.{attribute} {operator} {_value(value)}"
+        for step in _steps(parts)
+        for attribute, operator, value in step.conditions
+    ]
+
+
+def _value(value: object) -> str:
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def _words(parts: tuple[Step | Group, ...]) -> list[str]:
+    words: list[str] = []
+    for part in parts:
+        if isinstance(part, Group):
+            words += ["(", *_words(part.parts), ")+"]
+        else:
+            conditions = "&".join(f"{a}{operator}{value}" for a, operator, value in part.conditions)
+            words += [part.label, "|".join(part.types), conditions or "-", *(["+"] if part.repeated else [])]
+    return words

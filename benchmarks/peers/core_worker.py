@@ -1,0 +1,76 @@
+"""Runs CORE; a script of its own for the interpreter that has the package pycer and nothing else.
+
+The argument is a CSV file of stock ticks. Each line of standard input is a request, ``{"query": …}`` in CEQL; the
+answer is a line of JSON. Events are made before the time is taken, and the query is compiled. What is timed is
+CORE's work: sending the events to its engine and waiting for all its output, which its offline server writes as text
+in C++. Closing a server waits a tenth of a second; what it takes without events is taken off.
+"""
+
+import csv
+import json
+import os
+import sys
+import time
+
+import pycer
+
+STREAM = """CREATE STREAM S {
+EVENT BUY { id:int, name:string, volume:int, price:double, stock_time:int },
+EVENT SELL { id:int, name:string, volume:int, price:double, stock_time:int }
+}
+"""
+
+
+def main() -> None:
+    """Answer the requests on standard input until it ends."""
+    # The package writes to standard output what it logs.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    events = read(sys.argv[1])
+    idle = min(run("SELECT * FROM S WHERE BUY as b", [])[0] for _ in range(3))
+    print(json.dumps({"events": len(events), "idle": idle}), file=answers, flush=True)
+    for line in sys.stdin:
+        try:
+            seconds, output = run(json.loads(line)["query"], events)
+            reply = {"seconds": seconds - idle, "matches": str(output.count("\n")), "bytes": len(output)}
+        except Exception as failure:
+            reply = {"error": f"{type(failure).__name__}: {failure}".splitlines()[0]}
+        print(json.dumps(reply), file=answers, flush=True)
+
+
+def read(path: str) -> list[pycer.PyEvent]:
+    """The events of the file, in CORE's form."""
+    server = pycer.PyOfflineServer()
+    numbers = {event.name: event.id for event in server.declare_stream(STREAM).events_info}
+    server.get_output()
+    with open(path, newline="") as file:
+        rows = csv.reader(file)
+        next(rows)
+        return [event(numbers[kind], *row) for kind, *row in rows]
+
+
+def event(kind: int, number: str, name: str, volume: str, price: str, moment: str) -> pycer.PyEvent:
+    """One tick."""
+    values = [
+        pycer.PyIntValue(int(number)),
+        pycer.PyStringValue(name),
+        pycer.PyIntValue(int(volume)),
+        pycer.PyDoubleValue(float(price)),
+        pycer.PyIntValue(int(moment)),
+    ]
+    return pycer.PyEvent(kind, values, pycer.PyIntValue(int(moment)))
+
+
+def run(query: str, events: list[pycer.PyEvent]) -> tuple[float, str]:
+    """Seconds for a query over the events, and what CORE wrote: one line for each match."""
+    server = pycer.PyOfflineServer()
+    server.declare_stream(STREAM)
+    server.add_query(query)
+    begin = time.perf_counter()
+    server.send_events(events)
+    output = server.get_output()
+    return time.perf_counter() - begin, output
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Processes that answer lines with lines of JSON, under a time limit, and how much memory they had at most."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["OverLimitError", "ProcessDiedError", "Worker", "peak_of"]
+
+
+def peak_of(status: str) -> float | None:
+    """The most memory that a process had, in MB, from its status as Linux writes it."""
+    for line in status.splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    return None
+
+
+class OverLimitError(Exception):
+    """No answer came within the limit; the process was ended."""
+
+
+class ProcessDiedError(Exception):
+    """The process ended without an answer."""
+
+
+class Worker:
+    """A process started by a command; its first line says that it is ready."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        folder: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        start_limit: float = 300,
+    ) -> None:
+        self._log = (folder or Path.cwd()) / "stderr.log" if folder else None
+        errors = open(self._log, "ab") if self._log else subprocess.DEVNULL  # noqa: SIM115
+        self._process = subprocess.Popen(
+            list(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            cwd=folder,
+            env=environment,
+        )
+        self._pending = b""
+        self.greeting = self._read(start_limit)
+
+    def ask(self, line: str, limit: float) -> dict[str, Any]:
+        """The answer to a line.
+
+        Raises `OverLimitError` after so many seconds, `ProcessDiedError` if there is nobody to answer.
+        """
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line.encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            self.close()
+            raise ProcessDiedError(self._why()) from None
+        return self._read(limit)
+
+    def forget_peak(self) -> None:
+        """Begin anew to note the most memory the process has (Linux; elsewhere the peak is that of its whole life)."""
+        try:
+            Path(f"/proc/{self._process.pid}/clear_refs").write_text("5")
+        except OSError:
+            return
+
+    def peak(self) -> float | None:
+        """The most memory the process had, in MB; None where the system does not tell."""
+        try:
+            status = Path(f"/proc/{self._process.pid}/status").read_text()
+        except OSError:
+            return None
+        return peak_of(status)
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+    def _read(self, limit: float) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        end = time.monotonic() + limit
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while b"\n" not in self._pending:
+                if not selector.select(max(0.0, end - time.monotonic())):
+                    self.close()
+                    raise OverLimitError
+                some = os.read(self._process.stdout.fileno(), 1 << 16)
+                if not some:
+                    self.close()
+                    raise ProcessDiedError(self._why())
+                self._pending += some
+        line, self._pending = self._pending.split(b"\n", 1)
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def _why(self) -> str:
+        if self._log is None or not self._log.exists():
+            return "it ended without a word"
+        lines = self._log.read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else "it ended without a word"

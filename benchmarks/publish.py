@@ -1,0 +1,30 @@
+"""Puts the results of runs into the documentation: ``python -m benchmarks.publish FOLDER …``.
+
+Several folders are those of runs of different suites. Writes docs/benchmarks.md and the charts beside it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.charts import draw
+from benchmarks.report import Report
+
+__all__ = ["publish"]
+
+_DOCS = Path(__file__).resolve().parent.parent / "docs"
+
+
+def publish(folders: Sequence[Path], docs: Path = _DOCS) -> None:
+    """Write ``benchmarks.md`` and the folder ``benchmarks`` with the charts into ``docs``."""
+    report = Report.read(folders)
+    pictures = docs / "benchmarks"
+    pictures.mkdir(parents=True, exist_ok=True)
+    charts = draw(report.rows, pictures)
+    (docs / "benchmarks.md").write_text(report.markdown([chart.relative_to(docs) for chart in charts]))
+
+
+if __name__ == "__main__":
+    publish([Path(argument) for argument in sys.argv[1:]])

@@ -1,0 +1,173 @@
+"""The report of a run: everything as JSON, tables and ratios as Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from benchmarks.bars import Verdict, judge
+from benchmarks.cases import Point
+from benchmarks.measure import OVER, Row
+
+__all__ = ["Report"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run gave: where it ran and how, its rows, the verdicts on the bars, and the engines that were missing."""
+
+    environment: Mapping[str, Any]
+    rows: Sequence[Row]
+    verdicts: Sequence[Verdict]
+    missing: Mapping[str, str]
+
+    @classmethod
+    def read(cls, folders: Sequence[Path]) -> Report:
+        """The report of one or more runs, whose suites it puts together; what is said of the run is the last one's."""
+        found = [json.loads((folder / "results.json").read_text()) for folder in folders]
+        names = {field.name for field in fields(Row)}
+        rows = [Row(**{n: v for n, v in row.items() if n in names}) for data in found for row in data["rows"]]
+        for row in rows:
+            row.point = Point(*row.point) if row.point else None
+        missing = {name: why for data in found for name, why in data["missing"].items()}
+        environment = found[-1]["environment"]
+        return cls(environment, rows, judge(rows, environment["memory of a bare Python"]), missing)
+
+    def write(self, folder: Path, charts: Sequence[Path]) -> None:
+        """Write ``results.json`` and ``results.md`` into a folder; the charts are there already."""
+        (folder / "results.json").write_text(json.dumps(self.as_dict(), indent=1) + "\n")
+        (folder / "results.md").write_text(self.markdown([Path(chart.name) for chart in charts]))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as plain data."""
+        return {
+            "environment": dict(self.environment),
+            "missing": dict(self.missing),
+            "bars": [asdict(verdict) for verdict in self.verdicts],
+            "rows": [row.as_dict() for row in self.rows],
+        }
+
+    def markdown(self, charts: Sequence[Path] = ()) -> str:
+        """The report as Markdown, with links to charts."""
+        parts = ["# Benchmarks\n", self._preface(), "## Bars\n", self._bars()]
+        for suite in dict.fromkeys(row.suite for row in self.rows):
+            rows = [row for row in self.rows if row.suite == suite]
+            parts.append(f"## Suite {suite}\n")
+            parts += [f"![{chart.stem}]({chart.as_posix()})\n" for chart in charts if chart.stem.split("-")[0] == suite]
+            parts.append(_times(rows) if suite == "start" else _rates(rows, self.rows))
+            parts += _courses(rows)
+        return "\n".join(parts)
+
+    def _preface(self) -> str:
+        lines = [f"{name}: {_text(value)}  " for name, value in self.environment.items()]
+        lines += [f"Not measured: {engine}, because {why}.  " for engine, why in self.missing.items()]
+        odd = [row for row in self.rows if row.status != "ok" and row.engine.startswith("cerflow")]
+        odd += [row for row in self.rows if row.checked is False]
+        if odd:
+            lines += ["", "**To be looked at:**", ""]
+            lines += [f"- {_place(row)}: {row.note if row.checked is False else row.status}" for row in odd]
+        return "\n".join(lines) + "\n"
+
+    def _bars(self) -> str:
+        rows = [
+            (v.bar, f"{_number(v.asked)} {v.unit}", f"{_number(v.measured)} {v.unit}", v.where, _met(v.met))
+            for v in self.verdicts
+        ]
+        return _table(("bar", "asked", "worst measured", "where", ""), rows)
+
+
+def _text(value: object) -> str:
+    return f"{value:.0f} MB" if isinstance(value, float) else str(value)
+
+
+def _met(met: bool | None) -> str:
+    return "–" if met is None else "met" if met else "**missed**"
+
+
+def _place(row: Row) -> str:
+    return f"{row.suite}, {row.case}, {row.engine}, {row.mode}"
+
+
+def _rates(rows: Sequence[Row], everything: Sequence[Row]) -> str:
+    """Cases with events per second and with what the peers did at them."""
+    theirs = {(r.suite, r.case): r for r in everything if not r.engine.startswith("cerflow")}
+    shown = []
+    for row in rows:
+        peer = theirs.get((row.suite, row.case))
+        best = row.best
+        ratio = ""
+        if peer is not None and peer is not row and best:
+            if peer.status == "ok" and peer.best:
+                ratio = f"{peer.best / best:,.1f}"
+            elif peer.status == OVER:
+                ratio = OVER
+        shown.append(
+            (
+                row.case,
+                row.engine,
+                row.mode,
+                _matches(row),
+                _millions(row.rate(best)),
+                _millions(row.rate(row.median)),
+                _number(best / row.floor if best and row.floor else None),
+                ratio,
+                _number(row.peak_mb),
+                "" if row.status == "ok" else row.status,
+            )
+        )
+    head = ("case", "engine", "mode", "matches", "best", "median", "× floor", "× peer", "peak MB", "")
+    note = "Best and median in million events per second; *× peer*: how many times faster than the other engine.\n\n"
+    return note + _table(head, shown)
+
+
+def _courses(rows: Sequence[Row]) -> list[str]:
+    """Whether long streams cost the same from the beginning to the end."""
+    shown = []
+    for row in rows:
+        course = row.details.get("course", [])
+        if len(course) >= 10:
+            (first, seconds, memory), (before, so_far, _), (last, whole, at_end) = course[0], course[-2], course[-1]
+            begin, end = first / seconds, (last - before) / (whole - so_far)
+            shown.append((row.case, _millions(begin), _millions(end), _number(memory), _number(at_end)))
+    if not shown:
+        return []
+    head = ("long stream", "Mev/s at first", "at last", "resident MB at first", "at last")
+    return ["The first and the last tenth of streams that come in many batches:\n", _table(head, shown)]
+
+
+def _matches(row: Row) -> str:
+    if row.matches is None:
+        return "–"
+    digits = f"{int(row.matches):,}" if len(row.matches) < 16 else f"{float(row.matches):.4g}"
+    return digits + {True: " =", False: " **≠**", None: ""}[row.checked]
+
+
+def _times(rows: Sequence[Row]) -> str:
+    shown = [(row.case, _seconds(row.best), _seconds(row.median), row.note) for row in rows]
+    return _table(("what", "best", "median", ""), shown)
+
+
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return "–"
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value * 1e6:.3g} µs"
+
+
+def _millions(value: float | None) -> str:
+    return "–" if value is None else f"{value / 1e6:.3g}"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"

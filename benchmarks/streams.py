@@ -1,0 +1,121 @@
+"""Streams from their descriptions: stock ticks from a file or the generator, and synthetic streams made in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from cerflow.examples import stocks
+
+__all__ = ["Events", "load", "write_ticks"]
+
+#: Rows of a synthetic stream that are made at a time, and the most that are kept in memory at once.
+CHUNK = 1_000_000
+KEPT = 2_000_000
+#: Columns of the ticks, in the order in which other engines get them.
+TICK = ("type", "id", "name", "volume", "price", "stock_time")
+
+
+@dataclass(frozen=True)
+class Events:
+    """The events of a stream as Arrow tables, made chunk by chunk: a stream may be larger than the memory."""
+
+    description: Mapping[str, Any]
+    count: int
+    time: str | None
+
+    def chunks(self) -> Iterator[pa.Table]:
+        """The events, chunk by chunk; those of short streams are kept."""
+        if self.count <= KEPT:
+            yield from _kept(_key(self.description))
+        else:
+            yield from _made(self.description)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the chunks."""
+        return next(self.chunks()).schema
+
+
+def load(description: Mapping[str, Any]) -> Events:
+    """The events of a stream's description (`Stream.description`)."""
+    if description["kind"] == "stocks":
+        table = next(iter(_kept(_key(description))))
+        return Events(description, table.num_rows, "stock_time")
+    return Events(description, int(description["events"]), None)
+
+
+def write_ticks(description: Mapping[str, Any], path: Path) -> None:
+    """Write stock ticks as a CSV file for the other engines."""
+    pyarrow.csv.write_csv(_ticks({**description, "layout": "text"}), path, pa.csv.WriteOptions(quoting_style="none"))
+
+
+def _key(description: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted(description.items()))
+
+
+@lru_cache(maxsize=4)
+def _kept(key: tuple[tuple[str, Any], ...]) -> list[pa.Table]:
+    return list(_made(dict(key)))
+
+
+def _made(description: Mapping[str, Any]) -> Iterator[pa.Table]:
+    if description["kind"] == "stocks":
+        yield _ticks(description)
+    else:
+        yield from _synthetic(**{name: value for name, value in description.items() if name != "kind"})
+
+
+def _ticks(description: Mapping[str, Any]) -> pa.Table:
+    """Stock ticks of a CSV file, or of the generator where no path is given."""
+    path, events = description.get("path"), description.get("events")
+    if path is None:
+        table = stocks(events=events or 224_473)
+    else:
+        table = pyarrow.csv.read_csv(path)
+        table = table.rename_columns(["type" if name == "event_type" else name for name in table.column_names])
+    table = table.select(list(TICK)).slice(0, events)
+    for name in ("type", "name"):
+        column = table.column(name).combine_chunks()
+        if description.get("layout") == "encoded":
+            column = column.dictionary_encode()
+        table = table.set_column(table.column_names.index(name), name, column)
+    return table.combine_chunks()
+
+
+def _synthetic(
+    events: int,
+    types: str = "A,B,C,D",
+    weights: str | None = None,
+    keys: int = 0,
+    values: int = 0,
+    last: str | None = None,
+    seed: int = 1,
+    layout: str = "text",
+) -> Iterator[pa.Table]:
+    """Events of random types, and if asked for a ``key`` and a value ``v``, all independent of each other.
+
+    ``types`` and ``weights`` are separated by commas; ``last`` forces the type of the last event.
+    """
+    names = types.split(",")
+    shares = np.array([float(w) for w in weights.split(",")] if weights else [1.0] * len(names))
+    for number, start in enumerate(range(0, events, CHUNK)):
+        rows = min(CHUNK, events - start)
+        random = np.random.default_rng((seed, number))
+        codes = random.choice(len(names), size=rows, p=shares / shares.sum()).astype(np.int32)
+        if last is not None and start + rows == events:
+            codes[-1] = names.index(last)
+        kinds = pa.DictionaryArray.from_arrays(codes, pa.array(names))
+        columns: dict[str, Any] = {"type": kinds if layout == "encoded" else kinds.cast(pa.string())}
+        if keys:
+            columns["key"] = random.integers(0, keys, rows)
+        if values:
+            columns["v"] = random.integers(0, values, rows).astype(np.float64)
+        yield pa.table(columns)

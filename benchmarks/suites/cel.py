@@ -1,0 +1,85 @@
+"""The suite *cel*: the queries Q1 to Q6 of the paper on complex event logic, on random streams of a few types.
+
+Three experiments: stress (no match before the last event, which completes them all), consumption (everything begun is
+forgotten at a match), and selection strategies (two distributions of types).
+"""
+
+from __future__ import annotations
+
+from benchmarks.cases import Case, Mode, Point, Scale, Stream
+
+__all__ = ["QUERIES", "cases"]
+
+QUERIES = {
+    "Q1": "A AS x ; B AS y ; C AS z",
+    "Q2": "A AS x ; B AS y ; C AS z ; D AS w",
+    "Q3": "((A AS x OR B AS y) OR C AS z) ; D AS w",
+    "Q4": "(A AS x)+ ; (B AS y)",
+    "Q5": "(A AS x)+ ; (B AS y)+ ; C AS z",
+    "Q6": "((A AS x)+ ; (B AS y))+ ; C AS z",
+}
+#: The types of the streams of the stress experiment; the last one completes the matches.
+_STRESS = {"Q1": "A,B,C", "Q2": "A,B,C,D"}
+#: The distributions of the strategies' experiment; the second one's shares are the paper's, which sum to 1.2.
+_SHARES = {"S1": "1,1,1,1,1", "S2": "4,3,2,1,2"}
+_STRATEGIES = ("ALL", "NEXT", "LAST", "MAX", "STRICT")
+
+
+def cases(scale: Scale) -> list[Case]:
+    """The cases of the suite."""
+    return [*_stress(scale), *_consumption(scale), *_strategies(scale)]
+
+
+def _stress(scale: Scale) -> list[Case]:
+    """No match before the last event: first the paper's short streams, then long ones, whose matches are counted."""
+    found = []
+    short = (200, 500) if scale.quick else (200, 500, 1000, 2000)
+    for name, types in _STRESS.items():
+        for events in (*short, scale.events):
+            # The completing type occurs at the end alone; E, of which the query knows nothing, takes its share.
+            weights = ",".join(["1"] * (len(types.split(",")) - 1) + ["0", "1"])
+            arguments = {"types": f"{types},E", "weights": weights, "last": types[-1]}
+            stream = Stream("synthetic", {"events": events, **arguments})
+            modes: tuple[Mode, ...] = ("count", "write") if events in short else ("count",)
+            text = f"SELECT * WHERE {QUERIES[name]}"
+            # Tens of millions of matches are to be written.
+            runs = 2 if events == 2000 else 100
+            point = Point("events", events, f"stress {name}")
+            found.append(_case(f"stress {name}, {events:,} events", text, stream, modes, point, runs))
+    return found
+
+
+def _consumption(scale: Scale) -> list[Case]:
+    """The matches of Q5 and Q6 are thousands for each detection, in a long stream too many to be written."""
+    found = []
+    for name, formula in QUERIES.items():
+        stream = Stream("synthetic", {"events": scale.events, "types": "A,B,C,D"})
+        modes: tuple[Mode, ...] = ("count",) if name in ("Q5", "Q6") else ("count", "write")
+        text = f"SELECT * WHERE {formula} CONSUME BY ANY"
+        found.append(_case(f"consume {name}", text, stream, modes))
+    return found
+
+
+def _strategies(scale: Scale) -> list[Case]:
+    found = []
+    names = ("Q1", "Q5") if scale.quick else tuple(QUERIES)
+    for distribution, weights in _SHARES.items():
+        stream = Stream("synthetic", {"events": scale.events, "types": "A,B,C,D,E", "weights": weights})
+        for name in names:
+            for strategy in _STRATEGIES:
+                # Thousands of matches for each event, or exponentially many.
+                modes: tuple[Mode, ...] = ("count",) if strategy in ("ALL", "MAX") else ("count", "write")
+                text = f"SELECT {strategy} * WHERE {QUERIES[name]} WITHIN 20 EVENTS"
+                found.append(_case(f"{strategy} {name}, {distribution}", text, stream, modes))
+    return found
+
+
+def _case(
+    name: str,
+    text: str,
+    stream: Stream,
+    modes: tuple[Mode, ...],
+    point: Point | None = None,
+    runs: int = 100,
+) -> Case:
+    return Case("cel", name, text, stream, ("type",), modes, point=point, layouts=("encoded",), runs=runs)

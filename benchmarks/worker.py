@@ -1,0 +1,95 @@
+"""The process that runs cerflow: a request is one line of JSON, and so is its answer.
+
+A request has the ``stream`` (a description), and either a ``query`` with the ``mode`` of reading its matches, or the
+``columns`` of a floor. Queries are compiled before the time is taken; pushing all events and reading all matches is
+what is timed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+import cerflow
+from benchmarks.floor import floor
+from benchmarks.streams import Events, load
+
+__all__ = ["answer", "main"]
+
+_PAGE_MB = 4096 / 1e6
+
+
+def main() -> None:
+    """Answer the requests on standard input until it ends."""
+    # One core is what the bars speak of; Arrow would take all for some conversions.
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        try:
+            reply = answer(json.loads(line))
+        except Exception as failure:
+            reply = {"error": f"{type(failure).__name__}: {failure}".splitlines()[0]}
+        print(json.dumps(reply), flush=True)
+
+
+def answer(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The measurement that a request asks for."""
+    # The peak of one question should not be that of the questions before it.
+    pa.default_memory_pool().release_unused()
+    events = load(request["stream"])
+    if "columns" in request:
+        return {"seconds": sum(floor(chunk, request["columns"]) for chunk in events.chunks())}
+    return _recognise(events, request["query"], request["mode"])
+
+
+def _recognise(events: Events, text: str, mode: str) -> dict[str, Any]:
+    begin = time.perf_counter()
+    recognizer = cerflow.parse(text).recognizer(events.schema, time=events.time)
+    compiled = time.perf_counter() - begin
+    found, pushed, seconds = 0, 0, 0.0
+    #: After each chunk: events and seconds so far, and resident memory.
+    course: list[tuple[int, float, float]] = []
+    for chunk in events.chunks():
+        begin = time.perf_counter()
+        matches = recognizer.push(chunk)
+        if mode == "write":
+            found += sum(batch.num_rows for batch in matches.to_batches())
+        else:
+            found += matches.count()
+        seconds += time.perf_counter() - begin
+        pushed += chunk.num_rows
+        course.append((pushed, seconds, _resident()))
+    return {
+        "events": pushed,
+        # Beyond what JSON readers agree on; as text no digit is lost.
+        "matches": str(found),
+        "seconds": seconds,
+        "compile": compiled,
+        "course": _thinned(course),
+        "live": recognizer.live,
+    }
+
+
+def _thinned(course: list[tuple[int, float, float]]) -> list[tuple[int, float, float]]:
+    """About ten points of a course, the last one among them."""
+    step = max(1, len(course) // 10)
+    return course[step - 1 :: step]
+
+
+def _resident() -> float:
+    """Resident memory of this process in MB, where the system tells."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * _PAGE_MB
+    except OSError:
+        return 0.0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""The suites: their queries compile, the engines agree on them, and patterns say the same in all words."""
+
+import json
+import re
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from benchmarks.cases import Case, Peer, Scale, Stream
+from benchmarks.engines import Engine, UnavailableError
+from benchmarks.peers import CACHE
+from benchmarks.peers.core import core_engine
+from benchmarks.peers.flink import flink_engine
+from benchmarks.streams import load, write_ticks
+from benchmarks.suites import SUITES
+from benchmarks.suites.srt import PATTERNS
+from benchmarks.worker import answer
+
+import cerflow
+from benchmarks import probes
+
+TICKS = Stream("stocks", {"events": 3000})
+SMALL = Scale(TICKS, events=300, most=10_000)
+CASES = [case for make in SUITES.values() for case in make(SMALL)]
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_queries_fit_their_streams(suite):
+    # Queries that differ in their windows alone are one.
+    alike = {re.sub(r"WITHIN \d+", "", case.query): case for case in SUITES[suite](SMALL)}
+    for case in alike.values():
+        events = load(case.stream.description)
+        cerflow.parse(case.query).recognizer(events.schema, time=events.time)
+        assert set(case.columns) <= set(events.schema.names)
+
+
+def test_names_of_cases_are_different():
+    names = [(case.suite, case.name) for case in CASES]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_small_scale_is_a_part_of_the_whole(suite):
+    quick = SUITES[suite](Scale(TICKS, events=100_000, most=1_000_000, quick=True))
+    assert 0 < len(quick) < len(SUITES[suite](Scale(TICKS)))
+
+
+def test_sequences_are_counted_as_by_hand():
+    description = {"kind": "stocks", "events": 120}
+    pattern = PATTERNS["q"]["q3"]
+    window = 3_600_000
+    found = answer({"stream": description, "query": pattern.cel(window), "mode": "write"})
+    ticks = next(load(description).chunks()).to_pylist()
+    rows = [row for row in ticks if row["name"] in ("MSFT", "ORCL", "CSCO", "AMAT")]
+    assert found["matches"] == str(sum(_q3(*four, window) for four in combinations(rows, 4)))
+    assert found["matches"] != "0"
+
+
+def _q3(x, y, z, w, window) -> bool:
+    names = (x["name"], y["name"], z["name"], w["name"]) == ("MSFT", "ORCL", "CSCO", "AMAT")
+    kinds = (x["type"], w["type"]) == ("SELL", "SELL")
+    return names and kinds and w["price"] < x["price"] and w["stock_time"] - x["stock_time"] < window
+
+
+def test_modes_and_layouts_agree():
+    query = PATTERNS["kleene"]["kleene3"].cel(20_000)
+    numbers = {
+        answer({"stream": {**TICKS.description, "layout": layout}, "query": query, "mode": mode})["matches"]
+        for layout in ("text", "encoded")
+        for mode in ("count", "write")
+    }
+    assert len(numbers) == 1
+    assert numbers != {"0"}
+
+
+def test_streams_are_the_same_in_every_process_and_layout():
+    description = {"kind": "synthetic", "events": 50, "types": "A,B,C", "last": "C", "weights": "1,1,0", "values": 9}
+    texts, codes = (next(load({**description, "layout": x}).chunks()) for x in ("text", "encoded"))
+    assert texts.to_pylist() == codes.to_pylist()
+    assert [i for i, kind in enumerate(texts.column("type").to_pylist()) if kind == "C"] == [49]
+
+
+def test_patterns_in_the_words_of_flink():
+    words = PATTERNS["nested"]["nested4"].flink()
+    assert words[3:4] + words[7:] == ["(", "z0", "BUY", "name=QQQ", "+", ")+", *words[-3:]]
+    assert words[-1] == "name=MSFT&price<x0.price"
+
+
+def _peer(make, tmp_path: Path) -> Engine:
+    ticks = tmp_path / "ticks.csv"
+    write_ticks(TICKS.description, ticks)
+    try:
+        return make(CACHE, tmp_path, ticks, fetch=False)
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.mark.slow
+def test_core_finds_as_many(tmp_path):
+    engine = _peer(core_engine, tmp_path)
+    chosen = [case for case in SUITES["core"](SMALL) if not case.name.startswith(("seq12", "seq24"))]
+    # The generated ticks are fewer in ten seconds than the recorded ones.
+    longer = [_in_longer_window(case) for case in chosen if "matches" in case.tags]
+    _agree(engine, longer)
+
+
+def _in_longer_window(case: Case) -> Case:
+    query = case.query.replace("WITHIN 10000", "WITHIN 60000")
+    return replace(case, query=query, peer=Peer("CORE", {"query": query}))
+
+
+@pytest.mark.slow
+def test_flink_finds_as_many(tmp_path):
+    engine = _peer(flink_engine, tmp_path)
+    patterns = [p for named in PATTERNS.values() for name, p in named.items() if name[-1] in "345"]
+    _agree(engine, [_question(pattern, window) for pattern in patterns for window in (5_000, 20_000)])
+
+
+def _question(pattern, window: int) -> Case:
+    peer = Peer("FlinkCEP", {"window": window, "pattern": pattern.flink()})
+    return Case("srt", "", pattern.cel(window), TICKS, (), peer=peer)
+
+
+def _agree(engine: Engine, cases: list[Case]) -> None:
+    total = 0
+    try:
+        for case in cases:
+            theirs = engine.worker.ask(engine.line(case, "write", 20), 30)
+            ours = answer({"stream": case.stream.description, "query": case.query, "mode": "count"})
+            assert str(theirs.get("matches", theirs)) == ours["matches"], case.query
+            total += int(ours["matches"])
+    finally:
+        engine.stop()
+    assert total > 0
+
+
+def test_stress_is_counted_as_by_dynamic_programming():
+    for case in SUITES["cel"](SMALL):
+        if case.name.startswith("stress") and case.modes == ("count",):
+            steps = "ABC" if "Q1" in case.name else "ABCD"
+            kinds = next(load(case.stream.description).chunks()).column("type").to_pylist()
+            found = answer({"stream": case.stream.description, "query": case.query, "mode": "count"})
+            assert found["matches"] == str(_sequences(kinds, steps))
+
+
+def _sequences(kinds, steps) -> int:
+    """How many increasing tuples of positions have these types."""
+    ways = [1] + [0] * len(steps)
+    for kind in kinds:
+        for number in range(len(steps), 0, -1):
+            if kind == steps[number - 1]:
+                ways[number] += ways[number - 1]
+    return ways[-1]
+
+
+def test_probes_measure_something():
+    queries = [PATTERNS["seq"][name].cel(500) for name in ("seq3", "seq6")]
+    description = json.dumps({"kind": "stocks", "events": 50})
+    assert len(probes.compiling(description, *queries)["seconds"]) == 2
+    assert 0 < probes.push(queries[0], description)["median"] < 10
+    assert probes.first_match("SELECT * WHERE A AS a ; B AS b WITHIN 2 EVENTS")["found"] == 1
