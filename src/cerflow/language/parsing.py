@@ -14,6 +14,7 @@ from lark import Lark, Token, UnexpectedInput
 
 from cerflow.errors import QueryError, QuerySyntaxError, Span
 from cerflow.language.syntax_errors import explain_syntax
+from cerflow.language.tables import kept_tables
 from cerflow.language.words import lexical_grammar
 
 __all__ = ["Part", "Piece", "TreeBuilder", "load", "run", "span_of"]
@@ -113,6 +114,7 @@ def load(name: str, starts: Sequence[str], builder: TreeBuilder) -> Lark:
         transformer=builder,
         keep_all_tokens=True,
         maybe_placeholders=False,
+        cache=kept_tables(name),
     )
 
 
