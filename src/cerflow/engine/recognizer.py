@@ -126,7 +126,7 @@ class Recognizer:
         events do not fit the schema, `BadRecordError` by policy, `PredicateError` if the function of a predicate
         fails; then nothing of them has been processed.
         """
-        if isinstance(events, Mapping):
+        if type(events) is dict or isinstance(events, Mapping):
             return self._push_one(events)
         parts: list[Part] = []
         undo = self._checkpoint(events.num_rows)
@@ -182,5 +182,5 @@ class Recognizer:
                 self._store.forget(self._machine.live_positions())
         self._machine.next += 1
         checker.accepted += 1
-        checker.latest = singles.time(values)
+        checker.latest = singles.moment
         return Matches(parts, self._plan.report, plan.limit)

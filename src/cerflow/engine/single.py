@@ -66,6 +66,8 @@ class SingleEvents:
             or (window is not None and not counted_here and self._window is None)
         )
         self._counted = program.counted
+        #: The time of the last event that was found `plain`, as its column has it (None without times).
+        self.moment: int | float | None = None
         self._tests = [(number, test) for number, test in tests if test is not None]
         self._columns = [column for column in columns if column is not None]
         self._keys = [[(name, word) for name, word in key if word is not None] for key in words]
@@ -169,15 +171,13 @@ class SingleEvents:
         if values[self._type] is None:
             return None
         if self._time is not None:
-            time = self.time(values)
-            if time is None or (latest is not None and time < latest):
+            self.moment = self._moment(values)
+            if self.moment is None or (latest is not None and self.moment < latest):
                 return None
         return values
 
-    def time(self, values: Mapping[str, Any]) -> int | float | None:
-        """The time of an event, as its column has it; None without one."""
-        if self._time is None:
-            return None
+    def _moment(self, values: Mapping[str, Any]) -> int | float | None:
+        assert self._time is not None
         time = values[self._time]
         if self._kinds[self._time] is datetime.datetime and time is not None:
             return pa.scalar(time, self._schema.columns.field(self._time).type).value  # type: ignore[no-any-return]

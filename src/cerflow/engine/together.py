@@ -125,7 +125,7 @@ class Together:
 
     def push(self, events: pa.RecordBatch | pa.Table | Mapping[str, Any]) -> dict[str, Matches]:
         """Process events as `Recognizer.push` does; returns the matches of the queries that detected any."""
-        if isinstance(events, Mapping):
+        if type(events) is dict or isinstance(events, Mapping):
             return self._push_one(events)
         found: dict[str, list[Part]] = {}
         undo = self._checkpoint(events.num_rows)
@@ -295,7 +295,7 @@ class Together:
             self._store.add_one(position, values)
         found = {member.name: member.machine.advance(events, _never) for member, events in prepared}
         checker.accepted += 1
-        checker.latest = ready.time(values)
+        checker.latest = ready.moment
         self._clean_up()
         return self._matches(found)
 
