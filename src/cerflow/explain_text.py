@@ -176,7 +176,6 @@ _ENFORCED = {
 
 
 def _automaton(automaton: _Facts) -> list[str]:
-    unambiguous = automaton["unambiguous"]
     rows = [
         (
             "states",
@@ -184,12 +183,7 @@ def _automaton(automaton: _Facts) -> list[str]:
         ),
         ("transitions", str(len(automaton["transitions"]))),
         ("registers", str(len(automaton["registers"]))),
-        (
-            "matches",
-            "each comes from one run (unambiguous)"
-            if unambiguous
-            else "may come from several runs; runs with equal outputs are joined at run time",
-        ),
+        ("matches", _runs(automaton)),
     ]
     lines = _table(rows)
     if automaton["registers"]:
@@ -203,6 +197,15 @@ def _automaton(automaton: _Facts) -> list[str]:
         lines += ["", *_table(_cut(registers, "registers"))]
     transitions = [_edge(t) for t in automaton["transitions"]]
     return [*lines, "", *_table(_cut(transitions, "transitions"))] if transitions else lines
+
+
+def _runs(automaton: _Facts) -> str:
+    if not automaton["unambiguous"]:
+        return "may come from several runs; runs with equal outputs are joined at run time"
+    before = automaton["determinized_from"]
+    if before is None:
+        return "each comes from one run (unambiguous)"
+    return f"each comes from one run: determinised on its outputs (before: {before['states']} states, ambiguous)"
 
 
 def _states(states: Sequence[int]) -> str:

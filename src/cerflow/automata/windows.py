@@ -10,11 +10,11 @@ from cerflow.automata.conditions import guarded
 from cerflow.automata.fragment import Fragment, track
 from cerflow.automata.guards import InWindow, Measure, Stored
 from cerflow.automata.registers import RegisterFile
-from cerflow.automata.transducer import Accumulation, Register, Transition, Write
+from cerflow.automata.transducer import Accumulation, Register, Transducer, Transition, Write
 from cerflow.language.condition import Attribute, Condition, IsNull
 from cerflow.language.formula import AttributeWindow, Window
 
-__all__ = ["hides_events", "know_ends", "restrict"]
+__all__ = ["hides_events", "know_ends", "restrict", "windows_needed"]
 
 #: Where a run stands: nothing marked yet, the last marked event has a measure, it has none.
 _BEFORE, _KNOWN, _UNKNOWN = range(3)
@@ -40,6 +40,29 @@ def hides_events(operand: Fragment, keep: frozenset[str] | None) -> bool:
     """
     hidden = keep is not None and any(t.labels and not t.labels & keep for t in operand.transitions)
     return hidden or any(not t.labels for t in operand.endings())
+
+
+def windows_needed(transducer: Transducer) -> list[frozenset[int]]:
+    """For each state the registers with starts of windows that every way from there to a match still asks for.
+
+    Once such a window has passed, nothing comes of the run.
+    """
+    windows = frozenset(r for r, kept in enumerate(transducer.registers) if kept.window is not None)
+    needed = [windows] * transducer.states
+    changed = bool(windows)
+    while changed:
+        changed = False
+        for t in transducer.transitions:
+            if t.skips:
+                continue
+            asked = {a.start.register for a in t.atoms if isinstance(a, InWindow)}
+            written = {w.register for w in t.writes if w.fresh}
+            after = frozenset[int]() if t.target in transducer.final else needed[t.target] - written
+            left = needed[t.source] & (asked | after)
+            if left != needed[t.source]:
+                needed[t.source] = left
+                changed = True
+    return needed
 
 
 def _observe(operand: Fragment, window: Window, begin: Write | None, within: Sequence[Condition]) -> Fragment:
