@@ -39,10 +39,10 @@ def transducers(draw, source):
         transducer = compile_formula(formula, keep=keep and frozenset(keep), marks=draw(st.integers(0, 3)) == 0)
     except UnsupportedQueryError:
         assume(False)
-    return transducer, stream_of(draw(streams(max_size=6, like=formula)))
+    return transducer, stream_of(draw(streams(max_size=5, like=formula)))
 
 
-@examples(150)
+@examples(100)
 @given(transducers(formulas(Fragment(depth=2, aggregates=True))))
 def test_the_matches_stay_the_same(case):
     transducer, stream = case

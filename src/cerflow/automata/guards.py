@@ -392,6 +392,8 @@ def substitute(condition: C, replacements: dict[Expression, Expression]) -> C:
 
 def with_registers(tree: C, numbers: Mapping[int, int]) -> C:
     """The condition or expression with other numbers for some registers."""
+    if is_local(tree):
+        return tree
 
     def renumber(current: Node) -> Node:
         if isinstance(current, Stored):

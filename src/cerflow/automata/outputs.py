@@ -13,7 +13,17 @@ from dataclasses import dataclass, replace
 
 from cerflow.automata.cases import cases
 from cerflow.automata.fragment import Fragment
-from cerflow.automata.guards import Collected, InWindow, Measure, Stored, conjunction, conjuncts, leaves, with_registers
+from cerflow.automata.guards import (
+    Collected,
+    InWindow,
+    Measure,
+    Stored,
+    conjunction,
+    conjuncts,
+    is_local,
+    leaves,
+    with_registers,
+)
 from cerflow.automata.satisfiable import contradicts
 from cerflow.automata.simplify import simplify
 from cerflow.automata.transducer import Accumulation, Register, Transducer, Transition, Write
@@ -138,12 +148,15 @@ class _Determinization:
 
     def _renamed(self, condition: Condition, copies: _Copies) -> Condition:
         """A condition on the registers of a member as one on the copies."""
-        return with_registers(condition, {r: self._number(r, copy) for r, copy in copies.items()})
+        return with_registers(condition, self._numbered(copies))
+
+    def _numbered(self, copies: _Copies) -> dict[int, int]:
+        return {r: self._number(r, copy) for r, copy in copies.items()}
 
     def _contents(self, way: _Way) -> _Contents:
         """What the registers hold after a transition, those that are live then."""
         copies = way.copies
-        numbers = {r: self._number(r, copy) for r, copy in copies.items()}
+        numbers = self._numbered(copies)
         found = {r: _Content(copies.get(r)) for r in sorted(self._live[way.transition.target])}
         for write in way.transition.writes:
             if write.register in found:
@@ -210,7 +223,8 @@ class _Determinization:
             self._cases += 1
             if self._cases > MOST_CASES:
                 raise _UnboundedError
-            if not contradicts(case.literals):
+            # What an event alone cannot be is no case already.
+            if sum(not is_local(c) for c in case.literals) < 2 or not contradicts(case.literals):
                 held = [ways[k] for k in sorted(case.held)]
                 ending = dict.fromkeys(c for way in held for c in way.guard if ends(c))
                 yield [*case.literals, *undeniable, *ending], held
@@ -284,9 +298,9 @@ class _Determinization:
 
     def _add(self, current: _Set, literals: Sequence[Condition], labels: _Labels, outcome: _Outcome) -> None:
         """Add the transitions to an outcome: -1 stands for the state in which matches end."""
-        local = [c for c in literals if not leaves(c)]
+        local = [c for c in literals if is_local(c)]
         whole = Transition(
-            current.number, -1, conjunction(local), tuple(c for c in literals if leaves(c)), labels=labels
+            current.number, -1, conjunction(local), tuple(c for c in literals if not is_local(c)), labels=labels
         )
         if outcome.detects:
             self._transitions.append(whole)
