@@ -15,6 +15,7 @@ from cerflow.automata.transducer import Transducer
 from cerflow.engine import layout
 from cerflow.engine.columns import EventReader, attributes_read
 from cerflow.engine.needs import columns_needed, needs_positions, separable_by_key
+from cerflow.engine.parallel import divided
 from cerflow.engine.planning import limit_of, transducer_of, with_one_run_each
 from cerflow.engine.program import Program
 from cerflow.engine.results import Report, kept_labels
@@ -85,6 +86,7 @@ def explain_query(
         "window": _window(select, transducer),
         "automaton": None if transducer is None else _automaton(transducer, compiled),
         "evaluation": None if transducer is None else _evaluation(select, transducer, program),
+        "threads": None if transducer is None else _threads(select, transducer),
         "spark": None if transducer is None else _spark(select, schema),
     }
     return json.dumps(facts, indent=2, ensure_ascii=False) if format == "json" else as_text(facts)
@@ -308,6 +310,11 @@ def _columns(select: Select, program: Program) -> _Facts:
         "results": list(results),
         "unused": [name for name in schema.attributes if name not in recognition and name not in results],
     }
+
+
+def _threads(select: Select, transducer: Transducer) -> _Facts:
+    division = divided(select, transducer)
+    return {"parallel": "by time" if division.window is not None else "one thread", "reason": division.reason}
 
 
 def _spark(select: Select, schema: Schema | None) -> _Facts:

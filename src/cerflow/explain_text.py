@@ -38,6 +38,7 @@ def as_text(facts: _Facts) -> str:
     if facts["automaton"] is not None:
         sections.append(_section("Automaton", _automaton(facts["automaton"])))
         sections.append(_section("Evaluation", _evaluation(facts["evaluation"])))
+        sections.append(_section("With threads", _table(_threads(facts["threads"]))))
         sections.append(_section("On Spark", _table(_spark(facts["spark"]))))
     return "\n".join(sections).rstrip()
 
@@ -248,6 +249,11 @@ def _pairs(rows: Sequence[tuple[str, str]]) -> list[str]:
 
 def _indented(lines: Iterable[str]) -> list[str]:
     return [f"  {line}" for line in lines]
+
+
+def _threads(threads: _Facts) -> list[tuple[str, str]]:
+    how = "in slices of the stream, side by side" if threads["parallel"] == "by time" else "in one thread"
+    return [("evaluated", f"{how}: {threads['reason']}")]
 
 
 def _spark(spark: _Facts) -> list[tuple[str, str]]:

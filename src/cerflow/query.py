@@ -13,6 +13,7 @@ from cerflow.analysis.scopes import relation_names
 from cerflow.analysis.types import check_types
 from cerflow.automata.remarks import remarks
 from cerflow.engine.matches import Matches, Part
+from cerflow.engine.parallel import in_slices
 from cerflow.engine.planning import compile_select, limit_of
 from cerflow.engine.recognizer import Recognizer
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
@@ -79,6 +80,7 @@ class Query:
         positions: bool = True,
         on_bad_record: BadRecordPolicy = "fail",
         runner: Runner = "engine",
+        threads: int = 1,
     ) -> Matches:
         """The matches of the query in a finite stream.
 
@@ -88,12 +90,20 @@ class Query:
         they came; without one the order of the rows counts. Numbers as times are milliseconds. ``runner="semantics"``
         evaluates by definition (for short streams and every construct).
 
+        With ``threads`` the engine recognises slices of the stream side by side, each with the events of one window
+        before it. The matches are the same, in the order of their detection; those of one event may come in
+        another order. What cannot be divided so (`explain` says why), and a stream that is short compared with the
+        window, is left to one thread.
+
         Nothing is recognised before the result is read, and every reading recognises anew. Raises `QueryError` if
         the query does not fit the columns, `UnsupportedQueryError` if the runner cannot evaluate it, `InputError` if
-        the events cannot be read, and `BadRecordError` for an event that cannot be used (see `Recognizer`).
+        the events cannot be read, `BadRecordError` for an event that cannot be used (see `Recognizer`), and
+        `ValueError` for less than one thread.
         """
         if runner not in ("engine", "semantics"):
             raise ValueError(f"runner must be 'engine' or 'semantics', not {runner!r}")
+        if threads < 1:
+            raise ValueError(f"threads must be at least 1, not {threads}")
         table = to_table(events)
         schema = Schema(table.schema, type, time, stream)
         with _Located(self.text):
@@ -106,7 +116,8 @@ class Query:
                 return reference_matches(self.tree, table, schema, positions=positions)
             # Made here, so that what cannot be evaluated fails now and not when the matches are read.
             first = Recognizer(self.tree, schema, positions=positions)
-            return Matches(_Replay(self.tree, table, schema, first), first.report, limit_of(self.tree))
+            parts = in_slices(self.tree, table, schema, first, threads) or _Replay(self.tree, table, schema, first)
+            return Matches(parts, first.report, limit_of(self.tree))
 
     def recognizer(
         self,

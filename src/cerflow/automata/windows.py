@@ -14,7 +14,7 @@ from cerflow.automata.transducer import Accumulation, Register, Transducer, Tran
 from cerflow.language.condition import Attribute, Condition, IsNull
 from cerflow.language.formula import AttributeWindow, Window
 
-__all__ = ["hides_events", "know_ends", "restrict", "windows_needed"]
+__all__ = ["hides_events", "know_ends", "restrict", "window_of_runs", "windows_needed"]
 
 #: Where a run stands: nothing marked yet, the last marked event has a measure, it has none.
 _BEFORE, _KNOWN, _UNKNOWN = range(3)
@@ -63,6 +63,30 @@ def windows_needed(transducer: Transducer) -> list[frozenset[int]]:
                 needed[t.source] = left
                 changed = True
     return needed
+
+
+def window_of_runs(transducer: Transducer) -> Window | None:
+    """A window that holds for every run from the event with which it leaves the initial states to its detection.
+
+    Until then it has waited and knows nothing of what has been. None if there is no such window.
+    """
+    if not transducer.initial <= transducer.skipping - transducer.final:
+        return None
+    begins = [t for t in transducer.transitions if t.source in transducer.initial and not t.stays]
+    ends = [t for t in transducer.transitions if t.target in transducer.final]
+    if transducer.window is not None and all(t.labels for t in (*begins, *ends)):
+        return transducer.window
+    again = any(t.target in transducer.initial and not t.stays for t in transducer.transitions)
+    for number, register in enumerate(transducer.registers):
+        if register.window is None or again:
+            continue
+        begin = Write(number, (Measure(register.window),), fresh=True)
+        asked = InWindow(Stored(number, 0), register.window)
+        writing = [t for t in transducer.transitions if any(w.register == number for w in t.writes)]
+        begun = set(writing) <= set(begins) and all(begin in t.writes or t.target in transducer.final for t in begins)
+        if begun and all(t in begins or asked in t.atoms for t in ends):
+            return register.window
+    return None
 
 
 def _observe(operand: Fragment, window: Window, begin: Write | None, within: Sequence[Condition]) -> Fragment:

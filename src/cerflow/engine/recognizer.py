@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from cerflow.analysis.types import check_types
+from cerflow.automata.transducer import Transducer
 from cerflow.engine import layout, snapshot
 from cerflow.engine.columns import EventReader
 from cerflow.engine.layout import State
@@ -108,6 +109,19 @@ class Recognizer:
             "strings": len(self._program.strings),
             "visited": int(c[layout.N_VISITED]),
         }
+
+    @property
+    def transducer(self) -> Transducer:
+        """The automaton that is evaluated (for other parts of cerflow)."""
+        return self._program.transducer
+
+    def restart(self, first: int) -> None:
+        """Forget everything: the stream begins anew, with event number ``first``. Matches found before stay valid."""
+        self._checker = RecordChecker(self._schema, self._checker.policy)
+        self._checker.accepted = self._next = first
+        self._memory = Memory(self._program)
+        self._store = EventStore(self._store.schema)
+        self._last_bound = layout.NO_BOUND
 
     def snapshot(self) -> bytes:
         """All that is remembered, as bytes; see `restore`. Matches handed out before are not part of it."""
