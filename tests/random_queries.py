@@ -302,6 +302,23 @@ def formulas(fragment: Fragment = FIRST) -> st.SearchStrategy[f.Formula]:
     return _formulas(fragment).filter(_well_scoped)
 
 
+@st.composite
+def overlapping(draw: st.DrawFn, source: st.SearchStrategy[f.Formula]) -> f.Formula:
+    """Formulas in which several runs often lead to one match: parts that overlap, iterated, in nested iterations."""
+    formula = draw(source)
+    for _ in range(draw(st.integers(1, 2))):
+        match draw(st.integers(0, 3)):
+            case 0:
+                formula = f.Sequence(f.Iteration(formula), f.Iteration(draw(source)))
+            case 1:
+                formula = f.Iteration(f.Sequence(formula, f.Iteration(f.Disjunction(draw(source), draw(source)))))
+            case 2:
+                formula = f.Disjunction(formula, f.Iteration(formula))
+            case 3:
+                formula = f.Sequence(f.EventType("A"), formula)
+    return formula
+
+
 # --- queries ---------------------------------------------------------------------------------------------------------
 
 

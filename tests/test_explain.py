@@ -84,9 +84,22 @@ def test_the_automaton_is_the_one_that_is_evaluated():
     assert len(automaton["transitions"]) == len(transducer.transitions)
     assert [r["keeps"] for r in automaton["registers"]] == [str(r.keeps) for r in transducer.registers]
     assert automaton["unambiguous"] is True
-    assert facts("SELECT * WHERE (A ; A) OR (A ; A FILTER A.v > 0)")["automaton"]["unambiguous"] is False
+    assert automaton["determinized_from"] is None
     assert query.explain("dot").startswith("digraph transducer {")
     assert query.explain("dot").count(" -> q") == len(transducer.transitions) + 1
+
+
+def test_how_each_match_comes_once():
+    text = "SELECT * WHERE (A ; A) OR (A ; A FILTER A.v > 0)"
+    automaton = facts(text)["automaton"]
+    assert automaton["unambiguous"] is True
+    assert automaton["determinized_from"] == {"states": 5}
+    assert "determinised on its outputs (before: 5 states, ambiguous)" in cerflow.parse(text).explain()
+    text = "SELECT y WHERE A AS x ; B AS y"
+    automaton = facts(text)["automaton"]
+    assert automaton["unambiguous"] is False
+    assert automaton["determinized_from"] is None
+    assert "joined at run time" in cerflow.parse(text).explain()
 
 
 def test_how_windows_are_enforced():

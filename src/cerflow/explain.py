@@ -14,7 +14,8 @@ from cerflow.automata.guards import conjuncts
 from cerflow.automata.transducer import Transducer
 from cerflow.engine import layout
 from cerflow.engine.needs import columns_needed, needs_positions, separable_by_key
-from cerflow.engine.planning import compile_select, limit_of
+from cerflow.engine.parallel import divided
+from cerflow.engine.planning import limit_of, transducer_of, with_one_run_each
 from cerflow.engine.program import Program
 from cerflow.engine.results import Report, kept_labels
 from cerflow.engine.signatures import Evaluation, attributes_read
@@ -55,11 +56,13 @@ def explain_query(
     _check_format(format)
     if schema is not None:
         check_types(select, schema)
+    compiled: Transducer | None = None
     transducer: Transducer | None = None
     program: Program | None = None
     refused: UnsupportedQueryError | None = None
     try:
-        transducer = compile_select(select)
+        compiled = transducer_of(select)
+        transducer = with_one_run_each(compiled)
         if schema is not None:
             program = Program(transducer, schema, keys=select.partition)
     except UnsupportedQueryError as error:
@@ -81,8 +84,9 @@ def explain_query(
         "filters": _filters(select.formula),
         "select": _select(select),
         "window": _window(select, transducer),
-        "automaton": None if transducer is None else _automaton(transducer),
+        "automaton": None if transducer is None else _automaton(transducer, compiled),
         "evaluation": None if transducer is None else _evaluation(select, transducer, program),
+        "threads": None if transducer is None else _threads(select, transducer),
         "spark": None if transducer is None else _spark(select, schema),
     }
     return json.dumps(facts, indent=2, ensure_ascii=False) if format == "json" else as_text(facts)
@@ -206,7 +210,8 @@ def _window(select: Select, transducer: Transducer | None) -> _Facts | None:
 # -- the automaton ----------------------------------------------------------------------------------------------------
 
 
-def _automaton(transducer: Transducer) -> _Facts:
+def _automaton(transducer: Transducer, compiled: Transducer | None) -> _Facts:
+    """The automaton that is evaluated; ``compiled`` is the one of the query, before it was determinised."""
     registers = transducer.registers
     return {
         "states": transducer.states,
@@ -214,6 +219,7 @@ def _automaton(transducer: Transducer) -> _Facts:
         "final": sorted(transducer.final),
         "skipping": sorted(transducer.skipping),
         "unambiguous": not ambiguous(transducer),
+        "determinized_from": None if transducer is compiled or compiled is None else {"states": compiled.states},
         "registers": [
             {
                 "name": f"r{k}",
@@ -304,6 +310,11 @@ def _columns(select: Select, program: Program) -> _Facts:
         "results": list(results),
         "unused": [name for name in schema.attributes if name not in recognition and name not in results],
     }
+
+
+def _threads(select: Select, transducer: Transducer) -> _Facts:
+    division = divided(select, transducer)
+    return {"parallel": "by time" if division.window is not None else "one thread", "reason": division.reason}
 
 
 def _spark(select: Select, schema: Schema | None) -> _Facts:

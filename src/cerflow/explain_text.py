@@ -38,6 +38,7 @@ def as_text(facts: _Facts) -> str:
     if facts["automaton"] is not None:
         sections.append(_section("Automaton", _automaton(facts["automaton"])))
         sections.append(_section("Evaluation", _evaluation(facts["evaluation"])))
+        sections.append(_section("With threads", _table(_threads(facts["threads"]))))
         sections.append(_section("On Spark", _table(_spark(facts["spark"]))))
     return "\n".join(sections).rstrip()
 
@@ -176,7 +177,6 @@ _ENFORCED = {
 
 
 def _automaton(automaton: _Facts) -> list[str]:
-    unambiguous = automaton["unambiguous"]
     rows = [
         (
             "states",
@@ -184,12 +184,7 @@ def _automaton(automaton: _Facts) -> list[str]:
         ),
         ("transitions", str(len(automaton["transitions"]))),
         ("registers", str(len(automaton["registers"]))),
-        (
-            "matches",
-            "each comes from one run (unambiguous)"
-            if unambiguous
-            else "may come from several runs; runs with equal outputs are joined at run time",
-        ),
+        ("matches", _runs(automaton)),
     ]
     lines = _table(rows)
     if automaton["registers"]:
@@ -203,6 +198,15 @@ def _automaton(automaton: _Facts) -> list[str]:
         lines += ["", *_table(_cut(registers, "registers"))]
     transitions = [_edge(t) for t in automaton["transitions"]]
     return [*lines, "", *_table(_cut(transitions, "transitions"))] if transitions else lines
+
+
+def _runs(automaton: _Facts) -> str:
+    if not automaton["unambiguous"]:
+        return "may come from several runs; runs with equal outputs are joined at run time"
+    before = automaton["determinized_from"]
+    if before is None:
+        return "each comes from one run (unambiguous)"
+    return f"each comes from one run: determinised on its outputs (before: {before['states']} states, ambiguous)"
 
 
 def _states(states: Sequence[int]) -> str:
@@ -245,6 +249,11 @@ def _pairs(rows: Sequence[tuple[str, str]]) -> list[str]:
 
 def _indented(lines: Iterable[str]) -> list[str]:
     return [f"  {line}" for line in lines]
+
+
+def _threads(threads: _Facts) -> list[tuple[str, str]]:
+    how = "in slices of the stream, side by side" if threads["parallel"] == "by time" else "in one thread"
+    return [("evaluated", f"{how}: {threads['reason']}")]
 
 
 def _spark(spark: _Facts) -> list[tuple[str, str]]:

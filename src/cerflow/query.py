@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -12,13 +11,13 @@ from cerflow.analysis.first_order import check_first_order
 from cerflow.analysis.scopes import relation_names
 from cerflow.analysis.types import check_types
 from cerflow.automata.remarks import remarks
-from cerflow.engine.machine import Machine
+from cerflow.engine.finite import FiniteStream
 from cerflow.engine.matches import Matches
+from cerflow.engine.parallel import in_slices
 from cerflow.engine.plan import Plan, Plans
 from cerflow.engine.recognizer import Recognizer
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.results import Report
-from cerflow.engine.unfolding import Part
 from cerflow.errors import QueryError, QueryWarning, UnsupportedQueryError
 from cerflow.explain import ExplainFormat, explain_query
 from cerflow.inputs import in_order, to_table
@@ -79,6 +78,7 @@ class Query:
         positions: bool = True,
         on_bad_record: BadRecordPolicy = "fail",
         runner: Runner = "engine",
+        threads: int = 1,
     ) -> Matches:
         """The matches of the query in a finite stream.
 
@@ -88,12 +88,20 @@ class Query:
         they came; without one the order of the rows counts. Numbers as times are milliseconds. ``runner="semantics"``
         evaluates by definition (for short streams and every construct).
 
+        With ``threads`` the engine recognises slices of the stream side by side, each with the events of one window
+        before it. The matches are the same, in the order of their detection; those of one event may come in
+        another order. What cannot be divided so (`explain` says why), and a stream that is short compared with the
+        window, is left to one thread.
+
         Nothing is recognised before the result is read, and every reading recognises anew. Raises `QueryError` if
         the query does not fit the columns, `UnsupportedQueryError` if the runner cannot evaluate it, `InputError` if
-        the events cannot be read, and `BadRecordError` for an event that cannot be used (see `Recognizer`).
+        the events cannot be read, `BadRecordError` for an event that cannot be used (see `Recognizer`), and
+        `ValueError` for less than one thread.
         """
         if runner not in ("engine", "semantics"):
             raise ValueError(f"runner must be 'engine' or 'semantics', not {runner!r}")
+        if threads < 1:
+            raise ValueError(f"threads must be at least 1, not {threads}")
         table = to_table(events)
         schema = Schema(table.schema, type, time, stream)
         with _Located(self.text):
@@ -105,7 +113,8 @@ class Query:
                 return reference_matches(self.tree, table, schema, positions=positions)
             # Made here, so that what cannot be evaluated fails now and not when the matches are read.
             plan = self._plans.plan(schema, positions=positions)
-        return Matches(_Replay(plan, table), plan.report, plan.limit)
+        whole = FiniteStream(plan, table)
+        return Matches(in_slices(whole, threads) or whole, plan.report, plan.limit)
 
     def plan(self, schema: Schema, position: str | None = None, positions: bool = True) -> Plan:
         """The query made ready for events of a schema (for other parts of cerflow); raises as `recognizer` does."""
@@ -187,17 +196,6 @@ class Query:
             return explain_query(
                 self.written, self.tree, text=self.text, reading=self.reading, format=format, schema=schema
             )
-
-
-class _Replay:
-    """The parts of the matches of a table: recognised anew at every iteration, so nothing has to be kept."""
-
-    def __init__(self, plan: Plan, table: pa.Table) -> None:
-        self.plan = plan
-        self.table = table
-
-    def __iter__(self) -> Iterator[Part]:
-        return Machine.parts_of(self.plan, self.table)
 
 
 class _Located:

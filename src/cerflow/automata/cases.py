@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cerflow.automata.guards import Satisfied, TypeTest, conjunction, is_local
 from cerflow.automata.satisfiable import contradicts
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import Condition, Constant, Not
+from cerflow.language.condition import Condition, Constant, IsNull, Not
 
 __all__ = ["Case", "cases"]
 
@@ -39,6 +39,9 @@ def _literal(condition: Condition) -> _Literal:
             # NOT before anything else asks for false, which is more than not true.
             positive = not positive
             current = current.operand
+        elif isinstance(current, IsNull) and current.negated:
+            positive = not positive
+            current = IsNull(current.operand)
         else:
             return current, positive
 
@@ -47,6 +50,8 @@ def _condition(literal: _Literal) -> Condition:
     condition, positive = literal
     if positive:
         return condition
+    if isinstance(condition, IsNull):
+        return IsNull(condition.operand, True)
     return Not(condition) if isinstance(condition, TypeTest) else Not(Satisfied(condition))
 
 

@@ -7,6 +7,8 @@ and `Asked` for all events of a label, and these occur only while a formula is b
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from cerflow.language.condition import (
@@ -49,6 +51,7 @@ __all__ = [
     "reads_events",
     "separate",
     "substitute",
+    "with_registers",
     "without_brackets",
 ]
 
@@ -385,3 +388,16 @@ def substitute(condition: C, replacements: dict[Expression, Expression]) -> C:
         return current
 
     return transform(condition, visit)  # type: ignore[return-value]
+
+
+def with_registers(tree: C, numbers: Mapping[int, int]) -> C:
+    """The condition or expression with other numbers for some registers."""
+    if is_local(tree):
+        return tree
+
+    def renumber(current: Node) -> Node:
+        if isinstance(current, Stored):
+            return replace(current, register=numbers.get(current.register, current.register))
+        return current
+
+    return transform(tree, renumber)  # type: ignore[return-value]

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from cerflow.automata.guards import Satisfied, TypeTest
+from cerflow.automata.guards import Satisfied, TypeTest, conjuncts
 from cerflow.language.condition import (
+    And,
     Attribute,
     Comparison,
     Condition,
@@ -29,6 +30,7 @@ _Number = int | float
 
 def contradicts(tests: Iterable[Condition]) -> bool:
     """Whether no event can satisfy all of these tests."""
+    tests = list(tests)
     held: set[Condition] = set()
     refused: set[Condition] = set()
     types: set[str] = set()
@@ -60,6 +62,9 @@ def contradicts(tests: Iterable[Condition]) -> bool:
         if isinstance(test, Comparison):
             _bound(test, low, high)
     if held & refused or len(types) > 1 or known & unknown:
+        return True
+    together = [set(conjuncts(c)) for c in refused if isinstance(c, And)]
+    if together and any(parts <= set(tests) for parts in together):
         return True
     # A refused test on the whole type cannot stand beside a test for that type.
     if any(isinstance(t, TypeTest) and t.stream is None and t.type in types for t in refused):

@@ -9,12 +9,11 @@ from dataclasses import replace
 from functools import cache
 
 from cerflow.automata.fragment import Fragment, trimmed
-from cerflow.automata.guards import Stored, conjuncts
+from cerflow.automata.guards import conjuncts, with_registers
 from cerflow.automata.satisfiable import contradicts
 from cerflow.automata.transducer import Register, Transducer, Transition, Write
 from cerflow.language.condition import Condition, Expression
 from cerflow.language.formula import Window
-from cerflow.language.node import Node, transform
 
 __all__ = ["simplify"]
 
@@ -164,21 +163,14 @@ def _use_few_registers(transducer: Transducer) -> Transducer:
 def _renumbered(transducer: Transducer, numbers: dict[int, int]) -> Transducer:
     """The transducer with other numbers for some registers, though the registers stand where they stood."""
 
-    def renumber(current: Node) -> Node:
-        if isinstance(current, Stored):
-            return replace(current, register=numbers.get(current.register, current.register))
-        return current
-
     # The same trees stand at many transitions.
     @cache
-    def changed_in(tree: Node) -> Node:
-        return transform(tree, renumber)
-
     def atom(condition: Condition) -> Condition:
-        return changed_in(condition)  # type: ignore[return-value]
+        return with_registers(condition, numbers)
 
+    @cache
     def value(expression: Expression) -> Expression:
-        return changed_in(expression)  # type: ignore[return-value]
+        return with_registers(expression, numbers)
 
     changed = tuple(
         replace(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,10 @@ from cerflow.engine.columns import EventReader
 from cerflow.engine.layout import Events, State
 from cerflow.engine.memory import Memory
 from cerflow.engine.plan import Plan
-from cerflow.engine.records import DECREASES
 from cerflow.engine.renaming import forget_strings
-from cerflow.engine.store import EventStore, Kept, WholeTable, one_batch
+from cerflow.engine.store import EventStore, Kept
 from cerflow.engine.unfolding import Part
-from cerflow.errors import BadRecordError, SnapshotError
+from cerflow.errors import SnapshotError
 from cerflow.language.printer import show
 
 __all__ = ["ROWS", "Machine"]
@@ -44,23 +43,6 @@ class Machine:
         self.next = 0
         #: Where the window of the last event begins.
         self.last_bound = layout.NO_BOUND
-
-    @classmethod
-    def parts_of(cls, plan: Plan, table: pa.Table) -> Iterator[Part]:
-        """What is detected in a finite stream of usable events, slice by slice.
-
-        Raises `BadRecordError` if an attribute that measures a window decreases.
-        """
-        whole = plan.counts_all
-        machine = cls(plan, WholeTable(table.select(plan.columns)) if whole else EventStore(plan.stored))
-        read = table.select(plan.reads) if whole else table
-        for start in range(0, table.num_rows, ROWS):
-            rows = one_batch(read.slice(start, ROWS))
-
-            def refuse(row: int, start: int = start) -> None:
-                raise BadRecordError(start + row, DECREASES)
-
-            yield from machine.process(rows, start, refuse)
 
     def process(self, rows: pa.RecordBatch, accepted: int, refuse: Refuse) -> list[Part]:
         """Process rows of the input, before which ``accepted`` others came; events are kept in the store."""

@@ -57,7 +57,7 @@ class Plan:
         self.columns = self.report.stored
         self.stored = pa.schema([inner.columns.field(name) for name in self.columns])
         self.limit = limit_of(select)
-        self._transducer = compile_select(select) if transducer is None else transducer
+        self.transducer = compile_select(select) if transducer is None else transducer
         self._program = self._make()
         self.evaluation = Evaluation.of(self._program)
         #: The columns that recognition reads, in the order of the input.
@@ -85,7 +85,7 @@ class Plan:
 
     def _make(self) -> Program:
         return Program(
-            self._transducer,
+            self.transducer,
             self.streams.schema,
             keys=self.select.partition,
             consume=_CONSUME[self.select.consume],

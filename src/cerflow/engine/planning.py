@@ -5,21 +5,36 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cerflow.analysis.scopes import condition_labels
+from cerflow.automata.ambiguity import ambiguous
 from cerflow.automata.compile import compile_formula
+from cerflow.automata.outputs import determinized_on_outputs
 from cerflow.automata.transducer import Transducer
 from cerflow.engine import layout
 from cerflow.engine.results import kept_labels
 from cerflow.language.formula import Selection, Strategy, Within
 from cerflow.language.select import ProjectionKind, Select
 
-__all__ = ["compile_select", "limit_of", "strategy_of"]
+__all__ = ["compile_select", "limit_of", "strategy_of", "transducer_of", "with_one_run_each"]
 
 #: What the engine calls the strategies that it evaluates itself.
 _STRATEGIES = {Strategy.NEXT: layout.EARLIEST, Strategy.LAST: layout.LATEST}
 
 
 def compile_select(select: Select) -> Transducer:
-    """The transducer of a query; raises `UnsupportedQueryError` for what the engine cannot evaluate."""
+    """The transducer that evaluates a query; raises `UnsupportedQueryError` for what the engine cannot evaluate."""
+    return with_one_run_each(transducer_of(select))
+
+
+def with_one_run_each(transducer: Transducer) -> Transducer:
+    """The transducer determinised on its outputs if it has to be and can be, else itself.
+
+    Where it cannot, the engine joins the runs with equal outputs as it goes.
+    """
+    return (determinized_on_outputs(transducer) if ambiguous(transducer) else None) or transducer
+
+
+def transducer_of(select: Select) -> Transducer:
+    """The transducer of the formula, window and projection of a query; raises as `compile_select` does."""
     named: set[str] = set()
     for item in select.projection.items:
         named.update(condition_labels(item))

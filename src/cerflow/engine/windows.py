@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from cerflow.automata.guards import InWindow, Measure
+from cerflow.automata.guards import Measure
 from cerflow.automata.transducer import Transducer
+from cerflow.automata.windows import windows_needed
 from cerflow.engine.atoms import AtomCompiler
 from cerflow.engine.measures import is_global
 from cerflow.engine.steps import Slots
@@ -35,23 +36,7 @@ class Windows:
 
     def expiring(self) -> tuple[list[list[int]], list[int]]:
         """Windows that every way from a state to a match still asks for: once they have passed, nothing comes of it."""
-        windows = frozenset(r for r, kept in enumerate(self._transducer.registers) if kept.window is not None)
-        needed = [windows] * self._transducer.states
-        changed = bool(windows)
-        while changed:
-            changed = False
-            for q in range(self._transducer.states):
-                left = needed[q]
-                for t in self._transducer.transitions:
-                    if t.source != q or t.skips:
-                        continue
-                    asked = {a.start.register for a in t.atoms if isinstance(a, InWindow)}
-                    written = {w.register for w in t.writes if w.fresh}
-                    after = frozenset() if t.target in self._transducer.final else needed[t.target] - written
-                    left = left & (asked | after)
-                if left != needed[q]:
-                    needed[q] = left
-                    changed = True
+        needed = windows_needed(self._transducer)
         rows: list[list[int]] = []
         starts = [0]
         for q in range(self._transducer.states):
