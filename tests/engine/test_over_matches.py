@@ -405,3 +405,68 @@ def test_the_definitions_know_dictionaries_too():
     table = listed.to_arrow(events="dictionary")
     assert table.schema == QUERY.match(EVENTS).to_arrow(events="dictionary").schema
     assert table.to_pylist() == listed.to_pylist()
+
+
+def test_values_of_every_kind():
+    table = letters(
+        "AAB",
+        b=[True, False, None],
+        d=pa.array([Decimal("1.50"), Decimal("2.25"), Decimal(0)], pa.decimal128(6, 2)),
+        t=pa.array([3, 1, 2], pa.timestamp("ms")),
+        s=pa.array(["x", "y", "x"]).dictionary_encode(),
+        u=pa.array([2**64 - 1, 1, 2], pa.uint64()),
+        f=pa.array([math.nan, 1.5, 2], pa.float32()),
+        n=pa.nulls(3, pa.int64()),
+        many=[[1], [2], [3]],
+    )
+    matches = cerflow.parse("SELECT * WHERE A+ AS x ; B").match(table)
+    extremes = {}
+    for name in "bdtsufn":
+        extremes |= {f"{name}0": ("x", name, "min"), f"{name}1": ("x", name, "max")}
+    found = matches.aggregate(extremes).select(list(extremes))
+    events = table.slice(0, 2).to_pylist()
+    for name in "bdtsufn":
+        values = [e[name] for e in events if e[name] is not None and e[name] == e[name]]
+        expected = [min(values), max(values)] if values else [None, None]
+        assert [found[f"{name}{k}"][0].as_py() for k in (0, 1)] == expected
+    sums = {"d": ("x", "d", "sum"), "u": ("x", "u", "sum"), "f": ("x", "f", "avg"), "n": ("x", "n", "sum", "max")}
+    (row,) = matches.aggregate(sums).to_pylist()
+    assert (row["d"], row["u"], row["f"], row["n"]) == (7.5, 2 * 2**64, 1.5, None)
+    latest = matches.first(1, by=("x", "t", "min"), descending=True).to_pylist()
+    assert [e["position"] for e in latest[0]["events"]] == [0, 2]
+    # NaN is null, and matches without a value are last.
+    order = [[e["position"] for e in r["events"]] for r in matches.first(3, by=("x", "f", "sum"))]
+    assert sorted(order[:2]) == [[0, 1, 2], [1, 2]]
+    assert order[2] == [0, 2]
+    with pytest.raises(QueryError, match="of kind other"):
+        matches.aggregate({"a": ("x", "many", "min")})
+    counted = cerflow.parse("SELECT COUNT(*) AS n WHERE A+ AS x ; B").match(table)
+    assert counted.aggregate({"c": ("x", None, "count")})["c"].to_pylist() == [4]
+
+
+def test_types_that_any_event_may_have_are_labels():
+    matches = cerflow.parse("SELECT * WHERE EVENT+ ; B").match(letters("AAB", v=[5, 3, 1]))
+    assert matches.aggregate({"m": ("A", "v", "max"), "z": ("Z", None, "count")}).select(["m", "z"]).to_pylist() == [
+        {"m": 5, "z": 0}
+    ]
+
+
+def test_nothing_found():
+    matches = cerflow.parse("SELECT * WHERE B ; A").match(letters("AAB"))
+    assert matches.aggregate({"n": "count"}).num_rows == 0
+    assert matches.sample(2).to_arrow().schema == matches.schema
+    assert matches.first(1, by="start").count() == matches.to_arrow(events="dictionary").num_rows == 0
+
+
+def test_dictionaries_survive_arrow_files(tmp_path):
+    matches = cerflow.parse("SELECT * WHERE A+ ; B").match(letters("AAABAB" * 3, s=list("abcdef") * 3))
+    table = matches.to_arrow(events="dictionary")
+    with pa.OSFile(str(tmp_path / "matches.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as file:
+        file.write_table(table)
+    with pa.memory_map(str(tmp_path / "matches.arrow")) as source:
+        assert pa.ipc.open_file(source).read_all().to_pylist() == matches.to_pylist()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        for batch in matches.to_batches(50, events="dictionary"):
+            stream.write_batch(batch)
+    assert pa.ipc.open_stream(sink.getvalue()).read_all().to_pylist() == matches.to_pylist()

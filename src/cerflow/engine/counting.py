@@ -10,12 +10,16 @@ from numpy.typing import NDArray
 
 from cerflow.engine import layout
 from cerflow.engine.kernels.count import count
+from cerflow.engine.sliding import count_sliding
 from cerflow.engine.unfolding import Part
 from cerflow.errors import UnsupportedQueryError
 
 __all__ = ["Counting", "count_detections", "detecting", "refuse_if_cut"]
 
 Ints = NDArray[np.int64]
+
+#: From this many pairs of detections and nodes on it pays to count along a sliding window.
+_MUCH = 1 << 26
 
 
 def detecting(detections: Ints) -> tuple[Ints, Ints]:
@@ -53,6 +57,7 @@ class Counting:
     def __init__(self, part: Part) -> None:
         top = len(part.nodes)
         self._graph = (part.nodes, part.nodes.view(np.int32), part.detections)
+        self._part = part
         self._stack = np.empty(3 * top + 4, np.int32)
         self._found = np.zeros(len(part.detections), np.int64)
         self._amounts, self._low = np.zeros(top, np.int64), np.empty(top, np.int64)
@@ -62,7 +67,8 @@ class Counting:
     def numbers(self) -> list[int]:
         """The number of matches of every detection."""
         size = len(self._found)
-        at = self._count(0, size)
+        begin = count_sliding(self._part, self._found) if len(self._found) * len(self._low) > _MUCH else 0
+        at = self._count(begin, size)
         large: dict[int, int] = {}
         while at < size:
             large[at] = self._count_exactly(at)
