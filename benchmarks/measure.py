@@ -61,6 +61,12 @@ class Row:
         """The median of the runs' seconds."""
         return statistics.median(self.seconds) if self.seconds else None
 
+    @property
+    def wrong(self) -> bool:
+        """Whether numbers of matches differ without an explanation, or cerflow failed."""
+        failed = self.engine.startswith("cerflow") and self.status not in ("ok", OVER)
+        return failed or self.note.startswith(DIFFER)
+
     def rate(self, seconds: float | None) -> float | None:
         """Events per second, if it took so many seconds."""
         return self.events / seconds if self.events and seconds else None
