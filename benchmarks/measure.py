@@ -30,7 +30,7 @@ class Row:
 
     ``seconds`` are those of every run, ``processor`` what all threads of the process used; ``floor`` the least seconds
     of a NumPy pass over the columns that the query reads; ``peak_mb`` the most memory that the engine's process had.
-    ``status`` is ``ok``, ``over the limit``, or what went wrong; ``checked`` says whether the number of matches is equal
+    ``status`` is ``ok``, ``over the limit``, or what went wrong; ``checked`` whether the number of matches is equal
     to the peer's, None where nobody can tell.
     """
 

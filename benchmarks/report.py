@@ -91,45 +91,43 @@ def _place(row: Row) -> str:
     return f"{row.suite}, {row.case}, {row.engine}, {row.mode}"
 
 
+_RATES = ("case", "engine", "mode", "matches", "best", "median", "× floor", "× peer", "on one core", "peak MB", "")
+_RATES_NOTE = """Best and median in million events per second; *× peer*: how many times faster than the other engine;
+*on one core*: the same by the processor time of all threads.
+
+"""
+
+
 def _rates(rows: Sequence[Row], everything: Sequence[Row]) -> str:
     """Cases with events per second and with what the peers did at them."""
     theirs = {(r.suite, r.case): r for r in everything if not r.engine.startswith("cerflow")}
     shown = []
     for row in rows:
         peer = theirs.get((row.suite, row.case))
-        best = row.best
-        ratio = _ratio(peer, row.best, peer.best) if peer is not None and peer is not row else ""
-        used = _ratio(peer, row.least_processor, peer.least_processor) if ratio and peer is not None else ""
         shown.append(
             (
                 row.case,
                 row.engine,
                 row.mode,
                 _matches(row),
-                _millions(row.rate(best)),
+                _millions(row.rate(row.best)),
                 _millions(row.rate(row.median)),
-                _number(best / row.floor if best and row.floor else None),
-                ratio,
-                used,
+                _number(row.best / row.floor if row.best and row.floor else None),
+                *(("", "") if peer is None or peer is row else _against(row, peer)),
                 _number(row.peak_mb),
                 "" if row.status == "ok" else row.status,
             )
         )
-    head = (
-        "case",
-        "engine",
-        "mode",
-        "matches",
-        "best",
-        "median",
-        "× floor",
-        "× peer",
-        "in processor time",
-        "peak MB",
-        "",
-    )
-    note = "Best and median in million events per second; *× peer*: how many times faster than the other engine, in elapsed and in processor time.\n\n"
-    return note + _table(head, shown)
+    return _RATES_NOTE + _table(_RATES, shown)
+
+
+def _against(row: Row, peer: Row) -> tuple[str, str]:
+    """How many times faster than the peer, in elapsed and in processor time."""
+    if peer.status == OVER:
+        return OVER, ""
+    pairs = ((row.best, peer.best), (row.least_processor, peer.least_processor))
+    elapsed, processor = (f"{theirs / ours:,.1f}" if ours and theirs else "" for ours, theirs in pairs)
+    return elapsed, processor
 
 
 def _courses(rows: Sequence[Row]) -> list[str]:
@@ -145,12 +143,6 @@ def _courses(rows: Sequence[Row]) -> list[str]:
         return []
     head = ("long stream", "Mev/s at first", "at last", "resident MB at first", "at last")
     return ["The first and the last tenth of streams that come in many batches:\n", _table(head, shown)]
-
-
-def _ratio(peer: Row, ours: float | None, theirs: float | None) -> str:
-    if peer.status == OVER:
-        return OVER
-    return f"{theirs / ours:,.1f}" if ours and theirs else ""
 
 
 def _matches(row: Row) -> str:
