@@ -61,6 +61,8 @@ def main(
     for name in chosen:
         if name not in _NAMES:
             raise typer.BadParameter(f"there is no suite {name!r}, only {', '.join(_NAMES)}")
+    if one_core and not hasattr(os, "sched_setaffinity"):
+        raise typer.BadParameter("this system does not tie processes to cores")
     if one_core:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     if quick:
