@@ -56,7 +56,7 @@ def _recognise(events: Events, text: str, mode: str) -> dict[str, Any]:
     #: After each chunk: events and seconds so far, and resident memory.
     course: list[tuple[int, float, float]] = []
     for chunk in events.chunks():
-        begin, used = time.perf_counter(), time.process_time()
+        used, begin = time.process_time(), time.perf_counter()
         matches = recognizer.push(chunk)
         if mode == "write":
             found += sum(batch.num_rows for batch in matches.to_batches())

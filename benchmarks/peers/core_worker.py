@@ -71,7 +71,7 @@ def run(query: str, events: list[pycer.PyEvent]) -> tuple[float, float, str]:
     server = pycer.PyOfflineServer()
     server.declare_stream(STREAM)
     server.add_query(query)
-    begin, used = time.perf_counter(), time.process_time()
+    used, begin = time.process_time(), time.perf_counter()
     server.send_events(events)
     output = server.get_output()
     return time.perf_counter() - begin, time.process_time() - used, output
