@@ -78,6 +78,7 @@ def main(
         "limit": f"{limit:g} s for one question",
         "size": "quick" if quick else "full",
         "cores": "one for all engines" if one_core else f"cerflow one, peers up to {os.cpu_count()}",
+        "load": f"{os.getloadavg()[0]:.1f} at the end",
         "took": f"{time.monotonic() - begin:.0f} s",
     }
     report = Report(environment, rows, judge(rows, interpreter), missing)

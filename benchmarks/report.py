@@ -15,6 +15,10 @@ from benchmarks.measure import OVER, Row
 __all__ = ["Report"]
 
 
+#: What of the environment may differ between the runs of one report.
+_OF_A_RUN = ("commit", "date", "runs", "limit", "size", "cores", "load", "took")
+
+
 @dataclass(frozen=True)
 class Report:
     """What a run gave: where it ran and how, its rows, the verdicts on the bars, and the engines that were missing."""
@@ -26,14 +30,18 @@ class Report:
 
     @classmethod
     def read(cls, folders: Sequence[Path]) -> Report:
-        """The report of one or more runs, whose suites it puts together; what is said of the run is the last one's."""
+        """The report of one or more runs, whose suites it puts together, with how each of them was run."""
         found = [json.loads((folder / "results.json").read_text()) for folder in folders]
         names = {field.name for field in fields(Row)}
         rows = [Row(**{n: v for n, v in row.items() if n in names}) for data in found for row in data["rows"]]
         for row in rows:
             row.point = Point(*row.point) if row.point else None
         missing = {name: why for data in found for name, why in data["missing"].items()}
-        environment = found[-1]["environment"]
+        environment = {name: value for name, value in found[-1]["environment"].items() if name not in _OF_A_RUN}
+        for data in found:
+            suites = ", ".join(dict.fromkeys(row["suite"] for row in data["rows"]))
+            told = {name: value for name, value in data["environment"].items() if name in _OF_A_RUN}
+            environment[f"Run of {suites}"] = ", ".join(f"{name} {_text(value)}" for name, value in told.items())
         return cls(environment, rows, judge(rows, environment["memory of a bare Python"]), missing)
 
     def write(self, folder: Path, charts: Sequence[Path]) -> None:

@@ -176,8 +176,9 @@ def test_results_of_several_runs_are_published_together(tmp_path):
     text = (tmp_path / "docs" / "benchmarks.md").read_text()
     assert "## Suite core" in text
     assert "## Suite srt" in text
-    assert "runs: 1" in text
-    for chart in re.findall(r"\]\((.*?)\)", text):
+    assert "Run of core: runs 0" in text
+    assert "Run of srt: runs 1" in text
+    for chart in re.findall(r"!\[.*?\]\((.*?)\)", text):
         assert (tmp_path / "docs" / chart).read_text().startswith("<?xml")
 
 
