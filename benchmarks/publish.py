@@ -15,7 +15,7 @@ from benchmarks.report import Report
 __all__ = ["publish"]
 
 _PREFACE = """Written by `python -m benchmarks.publish`; [performance.md](performance.md) says how the figures come
-about. On a machine with other work (see the load) elapsed times say little; processor times and numbers of matches hold.
+about. On a machine with other work (see the load) elapsed times say little; processor times and counts hold.
 """
 _DOCS = Path(__file__).resolve().parent.parent / "docs"
 
