@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,7 @@ from benchmarks.bars import judge
 from benchmarks.cases import Case, Scale, Stream
 from benchmarks.charts import draw
 from benchmarks.engines import Engine, UnavailableError, cerflow_engine, source_path
-from benchmarks.measure import DIFFER, Row, measure
+from benchmarks.measure import Row, measure
 from benchmarks.peers import CACHE
 from benchmarks.peers.core import core_engine
 from benchmarks.peers.flink import flink_engine
@@ -60,6 +61,8 @@ def main(
     for name in chosen:
         if name not in _NAMES:
             raise typer.BadParameter(f"there is no suite {name!r}, only {', '.join(_NAMES)}")
+    if one_core and not hasattr(os, "sched_setaffinity"):
+        raise typer.BadParameter("this system does not tie processes to cores")
     if one_core:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     if quick:
@@ -67,23 +70,7 @@ def main(
     scale = _scale(data, most, quick=quick)
     out.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        ticks = Path(folder) / "ticks.csv"
-        write_ticks(scale.stocks.description, ticks)
-        rows: list[Row] = []
-        cases = [case for name in chosen if name in SUITES for case in SUITES[name](scale)]
-        engines, missing = _engines(cases, cache.resolve(), Path(folder), ticks)
-        with _console.status("") as status:
-            rows += measure(cases, engines, runs=runs, limit=limit, tell=status.update)
-            if "start" in chosen:
-                status.update("start")
-                rows += measure_start(scale, ticks, 1 if quick else runs)
-            if "spark" in chosen:
-                status.update("spark")
-                try:
-                    rows += measure_spark(scale, runs)
-                except UnavailableError as reason:
-                    missing["Spark"] = str(reason)
+    rows, missing = _measured(chosen, scale, runs, limit, cache.resolve())
     interpreter = _peak_mb("pass") or 0.0
     environment = {
         **_environment(scale, interpreter),
@@ -91,6 +78,7 @@ def main(
         "limit": f"{limit:g} s for one question",
         "size": "quick" if quick else "full",
         "cores": "one for all engines" if one_core else f"cerflow one, peers up to {os.cpu_count()}",
+        "load": f"{os.getloadavg()[0]:.1f} at the end",
         "took": f"{time.monotonic() - begin:.0f} s",
     }
     report = Report(environment, rows, judge(rows, interpreter), missing)
@@ -99,10 +87,32 @@ def main(
         _console.print("no charts: Matplotlib is not installed (it comes with the extra 'bench')")
     report.write(out, charts)
     Console().print(f"{len(rows)} rows in {out / 'results.md'}")
-    wrong = [row for row in rows if row.note.startswith(DIFFER)]
+    wrong = [row for row in rows if row.wrong]
     if wrong:
-        _console.print(f"[bold red]numbers of matches differ in {len(wrong)} rows[/]")
+        _console.print(f"[bold red]{len(wrong)} rows are wrong[/], see there")
         raise typer.Exit(1)
+
+
+def _measured(
+    chosen: Sequence[str], scale: Scale, runs: int, limit: float, cache: Path
+) -> tuple[list[Row], dict[str, str]]:
+    """The rows of the chosen suites, and why engines are missing."""
+    cases = [case for name in chosen if name in SUITES for case in SUITES[name](scale)]
+    with tempfile.TemporaryDirectory() as folder, _console.status("") as status:
+        ticks = Path(folder) / "ticks.csv"
+        write_ticks(scale.stocks.description, ticks)
+        engines, missing = _engines(cases, cache, Path(folder), ticks)
+        rows = measure(cases, engines, runs=runs, limit=limit, tell=status.update)
+        if "start" in chosen:
+            status.update("start")
+            rows += measure_start(scale, ticks, 1 if scale.quick else runs)
+        if "spark" in chosen:
+            status.update("spark")
+            try:
+                rows += measure_spark(scale, runs)
+            except UnavailableError as reason:
+                missing["Spark"] = str(reason)
+    return rows, missing
 
 
 def _scale(data: Path | None, most: int, *, quick: bool) -> Scale:

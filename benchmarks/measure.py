@@ -28,9 +28,10 @@ _GRACE = 1.0
 class Row:
     """What was measured of one engine (``engine``) at one case, in one mode.
 
-    ``seconds`` are those of every run; ``floor`` the least seconds of a NumPy pass over the columns that the query
-    reads; ``peak_mb`` the most memory that the engine's process had. ``status`` is ``ok``, ``over the limit``, or what
-    went wrong; ``checked`` says whether the number of matches is equal to the peer's, None where nobody can tell.
+    ``seconds`` are those of every run, ``processor`` what all threads of the process used; ``floor`` the least seconds
+    of a NumPy pass over the columns that the query reads; ``peak_mb`` the most memory that the engine's process had.
+    ``status`` is ``ok``, ``over the limit``, or what went wrong; ``checked`` whether the number of matches is equal
+    to the peer's, None where nobody can tell.
     """
 
     suite: str
@@ -43,6 +44,7 @@ class Row:
     events: int | None = None
     matches: str | None = None
     seconds: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
     floor: float | None = None
     peak_mb: float | None = None
     status: str = "ok"
@@ -57,9 +59,20 @@ class Row:
         return min(self.seconds, default=None)
 
     @property
+    def least_processor(self) -> float | None:
+        """The least processor time of the runs."""
+        return min(self.processor, default=None)
+
+    @property
     def median(self) -> float | None:
         """The median of the runs' seconds."""
         return statistics.median(self.seconds) if self.seconds else None
+
+    @property
+    def wrong(self) -> bool:
+        """Whether numbers of matches differ without an explanation, or cerflow failed."""
+        failed = self.engine.startswith("cerflow") and self.status not in ("ok", OVER)
+        return failed or self.note.startswith(DIFFER)
 
     def rate(self, seconds: float | None) -> float | None:
         """Events per second, if it took so many seconds."""
@@ -167,6 +180,8 @@ def _ask(row: Row, case: Case, engine: Engine, mode: Mode, limit: float) -> None
     row.matches = found
     row.events = answer.get("events", worker.greeting.get("events"))
     row.seconds.append(answer["seconds"])
+    if "processor" in answer:
+        row.processor.append(answer["processor"])
     row.details = {name: answer[name] for name in ("compile", "course", "live", "bytes") if name in answer}
 
 

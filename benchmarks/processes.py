@@ -6,6 +6,7 @@ import json
 import os
 import selectors
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,13 +42,13 @@ class Worker:
         environment: Mapping[str, str] | None = None,
         start_limit: float = 300,
     ) -> None:
-        self._log = (folder or Path.cwd()) / "stderr.log" if folder else None
-        errors = open(self._log, "ab") if self._log else subprocess.DEVNULL  # noqa: SIM115
+        # Read after the process has ended.
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
             list(command),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=errors,
+            stderr=self._errors,
             cwd=folder,
             env=environment,
         )
@@ -110,7 +111,7 @@ class Worker:
         return answer
 
     def _why(self) -> str:
-        if self._log is None or not self._log.exists():
-            return "it ended without a word"
-        lines = self._log.read_text(errors="replace").strip().splitlines()
+        """The last line that the process wrote to standard error."""
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else "it ended without a word"

@@ -14,6 +14,9 @@ from benchmarks.report import Report
 
 __all__ = ["publish"]
 
+_PREFACE = """Written by `python -m benchmarks.publish`; [performance.md](performance.md) says how the figures come
+about. On a machine with other work (see the load) elapsed times say little; processor times and counts hold.
+"""
 _DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 
@@ -23,7 +26,8 @@ def publish(folders: Sequence[Path], docs: Path = _DOCS) -> None:
     pictures = docs / "benchmarks"
     pictures.mkdir(parents=True, exist_ok=True)
     charts = draw(report.rows, pictures)
-    (docs / "benchmarks.md").write_text(report.markdown([chart.relative_to(docs) for chart in charts]))
+    text = report.markdown([chart.relative_to(docs) for chart in charts])
+    (docs / "benchmarks.md").write_text(text.replace("# Benchmarks\n", f"# Benchmarks\n\n{_PREFACE}", 1))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,10 @@ from benchmarks.measure import OVER, Row
 __all__ = ["Report"]
 
 
+#: What of the environment may differ between the runs of one report.
+_OF_A_RUN = ("commit", "date", "runs", "limit", "size", "cores", "load", "took")
+
+
 @dataclass(frozen=True)
 class Report:
     """What a run gave: where it ran and how, its rows, the verdicts on the bars, and the engines that were missing."""
@@ -26,14 +30,18 @@ class Report:
 
     @classmethod
     def read(cls, folders: Sequence[Path]) -> Report:
-        """The report of one or more runs, whose suites it puts together; what is said of the run is the last one's."""
+        """The report of one or more runs, whose suites it puts together, with how each of them was run."""
         found = [json.loads((folder / "results.json").read_text()) for folder in folders]
         names = {field.name for field in fields(Row)}
         rows = [Row(**{n: v for n, v in row.items() if n in names}) for data in found for row in data["rows"]]
         for row in rows:
             row.point = Point(*row.point) if row.point else None
         missing = {name: why for data in found for name, why in data["missing"].items()}
-        environment = found[-1]["environment"]
+        environment = {name: value for name, value in found[-1]["environment"].items() if name not in _OF_A_RUN}
+        for data in found:
+            suites = ", ".join(dict.fromkeys(row["suite"] for row in data["rows"]))
+            told = {name: value for name, value in data["environment"].items() if name in _OF_A_RUN}
+            environment[f"Run of {suites}"] = ", ".join(f"{name} {_text(value)}" for name, value in told.items())
         return cls(environment, rows, judge(rows, environment["memory of a bare Python"]), missing)
 
     def write(self, folder: Path, charts: Sequence[Path]) -> None:
@@ -91,36 +99,43 @@ def _place(row: Row) -> str:
     return f"{row.suite}, {row.case}, {row.engine}, {row.mode}"
 
 
+_RATES = ("case", "engine", "mode", "matches", "best", "median", "× floor", "× peer", "on one core", "peak MB", "")
+_RATES_NOTE = """Best and median in million events per second; *× peer*: how many times faster than the other engine;
+*on one core*: the same by the processor time of all threads.
+
+"""
+
+
 def _rates(rows: Sequence[Row], everything: Sequence[Row]) -> str:
     """Cases with events per second and with what the peers did at them."""
     theirs = {(r.suite, r.case): r for r in everything if not r.engine.startswith("cerflow")}
     shown = []
     for row in rows:
         peer = theirs.get((row.suite, row.case))
-        best = row.best
-        ratio = ""
-        if peer is not None and peer is not row and best:
-            if peer.status == "ok" and peer.best:
-                ratio = f"{peer.best / best:,.1f}"
-            elif peer.status == OVER:
-                ratio = OVER
         shown.append(
             (
                 row.case,
                 row.engine,
                 row.mode,
                 _matches(row),
-                _millions(row.rate(best)),
+                _millions(row.rate(row.best)),
                 _millions(row.rate(row.median)),
-                _number(best / row.floor if best and row.floor else None),
-                ratio,
+                _number(row.best / row.floor if row.best and row.floor else None),
+                *(("", "") if peer is None or peer is row else _against(row, peer)),
                 _number(row.peak_mb),
                 "" if row.status == "ok" else row.status,
             )
         )
-    head = ("case", "engine", "mode", "matches", "best", "median", "× floor", "× peer", "peak MB", "")
-    note = "Best and median in million events per second; *× peer*: how many times faster than the other engine.\n\n"
-    return note + _table(head, shown)
+    return _RATES_NOTE + _table(_RATES, shown)
+
+
+def _against(row: Row, peer: Row) -> tuple[str, str]:
+    """How many times faster than the peer, in elapsed and in processor time."""
+    if peer.status == OVER:
+        return OVER, ""
+    pairs = ((row.best, peer.best), (row.least_processor, peer.least_processor))
+    elapsed, processor = (f"{theirs / ours:,.1f}" if ours and theirs else "" for ours, theirs in pairs)
+    return elapsed, processor
 
 
 def _courses(rows: Sequence[Row]) -> list[str]:

@@ -27,12 +27,17 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     events = read(sys.argv[1])
-    idle = min(run("SELECT * FROM S WHERE BUY as b", [])[0] for _ in range(3))
-    print(json.dumps({"events": len(events), "idle": idle}), file=answers, flush=True)
+    idle = min(run("SELECT * FROM S WHERE BUY as b", []) for _ in range(3))
+    print(json.dumps({"events": len(events), "idle": idle[:2]}), file=answers, flush=True)
     for line in sys.stdin:
         try:
-            seconds, output = run(json.loads(line)["query"], events)
-            reply = {"seconds": seconds - idle, "matches": str(output.count("\n")), "bytes": len(output)}
+            seconds, processor, output = run(json.loads(line)["query"], events)
+            reply = {
+                "seconds": seconds - idle[0],
+                "processor": processor - idle[1],
+                "matches": str(output.count("\n")),
+                "bytes": len(output),
+            }
         except Exception as failure:
             reply = {"error": f"{type(failure).__name__}: {failure}".splitlines()[0]}
         print(json.dumps(reply), file=answers, flush=True)
@@ -61,15 +66,15 @@ def event(kind: int, number: str, name: str, volume: str, price: str, moment: st
     return pycer.PyEvent(kind, values, pycer.PyIntValue(int(moment)))
 
 
-def run(query: str, events: list[pycer.PyEvent]) -> tuple[float, str]:
-    """Seconds for a query over the events, and what CORE wrote: one line for each match."""
+def run(query: str, events: list[pycer.PyEvent]) -> tuple[float, float, str]:
+    """Seconds for a query over the events, those of all processors, and what CORE wrote: a line for each match."""
     server = pycer.PyOfflineServer()
     server.declare_stream(STREAM)
     server.add_query(query)
-    begin = time.perf_counter()
+    used, begin = time.process_time(), time.perf_counter()
     server.send_events(events)
     output = server.get_output()
-    return time.perf_counter() - begin, output
+    return time.perf_counter() - begin, time.process_time() - used, output
 
 
 if __name__ == "__main__":

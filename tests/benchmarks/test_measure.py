@@ -80,13 +80,13 @@ def test_different_numbers_are_told_in_every_row():
     case = _case(peer=Peer("other", {}))
     rows = measure([case], [_engine("cerflow", "0 7"), _engine("other", "0 8")], runs=1, limit=5)
     assert {row.checked for row in rows} == {False}
-    assert all(row.note.startswith(DIFFER) for row in rows)
+    assert all(row.note.startswith(DIFFER) and row.wrong for row in rows)
 
 
 def test_differences_that_are_known_are_explained():
     case = _case(peer=Peer("other", {}, differs="windows are one longer there"))
     rows = measure([case], [_engine("cerflow", "0 7"), _engine("other", "0 8")], runs=1, limit=5)
-    assert {row.note for row in rows} == {"windows are one longer there"}
+    assert {(row.note, row.wrong) for row in rows} == {("windows are one longer there", False)}
 
 
 def test_an_engine_over_the_limit_has_one_turn_only():
@@ -176,8 +176,9 @@ def test_results_of_several_runs_are_published_together(tmp_path):
     text = (tmp_path / "docs" / "benchmarks.md").read_text()
     assert "## Suite core" in text
     assert "## Suite srt" in text
-    assert "runs: 1" in text
-    for chart in re.findall(r"\]\((.*?)\)", text):
+    assert "Run of core: runs 0" in text
+    assert "Run of srt: runs 1" in text
+    for chart in re.findall(r"!\[.*?\]\((.*?)\)", text):
         assert (tmp_path / "docs" / chart).read_text().startswith("<?xml")
 
 

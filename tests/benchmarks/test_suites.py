@@ -12,6 +12,7 @@ from benchmarks.engines import Engine, UnavailableError
 from benchmarks.peers import CACHE
 from benchmarks.peers.core import core_engine
 from benchmarks.peers.flink import flink_engine
+from benchmarks.profiles import profile
 from benchmarks.streams import load, write_ticks
 from benchmarks.suites import SUITES
 from benchmarks.suites.srt import PATTERNS
@@ -160,3 +161,9 @@ def test_probes_measure_something():
     assert len(probes.compiling(description, *queries)["seconds"]) == 2
     assert 0 < probes.push(queries[0], description)["median"] < 10
     assert probes.first_match("SELECT * WHERE A AS a ; B AS b WITHIN 2 EVENTS")["found"] == 1
+
+
+def test_a_profile_names_what_took_time():
+    case = next(case for case in SUITES["cel"](SMALL) if case.name.startswith("consume"))
+    functions = {name for _, _, name in profile(case, "write").stats}
+    assert "push" in functions
