@@ -106,12 +106,15 @@ class Recognizer:
             raise SnapshotError(f"the snapshot is of another query: {header['query']}")
         columns = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(header["columns"])))
         schema = Schema(columns, header["type"], header["time"], header["stream"])
+        # A query that was parsed may have a plan already.
+        plan_of: Callable[[Schema, str | None, bool], Plan] | None = getattr(query, "plan", None)
         restored = cls(
             select,
             schema,
             position=header["position"],
             positions=header["positions"],
             on_bad_record=on_bad_record,
+            plan=plan_of(schema, header["position"], header["positions"]) if plan_of is not None else None,
         )
         restored._machine.take_over(header, state)
         restored._checker.take_over(header)
