@@ -20,7 +20,7 @@ from cerflow.errors import SnapshotError
 
 __all__ = ["read", "write"]
 
-VERSION = 2
+VERSION = 3
 _MAGIC = "cerflow recognizer"
 
 
