@@ -22,7 +22,7 @@ _PART: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapp
 
 #: A kernel that Python calls.
 kernel = njit(**_OPTIONS, nogil=True, cache=True)
-#: A part of other kernels.
+#: A part of other kernels. It has no wrapper for Python: calling it from there is fatal.
 part = njit(**_PART)
 #: A part of other kernels that has no function of its own.
 inlined = njit(**_PART, forceinline=True)
