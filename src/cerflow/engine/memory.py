@@ -83,7 +83,10 @@ class Memory:
         self._shown: tuple[object, ...] = (None,) * 5
 
     def advance(self, events: Events, at: int) -> tuple[int, int]:
-        """Process events from number ``at`` on; returns (what stopped it, the first event not processed)."""
+        """Process events from number ``at`` on; returns (what stopped it, the first event not processed).
+
+        What was given last time costs least, also if its arrays hold other events now.
+        """
         return advance(self._address(events), at, len(events.signature))  # type: ignore[no-any-return]
 
     def _address(self, events: Events | None = None) -> int:
