@@ -62,7 +62,7 @@ def _help() -> Iterator[None]:
     path = os.pathsep.join(filter(None, sys.path))
     try:
         helper = subprocess.Popen(
-            [sys.executable, "-c", _HELP], env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.DEVNULL
+            [sys.executable or "python", "-c", _HELP], env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.DEVNULL
         )
     except OSError:
         yield
