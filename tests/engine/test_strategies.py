@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from numba import njit
 
 import cerflow
 from cerflow.automata.compile import compile_formula
@@ -12,9 +13,7 @@ from cerflow.automata.guards import TRUE, TypeTest
 from cerflow.automata.runs import matches
 from cerflow.automata.transducer import Transducer, Transition
 from cerflow.engine import layout
-from cerflow.engine.kernels.classes import WORST
-from cerflow.engine.kernels.classes import new_class as _new_class
-from cerflow.engine.kernels.classes import release as _release
+from cerflow.engine.kernels.classes import WORST, new_class, release
 from cerflow.engine.memory import Memory
 from cerflow.language.formula import Strategy
 from cerflow.language.select import Projection, ProjectionKind, Select
@@ -278,6 +277,17 @@ def test_classes_are_numbered_anew_when_there_is_no_number_left():
     query = cerflow.parse("SELECT NEXT * WHERE (A OR B+) ; C WITHIN 302 EVENTS")
     found = query.match(table).to_pylist()
     assert supports(found) == {(301, frozenset({0, 301})), (302, frozenset(range(1, 301)) | {302})}
+
+
+@njit
+def _new_class(p, cls, strategy, classes, partition, counters):
+    # Parts of kernels cannot be called from Python.
+    return new_class(p, cls, strategy, classes, partition, counters)
+
+
+@njit
+def _release(p, cls, classes, partition, counters):
+    release(p, cls, classes, partition, counters)
 
 
 @examples(60)

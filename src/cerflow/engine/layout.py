@@ -34,6 +34,11 @@ LT, LE, EQ, NE, GE, GT, PROGRAM = range(7)
 # kinds of values
 INT, FLOAT, RANK = range(3)
 
+# Columns of Tables.indexes, one row for each state: how configurations are found, by which slot, whether that is a
+# float, the column of State.tops
+X_KIND, X_SLOT, X_FLOAT, X_NUMBER = range(4)
+SCAN, EQUAL, LEAST_FIRST, GREATEST_FIRST = range(4)
+
 # What is asked of a program: whether an atom holds, the value of a step, a collection with more rows
 TEST, VALUE, ROWS = range(3)
 
@@ -76,10 +81,13 @@ PARTITION_COLUMNS = 5
     C_COUNT,
     C_DEAD,
     C_CLASS,
-) = range(10)
-CONFIG_COLUMNS = 10
+    C_LEFT,  # in a heap what is below, in a chain the neighbours
+    C_RIGHT,
+    C_HIGHER,
+) = range(13)
+CONFIG_COLUMNS = 13
 # Columns of State.config_long (int64)
-L_LAST, L_HASH = range(2)
+L_LAST, L_HASH, L_KEY = range(3)
 
 # Columns of State.classes: the next worse and better class of the partition (0: none; the latter chains free ones),
 # the configurations that have it, a number in the order of the classes
@@ -105,8 +113,9 @@ NO_EVENTS = 0
     N_CLASSES,  # classes ever taken (high-water mark)
     N_FREE_CLASS,  # the first free class, or 0
     N_MARKS,  # marks of events
-) = range(16)
-COUNTERS = 16
+    N_CROWDED,  # 1 + a state that has many configurations and no index yet, or 0
+) = range(17)
+COUNTERS = 17
 
 # Node records: an int64 word, the measure, then int32 words
 W_MEASURE = 0
@@ -156,10 +165,13 @@ class Tables(NamedTuple):
     expiring_start: Smalls  # (states + 1,)
     initial: Smalls  # (states,): 1 if initial
     dominated: Smalls  # (states,): slot of which only the greatest value matters among runs of equal output, or -1
+    indexes: SmallRows  # (states, 4)
     checked: Smalls  # columns that must never decrease in a substream
     local: SmallRows  # (columns, 2): columns that hold the position in the substream, less a constant
     signature_start: Smalls  # (signatures + 1,) into signature_rows
-    signature_rows: SmallRows  # (rows, 4): state, first and last entry of signature_transitions, whether nothing stays
+    # (rows, 5): state, first and last entry of signature_transitions, whether nothing stays, the event column that says
+    # in the index of the state which configurations are concerned, or -1
+    signature_rows: SmallRows
     signature_transitions: Smalls
     signature_state: SmallRows  # (signatures, states): row of signature_rows, or -1
     options: Ints  # see O_…
@@ -177,13 +189,14 @@ class Tables(NamedTuple):
     O_LOCAL_WINDOW,  # size of a count window on the substream, or 0
     O_STRATEGY,  # see below
     O_WINDOWED,  # whether the query has a window
+    O_MANY,  # configurations of a state from which on it has an index
     # addresses of kernels that only some queries need
     O_PROGRAMS,
     O_SETS,
     O_CHOOSE,
     O_SETTLE,
-) = range(14)
-OPTIONS = 14
+) = range(15)
+OPTIONS = 15
 #: In O_STRATEGY: report every match, or those of one support, which is the earliest or the latest choice of events.
 EVERYTHING, EARLIEST, LATEST = range(3)
 
@@ -207,21 +220,27 @@ class State(NamedTuple):
     nodes: IntRows  # (capacity, NODE_WORDS), each after those that it points to
     marks: IntRows  # (capacity of nodes, 2), in the order of the events; nodes and detections name them by number
     config: SmallRows  # (capacity, CONFIG_COLUMNS)
-    config_long: IntRows  # (capacity, 2)
+    config_long: IntRows  # (capacity, 3)
     values: IntRows  # (capacity, slots) registers of configurations with one member
     free: Smalls  # free configurations
     table: Smalls  # hash table of configurations
     members: Smalls  # (capacity,) states of the members of larger configurations
     member_values: IntRows  # (capacity, slots)
     heads: SmallRows  # (partitions, groups) first configuration of each group
-    partition: SmallRows  # (partitions, 5): chain, live configurations (-1: free), whether the initial set has moved on, class list
-    partition_long: IntRows  # (partitions, 2 + words + checked): events counted, key, latest checked values, latest bound
+    # (partitions, 5): chain, live configurations (-1: free), whether the initial set has moved on, class list
+    partition: SmallRows
+    # (partitions, 2 + words + checked): events counted, key, latest checked values, latest bound
+    partition_long: IntRows
     free_partitions: Smalls
     partition_table: Smalls
     set_index: IntRows  # (collections, 3): first word, words, hash
     set_words: Ints
     set_table: Smalls
     detections: IntRows  # (capacity, 4)
+    sizes: Smalls  # (states,) configurations of states that may have an index
+    indexing: Smalls  # (states,) whether they have it now
+    index_table: Smalls  # hash table of indexes; see `kernels.index`
+    tops: SmallRows  # (partitions, heaps)
     classes: IntRows  # (capacity of configurations + 1, 4); see `kernels.classes`
 
 

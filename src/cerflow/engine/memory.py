@@ -38,6 +38,7 @@ class Memory:
         slots = int(program.tables.options[layout.O_SLOTS])
         groups = program.transducer.states + 1
         words = int(program.tables.options[layout.O_KEY])
+        index = program.tables.indexes
         counters = np.zeros(layout.COUNTERS, np.int64)
         counters[layout.N_NODES] = 1
         counters[layout.N_MARKS] = 1
@@ -53,7 +54,7 @@ class Memory:
             nodes=_first_nodes(_NODES),
             marks=np.full((_NODES, 2), [-1, 0], np.int64),
             config=np.zeros((64, layout.CONFIG_COLUMNS), np.int32),
-            config_long=np.zeros((64, 2), np.int64),
+            config_long=np.zeros((64, 3), np.int64),
             values=np.zeros((64, slots), np.int64),
             free=np.zeros(64, np.int32),
             table=np.full(128, -1, np.int32),
@@ -68,6 +69,10 @@ class Memory:
             set_words=np.zeros(256, np.int64),
             set_table=np.full(256, -1, np.int32),
             detections=np.zeros((256, 4), np.int64),
+            sizes=np.zeros(groups - 1, np.int32),
+            indexing=np.zeros(groups - 1, np.int32),
+            index_table=np.full(128 if layout.EQUAL in index[:, layout.X_KIND] else 1, -1, np.int32),
+            tops=np.full((partitions, 1 + index[:, layout.X_NUMBER].max(initial=-1)), -1, np.int32),
             classes=np.zeros((classes, 4), np.int64),
         )
         self.state.classes[layout.NO_EVENTS, layout.K_NUMBER] = WORST
@@ -82,11 +87,14 @@ class Memory:
         self._shown: tuple[object, ...] = (None,) * 5
 
     def advance(self, events: Events, at: int) -> tuple[int, int]:
-        """Process events from number ``at`` on; returns (what stopped it, the first event not processed)."""
+        """Process events from number ``at`` on; returns (what stopped it, the first event not processed).
+
+        What was given last time costs least, also if its arrays hold other events now.
+        """
         return advance(self._address(events), at, len(events.signature))  # type: ignore[no-any-return]
 
-    def _address(self, events: Events) -> int:
-        """The address of the block, which tells of all arrays as they are now."""
+    def _address(self, events: Events | None = None) -> int:
+        """The address of the block, which tells of all arrays as they are now; without events, of the last ones."""
         block = self._block
         state, tables, scratch, ranking, shown = self._shown
         if (
@@ -96,9 +104,9 @@ class Memory:
             or self.ranking is not ranking
             or events is not shown
         ):
-            now = (self.state, self._program.tables, self.scratch, self.ranking, events)
+            now = (self.state, self._program.tables, self.scratch, self.ranking, events or shown)
             for group, before in zip(now, self._shown):
-                if group is not before:
+                if group is not None and group is not before:
                     block.hold(group)
             self._shown = now
         return block.address
@@ -192,6 +200,7 @@ class Memory:
             values=_grown(state.values, capacity),
             free=_grown(state.free, capacity),
             table=np.full(2 * capacity, -1, np.int32),
+            index_table=np.full(2 * capacity if len(state.index_table) > 1 else 1, -1, np.int32),
         )
         if self._program.tables.options[layout.O_STRATEGY]:
             self.state = self.state._replace(classes=_grown(state.classes, capacity + 1))
@@ -204,7 +213,9 @@ class Memory:
     def _rebuild(self) -> None:
         self.state.table.fill(-1)
         self.state.partition_table.fill(-1)
-        rebuild_tables(self._address(self._shown[-1]))
+        self.state.index_table.fill(-1)
+        self.state.tops.fill(-1)
+        rebuild_tables(self._address())
 
     def _free_partitions(self, events: Events, k: int) -> None:
         self._sweep(events, k)
@@ -217,6 +228,7 @@ class Memory:
         heads[:capacity] = state.heads
         self.state = state._replace(
             heads=heads,
+            tops=np.full((2 * capacity, state.tops.shape[1]), -1, np.int32),
             partition=_grown(state.partition, 2 * capacity),
             partition_long=_grown(state.partition_long, 2 * capacity),
             free_partitions=_grown(state.free_partitions, 2 * capacity),
@@ -229,7 +241,7 @@ class Memory:
         needed = len(self.scratch.members)
         members = np.zeros_like(state.members)
         values = np.zeros_like(state.member_values)
-        count = compact_members(self._address(self._shown[-1]), members, values)
+        count = compact_members(self._address(), members, values)
         state.counters[layout.N_MEMBERS] = count
         capacity = len(members)
         while capacity < 2 * count + needed:
@@ -294,7 +306,7 @@ class Memory:
 
     def rehash(self) -> None:
         """Registers were rewritten, so the hashes of configurations have to be computed anew."""
-        rehash(self._address(self._shown[-1]))
+        rehash(self._address())
         self._rebuild()
 
 

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cerflow.automata.ambiguity import ambiguous
-from cerflow.automata.guards import conjuncts
+from cerflow.automata.guards import InWindow, conjuncts
 from cerflow.automata.transducer import Accumulation, Transducer, Transition
 from cerflow.engine import layout
 from cerflow.engine.atoms import AtomCompiler, Column
 from cerflow.engine.binding import bind, readable
+from cerflow.engine.indexes import Indexes
 from cerflow.engine.kinds import register_kinds
 from cerflow.engine.layout import Tables
 from cerflow.engine.measures import is_global
@@ -52,6 +53,8 @@ class Program:
 
     #: Signatures that are remembered from batch to batch.
     MANY_SIGNATURES = 100_000
+    #: Beyond so many configurations a state has an index, if it can have one.
+    MANY_CONFIGURATIONS = 256
 
     def __init__(
         self,
@@ -258,6 +261,7 @@ class Program:
 
     def _tables(self, key_words: int, consume: int, strategy: int) -> Tables:
         transitions: list[list[int]] = []
+        compared: list[list[list[int]]] = []
         steps = StepCompiler(self.transducer.registers, self.slots, self.kinds, self.atoms)
         for move in self.moves:
             t = move.transition
@@ -266,6 +270,7 @@ class Program:
             row.append(self.atoms.count)
             for atom in t.atoms:
                 self.atoms.add(atom, self.slots.at[t.source])
+            compared.append([r for r, a in zip(self.atoms.rows[row[-1] :], t.atoms) if not isinstance(a, InWindow)])
             row.append(self.atoms.count)
             before = len(steps.copies), len(steps.steps)
             steps.add(t, move.target)
@@ -275,6 +280,10 @@ class Program:
         windows = Windows(self.transducer, self.slots, self.atoms, partitioned=self.partitioned)
         expiring, expiring_start = windows.expiring()
         states = self.transducer.states
+        skips = [bool(loops) for loops in self.loops]
+        # Sets of several members are looked at as a whole.
+        indexed = [not self.grouped and skip for skip in skips]
+        self._indexes = Indexes(compared, [row[layout.T_SOURCE] for row in transitions], indexed)
         options = np.zeros(layout.OPTIONS, np.int64)
         options[layout.O_GROUPED] = self.grouped
         options[layout.O_CONSUME] = consume
@@ -288,6 +297,7 @@ class Program:
             options[layout.O_LOCAL_WINDOW] = window.events
         options[layout.O_STRATEGY] = strategy
         options[layout.O_WINDOWED] = window is not None
+        options[layout.O_MANY] = self.MANY_CONFIGURATIONS
         return Tables(
             transitions=_table(transitions, 10),
             atoms=_table(self.atoms.rows, 6),
@@ -298,16 +308,17 @@ class Program:
             steps=_table(steps.steps, 6),
             fields=_table(steps.fields, 3),
             products=_table(steps.products, 4),
-            skips=np.array([bool(loops) for loops in self.loops], np.int32),
+            skips=np.array(skips, np.int32),
             slots=np.array(self.slots.count, np.int32),
             expiring=_table(expiring, 3),
             expiring_start=np.array(expiring_start, np.int32),
             initial=np.array([q in self.transducer.initial for q in range(states)], np.int32),
             dominated=np.array([windows.dominated(q) for q in range(states)], np.int32),
+            indexes=_table(self._indexes.rows(), 4),
             checked=np.array(windows.checked_columns(), np.int32),
             local=_table(windows.local_columns(), 2),
             signature_start=np.zeros(1, np.int32),
-            signature_rows=_table([], 4),
+            signature_rows=_table([], 5),
             signature_transitions=np.zeros(0, np.int32),
             signature_state=np.zeros((0, states), np.int32),
             options=options,
@@ -370,11 +381,12 @@ class Program:
                 begin = first_entry + len(order)
                 order.extend(by_state[q])
                 states[k, q] = first_row + len(rows)
-                rows.append([q, begin, begin + len(by_state[q]), int(q in left)])
+                column = -1 if q in left else self._indexes.column(q, by_state[q])
+                rows.append([q, begin, begin + len(by_state[q]), int(q in left), column])
             starts.append(first_row + len(rows))
         return tables._replace(
             signature_start=np.append(tables.signature_start, np.array(starts, np.int32)),
-            signature_rows=np.concatenate([tables.signature_rows, _table(rows, 4)]),
+            signature_rows=np.concatenate([tables.signature_rows, _table(rows, 5)]),
             signature_transitions=np.append(tables.signature_transitions, np.array(order, np.int32)),
             signature_state=np.concatenate([tables.signature_state, states]),
         )

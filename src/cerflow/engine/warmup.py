@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
 
 from cerflow.engine.kernels.advance import advance
+from cerflow.engine.kernels.units import prepare_all
 from cerflow.engine.recognizer import Recognizer
 from cerflow.language.parser import parse_query
 from cerflow.schema import Schema
@@ -16,12 +22,14 @@ from cerflow.schema import Schema
 __all__ = ["compiled", "warm_up"]
 
 
-#: Collections of values that have to be cleaned up, and configurations that outgrow their first tables.
+#: Configurations that outgrow their first tables, and collections of values that have to be cleaned up.
 _QUERIES = (
-    "SELECT * WHERE (A+ AS x ; B AS y) FILTER x.v != y.v WITHIN 6 EVENTS",
     "SELECT * WHERE A AS x ; B AS y FILTER x.v = y.v",
+    "SELECT * WHERE (A+ AS x ; B AS y) FILTER x.v != y.v WITHIN 6 EVENTS",
 )
 _EVENTS = 200
+#: What another process does meanwhile: the kernels that only some queries need.
+_HELP = "from cerflow.engine.kernels.units import prepare_all; prepare_all()"
 
 
 def compiled() -> bool:
@@ -34,13 +42,40 @@ def compiled() -> bool:
 def warm_up() -> None:
     """Compile all kernels that recognise and unfold, or load them from the cache on disk if they are there.
 
-    They are compiled once per machine. Processes that start together should not all do it: let one of them call this
-    first, or call it when an image is built.
+    They are compiled once per machine, by two processes. Processes that start together should not all do it: let one
+    of them call this first, or call it when an image is built. The cache is beside the package where that can be
+    written to, else in the user's cache directory; the environment variable ``NUMBA_CACHE_DIR`` says otherwise.
     """
-    if not compiled():
+    if compiled():
+        _use()
+    else:
         logging.getLogger("cerflow").info("compiling the engine for this machine; this happens once")
+        with _help():
+            _use(_QUERIES[:1])
+        _use(_QUERIES[1:])
+    prepare_all()
+
+
+@contextmanager
+def _help() -> Iterator[None]:
+    """Another process compiles while the body runs; if it cannot, what it leaves is compiled here afterwards."""
+    path = os.pathsep.join(filter(None, sys.path))
+    try:
+        helper = subprocess.Popen(
+            [sys.executable or "python", "-c", _HELP], env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.DEVNULL
+        )
+    except OSError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        helper.wait()
+
+
+def _use(queries: tuple[str, ...] = _QUERIES) -> None:
     events = pa.table({"type": ["A", "B"] * _EVENTS, "v": range(2 * _EVENTS)})
-    for text in _QUERIES:
+    for text in queries:
         recognizer = Recognizer(parse_query(text), Schema(events.schema))
         matches = recognizer.push(events)
         matches.to_arrow()

@@ -10,7 +10,8 @@ import numpy as np
 
 from cerflow.engine.kernels.blocks import call, events_at, halves, pointer_to, scratch_at, state_at, tables_at
 from cerflow.engine.kernels.graph import add_mark, add_to_set, meld
-from cerflow.engine.kernels.jit import inlined, kernel, part
+from cerflow.engine.kernels.index import first_candidate, index_state, key_of, next_candidate, skip_candidate
+from cerflow.engine.kernels.jit import inlined, kernel
 from cerflow.engine.kernels.partitions import add_partition, drop_partition, find_partition
 from cerflow.engine.kernels.pool import (
     add_one,
@@ -22,6 +23,7 @@ from cerflow.engine.kernels.pool import (
     hash_several,
     seed,
     unlink,
+    unlink_rest,
 )
 from cerflow.engine.kernels.transitions import fire
 from cerflow.engine.layout import (
@@ -47,6 +49,7 @@ from cerflow.engine.layout import (
     FULL_SETS,
     L_LAST,
     N_CONFIGS,
+    N_CROWDED,
     N_DETECTIONS,
     N_FREE,
     N_FREE_PARTITIONS,
@@ -155,11 +158,14 @@ def advance(address, start, stop):
             if found and tables.options[O_CONSUME] > 0:
                 if tables.options[O_CONSUME] == 1:
                     _clear_others(p, state, tables)
-                clear_partition(p, state)
+                clear_partition(p, state, tables)
             else:
                 if strategy != EVERYTHING:
                     call(tables.options[O_SETTLE], (address, scratch.answers[2], p))
                 _apply(updates, p, k, place, measure, bound, events, tables, state, scratch)
+                if state.counters[N_CROWDED] > 0:
+                    index_state(state.counters[N_CROWDED] - 1, state, tables)
+                    state.counters[N_CROWDED] = 0
         if partitioned and state.partition[p, R_LIVE] == 0 and state.partition[p, R_MOVED] == 0:
             drop_partition(p, state, tables)
     return DONE, stop
@@ -179,8 +185,10 @@ def _decreased(p, k, events, tables, state):
 def _clear_others(p, state, tables):
     for q in range(state.counters[N_PARTITIONS]):
         # Slots on the free list have no configurations and are not taken out twice.
-        if q != p and (state.partition[q, R_LIVE] > 0 or (state.partition[q, R_MOVED] == 1 and state.partition[q, R_LIVE] == 0)):
-            clear_partition(q, state)
+        if q != p and (
+            state.partition[q, R_LIVE] > 0 or (state.partition[q, R_MOVED] == 1 and state.partition[q, R_LIVE] == 0)
+        ):
+            clear_partition(q, state, tables)
             drop_partition(q, state, tables)
 
 
@@ -225,8 +233,15 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
     while row <= last_row:
         group = np.int64(tables.signature_rows[row, 0]) if row < last_row else states
         c = np.int64(-1)
+        key = np.int64(NULL)
+        found = False
         if p >= 0 and (group < states or grouped):
-            c = np.int64(state.heads[p, group])
+            found = row < last_row and tables.signature_rows[row, 4] >= 0 and state.indexing[group] == 1
+            if found:
+                key = key_of(events.columns[k, tables.signature_rows[row, 4]], group, tables)
+                c = first_candidate(p, group, key, state, tables)
+            else:
+                c = np.int64(state.heads[p, group])
         # The initial configuration is not stored; it stands before all others, as configuration -1.
         begin = initial if grouped else group < states and tables.initial[group] == 1
         initial = False
@@ -235,10 +250,19 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
             root = BOTTOM
             after = c
             if not begin:
-                after = np.int64(state.config[c, C_NEXT])
                 state.counters[N_VISITED] += 1
-                if _gone(c, group, k, place, bound, events, tables, state):
-                    unlink(c, state)
+                gone = _gone(c, group, k, place, bound, events, tables, state)
+                if not found:
+                    after = np.int64(state.config[c, C_NEXT])
+                elif gone:
+                    after = skip_candidate(c, p, group, key, state, tables)
+                else:
+                    after = next_candidate(c, p, group, key, state, tables)
+                if gone:
+                    if found:
+                        unlink_rest(c, state, tables)
+                    else:
+                        unlink(c, state, tables)
                     c = after
                     continue
                 root = state.config[c, C_ROOT]

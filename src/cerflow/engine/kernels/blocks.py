@@ -98,7 +98,7 @@ class _GroupModel(models.PrimitiveModel):
 class _GroupAttributes(AttributeTemplate):
     key = _Group
 
-    def generic_resolve(self, kind: Any, name: str) -> Any:
+    def generic_resolve(self, kind: Any, name: str) -> Any:  # type: ignore[override]
         found = _FIELDS[kind.group].get(name)
         return None if found is None else types.Array(from_dtype(found[0]), found[1], "C")
 

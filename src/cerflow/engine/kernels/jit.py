@@ -15,20 +15,24 @@ from typing import Any
 
 from numba import cfunc, njit, types
 
-__all__ = ["address_of_kernel", "inlined", "kernel", "part"]
+__all__ = ["by_address", "inlined", "kernel", "part"]
 
-_OPTIONS: dict[str, Any] = {"nogil": True, "_nrt": False, "error_model": "numpy"}
+_OPTIONS: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
+_PART: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 #: A kernel that Python calls.
-kernel = njit(**_OPTIONS, cache=True)
-#: A part of other kernels.
-part = njit(**_OPTIONS)
+kernel = njit(**_OPTIONS, nogil=True, cache=True)
+#: A part of other kernels. It has no wrapper for Python: calling it from there is fatal.
+part = njit(**_PART)
 #: A part of other kernels that has no function of its own.
-inlined = njit(**_OPTIONS, inline="always")
+inlined = njit(**_PART, forceinline=True)
 
 
 @cache
-def address_of_kernel(function: Any, arguments: int) -> int:
-    """The address of a plain function, compiled, whose arguments and result are 64-bit integers."""
+def by_address(function: Any, arguments: int) -> Any:
+    """A plain function as a kernel with an ``address``; its arguments and its result are 64-bit integers.
+
+    It is compiled or loaded now, once in a process, and stays.
+    """
     signature = types.int64(*[types.int64] * arguments)
-    return int(cfunc(signature, cache=True, _nrt=False, error_model="numpy")(function).address)
+    return cfunc(signature, cache=True, **_OPTIONS)(function)

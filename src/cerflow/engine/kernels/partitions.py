@@ -66,6 +66,8 @@ def add_partition(key, state, tables):
     state.partition[p, R_MOVED] = 0
     for g in range(state.heads.shape[1]):
         state.heads[p, g] = -1
+    for g in range(state.tops.shape[1]):
+        state.tops[p, g] = -1
     return p
 
 

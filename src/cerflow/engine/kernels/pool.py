@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.blocks import beyond, pointer_to
+from cerflow.engine.kernels.blocks import beyond
 from cerflow.engine.kernels.classes import release
 from cerflow.engine.kernels.collections import hash_words
+from cerflow.engine.kernels.index import enter_index, leave_index
 from cerflow.engine.kernels.jit import inlined, part
 from cerflow.engine.layout import (
     C_CHAIN,
@@ -27,14 +28,18 @@ from cerflow.engine.layout import (
     L_HASH,
     L_LAST,
     N_CONFIGS,
+    N_CROWDED,
     N_FREE,
     N_LIVE,
     N_MEMBERS,
     NO_EVENTS,
     O_GROUPED,
+    O_MANY,
     O_STATES,
     R_LIVE,
     R_MOVED,
+    SCAN,
+    X_KIND,
 )
 
 __all__ = [
@@ -48,6 +53,7 @@ __all__ = [
     "hash_several",
     "seed",
     "unlink",
+    "unlink_rest",
 ]
 
 
@@ -155,6 +161,12 @@ def add_one(p, q, registers, h, cls, root, last, state, tables):
     c = _add(p, q, 1, h, cls, root, last, state)
     for s in range(tables.slots[q]):
         state.values[c, s] = registers[s]
+    if tables.indexes[q, X_KIND] != SCAN:
+        state.sizes[q] += 1
+        if state.indexing[q] == 1:
+            enter_index(c, np.int64(q), state, tables)
+        elif state.sizes[q] > tables.options[O_MANY]:
+            state.counters[N_CROWDED] = 1 + q
     return c
 
 
@@ -206,13 +218,23 @@ def _add(p, group, count, h, cls, root, last, state):
 
 
 @part
-def unlink(c, state):
-    """Take a configuration out of its group and out of the hash table."""
+def unlink(c, state, tables):
+    """Take a configuration out of its group, out of the hash table and out of the index of its state."""
+    q = np.int64(state.config[c, C_GROUP])
+    if q < tables.options[O_STATES] and state.indexing[q] == 1:
+        leave_index(c, q, state, tables)
+    unlink_rest(c, state, tables)
+
+
+@part
+def unlink_rest(c, state, tables):
+    """The same for a configuration that has left its index."""
     config = state.config
     p = np.int64(config[c, C_PARTITION])
+    group = np.int64(config[c, C_GROUP])
     before, after = config[c, C_PREVIOUS], config[c, C_NEXT]
     if before < 0:
-        state.heads[p, config[c, C_GROUP]] = after
+        state.heads[p, group] = after
     else:
         config[before, C_NEXT] = after
     if after >= 0:
@@ -225,6 +247,8 @@ def unlink(c, state):
         while config[q, C_CHAIN] != c:
             q = config[q, C_CHAIN]
         config[q, C_CHAIN] = config[c, C_CHAIN]
+    if group < tables.options[O_STATES] and tables.indexes[group, X_KIND] != SCAN:
+        state.sizes[group] -= 1
     counters = state.counters
     state.free[counters[N_FREE]] = c
     counters[N_FREE] += 1
@@ -237,12 +261,12 @@ def unlink(c, state):
 
 
 @part
-def clear_partition(p, state):
+def clear_partition(p, state, tables):
     """Forget everything begun in a partition."""
     for g in range(state.heads.shape[1]):
         c = np.int64(state.heads[p, g])
         while c >= 0:
             after = np.int64(state.config[c, C_NEXT])
-            unlink(c, state)
+            unlink(c, state, tables)
             c = after
     state.partition[p, R_MOVED] = 0

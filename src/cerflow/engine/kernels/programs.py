@@ -10,7 +10,17 @@ import math
 import numpy as np
 
 from cerflow.automata.values import WORD
-from cerflow.engine.kernels.blocks import address_of, as_float, bits_of, events_at, pointer_to, scratch_at, state_at, tables_at, words_at
+from cerflow.engine.kernels.blocks import (
+    address_of,
+    as_float,
+    bits_of,
+    events_at,
+    pointer_to,
+    scratch_at,
+    state_at,
+    tables_at,
+    words_at,
+)
 from cerflow.engine.kernels.calls import ask_predicate
 from cerflow.engine.kernels.collections import with_row
 from cerflow.engine.kernels.guards import compare
@@ -207,9 +217,7 @@ def _computed(start, stop, first, k, row, address):
             which = argument >> 16
             r = first + which
             begin = state.set_index[row[tables.ranges[r, 0]], 0]
-            stack[top] = state.set_words[
-                begin + scratch.odometer[which] * tables.ranges[r, 1] + (argument & 0xFFFF)
-            ]
+            stack[top] = state.set_words[begin + scratch.odometer[which] * tables.ranges[r, 1] + (argument & 0xFFFF)]
             top += 1
         elif opcode == ROWS:
             number = row[argument]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from cerflow.engine.kernels.blocks import address_of, as_float, bits_of, call, pointer_to
 from cerflow.engine.kernels.guards import holds
 from cerflow.engine.kernels.jit import inlined, part

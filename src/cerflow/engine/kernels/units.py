@@ -1,23 +1,34 @@
-"""The kernels that only some queries need."""
+"""The kernels that only some queries need, called by their addresses."""
 
 from __future__ import annotations
 
 from cerflow.engine.kernels.choose import choose, settle
-from cerflow.engine.kernels.jit import address_of_kernel
+from cerflow.engine.kernels.jit import by_address
 from cerflow.engine.kernels.programs import ask
 from cerflow.engine.kernels.sets import group_by_labels
 from cerflow.engine.layout import O_CHOOSE, O_GROUPED, O_PROGRAMS, O_SETS, O_SETTLE, O_STRATEGY, Tables
 
-__all__ = ["prepare"]
+__all__ = ["prepare", "prepare_all"]
+
+#: Where their addresses stand in the options of a query, and how many arguments they take.
+_UNITS = {O_PROGRAMS: (ask, 6), O_SETS: (group_by_labels, 7), O_CHOOSE: (choose, 6), O_SETTLE: (settle, 3)}
 
 
 def prepare(tables: Tables) -> None:
     """Compile or load what a query needs, and put the addresses into its tables."""
     options = tables.options
+    needed: list[int] = []
     if len(tables.code) or len(tables.products):
-        options[O_PROGRAMS] = address_of_kernel(ask, 6)
+        needed.append(O_PROGRAMS)
     if options[O_GROUPED]:
-        options[O_SETS] = address_of_kernel(group_by_labels, 7)
+        needed.append(O_SETS)
     if options[O_STRATEGY]:
-        options[O_CHOOSE] = address_of_kernel(choose, 6)
-        options[O_SETTLE] = address_of_kernel(settle, 3)
+        needed += [O_CHOOSE, O_SETTLE]
+    for option in needed:
+        options[option] = by_address(*_UNITS[option]).address
+
+
+def prepare_all() -> None:
+    """Compile or load all of them."""
+    for unit in _UNITS.values():
+        by_address(*unit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.blocks import events_at, pointer_to, state_at, tables_at
+from cerflow.engine.kernels.index import index_state
 from cerflow.engine.kernels.jit import kernel
 from cerflow.engine.kernels.partitions import FREE, drop_partition, enter_partition
 from cerflow.engine.kernels.pool import enter_table, hash_one, hash_several, seed, unlink
@@ -22,6 +23,7 @@ from cerflow.engine.layout import (
     N_CONFIGS,
     N_PARTITIONS,
     O_KEY,
+    O_MANY,
     O_STATES,
     R_LIVE,
     R_MOVED,
@@ -55,7 +57,7 @@ def sweep(address, bound, k):
                         if tables.expiring[e, 2] == 1 and value <= events.columns[k, tables.expiring[e, 1]]:
                             dead = True
                 if dead:
-                    unlink(c, state)
+                    unlink(c, state, tables)
                 c = after
         if state.partition[p, R_LIVE] == 0 and state.partition[p, R_MOVED] == 0 and tables.options[O_KEY] > 0:
             drop_partition(p, state, tables)
@@ -63,7 +65,7 @@ def sweep(address, bound, k):
 
 @kernel
 def rebuild_tables(address):
-    """Fill empty hash tables anew from the configurations and partitions."""
+    """Fill empty hash tables and indexes anew from the configurations and partitions."""
     state = state_at(address)
     tables = tables_at(address)
     for c in range(state.counters[N_CONFIGS]):
@@ -72,6 +74,10 @@ def rebuild_tables(address):
     for p in range(state.counters[N_PARTITIONS]):
         if state.partition[p, R_LIVE] != FREE:
             enter_partition(p, state, tables)
+    for q in range(state.sizes.shape[0]):
+        state.indexing[q] = 0
+        if state.sizes[q] > tables.options[O_MANY]:
+            index_state(q, state, tables)
 
 
 @kernel
