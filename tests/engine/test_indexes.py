@@ -88,7 +88,7 @@ def test_many_configurations(condition, keyed):
     query = cerflow.parse(text)
     recognizer = query.recognizer(table.schema)
     found = pairs(recognizer.push(table))
-    indexing = recognizer._memory.state.indexing.any()
+    indexing = recognizer._machine.memory.state.indexing.any()
     assert indexing == ("s <" not in condition)
     rows = [{name: _Unknown() if v is None or v != v else v for name, v in row.items()} for row in table.to_pylist()]
     wanted = {
@@ -109,7 +109,7 @@ def test_what_is_left_of_a_stream_after_a_snapshot(condition):
     whole = pairs(query.match(table))
     recognizer = query.recognizer(table.schema)
     found = pairs(recognizer.push(table.slice(0, 1_300)))
-    assert recognizer._memory.state.indexing.any()
+    assert recognizer._machine.memory.state.indexing.any()
     recognizer = cerflow.Recognizer.restore(query, recognizer.snapshot())
     for start in range(1_300, 2_400, 100):
         found += pairs(recognizer.push(table.slice(start, 100)))
@@ -141,7 +141,7 @@ def test_expired_configurations_go():
     recognizer = query.recognizer(table.schema)
     assert recognizer.push(table).count() == 2 * 1000
     assert recognizer.live["visited"] < 4 * size
-    assert len(recognizer._memory.state.config) <= 8192
+    assert len(recognizer._machine.memory.state.config) <= 8192
 
 
 def test_which_register_is_looked_up():

@@ -186,18 +186,18 @@ def test_consuming_frees_what_it_forgets(consume, lacking):
 def test_events_may_be_filled_anew_in_place():
     table = pa.table({"type": list("ABCAB"), "v": [1, 2, 0, 5, 3]})
     recognizer = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER x.v < y.v").recognizer(table.schema)
-    memory, batches = recognizer._memory, table.to_batches(max_chunksize=1)
-    rows = [recognizer._reader.read(batch, k)[0] for k, batch in enumerate(batches)]
+    memory, batches = recognizer._machine.memory, table.to_batches(max_chunksize=1)
+    rows = [recognizer._machine.reader.read(batch, k)[0] for k, batch in enumerate(batches)]
     same = rows[0]
     for row in (row for row in rows if len(row.signature)):
         for array, values in zip(same, row):
             array[:] = values
         assert memory.advance(same, 0) == (layout.DONE, 1)
-    assert memory.take_detections()[1][:, layout.D_POSITION].tolist() == [1, 4]
+    assert memory.take_detections()[0][:, layout.D_POSITION].tolist() == [1, 4]
 
 
 def test_kernels_get_no_arrays_that_they_cannot_read():
-    memory = cerflow.parse("SELECT * WHERE A").recognizer(pa.schema({"type": pa.string()}))._memory
+    memory = cerflow.parse("SELECT * WHERE A").recognizer(pa.schema({"type": pa.string()}))._machine.memory
     memory.state = memory.state._replace(detections=memory.state.detections.astype(np.int32))
     with pytest.raises(TypeError, match="State"):
         memory._address()
