@@ -201,3 +201,31 @@ def test_kernels_get_no_arrays_that_they_cannot_read():
     memory.state = memory.state._replace(detections=memory.state.detections.astype(np.int32))
     with pytest.raises(TypeError, match="State"):
         memory._address()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT MAX * WHERE (A AS x)+ ; (B AS y)+ ; C AS z",
+        "SELECT x WHERE ((A AS x)+ ; (A OR B AS y)+ ; C AS z) FILTER y.v != z.v",
+    ],
+)
+def test_collections_of_sets_of_runs_are_renumbered(query, lacking):
+    drawn = np.random.default_rng(2)
+    table = pa.table({"type": drawn.choice(list("ABCDE"), 400), "v": drawn.integers(0, 1000, 400)})
+    query = cerflow.parse(f"{query} WITHIN 10 EVENTS")
+    found = rows_by_detection(query.match(table).to_pylist(), 0)
+    assert "collections" in lacking
+    for n in range(0, 400, 7):
+        # Nothing before the window matters.
+        begin = max(0, n - 9)
+        alone = rows_by_detection(query.match(table.slice(begin, n - begin + 1)).to_pylist(), begin)
+        assert found.get(n) == alone.get(n)
+
+
+def rows_by_detection(matches, first):
+    found = {}
+    for match in matches:
+        events = frozenset((e["position"] + first, frozenset(e["labels"])) for e in match["events"])
+        found.setdefault(match["detected_at"] + first, set()).add(events)
+    return found

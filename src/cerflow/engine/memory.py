@@ -250,8 +250,9 @@ class Memory:
 
     def _clean_sets(self, *, grow: bool) -> None:
         """Renumber the collections that some register still holds; make room for twice as many."""
-        state = self.state
         holders = self._set_holders()
+        # To find the holders members are moved.
+        state = self.state
         old = np.unique(np.concatenate([array[rows, slot] for array, rows, slot in holders] or [np.zeros(0, np.int64)]))
         old = np.union1d(old, [0])
         # The table below is probed with a mask, so its size is a power of two.
