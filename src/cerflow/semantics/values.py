@@ -366,9 +366,15 @@ def _sum(values: Sequence[int | float]) -> int | float:
 
 
 def shown(argument: Any) -> Any:
-    """An argument as predicates get it: a whole event as a mapping of its attributes, zero without a sign."""
+    """An argument as predicates get it: a whole event as a mapping of its attributes, zero without a sign.
+
+    A point in time is a plain datetime, of which nanoseconds are cut off.
+    """
     if isinstance(argument, Event):
         return MappingProxyType({name: shown(value) for name, value in argument.attributes.items()})
+    if isinstance(argument, datetime.datetime) and type(argument) is not datetime.datetime:
+        moment = argument
+        return datetime.datetime.combine(moment.date(), moment.time(), moment.tzinfo)
     return argument + 0.0 if isinstance(argument, float) else argument
 
 
