@@ -1,6 +1,6 @@
 """Joins with many partial matches alive: nanoseconds per event by window, for equality and for an order.
 
-    python benchmarks/joins.py [--events 400000] [--windows 2000 20000 200000]
+    python -m benchmarks.joins [--events 400000] [--windows 2000 20000 200000]
 
 Half of the events of a window are alive as partial matches, nearly all with a value of their own. Almost none of them
 fits a later event, so whatever an event costs is the cost of finding that out. Each figure is the last of four equal

@@ -1,10 +1,10 @@
 """What happens after recognition: unfolding into Arrow, counting, aggregates, first matches and samples.
 
-    python benchmarks/matches.py [--data stocks.csv.gz] [--runs 5] [--json FILE]
+    python -m benchmarks.matches [--data stocks.csv.gz] [--runs 5] [--json FILE]
 
 Processor time of reading matches that are recognised already, the best of several runs in turns; for unfolding also
 as a multiple of what NumPy takes to fill arrays as large as those of the result (without the attributes of events).
-Without ``--data`` the project's own generator supplies 200,000 ticks.
+Without ``--data`` the project's own generator supplies them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ from rich.console import Console
 from rich.table import Table
 
 import cerflow
-from stocks import KLEENE, RISE, SEQUENCE, load
+from benchmarks.streams import load
+
+SEQUENCE = "(SELL AS a ; BUY AS b ; BUY AS c) FILTER a.name = 'INTC' AND b.name = 'RIMM' AND c.name = 'QQQ'"
+KLEENE = SEQUENCE.replace("BUY AS b ;", "(BUY AS b)+ ;") + " AND b.price < 500"
+RISE = " AND c.price > a.price"
 
 #: Name, formula, window, whether all matches are written, whether the rest is measured.
 CASES = (
@@ -77,13 +81,11 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    table, type_column = load(options.data)
-    if options.data is None:
-        table = table.slice(0, 200_000)
+    (table,) = load({"kind": "stocks", "path": options.data} if options.data else {"kind": "stocks"}).chunks()
     rows = []
     for name, formula, window, writes, folds in CASES:
         query = cerflow.parse(f"SELECT * WHERE {formula} WITHIN {window}")
-        matches = query.recognizer(table.schema, type=type_column, time="stock_time").push(table)
+        matches = query.recognizer(table.schema, time="stock_time").push(table)
         rows += measured(f"{name} WITHIN {window}", matches, work(matches, writes=writes, folds=folds), options.runs)
     shown = Table("query", "matches", "what", "ms", "million matches/s", "times the fill")
     for row in rows:

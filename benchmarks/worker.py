@@ -59,7 +59,7 @@ def _recognise(events: Events, text: str, mode: str) -> dict[str, Any]:
         used, begin = time.process_time(), time.perf_counter()
         matches = recognizer.push(chunk)
         if mode == "write":
-            found += sum(batch.num_rows for batch in matches.to_batches())
+            found += sum(batch.num_rows for batch in matches.to_batches(events="dictionary"))
         else:
             found += matches.count()
         seconds += time.perf_counter() - begin
