@@ -47,8 +47,8 @@ class EventReader:
 
     def rows(self, batch: pa.RecordBatch, first: int) -> Rows:
         """The rows of a batch that begins at position ``first`` of the stream."""
-        positions = np.arange(first, first + batch.num_rows, dtype=np.int64)
-        numbers = positions if self.position is None else _whole_numbers(batch.column(self.position))
+        positions = range(first, first + batch.num_rows)
+        numbers = None if self.position is None else _whole_numbers(batch.column(self.position))
         return Rows(batch, self.program.schema, positions, self.unit, numbers)
 
     def read(self, batch: pa.RecordBatch, first: int) -> tuple[Events, Ints]:
@@ -96,7 +96,7 @@ class EventReader:
 
     def _key_words(self, rows: Rows) -> tuple[Ints, NDArray[np.bool_] | None]:
         """The partition key of each event as 64-bit words, and where it has one."""
-        n = len(rows.positions)
+        n = rows.count
         words = np.zeros((n, max(1, len(self.keys))), np.int64)
         if not self.keys:
             return words, None
@@ -130,7 +130,7 @@ class EventReader:
 
     def _column(self, k: int, rows: Rows, signatures: Ints) -> Ints:
         column = self.program.columns[k]
-        n = len(rows.positions)
+        n = rows.count
         if column.window is not None:
             if self.program.partitioned and isinstance(column.window, CountWindow):
                 return np.zeros(n, np.int64)  # the kernel counts positions in the substream

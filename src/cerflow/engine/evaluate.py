@@ -86,18 +86,37 @@ class Rows:
         self,
         batch: pa.RecordBatch,
         schema: Schema,
-        positions: NDArray[np.int64],
+        positions: NDArray[np.int64] | range,
         unit: str,
         numbers: NDArray[np.int64] | None = None,
     ) -> None:
         self.batch = batch
         self.schema = schema
-        self.positions = positions
-        self.numbers = positions if numbers is None else numbers
+        self.count = len(positions)
         self.unit = unit
+        self._positions = positions
+        self._numbers = numbers
         self._vectors: dict[str, Vector] = {}
         #: The rows for which predicates are asked, None for all; the answers for others do not count.
         self._asked: NDArray[np.bool_] | None = None
+
+    @property
+    def positions(self) -> NDArray[np.int64]:
+        """The positions, for each row."""
+        if isinstance(self._positions, range):
+            self._positions = np.arange(self._positions.start, self._positions.stop)
+        return self._positions
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """The positions in the whole stream, for each row."""
+        return self.positions if self._numbers is None else self._numbers
+
+    def positions_at(self, indices: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+        """The positions of some rows, and those in the whole stream if they are others."""
+        begins = self._positions
+        some = begins.start + indices if isinstance(begins, range) else begins[indices]
+        return some, None if self._numbers is None else self._numbers[indices]
 
     def attribute(self, name: str) -> Vector:
         """The values of an attribute; ``type`` is the type of the event if no attribute is called so."""
@@ -119,7 +138,7 @@ class Rows:
 
     def at(self, indices: NDArray[np.int64]) -> Rows:
         """Some of the rows, in their order."""
-        if len(indices) == len(self.positions):
+        if len(indices) == self.count:
             return self
         return _SomeRows(self, indices)
 
@@ -149,12 +168,12 @@ class Rows:
     def _visit(self, current: Node, below: Sequence[Vector | Truth | Columns]) -> Vector | Truth | Columns:
         if isinstance(current, Call):
             given = [b for b in below if not isinstance(b, Truth)]
-            return answers(current.predicate, given, len(self.positions), self._asked, self.unit)
+            return answers(current.predicate, given, self.count, self._asked, self.unit)
         if isinstance(current, CallOfSet):
             given = [b for b in below if not isinstance(b, Truth)]
             if not current.here:
                 return answer_for_none(current.predicate, given, current.each, self.unit)
-            return answers(current.predicate, given, len(self.positions), self._asked, self.unit)
+            return answers(current.predicate, given, self.count, self._asked, self.unit)
         if isinstance(current, WholeEvent):
             return Columns(current.names, tuple(b for b in below if isinstance(b, Vector)))
         if isinstance(current, Condition):
@@ -266,7 +285,8 @@ class _SomeRows(Rows):
     """Rows of others; what those have read already is not read again."""
 
     def __init__(self, rows: Rows, indices: NDArray[np.int64]) -> None:
-        super().__init__(rows.batch, rows.schema, rows.positions[indices], rows.unit, rows.numbers[indices])
+        positions, numbers = rows.positions_at(indices)
+        super().__init__(rows.batch, rows.schema, positions, rows.unit, numbers)
         self._rows = rows
         self._indices = indices
 

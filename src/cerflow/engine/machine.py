@@ -54,6 +54,8 @@ class Machine:
         events, chosen = self.reader.read(rows, first)
         if not len(chosen):
             return []
+        if self.store.holds_batch:
+            self.store.forget(self.live_positions())
         self.store.keep(first, rows, chosen)
         parts = self.advance(events, lambda at: refuse(int(index[chosen[at]])))
         if self.store.crowded:

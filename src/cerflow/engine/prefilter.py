@@ -93,7 +93,7 @@ class TextTests:
 
     def classify(self, rows: Rows) -> tuple[Ints, list[frozenset[int]]]:
         """A class for each row, and for each class the tests that hold (of classes that do not occur, none)."""
-        joint = np.zeros(len(rows.positions), np.int64)
+        joint = np.zeros(rows.count, np.int64)
         satisfied: list[frozenset[int]] = [frozenset()]
         for column in self._columns:
             codes, of_code = column.classes(rows.attribute(column.name))

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 __all__ = ["EventStore", "Kept", "WholeTable", "one_batch"]
 
 Ints = NDArray[np.int64]
+#: The positions of the rows of a piece, ascending; of a batch that is kept whole they follow each other.
+_Positions = Ints | range
 
 
 class Latest:
@@ -36,7 +38,7 @@ class Kept:
     def __init__(
         self,
         schema: pa.Schema,
-        positions: Sequence[Ints],
+        positions: Sequence[_Positions],
         pieces: Sequence[pa.RecordBatch],
         latest: Latest | None = None,
     ) -> None:
@@ -82,7 +84,7 @@ class Kept:
         taken = []
         for k in found.tolist():
             wanted = positions[piece == k] if len(found) > 1 else positions
-            taken.append(self._pieces[k].take(pa.array(np.searchsorted(self._positions[k], wanted))))
+            taken.append(self._pieces[k].take(pa.array(_rows_at(self._positions[k], wanted))))
         table = pa.Table.from_batches(taken, self.schema)
         if len(found) == 1:
             return table
@@ -99,6 +101,11 @@ class Kept:
         return values.take(pa.array(index, mask=~known))
 
 
+def _rows_at(positions: _Positions, wanted: Ints) -> Ints:
+    """The rows of a piece that have these positions."""
+    return wanted - positions.start if isinstance(positions, range) else np.searchsorted(positions, wanted)
+
+
 class EventStore:
     """Keeps batches of events, and forgets the ones no match needs once they are many.
 
@@ -108,10 +115,12 @@ class EventStore:
 
     #: Events kept before it is worth to look for those that can go.
     SLACK = 65_536
+    #: Batches of so many rows are kept whole at first: of their events hardly any is needed in the end.
+    WHOLE = 8_192
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
-        self._positions: list[Ints] = []
+        self._positions: list[_Positions] = []
         self._pieces: list[pa.RecordBatch] = []
         self._latest = Latest()
         self._limit = self.SLACK
@@ -125,9 +134,21 @@ class EventStore:
         """Whether it is time to `forget`."""
         return self._count > self._limit
 
+    @property
+    def holds_batch(self) -> bool:
+        """Whether a whole batch is kept, which should be forgotten but for what is needed when more events come."""
+        return bool(self._positions) and isinstance(self._positions[-1], range)
+
     def keep(self, first: int, rows: pa.RecordBatch, chosen: Ints) -> None:
         """Keep the chosen rows of a batch whose first row has position ``first``."""
         kept = rows.select(self.schema.names)
+        if rows.num_rows >= self.WHOLE and len(chosen):
+            if self._latest.positions:
+                self._join()
+            self._count += len(chosen)
+            self._positions.append(range(first, first + rows.num_rows))
+            self._pieces.append(kept)
+            return
         self.add(first + chosen, kept if len(chosen) == rows.num_rows else kept.take(pa.array(chosen)))
 
     def add_one(self, position: int, event: Mapping[str, Any]) -> None:
@@ -159,6 +180,8 @@ class EventStore:
             self._join()
         self._count += len(positions)
         while self._positions and len(self._positions[-1]) < 2 * len(positions):
+            if isinstance(self._positions[-1], range):
+                break
             positions = np.concatenate([self._positions.pop(), positions])
             rows = _joined([self._pieces.pop(), rows])
         self._positions.append(positions)
@@ -205,9 +228,14 @@ class WholeTable(EventStore):
             pieces = table.combine_chunks().to_batches()
         first = 0
         for piece in pieces:
-            self._positions.append(np.arange(first, first + piece.num_rows))
+            self._positions.append(range(first, first + piece.num_rows))
             self._pieces.append(piece)
             first += piece.num_rows
+
+    @property
+    def holds_batch(self) -> bool:
+        """Nothing is ever forgotten."""
+        return False
 
     def keep(self, first: int, rows: pa.RecordBatch, chosen: Ints) -> None:
         """The events are kept already."""

@@ -185,6 +185,8 @@ class Together:
             used = np.zeros(rows.num_rows, bool)
             for _, _, some in prepared:
                 used[some] = True
+            if self._store.holds_batch:
+                self._store.forget(self._live_positions())
             self._store.keep(accepted, rows, np.flatnonzero(used))
         for member in self._members:
             member.machine.next = checker.accepted
