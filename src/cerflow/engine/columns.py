@@ -82,7 +82,7 @@ class EventReader:
             columns[:, k] = self._column(k, here, signatures)
         measure, bound = self._window(here, len(some))
         events = Events(
-            signature=signatures.astype(np.int32),
+            signature=signatures,
             position=here.positions,
             measure=measure,
             bound=bound,
@@ -128,7 +128,7 @@ class EventReader:
             return np.full(vector.data.shape, NULL)
         return vector.integers()
 
-    def _column(self, k: int, rows: Rows, signatures: Ints) -> Ints:
+    def _column(self, k: int, rows: Rows, signatures: NDArray[np.int32]) -> Ints:
         column = self.program.columns[k]
         n = rows.count
         if column.window is not None:
@@ -146,6 +146,8 @@ class EventReader:
             return np.zeros(n, np.int64), np.full(n, NO_BOUND)
         measure = measures(window, rows, self.program.schema)
         bound = bounds(window, rows, self.program.schema)
+        if not n or (measure.min() != NULL and bound.min() != NULL):
+            return measure, bound
         # Without a measure an event can neither begin nor end a complex event, and forgets nothing.
         return np.where(measure == NULL, NOT_BEGUN, measure), np.where(bound == NULL, NO_BOUND, bound)
 

@@ -7,6 +7,7 @@ event a class, of which there are few, and most classes let no transition fire w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from threading import Lock
 
 import numpy as np
 import pyarrow as pa
@@ -47,45 +48,55 @@ class _Column:
         self.satisfied: list[frozenset[int]] = []
         self._classes: dict[frozenset[int], int] = {}
         self._of_text: dict[str | None, int] = {}
+        self._lock = Lock()
 
     def classes(self, vector: Vector) -> tuple[Ints, Ints]:
         """A code for each row, and the class of each code."""
         texts: list[str | None] = list(vector.dictionary)
         if vector.nulls is not None or not texts:
             texts.append(None)
-        self._make_room()
-        unseen = [text for text in texts if text not in self._of_text]
-        if unseen:
-            self._judge(unseen)
-        of_code = np.fromiter((self._of_text[text] for text in texts), np.int64, len(texts))
+        known = self._known(texts)
+        of_code = np.fromiter((known[text] for text in texts), np.int64, len(texts))
         codes = vector.data if vector.nulls is None else np.where(vector.nulls, len(texts) - 1, vector.data)
         return codes.astype(np.int64, copy=False), of_code
 
     def of(self, text: str | None) -> int:
         """The class of one text."""
-        if text not in self._of_text:
-            self._make_room()
-            self._judge([text])
-        return self._of_text[text]
+        found = self._of_text.get(text)
+        return self._known([text])[text] if found is None else found
 
-    def _make_room(self) -> None:
-        if len(self._of_text) > self.MANY:
-            self._of_text = {}
+    def _known(self, texts: Sequence[str | None]) -> Mapping[str | None, int]:
+        """The classes of texts, these at least."""
+        known = self._of_text
+        unseen = [text for text in texts if text not in known]
+        if not unseen:
+            return known
+        with self._lock:
+            known = self._of_text
+            if len(known) > self.MANY:
+                # Who holds the old ones can still read them.
+                known = self._of_text = {}
+                unseen = list(texts)
+            self._judge([text for text in unseen if text not in known], known)
+        return known
 
-    def _judge(self, texts: Sequence[str | None]) -> None:
+    def _judge(self, texts: Sequence[str | None], known: dict[str | None, int]) -> None:
         batch = pa.RecordBatch.from_arrays([pa.array(texts, pa.string())], names=[self.name])
         rows = Rows(batch, self.schema, np.zeros(len(texts), np.int64), self.unit)
         held = [(t, np.broadcast_to(rows.truth(test).true, (len(texts),))) for t, test in self.tests.items()]
         for k, text in enumerate(texts):
             satisfied = frozenset(t for t, holds in held if holds[k])
             if satisfied not in self._classes:
-                self._classes[satisfied] = len(self.satisfied)
                 self.satisfied.append(satisfied)
-            self._of_text[text] = self._classes[satisfied]
+                self._classes[satisfied] = len(self.satisfied) - 1
+            known[text] = self._classes[satisfied]
 
 
 class TextTests:
-    """Tests of text, by the column that they read, numbered by the caller."""
+    """Tests of text, by the column that they read, numbered by the caller.
+
+    Recognisers may share it, in several threads too.
+    """
 
     def __init__(self, tests: Mapping[str, Mapping[int, Condition]], schema: Schema, unit: str) -> None:
         self._columns = [_Column(name, some, schema, unit) for name, some in tests.items()]

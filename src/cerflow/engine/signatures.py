@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cerflow.automata.guards import TypeTest
 from cerflow.engine.binding import calls_in
 from cerflow.engine.evaluate import Rows
+from cerflow.engine.kernels.encode import combine
 from cerflow.engine.prefilter import TextTests
 from cerflow.engine.program import Program
 from cerflow.language.condition import Attribute, Function
@@ -20,7 +21,7 @@ from cerflow.schema import Kind
 __all__ = ["Evaluation", "SignatureReader", "attributes_read"]
 
 Ints = NDArray[np.int64]
-#: Up to this the combinations of codes that occur are found by counting, then by sorting.
+#: Up to this the combinations of codes have numbers of their own, then only those that occur.
 _WIDEST = 1 << 16
 #: Tests that are packed into one code as bits.
 _PACKED = 8
@@ -62,6 +63,10 @@ class Evaluation:
     before: dict[int, list[frozenset[int]]]
     #: The columns whose expressions ask predicates.
     asking: frozenset[int]
+    #: The tests of text, with what was found of texts so far.
+    texts: TextTests
+    #: For sets of tests of text that hold, whether such events may matter, as far as that was asked.
+    hopeful: dict[frozenset[int], bool] = field(default_factory=dict)
 
     @classmethod
     def of(cls, program: Program) -> Evaluation:
@@ -88,6 +93,11 @@ class Evaluation:
             others,
             {t: [others_of - asking for others_of in program.other_tests(t)] for t in asking},
             frozenset(k for k, c in enumerate(program.columns) if c.expression is not None and calls_in(c.expression)),
+            TextTests(
+                {name: {t: program.tests[t] for t in tests} for name, tests in by_string.items()},
+                program.schema,
+                program.atoms.unit,
+            ),
         )
 
 
@@ -103,13 +113,9 @@ class SignatureReader:
             (some, [frozenset(t for b, t in enumerate(some) if c >> b & 1) for c in range(1 << len(some))])
             for some in groups
         ]
-        self.texts = TextTests(
-            {name: {t: program.tests[t] for t in tests} for name, tests in self.by_string.items()},
-            program.schema,
-            program.atoms.unit,
-        )
+        self.texts = evaluation.texts
         self._open = frozenset(self.others)
-        self._hopeful: dict[frozenset[int], bool] = {}
+        self._hopeful = evaluation.hopeful
 
     def hopeful(self, satisfied: frozenset[int]) -> bool:
         """Whether an event whose texts satisfy just these tests may matter, whatever the others say."""
@@ -117,15 +123,17 @@ class SignatureReader:
             self._hopeful[satisfied] = self.program.may_matter(satisfied, self._open)
         return self._hopeful[satisfied]
 
-    def read(self, rows: Rows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> Ints:
+    def read(self, rows: Rows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> NDArray[np.int32]:
         """The signature of each row, given its class by `TextTests` and what holds in each class."""
         current = _Feature(classes, satisfied)
         for some, outcomes in self._packed:
-            codes = np.zeros(len(classes), np.int64)
+            codes = np.zeros(len(classes), np.uint8)
             for bit, number in enumerate(some):
-                codes |= self._test(number, rows, classes, satisfied).astype(np.int64) << bit
-            current = _both(current, _Feature(codes, outcomes))
-        numbers = np.array(self.program.signatures(current.satisfied) or [0], np.int64)
+                codes |= self._test(number, rows, classes, satisfied).astype(np.uint8) << np.uint8(bit)
+            current = _both(current, _Feature(codes.astype(np.int64), outcomes))
+        occurring = np.flatnonzero(np.bincount(current.codes, minlength=1))
+        numbers = np.zeros(len(current.satisfied) or 1, np.int32)
+        numbers[occurring] = self.program.signatures([current.satisfied[c] for c in occurring.tolist()])
         return numbers[current.codes]
 
     def _test(self, number: int, rows: Rows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> NDArray[np.bool_]:
@@ -146,14 +154,15 @@ class SignatureReader:
 
 
 def _both(left: _Feature, right: _Feature) -> _Feature:
-    """The combinations of two features that occur, numbered without gaps."""
+    """The combinations of two features; where they could be very many, only those that occur have a number."""
     width = len(left.satisfied)
-    codes = left.codes + right.codes * width
     if width * len(right.satisfied) <= _WIDEST:
-        occurring = np.flatnonzero(np.bincount(codes, minlength=1))
-        numbers = np.zeros(width * len(right.satisfied), np.int64)
-        numbers[occurring] = np.arange(len(occurring))
-        codes = numbers[codes]
-    else:
-        occurring, codes = np.unique(codes, return_inverse=True)
+        codes = left.codes.copy()
+        seen = np.zeros(width * len(right.satisfied), np.uint8)
+        combine(right.codes, np.arange(len(right.satisfied)), width, codes, seen)
+        satisfied: list[frozenset[int]] = [frozenset()] * len(seen)
+        for c in np.flatnonzero(seen).tolist():
+            satisfied[c] = left.satisfied[c % width] | right.satisfied[c // width]
+        return _Feature(codes, satisfied)
+    occurring, codes = np.unique(left.codes + right.codes * width, return_inverse=True)
     return _Feature(codes, [left.satisfied[c % width] | right.satisfied[c // width] for c in occurring.tolist()])

@@ -63,7 +63,7 @@ class Vector:
 
     def integers(self) -> NDArray[np.int64]:
         """The values as int64, `NULL` for null; raises `InputError` if that is itself among the values."""
-        values = self.data.astype(np.int64)
+        values = self.data.astype(np.int64, copy=False)
         if values.size and values.min() == NULL and (values == NULL)[~self.missing()].any():
             raise InputError(f"the value {NULL} cannot be used: it stands for null")
         return values if self.nulls is None else np.where(self.nulls, NULL, values)
