@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from cerflow.automata.study.conditions import register_selection
 from cerflow.automata.study.model import Automaton, State, TransitionLike
 
 __all__ = ["is_register_safe", "on_every_trail", "unsafe_reads"]
 
-T = TypeVar("T", bound=TransitionLike)
+
+class _Edge(Protocol):
+    @property
+    def source(self) -> State: ...
+    @property
+    def target(self) -> State: ...
+
+
+T = TypeVar("T", bound=_Edge)
 
 
 def on_every_trail(
