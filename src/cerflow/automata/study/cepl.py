@@ -26,7 +26,7 @@ from cerflow.errors import UnsupportedQueryError
 from cerflow.language.builder import FormulaExpr
 from cerflow.language.condition import Condition
 from cerflow.language.formula import As, Disjunction, EventType, Filter, Formula, Iteration, Sequence
-from cerflow.language.node import Node, fold
+from cerflow.language.node import Node, fold, walk
 from cerflow.language.parser import parse_formula
 from cerflow.predicates.registry import speaks_of_set
 
@@ -62,10 +62,10 @@ class _Part:
 def compile_cepl(formula: FormulaLike) -> RegisterMatchAutomaton:
     """The automaton with ``M ∈ ⟦A⟧_n`` iff M is a match of the formula that ends at n.
 
-    The operators are those of core-CEPL: an event type, AS, FILTER, OR, ``;`` and ``+``. Raises
-    `UnsupportedQueryError` for others, for conditions on sets of events, and for a formula that is not bounded: a
-    filter has a label that its operand does not give to exactly one event. Labels go into the output, so that
-    ``T AS x`` outputs T and x.
+    The operators are those of core-CEPL: an event type, AS, FILTER, OR, ``;`` and ``+``. Labels go into the output, so
+    that ``T AS x`` outputs T and x. Raises `QueryError` for a label that nothing gives, and `UnsupportedQueryError` for
+    other operators, for conditions on sets of events, and for a formula that is not bounded: a filter has a label that
+    its operand does not give to exactly one event.
     """
     tree = _tree(formula)
     part = _Compiler(tree).run()
@@ -162,7 +162,7 @@ class _Compiler:
         return _Part(start, final, edges, {**right.register_of, **left.register_of})
 
     def _check_bounded(self, current: Filter, operand: int) -> None:
-        if speaks_of_set(current.condition):
+        if any(map(speaks_of_set, walk(current.condition))):
             raise UnsupportedQueryError("registers hold one event, so nothing is aggregated", span=current.span)
         bound = self._labels[operand].bound
         for label in register_selection(current.condition):
