@@ -19,6 +19,7 @@ The modules of this room turn formulas into the transducers of the engine, one c
 what it builds; they are internal. `to_engine` and `from_engine` lead from the papers' model to that one and back.
 """
 
+from cerflow.automata.equivalence import Answer, Witness
 from cerflow.automata.study.cepl import compile_cepl
 from cerflow.automata.study.closure import concatenate, iterate, set_apart, union
 from cerflow.automata.study.compile_sremo import compile_sremo, registers_of
@@ -28,6 +29,7 @@ from cerflow.automata.study.conversion import from_engine, to_engine
 from cerflow.automata.study.determinism import is_deterministic, overlaps
 from cerflow.automata.study.determinize import determinize_windowed, is_determinizable, subset_construction
 from cerflow.automata.study.epsilon import eliminate_epsilon
+from cerflow.automata.study.equivalence import difference
 from cerflow.automata.study.faults import (
     AutomatonError,
     EpsilonFreeError,
@@ -40,6 +42,7 @@ from cerflow.automata.study.faults import (
     SharedRegistersError,
 )
 from cerflow.automata.study.intersection import intersect
+from cerflow.automata.study.kinds import AutomatonKind, kinds
 from cerflow.automata.study.minterms import Minterm, construct_minterms
 from cerflow.automata.study.model import MARKED, SKIPPED, SymbolicRegisterTransducer, SymbolicTransition, show_state
 from cerflow.automata.study.pictures import show_edge, to_dot, to_mermaid
@@ -50,7 +53,7 @@ from cerflow.automata.study.rma import (
     as_transducer,
 )
 from cerflow.automata.study.runs import Configuration, Run, accepting_runs, accepts, matches, reported_matches
-from cerflow.automata.study.safety import is_register_safe, unsafe_reads
+from cerflow.automata.study.safety import is_register_safe, on_every_trail, unsafe_reads
 from cerflow.automata.study.single_register import to_single_register
 from cerflow.automata.study.streaming import StaggeredCopies, streaming, with_start_loop
 from cerflow.automata.study.unroll import Unrolled, unroll
@@ -58,7 +61,9 @@ from cerflow.automata.study.windows import restrict_to_window
 from cerflow.semantics.events import Stream
 
 __all__ = [  # noqa: RUF022  # in plain order, as the other public modules
+    "Answer",
     "AutomatonError",
+    "AutomatonKind",
     "Configuration",
     "EpsilonFreeError",
     "EpsilonTransitionError",
@@ -80,6 +85,7 @@ __all__ = [  # noqa: RUF022  # in plain order, as the other public modules
     "SymbolicRegisterTransducer",
     "SymbolicTransition",
     "Unrolled",
+    "Witness",
     "accepting_runs",
     "accepts",
     "as_register_match_automaton",
@@ -92,6 +98,7 @@ __all__ = [  # noqa: RUF022  # in plain order, as the other public modules
     "concatenate",
     "construct_minterms",
     "determinize_windowed",
+    "difference",
     "eliminate_epsilon",
     "from_engine",
     "intersect",
@@ -99,7 +106,9 @@ __all__ = [  # noqa: RUF022  # in plain order, as the other public modules
     "is_determinizable",
     "is_register_safe",
     "iterate",
+    "kinds",
     "matches",
+    "on_every_trail",
     "overlaps",
     "registers_of",
     "reported_matches",

@@ -19,6 +19,7 @@ from cerflow.automata import (
     eliminate_epsilon,
     is_deterministic,
     is_register_safe,
+    kinds,
     matches,
     overlaps,
     registers_of,
@@ -338,3 +339,17 @@ def test_registers_that_may_be_empty():
         [edge(0, 1, "TRUE", "•", "r"), edge(1, 1, "id = r.id", "•", "r")], start=0, finals=[1]
     )
     assert is_register_safe(loop)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[type = 'a'] . [v > 1]*", {"symbolic automaton", "symbolic register automaton", "match automaton"}),
+        ("[type = 'a'] MARK INTO r . [v > 1]", {"match automaton"}),
+        ("[TRUE] INTO r . [v > r.v]", {"symbolic register automaton"}),
+        ("[TRUE] INTO r . [v = r.v OR NOT w = r.w]", {"symbolic register automaton", "register automaton"}),
+        ("[TRUE] MARK INTO r . [v = r.v]", set()),
+    ],
+)
+def test_special_cases(text, expected):
+    assert kinds(compile_sremo(text)) == expected

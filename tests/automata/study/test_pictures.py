@@ -25,7 +25,10 @@ from register_automata import FIGURE_4, condition, edge
         (edge(0, 1), "ε"),
         (edge(0, 1, "TRUE"), "⊤ ↑ ⊗"),
         (edge(0, 1, "type = 'B'", "•", "r2", "r1"), "type = 'B' ↑ • ↓ r1, r2"),
-        (SymbolicTransition(source=0, target=1, condition=condition("v > r.v"), output=frozenset("ab")), "v > r.v ↑ • a, b"),
+        (
+            SymbolicTransition(source=0, target=1, condition=condition("v > r.v"), output=frozenset("ab")),
+            "v > r.v ↑ • a, b",
+        ),
         (
             SymbolicTransition(source=0, target=1, condition=not_satisfied(condition("v > 1 AND NOT w = 2"))),
             "¬(v > 1 AND NOT w = 2) ↑ ⊗",

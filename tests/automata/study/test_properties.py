@@ -17,6 +17,7 @@ from cerflow.automata import (
     concatenate,
     construct_minterms,
     determinize_windowed,
+    difference,
     eliminate_epsilon,
     intersect,
     is_deterministic,
@@ -290,6 +291,45 @@ def test_deterministic_automata_have_one_run(case, rows):
     assume(next(overlaps(free), None) is None)
     runs = list(accepting_runs(replace(free, finals=free.states), stream(rows)))
     assert len({run.configurations for run in runs}) <= 1
+
+
+@examples(60)
+@given(compiled(2), compiled(2), st.booleans(), strings(3))
+def test_differences(one, other, slightly, rows):
+    """A difference that is found is one; where there is none, none is found on a random string."""
+    first, second = one[1], other[1]
+    if slightly:
+        second = union(first, intersect(eliminate_epsilon(first), eliminate_epsilon(second)))
+    try:
+        answer = difference(first, second)
+    except UnsupportedQueryError:
+        assume(False)
+    assert not difference(first, first).exists
+    if answer.witness is None:
+        assert answer.exists is not True
+        events = stream(rows)
+        assert answer.exists is None or matches(first, events) == matches(second, events)
+    else:
+        witness = answer.witness
+        events = stream(witness.events)
+        found = [witness.complex_event in matches(t, events) for t in (first, second)]
+        assert found == [witness.side == 0, witness.side == 1]
+
+
+@examples(40)
+@given(compiled(2), st.integers(1, 3), SEVERAL)
+def test_marks_of_all_candidates(case, window, several):
+    """003 §4.8: the run of the deterministic automaton marks at least what all matches mark together."""
+    _, t = case
+    try:
+        marking = determinize_windowed(t, window, marking=True, most=MOST)
+    except UnsupportedQueryError:
+        assume(False)
+    for events in map(stream, several):
+        if len(events) <= window:
+            together = frozenset().union(*matches(t, events))
+            assert all(together <= marks for marks in matches(marking, events))
+            assert bool(matches(marking, events)) is accepts(t, events)
 
 
 @examples(60)
