@@ -35,7 +35,6 @@ from cerflow.automata import (
     with_start_loop,
 )
 from cerflow.automata.study.determinize import _subsets
-from cerflow.errors import UnsupportedQueryError
 from cerflow.semantics.formulas import support
 from register_automata import edge, supports, word
 
@@ -266,24 +265,3 @@ def test_11_15_a_register_that_the_way_has_not_written_is_the_outer_one():
     t = compile_sremo("[type = 'a'] MARK INTO r . !([id = r.id]) . [type = 'c'] MARK")
     assert positions(matches(t, word("abc", (1, 2, 2)))) == {(0, 2)}
     assert positions(matches(t, word("abc", (1, 1, 2)))) == set()
-
-
-def test_negation_of_a_bounded_expression_with_registers_of_its_own():
-    """Between the two marks no event is followed, within three events, by one with the same number."""
-    text = "[type = 'a'] MARK . !(([TRUE] INTO s . [TRUE]* . [id = s.id]) WITHIN 3 EVENTS) . [type = 'c'] MARK"
-    # Nothing is marked below the complement, so that window does not bound it, and nothing else does.
-    with pytest.raises(UnsupportedQueryError, match="unbounded memory"):
-        compile_sremo(text)
-    bounded = compile_sremo(
-        "[type = 'a'] MARK . !(([TRUE] MARK INTO s . [TRUE]* . [id = s.id] MARK) WITHIN 3 EVENTS) . [type = 'c'] MARK"
-    )
-    assert positions(matches(bounded, word("axyc", (0, 1, 2, 0)))) == {(0, 3)}
-    assert positions(matches(bounded, word("axyc", (0, 1, 1, 0)))) == set()
-    assert positions(matches(bounded, word("axyzc", (0, 1, 2, 1, 0)))) == set()
-    assert positions(matches(bounded, word("axyzwc", (0, 1, 2, 3, 1, 0)))) == {(0, 5)}
-
-
-def test_both_sides_of_an_intersection_may_read_what_was_written_before():
-    t = compile_sremo("[TRUE] MARK INTO r . ([id = r.id] MARK & [type = 'b'] MARK)")
-    assert positions(matches(t, word("ab"))) == {(0, 1)}
-    assert positions(matches(t, word("ab", (1, 2)))) == set()

@@ -6,6 +6,7 @@ import pytest
 
 from cerflow.automata import (
     MARKED,
+    SKIPPED,
     NotDeterminizableError,
     Stream,
     SymbolicRegisterTransducer,
@@ -32,6 +33,7 @@ from cerflow.automata import (
 )
 from cerflow.automata.guards import conjuncts
 from cerflow.automata.study.conditions import not_satisfied
+from cerflow.automata.study.determinize import _subsets
 from golden import SIX
 from register_automata import E1, E2, FIGURE_4, TABLE_1, condition, edge, supports, word
 
@@ -325,6 +327,35 @@ def test_figure_2_of_003():
     assert [t.selection for t in guarded if not t.writes] == [("~", "r1")]
     assert reported_matches(whole, SENSORS) == frozenset()
     assert is_register_safe(whole)
+
+
+def test_figure_3b_of_003():
+    """The deterministic automaton for w = 2, with the loop on the start, which is sound that far (erratum 11.9)."""
+    tree = unroll(
+        SymbolicRegisterTransducer.of(
+            [edge("qs", "qf", "type = 'T'", "•", "r"), edge("qf", "qff", "type = 'H' AND id = r.id", "•")],
+            start="qs",
+            finals=["qff"],
+        ),
+        2,
+    ).transducer
+    looped = with_start_loop(tree)
+    whole = _subsets(looped, marking=True, satisfiable=True, most=100)
+    f, other = condition("type = 'T'"), condition("type = 'H' AND id = r1.id")
+    n = not_satisfied
+    found = {(t.source, frozenset(conjuncts(t.condition))): (t.target, t.writes, t.output) for t in whole.transitions}
+    s, sf, sff = frozenset((0,)), frozenset((0, 1)), frozenset((0, 2))
+    written, parts = frozenset(("r1",)), frozenset(conjuncts(other))
+    assert found == {
+        (s, frozenset((f,))): (sf, written, MARKED),
+        (s, frozenset((n(f),))): (s, frozenset(), SKIPPED),
+        (sf, frozenset((f, n(other)))): (sf, written, MARKED),
+        (sf, parts | {n(f)}): (sff, frozenset(), MARKED),
+        (sf, frozenset((n(f), n(other)))): (s, frozenset(), SKIPPED),
+        (sff, frozenset((f,))): (sf, written, MARKED),
+        (sff, frozenset((n(f),))): (s, frozenset(), SKIPPED),
+    }
+    assert whole.finals == {sff}
 
 
 def test_registers_that_may_be_empty():

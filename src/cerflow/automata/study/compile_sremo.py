@@ -158,7 +158,10 @@ class _Compiler:
                 raise UnsupportedQueryError(
                     "the complement of strings of any length needs unbounded memory, as registers relate their events",
                     span=current.span,
-                    hint="Bound them: !(… WITHIN n EVENTS).",
+                    # What `expand` has made of next(…) has no place in the text.
+                    hint="Bound them: !(… WITHIN n EVENTS)."
+                    if current.span is not None
+                    else "An operand of next(…) must not relate events of its own.",
                 )
             needed = unroll(to_single_register(needed), length, most=self._most).transducer
         own = {register: next(self._names) for register in sorted(needed.written)}
