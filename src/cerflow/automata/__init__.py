@@ -55,7 +55,7 @@ from cerflow.automata.study.rma import (
 from cerflow.automata.study.runs import Configuration, Run, accepting_runs, accepts, matches, reported_matches
 from cerflow.automata.study.safety import is_register_safe, on_every_trail, unsafe_reads
 from cerflow.automata.study.single_register import to_single_register
-from cerflow.automata.study.streaming import StaggeredCopies, streaming, with_start_loop
+from cerflow.automata.study.streaming import StaggeredCopies, staggered, streaming, with_start_loop
 from cerflow.automata.study.unroll import Unrolled, unroll
 from cerflow.automata.study.windows import restrict_to_window
 from cerflow.semantics.events import Stream
@@ -116,6 +116,7 @@ __all__ = [  # noqa: RUF022  # in plain order, as the other public modules
     "set_apart",
     "show_edge",
     "show_state",
+    "staggered",
     "streaming",
     "subset_construction",
     "to_dot",

@@ -33,7 +33,7 @@ from cerflow.automata import (
 )
 from cerflow.automata.guards import conjuncts
 from cerflow.automata.study.conditions import not_satisfied
-from cerflow.automata.study.determinize import _subsets
+from cerflow.automata.study.determinize import unchecked_subsets
 from golden import SIX
 from register_automata import E1, E2, FIGURE_4, TABLE_1, condition, edge, supports, word
 
@@ -135,6 +135,22 @@ def test_figure_5a():
         ("s1", "s1f"): ((r2,), []),
     }
     assert is_deterministic(unroll(FIGURE_4, 2).transducer)
+
+
+def test_find_last_appearance():
+    """A copy stands for what was written last on the way, register by register."""
+    t = eliminate_epsilon(
+        compile_sremo("[TRUE] INTO r . [TRUE] INTO s . ([id > s.id] INTO r)? . [id = r.id AND id != s.id] MARK")
+    )
+    tree = unroll(t, 4).transducer
+    assert sorted(edge.reads for edge in tree.transitions if len(edge.reads) == 2) == [("r1", "r2"), ("r3", "r2")]
+    for ids in product((1, 2, 3), repeat=4):
+        for length in (3, 4):
+            events = word("xxxx"[:length], ids[:length])
+            assert matches(tree, events) == matches(t, events)
+    assert accepts(tree, word("xxx", (1, 2, 1)))
+    assert accepts(tree, word("xxxx", (1, 2, 3, 3)))
+    assert not accepts(tree, word("xxxx", (1, 2, 3, 1)))
 
 
 def test_figure_5b():
@@ -340,7 +356,7 @@ def test_figure_3b_of_003():
         2,
     ).transducer
     looped = with_start_loop(tree)
-    whole = _subsets(looped, marking=True, satisfiable=True, most=100)
+    whole = unchecked_subsets(looped, marking=True)
     f, other = condition("type = 'T'"), condition("type = 'H' AND id = r1.id")
     n = not_satisfied
     found = {(t.source, frozenset(conjuncts(t.condition))): (t.target, t.writes, t.output) for t in whole.transitions}

@@ -27,6 +27,7 @@ from cerflow.automata import (
     overlaps,
     reported_matches,
     restrict_to_window,
+    staggered,
     streaming,
     subset_construction,
     to_single_register,
@@ -266,6 +267,15 @@ def test_staggered_copies(case, window, rows):
         if any(accepts(t, events[m : n + 1]) for m in range(max(0, n - window + 1), n + 1))
     ]
     assert copies.detections(events) == expected
+    _, unrolled = _unrolled(t, window)
+    try:
+        whole = staggered(unrolled.transducer, window, most=MOST)
+    except UnsupportedQueryError:
+        assume(False)
+    assert is_deterministic(whole)
+    # The copies may also end where they began; the automaton reads an event at least.
+    some = [n for n in range(len(events)) if accepts(whole, events[: n + 1])]
+    assert some == expected
 
 
 @examples(200)

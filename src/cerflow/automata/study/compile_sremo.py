@@ -18,6 +18,7 @@ from cerflow.automata.study.intersection import product
 from cerflow.automata.study.model import SKIPPED, State, SymbolicRegisterTransducer, fresh_names
 from cerflow.automata.study.schemas import Part, Schemas
 from cerflow.automata.study.single_register import to_single_register
+from cerflow.automata.study.streaming import staggered
 from cerflow.automata.study.unroll import MOST_STEPS, unroll
 from cerflow.automata.study.windows import restrict_to_window
 from cerflow.errors import QueryError, UnsupportedQueryError
@@ -38,7 +39,7 @@ from cerflow.language.sremo import (
 )
 from cerflow.language.sremo_parser import parse_sremo
 from cerflow.predicates.registry import speaks_of_set
-from cerflow.rewriting.selection_operators import expand
+from cerflow.rewriting.selection_operators import ANY_EVENT, expand
 
 __all__ = ["SremoLike", "compile_sremo", "registers_of"]
 
@@ -93,15 +94,17 @@ class _Compiler:
 
     def run(self) -> SymbolicRegisterTransducer:
         """The transducer of the whole expression."""
+        return self._part(self._expression).transducer(self._registers).renumbered()
 
+    def _part(self, expression: Sremo) -> Part:
         def visit(current: Node, below: Sequence[Part | None]) -> Part | None:
             if not isinstance(current, Sremo):
                 return None
             return self._build(current, [part for part in below if part is not None])
 
-        whole = fold(self._expression, visit)
+        whole = fold(expression, visit)
         assert whole is not None
-        return whole.transducer(self._registers).renumbered()
+        return whole
 
     def _build(self, current: Sremo, below: list[Part]) -> Part:
         schemas = self._schemas
@@ -151,21 +154,60 @@ class _Compiler:
 
     def _complement(self, current: Complement, operand: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
         """The complement: what it writes is written to registers of its own, and read nowhere else."""
-        needed = without_idle_writes(operand.renumbered().without_output()).trimmed()
-        if not is_determinizable(needed):
-            length = _longest(needed)
-            if length is None:
-                raise UnsupportedQueryError(
-                    "the complement of strings of any length needs unbounded memory, as registers relate their events",
-                    span=current.span,
-                    # What `expand` has made of next(…) has no place in the text.
-                    hint="Bound them: !(… WITHIN n EVENTS)."
-                    if current.span is not None
-                    else "An operand of next(…) must not relate events of its own.",
-                )
-            needed = unroll(to_single_register(needed), length, most=self._most).transducer
-        own = {register: next(self._names) for register in sorted(needed.written)}
-        return complement(subset_construction(needed.renamed(own), most=self._most))
+        needed = _essential(operand)
+        if is_determinizable(needed):
+            return complement(subset_construction(self._renamed(needed), most=self._most))
+        tree = self._tree(needed)
+        if tree is not None:
+            return complement(subset_construction(tree[0], most=self._most))
+        contained = _contained(current.operand)
+        tree = None if contained is None else self._tree(_essential(self._alone(self._part(contained))))
+        if tree is not None:
+            return _avoiding(staggered(*tree, most=self._most))
+        raise UnsupportedQueryError(
+            "the complement of strings of any length needs unbounded memory, as registers relate their events",
+            span=current.span,
+            # What `expand` has made of next(…) has no place in the text.
+            hint="Bound them: !(… WITHIN n EVENTS)."
+            if current.span is not None
+            else "Bound the operands of next(…): e WITHIN n EVENTS.",
+        )
+
+    def _tree(self, transducer: SymbolicRegisterTransducer) -> tuple[SymbolicRegisterTransducer, int] | None:
+        """The walks of a transducer, and the length of the longest; None if there is no longest."""
+        length = _longest(transducer)
+        if length is None:
+            return None
+        tree = unroll(to_single_register(transducer), length, most=self._most).transducer
+        return self._renamed(tree), length
+
+    def _renamed(self, transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
+        """With new names for the registers that are written."""
+        return transducer.renamed({register: next(self._names) for register in sorted(transducer.written)})
+
+
+def _essential(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
+    """What matters of a transducer for its language."""
+    return without_idle_writes(transducer.renumbered().without_output()).trimmed()
+
+
+def _contained(operand: Sremo) -> Sremo | None:
+    """The e of ``⊤* · e · ⊤*``, which is what next(…) must not skip."""
+    match operand:
+        case Concatenation(Concatenation(Star(before), contained), Star(after)) if before == after == ANY_EVENT:
+            return contained
+    return None
+
+
+def _avoiding(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
+    """The strings without a prefix that a deterministic automaton accepts."""
+    states = transducer.states - transducer.finals
+    return replace(
+        transducer,
+        states=states,
+        finals=states,
+        transitions=tuple(t for t in transducer.transitions if t.source in states and t.target in states),
+    )
 
 
 def without_idle_writes(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:

@@ -25,7 +25,7 @@ from cerflow.automata.study.model import (
 from cerflow.automata.study.single_register import to_single_register
 from cerflow.automata.study.unroll import MOST_STEPS, unroll
 
-__all__ = ["determinize_windowed", "is_determinizable", "subset_construction"]
+__all__ = ["determinize_windowed", "is_determinizable", "subset_construction", "unchecked_subsets"]
 
 
 def determinize_windowed(
@@ -58,7 +58,7 @@ def subset_construction(
         raise NotDeterminizableError(
             "runs would overwrite the registers of one another; unroll the automaton for a window first"
         )
-    return _subsets(transducer, marking, satisfiable, most)
+    return unchecked_subsets(transducer, marking=marking, satisfiable=satisfiable, most=most)
 
 
 def is_determinizable(transducer: SymbolicRegisterTransducer) -> bool:
@@ -71,9 +71,14 @@ def is_determinizable(transducer: SymbolicRegisterTransducer) -> bool:
     return is_tree and all(n == 1 for n in writers.values())
 
 
-def _subsets(
-    transducer: SymbolicRegisterTransducer, marking: bool, satisfiable: bool, most: int
+def unchecked_subsets(
+    transducer: SymbolicRegisterTransducer,
+    *,
+    marking: bool = False,
+    satisfiable: bool = True,
+    most: int = MOST_STEPS,
 ) -> SymbolicRegisterTransducer:
+    """The same for an automaton whose runs are known not to overwrite what others will read."""
     budget = Budget(most)
     start: frozenset[State] = transducer.starts
     transitions: list[SymbolicTransition] = []

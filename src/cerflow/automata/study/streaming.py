@@ -8,12 +8,20 @@ from dataclasses import dataclass, replace
 from cerflow.automata.guards import TRUE
 from cerflow.automata.study.conditions import holds
 from cerflow.automata.study.determinism import is_deterministic
-from cerflow.automata.study.faults import NotDeterministicError
-from cerflow.automata.study.model import State, SymbolicRegisterTransducer, SymbolicTransition
+from cerflow.automata.study.determinize import is_determinizable, unchecked_subsets
+from cerflow.automata.study.faults import NotDeterministicError, NotDeterminizableError
+from cerflow.automata.study.model import (
+    State,
+    SymbolicRegisterTransducer,
+    SymbolicTransition,
+    check_epsilon_free,
+    fresh_names,
+)
 from cerflow.automata.study.schemas import Schemas
+from cerflow.automata.study.unroll import MOST_STEPS
 from cerflow.semantics.events import Event
 
-__all__ = ["StaggeredCopies", "streaming", "with_start_loop"]
+__all__ = ["StaggeredCopies", "staggered", "streaming", "with_start_loop"]
 
 
 def streaming(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
@@ -33,6 +41,32 @@ def with_start_loop(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterT
         raise ValueError("a transition leads to the start state, so a loop there would skip events of a match")
     loop = SymbolicTransition(source=transducer.start, target=transducer.start, condition=TRUE)
     return replace(transducer, transitions=(loop, *transducer.transitions))
+
+
+def staggered(tree: SymbolicRegisterTransducer, window: int, *, most: int = MOST_STEPS) -> SymbolicRegisterTransducer:
+    """`StaggeredCopies` as one deterministic automaton: it accepts a string if ``tree`` accepts a suffix of it.
+
+    ``tree`` has no walk of more than ``window`` events, see `unroll`; that it may accept the empty string does not
+    count. A subset of its states holds for each of ``window`` copies what that has reached, and which copy begins next.
+    Raises `NotDeterminizableError` if ``tree`` is none.
+    """
+    check_epsilon_free(tree)
+    if not is_determinizable(tree):
+        raise NotDeterminizableError("the copies have to be trees; unroll the automaton for a window first")
+    names = fresh_names(tree.registers)
+    transitions: list[SymbolicTransition] = []
+    finals: list[State] = []
+    for d in range(window):
+        begin: State = ("begin", d)
+        transitions.append(SymbolicTransition(source=begin, target=("begin", (d + 1) % window), condition=TRUE))
+        own = tree.renamed({register: next(names) for register in sorted(tree.written)})
+        for t in own.transitions:
+            source: State = begin if t.source == tree.start else (d, t.source)
+            transitions.append(replace(t, source=source, target=(d, t.target)))
+        finals += [(d, state) for state in tree.finals if state != tree.start]
+    copies = SymbolicRegisterTransducer.of(transitions, start=("begin", 0), finals=finals)
+    # When a copy begins anew, the run that it began ``window`` events ago has come to its end.
+    return unchecked_subsets(copies, most=most)
 
 
 @dataclass(slots=True)
