@@ -128,6 +128,13 @@ def test_properties_of_the_construction(case):
     for run in accepting_runs(automaton, events):
         given_ = [label for t in run.transitions for label in t.output]
         assert all(given_.count(label) == 1 for label in bound)
+        # P2: a register of such a label is empty before its event, and holds it from then on.
+        read = [t for t in run.transitions if t.condition is not None]
+        for i, t in enumerate(read):
+            for register in t.writes if t.output & bound else ():
+                place = automaton.registers.index(register)
+                held = {(c.index, c.contents[place]) for c in run.configurations}
+                assert held == {(j, i if j > i else None) for j in range(len(events) + 1)}
     # P3: a label with a register has it written by all transitions that give the label, within one part.
     assert all(t.output for t in automaton.transitions if t.writes)
 

@@ -186,6 +186,14 @@ def test_11_9_the_example():
     assert StaggeredCopies(determinize_windowed(_core(3), 3), 3).detections(events) == [2]
 
 
+def test_11_9_copies_read_no_more_than_the_window():
+    """Also of an automaton that would accept longer strings."""
+    t = SymbolicRegisterTransducer.of([edge(0, 1, "type = 'a'", "•"), edge(1, 1, "TRUE")], start=0, finals=[1])
+    assert StaggeredCopies(t, 2).detections(word("axxxax")) == [0, 1, 4, 5]
+    with pytest.raises(ValueError, match="at least one event"):
+        StaggeredCopies(t, 0)
+
+
 def test_11_10_the_marks_of_a_deterministic_automaton_are_those_of_all_candidates():
     free = eliminate_epsilon(as_transducer(compile_cepl(SAME)))
     marking = determinize_windowed(free, 3, marking=True)
