@@ -86,6 +86,12 @@ def expressions(depth: int = 3) -> st.SearchStrategy[Sremo]:
     return _expressions(depth)
 
 
+@st.composite
+def conditions(draw: st.DrawFn) -> Condition:
+    """Conditions of terminals, over the event read and the registers ``r`` and ``s``."""
+    return _condition(draw, True)
+
+
 def strings(max_size: int = 4) -> st.SearchStrategy[list[dict[str, object]]]:
     """Strings of events of types A and B; ``v`` is 0, 1 or null."""
     event = st.fixed_dictionaries({"type": st.sampled_from(TYPES), "v": st.sampled_from((0, 1, 1, None))})

@@ -7,7 +7,7 @@
 1
 """
 
-from cerflow import builder, rewritings
+from cerflow import automata, builder, rewritings
 from cerflow.engine.matches import Matches
 from cerflow.engine.recognizer import Recognizer
 from cerflow.equivalence import Verdict, contained, equivalent, satisfiable
@@ -49,6 +49,7 @@ __all__ = [
     "SnapshotError",
     "UnsupportedQueryError",
     "Verdict",
+    "automata",
     "builder",
     "contained",
     "equivalent",

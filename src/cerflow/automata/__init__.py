@@ -1,5 +1,130 @@
-"""Labelled symbolic register transducers and their constructions, one per file, each named after what it builds.
+"""Automata with registers, as values: the models of the papers and their constructions.
 
-In comes a formula, out goes a `Transducer`: a frozen value that the engine turns into tables. Nothing beyond this
-room knows which language a transducer came from.
+A `SymbolicRegisterTransducer` reads a string of events and says which of them it marks; a `RegisterMatchAutomaton` is
+the older form. Both are frozen values that are checked when they are made, and every construction gives a new one.
+
+>>> from cerflow.automata import Stream, compile_sremo, determinize_windowed, eliminate_epsilon, matches, unroll
+>>> seller = compile_sremo("[type = 'B'] MARK INTO r . [TRUE]* . [type = 'S' AND id = r.id] MARK")
+>>> print(seller)
+SRT: 8 states, 9 transitions, 1 registers
+>>> print(eliminate_epsilon(seller))
+SRT: 4 states, 5 transitions, 1 registers
+>>> events = Stream.from_dicts([{"type": "B", "id": 1}, {"type": "B", "id": 2}, {"type": "S", "id": 1}])
+>>> [sorted(position for _, position in match) for match in matches(seller, events)]
+[[0, 2]]
+>>> print(unroll(eliminate_epsilon(seller), 3).transducer)
+SRT: 5 states, 4 transitions, 1 registers
+
+The modules of this room turn formulas into the transducers of the engine, one construction per file, each named after
+what it builds; they are internal. `to_engine` and `from_engine` lead from the papers' model to that one and back.
 """
+
+from cerflow.automata.equivalence import Answer, Witness
+from cerflow.automata.study.cepl import compile_cepl
+from cerflow.automata.study.closure import concatenate, iterate, set_apart, union
+from cerflow.automata.study.compile_sremo import compile_sremo, registers_of
+from cerflow.automata.study.complement import complement, complement_windowed, complete
+from cerflow.automata.study.conditions import HEAD
+from cerflow.automata.study.conversion import from_engine, to_engine
+from cerflow.automata.study.determinism import is_deterministic, overlaps
+from cerflow.automata.study.determinize import determinize_windowed, is_determinizable, subset_construction
+from cerflow.automata.study.epsilon import eliminate_epsilon
+from cerflow.automata.study.equivalence import difference
+from cerflow.automata.study.faults import (
+    AutomatonError,
+    EpsilonFreeError,
+    EpsilonTransitionError,
+    MissingRegisterError,
+    MissingStateError,
+    NotDeterministicError,
+    NotDeterminizableError,
+    RegisterSelectionError,
+    SharedRegistersError,
+)
+from cerflow.automata.study.intersection import intersect
+from cerflow.automata.study.kinds import AutomatonKind, kinds
+from cerflow.automata.study.minterms import Minterm, construct_minterms
+from cerflow.automata.study.model import MARKED, SKIPPED, SymbolicRegisterTransducer, SymbolicTransition, show_state
+from cerflow.automata.study.pictures import show_edge, to_dot, to_mermaid
+from cerflow.automata.study.rma import (
+    MatchTransition,
+    RegisterMatchAutomaton,
+    as_register_match_automaton,
+    as_transducer,
+)
+from cerflow.automata.study.runs import Configuration, Run, accepting_runs, accepts, matches, reported_matches
+from cerflow.automata.study.safety import is_register_safe, on_every_trail, unsafe_reads
+from cerflow.automata.study.single_register import to_single_register
+from cerflow.automata.study.streaming import StaggeredCopies, staggered, streaming, with_start_loop
+from cerflow.automata.study.unroll import Unrolled, unroll
+from cerflow.automata.study.windows import restrict_to_window
+from cerflow.semantics.events import Stream
+
+__all__ = [  # noqa: RUF022  # in plain order, as the other public modules
+    "Answer",
+    "AutomatonError",
+    "AutomatonKind",
+    "Configuration",
+    "EpsilonFreeError",
+    "EpsilonTransitionError",
+    "HEAD",
+    "MARKED",
+    "MatchTransition",
+    "Minterm",
+    "MissingRegisterError",
+    "MissingStateError",
+    "NotDeterministicError",
+    "NotDeterminizableError",
+    "RegisterMatchAutomaton",
+    "RegisterSelectionError",
+    "Run",
+    "SKIPPED",
+    "SharedRegistersError",
+    "StaggeredCopies",
+    "Stream",
+    "SymbolicRegisterTransducer",
+    "SymbolicTransition",
+    "Unrolled",
+    "Witness",
+    "accepting_runs",
+    "accepts",
+    "as_register_match_automaton",
+    "as_transducer",
+    "compile_cepl",
+    "compile_sremo",
+    "complement",
+    "complement_windowed",
+    "complete",
+    "concatenate",
+    "construct_minterms",
+    "determinize_windowed",
+    "difference",
+    "eliminate_epsilon",
+    "from_engine",
+    "intersect",
+    "is_deterministic",
+    "is_determinizable",
+    "is_register_safe",
+    "iterate",
+    "kinds",
+    "matches",
+    "on_every_trail",
+    "overlaps",
+    "registers_of",
+    "reported_matches",
+    "restrict_to_window",
+    "set_apart",
+    "show_edge",
+    "show_state",
+    "staggered",
+    "streaming",
+    "subset_construction",
+    "to_dot",
+    "to_engine",
+    "to_mermaid",
+    "to_single_register",
+    "union",
+    "unroll",
+    "unsafe_reads",
+    "with_start_loop",
+]

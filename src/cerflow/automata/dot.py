@@ -15,7 +15,17 @@ from cerflow.language.node import Node, node, transform
 from cerflow.language.printer import show
 from cerflow.language.words import quote_name
 
-__all__ = ["show_condition", "show_expression", "show_guard", "show_labels", "show_write", "to_dot", "to_mermaid"]
+__all__ = [
+    "dot_escape",
+    "mermaid_escape",
+    "show_condition",
+    "show_expression",
+    "show_guard",
+    "show_labels",
+    "show_write",
+    "to_dot",
+    "to_mermaid",
+]
 
 _ADDS = {
     Accumulation.VALUE: ":=",
@@ -110,7 +120,7 @@ def to_dot(transducer: Transducer) -> str:
     lines.append('  edge [fontname="Helvetica", fontsize=10];')
     caption = _caption(transducer)
     if caption:
-        text = "".join(f"{_dot_escape(line)}\\l" for line in caption)
+        text = "".join(f"{dot_escape(line)}\\l" for line in caption)
         lines.append(f'  label="{text}"; labeljust=l; fontname="Helvetica"; fontsize=10;')
     for state in range(transducer.states):
         shape = ", shape=doublecircle" if state in transducer.final else ""
@@ -118,12 +128,13 @@ def to_dot(transducer: Transducer) -> str:
     for state in sorted(transducer.initial):
         lines += [f'  begin{state} [shape=point, label=""];', f"  begin{state} -> q{state};"]
     for t in transducer.transitions:
-        text = "\\n".join(_dot_escape(line) for line in _lines(t, transducer.registers))
+        text = "\\n".join(dot_escape(line) for line in _lines(t, transducer.registers))
         lines.append(f'  q{t.source} -> q{t.target} [label="{text}"];')
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _dot_escape(text: str) -> str:
+def dot_escape(text: str) -> str:
+    """A text inside of a label of Graphviz."""
     return _one_line(text).replace("\\", "\\\\").replace('"', '\\"')
 
 
@@ -136,10 +147,10 @@ def to_mermaid(transducer: Transducer) -> str:
     for state in sorted(transducer.initial):
         lines += [f'  begin{state}[" "] --> q{state}', f"  style begin{state} fill:none,stroke:none"]
     for t in transducer.transitions:
-        text = "<br/>".join(_mermaid_escape(line) for line in _lines(t, transducer.registers))
+        text = "<br/>".join(mermaid_escape(line) for line in _lines(t, transducer.registers))
         lines.append(f'  q{t.source} -- "{text}" --> q{t.target}')
     for k, line in enumerate(_caption(transducer)):
-        lines.append(f'  note{k}["{_mermaid_escape(line)}"]')
+        lines.append(f'  note{k}["{mermaid_escape(line)}"]')
         lines.append(f"  style note{k} fill:none,stroke:none")
     return "\n".join(lines) + "\n"
 
@@ -148,7 +159,8 @@ def to_mermaid(transducer: Transducer) -> str:
 _MERMAID = {ord(c): f"#{ord(c)};" for c in '"#&<>`\\;'}
 
 
-def _mermaid_escape(text: str) -> str:
+def mermaid_escape(text: str) -> str:
+    """A text inside of a label of Mermaid."""
     return _one_line(text).translate(_MERMAID)
 
 

@@ -24,11 +24,12 @@ from cerflow.automata.transducer import TYPE_LABEL, Transducer, Transition
 from cerflow.automata.worlds import World, worlds_of
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import Formula
+from cerflow.language.node import Node
 from cerflow.language.printer import show
 from cerflow.schema import Kind, Schema
 from cerflow.semantics.formulas import ComplexEvent
 
-__all__ = ["Answer", "Witness", "compare", "shortest_match"]
+__all__ = ["Answer", "Witness", "compare", "compare_transducers", "shortest_match"]
 
 
 @dataclass(frozen=True)
@@ -84,14 +85,16 @@ def compare(
     Raises `QueryError` if no events fit both formulas, `UnsupportedQueryError` if one relates events to one another,
     has a window that is not of events, or if the budget is spent.
     """
-    budget = budget or Budget(STEPS)
     one, other = _compiled(first, second)
-    left, right = Subsets(one, budget), Subsets(other, budget)
+    return _compared((first, second), one, other, one_sided, schema, budget or Budget(STEPS))
 
-    def search(space: Minterms, assume: bool) -> tuple[_Step, int] | None:
-        return _difference(space, left, right, one_sided, assume)
 
-    return _searched((first, second), one.mentioned, search, schema, budget)
+def compare_transducers(
+    first: Transducer, second: Transducer, *, schema: Schema | None = None, budget: Budget | None = None
+) -> Answer:
+    """As `compare`, for transducers without labels that depend on the type of the event."""
+    roots = [c for t in (*first.transitions, *second.transitions) for c in (t.test, *t.atoms)]
+    return _compared(roots, first, second, False, schema, budget or Budget(STEPS))
 
 
 def shortest_match(formula: Formula, *, schema: Schema | None = None, budget: Budget | None = None) -> Answer:
@@ -126,6 +129,22 @@ def _compiled(first: Formula, second: Formula) -> tuple[Transducer, Transducer]:
     return one, other
 
 
+def _compared(
+    roots: Sequence[Node],
+    one: Transducer,
+    other: Transducer,
+    one_sided: bool,
+    schema: Schema | None,
+    budget: Budget,
+) -> Answer:
+    left, right = Subsets(one, budget), Subsets(other, budget)
+
+    def search(space: Minterms, assume: bool) -> tuple[_Step, int] | None:
+        return _difference(space, left, right, one_sided, assume)
+
+    return _searched(roots, one.mentioned, search, schema, budget)
+
+
 def _without_memory(transducer: Transducer) -> Transducer:
     transitions = tuple(Transition(t.source, t.target, t.test, (), t.labels) for t in transducer.transitions)
     return Transducer(
@@ -134,10 +153,10 @@ def _without_memory(transducer: Transducer) -> Transducer:
 
 
 def _searched(
-    formulas: Sequence[Formula], mentioned: frozenset[str], search: _Search, schema: Schema | None, budget: Budget
+    roots: Sequence[Node], mentioned: frozenset[str], search: _Search, schema: Schema | None, budget: Budget
 ) -> Answer:
     """Search every world for what certainly exists; if there is nothing, for what might."""
-    spaces = [Minterms(world, mentioned, budget) for world in worlds_of(formulas, schema)]
+    spaces = [Minterms(world, mentioned, budget) for world in worlds_of(roots, schema)]
     found = [(*hit, space.world) for space in spaces if (hit := search(space, False)) is not None]
     if found:
         way, side, world = min(found, key=lambda f: len(_steps(f[0])))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import product
 
@@ -9,7 +10,7 @@ from cerflow.language.condition import And, Condition, Not, Or
 from cerflow.semantics.events import Event
 from cerflow.semantics.values import EventsOf, labels_outside_aggregates, value_of
 
-__all__ = ["atoms_of", "satisfies"]
+__all__ = ["atoms_of", "satisfies", "satisfies_with_registers"]
 
 
 def satisfies(condition: Condition, events_of: EventsOf) -> bool:
@@ -27,6 +28,25 @@ def satisfies(condition: Condition, events_of: EventsOf) -> bool:
             stack.append(left and right if conjunction else left or right)
         else:
             stack.append(_holds_for_all(current, negated, events_of))
+    return stack[-1]
+
+
+def satisfies_with_registers(condition: Condition, current: Event, registers: Mapping[str, Event]) -> bool:
+    """``(u, v) ⊨ φ`` (register transducers §2, Definition 13): bare attributes are those of the current event.
+
+    An atom on an empty register is false, and its negation true; of an atom that is unknown neither holds.
+    """
+    stack: list[bool] = []
+    for atom, negated in atoms_of(condition):
+        if isinstance(atom, And | Or):
+            right, left = stack.pop(), stack.pop()
+            stack.append(left and right if isinstance(atom, And) != negated else left or right)
+            continue
+        read = labels_outside_aggregates(atom)
+        single: dict[str | None, Event | None] = {r: registers[r] for r in read if r in registers}
+        single[None] = current
+        value = value_of(atom, single, lambda _: ()) if all(r in registers for r in read) else False
+        stack.append(value is not None and bool(value) != negated)
     return stack[-1]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Generator, Sequence
 from itertools import chain
 
 from cerflow.errors import QueryError
-from cerflow.language.condition import And, Condition, Or
+from cerflow.language.condition import Condition
 from cerflow.language.node import walk
 from cerflow.language.sremo import (
     Alternation,
@@ -30,10 +30,9 @@ from cerflow.language.sremo import (
     Windowed,
 )
 from cerflow.predicates.registry import speaks_of_set
-from cerflow.semantics.conditions import atoms_of
+from cerflow.semantics.conditions import satisfies_with_registers
 from cerflow.semantics.events import Event
 from cerflow.semantics.formulas import ComplexEvent, support, within
-from cerflow.semantics.values import labels_outside_aggregates, value_of
 
 __all__ = ["SremoDenotation", "sremo_match_string", "sremo_matches"]
 
@@ -255,20 +254,8 @@ class SremoDenotation:
         return frozenset(found)
 
     def _satisfied(self, condition: Condition, current: int, v: Registers) -> bool:
-        """``(u, v) ⊨ φ``: an atom on an empty register is false, and its negation true; null is unknown."""
-        held = dict(v)
-        stack: list[bool] = []
-        for atom, negated in atoms_of(condition):
-            if isinstance(atom, And | Or):
-                right, left = stack.pop(), stack.pop()
-                stack.append(left and right if isinstance(atom, And) != negated else left or right)
-                continue
-            registers = labels_outside_aggregates(atom)
-            single: dict[str | None, Event | None] = {r: self._events[held[r]] for r in registers if r in held}
-            single[None] = self._events[current]
-            value = value_of(atom, single, lambda _: ()) if all(r in held for r in registers) else False
-            stack.append(value is not None and bool(value) != negated)
-        return stack[-1]
+        held = {register: self._events[index] for register, index in v}
+        return satisfies_with_registers(condition, self._events[current], held)
 
 
 def _written(v: Registers, new: dict[str, int]) -> Registers:

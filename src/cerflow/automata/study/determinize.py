@@ -1,0 +1,110 @@
+"""Determinisation of a windowed automaton, output left aside (004 Algorithm 7, 003 Algorithm 8).
+
+A subset of states shares its registers, so runs must not overwrite one another's: that is so in a tree, where one
+transition writes each register, and where nothing is written that is read. Otherwise there may be no deterministic
+automaton at all (004 Theorem 38, Figure 4). A deterministic automaton has one run for a string, so it cannot have the
+matches of the other, only its language.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from cerflow.automata.budget import Budget
+from cerflow.automata.study.epsilon import eliminate_epsilon
+from cerflow.automata.study.faults import NotDeterminizableError
+from cerflow.automata.study.minterms import construct_minterms
+from cerflow.automata.study.model import (
+    SKIPPED,
+    State,
+    SymbolicRegisterTransducer,
+    SymbolicTransition,
+    check_epsilon_free,
+    in_order,
+)
+from cerflow.automata.study.single_register import to_single_register
+from cerflow.automata.study.unroll import MOST_STEPS, unroll
+
+__all__ = ["determinize_windowed", "is_determinizable", "subset_construction", "unchecked_subsets"]
+
+
+def determinize_windowed(
+    transducer: SymbolicRegisterTransducer, window: int, *, marking: bool = False, most: int = MOST_STEPS
+) -> SymbolicRegisterTransducer:
+    """The complete deterministic automaton that accepts the strings of at most ``window`` events that ``T`` accepts.
+
+    ε-transitions are eliminated, one register is left to each transition, the transducer is unrolled, and the subsets
+    of its states are built; ``marking`` as in `subset_construction`.
+    """
+    single = to_single_register(eliminate_epsilon(transducer))
+    return subset_construction(unroll(single, window, most=most).transducer, marking=marking, most=most)
+
+
+def subset_construction(
+    transducer: SymbolicRegisterTransducer,
+    *,
+    marking: bool = False,
+    satisfiable: bool = True,
+    most: int = MOST_STEPS,
+) -> SymbolicRegisterTransducer:
+    """The subsets of states that are reached, the empty one included: a sink, so that the automaton is complete.
+
+    All events are skipped, unless ``marking`` (003) gives them every label that a run would give them; that marks more
+    than one match (erratum 11.10). ``satisfiable=False`` also follows minterms that no event satisfies. Raises
+    `NotDeterminizableError` for an automaton whose runs could overwrite one another's registers.
+    """
+    check_epsilon_free(transducer)
+    if not is_determinizable(transducer):
+        raise NotDeterminizableError(
+            "runs would overwrite the registers of one another; unroll the automaton for a window first"
+        )
+    return unchecked_subsets(transducer, marking=marking, satisfiable=satisfiable, most=most)
+
+
+def is_determinizable(transducer: SymbolicRegisterTransducer) -> bool:
+    """Whether subsets can share the registers: a tree with one writer to a register, or no written register is read."""
+    if not transducer.written & transducer.read:
+        return True
+    entered = Counter(t.target for t in transducer.transitions)
+    writers = Counter(register for t in transducer.transitions for register in t.writes)
+    is_tree = transducer.start not in entered and all(n == 1 for n in entered.values())
+    return is_tree and all(n == 1 for n in writers.values())
+
+
+def unchecked_subsets(
+    transducer: SymbolicRegisterTransducer,
+    *,
+    marking: bool = False,
+    satisfiable: bool = True,
+    most: int = MOST_STEPS,
+) -> SymbolicRegisterTransducer:
+    """The same for an automaton whose runs are known not to overwrite what others will read."""
+    budget = Budget(most)
+    start: frozenset[State] = transducer.starts
+    transitions: list[SymbolicTransition] = []
+    found = {start}
+    for subset in (frontier := [start]):
+        leaving = [t for state in in_order(subset) for t in transducer.leaving(state)]
+        conditions = [t.condition for t in leaving if t.condition is not None]
+        for minterm in construct_minterms(conditions, satisfiable=satisfiable, budget=budget):
+            taken = [t for t in leaving if t.condition is not None and minterm.entails(t.condition)]
+            target = frozenset(t.target for t in taken)
+            transitions.append(
+                SymbolicTransition(
+                    source=subset,
+                    target=target,
+                    condition=minterm.condition,
+                    output=SKIPPED.union(*(t.output for t in taken)) if marking else SKIPPED,
+                    writes=frozenset().union(*(t.writes for t in taken)),
+                )
+            )
+            if target not in found:
+                found.add(target)
+                frontier.append(target)
+    return SymbolicRegisterTransducer(
+        states=frozenset(found),
+        start=start,
+        finals=frozenset(subset for subset in found if subset & transducer.finals),
+        transitions=tuple(transitions),
+        registers=transducer.registers,
+    )

@@ -1,0 +1,67 @@
+"""What can be wrong with an automaton, or with what is asked of it: one exception per fault.
+
+::
+
+    CerflowError
+    └── AutomatonError            (also ValueError)   something is wrong with an automaton
+        ├── MissingStateError                         a start or final state, or an end of a transition, is no state
+        ├── MissingRegisterError                      a transition reads or writes what is no register
+        ├── EpsilonTransitionError                    an ε-transition reads registers, writes or outputs
+        ├── RegisterSelectionError                    a register selection does not fit the parameters of its formula
+        ├── EpsilonFreeError                          a construction needs an automaton without ε-transitions
+        ├── SharedRegistersError                      two automata write a register that the other one uses
+        ├── NotDeterministicError                     a construction needs a deterministic automaton
+        └── NotDeterminizableError                    the subset construction would mix up registers
+"""
+
+from __future__ import annotations
+
+from cerflow.errors import CerflowError
+
+__all__ = [
+    "AutomatonError",
+    "EpsilonFreeError",
+    "EpsilonTransitionError",
+    "MissingRegisterError",
+    "MissingStateError",
+    "NotDeterministicError",
+    "NotDeterminizableError",
+    "RegisterSelectionError",
+    "SharedRegistersError",
+]
+
+
+class AutomatonError(CerflowError, ValueError):
+    """Something is wrong with an automaton."""
+
+
+class MissingStateError(AutomatonError):
+    """A start state, a final state or an end of a transition is not among the states."""
+
+
+class MissingRegisterError(AutomatonError):
+    """A transition reads or writes a register that the automaton does not have."""
+
+
+class EpsilonTransitionError(AutomatonError):
+    """An ε-transition consumes no event, so it has nothing to ask about, to write or to output."""
+
+
+class RegisterSelectionError(AutomatonError):
+    """A register selection names not exactly one register, or the head, for each parameter of its formula."""
+
+
+class EpsilonFreeError(AutomatonError):
+    """The construction is defined for automata without ε-transitions; `eliminate_epsilon` removes them."""
+
+
+class SharedRegistersError(AutomatonError):
+    """One of two automata writes a register that the other one reads or writes; `renamed` sets them apart."""
+
+
+class NotDeterministicError(AutomatonError):
+    """The construction is defined for deterministic automata."""
+
+
+class NotDeterminizableError(AutomatonError):
+    """Runs would overwrite the registers of one another: unroll the automaton for a window first (004 Theorem 38)."""
