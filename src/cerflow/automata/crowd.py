@@ -228,12 +228,21 @@ class Crowds:
         self, situation: Situation, sources: Sequence[tuple[str, Crowd, Callable[[Transition], bool]]]
     ) -> list[Condition] | None:
         """The guards under which no run of the sources enters a final state with this event; None if one does."""
+        return self.none_enters(situation, sources, self.final)
+
+    def none_enters(
+        self,
+        situation: Situation,
+        sources: Sequence[tuple[str, Crowd, Callable[[Transition], bool]]],
+        states: frozenset[int],
+    ) -> list[Condition] | None:
+        """The same for any states."""
         guards: list[Condition] = []
         for name, crowd, counts in sources:
             for state in sorted(crowd.states | crowd.rows):
                 for k in self._leaving[state]:
                     u = self.fragment.transitions[k]
-                    if k not in situation.allowed or u.target not in self.final or not counts(u):
+                    if k not in situation.allowed or u.target not in states or not counts(u):
                         continue
                     if state in crowd.states:
                         return None
