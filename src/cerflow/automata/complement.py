@@ -8,48 +8,66 @@ expressions are atoms of the event, asked of the following run's own registers.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from cerflow.automata.conditions import reguarded
-from cerflow.automata.crowd import EMPTY, Crowd, Crowds
+from cerflow.automata.crowd import Crowd, Crowds
 from cerflow.automata.fragment import Fragment, track, trimmed
-from cerflow.automata.guards import TRUE
+from cerflow.automata.guards import TRUE, Satisfied, conjunction
 from cerflow.automata.registers import RegisterFile
 from cerflow.automata.transducer import Transition
+from cerflow.language.condition import Condition, Not
 
 __all__ = ["complement_of"]
 
 #: The name of the runs that must not end.
 _DENIED = "denied"
 
-#: The states of the following run: on its way, and at its end.
-_GOING_ON, _DONE = 0, 1
+
+@dataclass(frozen=True)
+class _Place:
+    """Where the following run is: the runs beside it (None: they will end whatever comes), whether none ended now."""
+
+    crowd: Crowd | None
+    free: bool = False
 
 
 def complement_of(operand: Fragment, registers: RegisterFile) -> Fragment:
-    """A fragment of the strings, other than the empty one, that the operand does not match.
+    """A deterministic fragment of the strings, other than the empty one, that the operand does not match.
 
     Raises `UnsupportedQueryError` if the runs of the operand remember sets, or divide events into too many cases.
     """
     crowds = Crowds(operand, registers)
-    final, settled = crowds.final, _universal(crowds.fragment)
+    final, ending = crowds.final, _universal(crowds.fragment)
 
-    def step(crowd: Crowd, t: Transition) -> Iterator[tuple[Crowd, Transition]]:
+    def step(place: _Place, t: Transition) -> Iterator[tuple[_Place, Transition]]:
+        crowd = place.crowd
+        if crowd is None:
+            return
         sources = [(_DENIED, crowd, _any)]
         for situation in crowds.situations(t, [crowd]):
-            # Beside a run that will end with every event, no end can be awaited.
-            guards = crowds.none_enters(situation, sources, final if t.target == _DONE else settled)
-            if guards is None:
-                continue
-            asked = reguarded(t, [*situation.literals, *guards])
-            if t.target == _DONE:
-                yield EMPTY, asked
-                continue
+            free = _both_ways(crowds.none_enters(situation, sources, final))
+            open_ = _both_ways(crowds.none_enters(situation, sources, ending))
             after, writes = crowds.step(situation, _DENIED, sources, crowd)
-            yield after, replace(asked, writes=tuple(writes))
+            for is_free, not_ended in free:
+                for is_open, not_lost in open_:
+                    if is_free or is_open:
+                        asked = reguarded(t, [*situation.literals, *not_ended, *not_lost])
+                        yield (
+                            _Place(after if is_open else None, is_free),
+                            replace(asked, writes=tuple(writes)) if is_open else asked,
+                        )
 
-    follower = Fragment(2, {_GOING_ON}, {_DONE}, [Transition(_GOING_ON, _GOING_ON), Transition(_GOING_ON, _DONE)])
-    return trimmed(track(follower, crowds.beginning(), step))
+    follower = Fragment(1, {0}, {0}, [Transition(0, 0)])
+    return trimmed(track(follower, _Place(crowds.beginning()), step, lambda place: place.free))
+
+
+def _both_ways(guards: list[Condition] | None) -> list[tuple[bool, list[Condition]]]:
+    """Whether guards hold, with what is asked to know it; without guards they do, and None never does."""
+    if guards is None:
+        return [(False, [])]
+    held = (True, guards)
+    return [held, (False, [Not(Satisfied(conjunction(guards)))])] if guards else [held]
 
 
 def _any(_: Transition) -> bool:
@@ -58,9 +76,5 @@ def _any(_: Transition) -> bool:
 
 def _universal(fragment: Fragment) -> frozenset[int]:
     """States in which a run can stay over any event, and end with it."""
-    staying = {t.source for t in fragment.transitions if t.skips}
-    return frozenset(
-        t.source
-        for t in fragment.transitions
-        if t.source in staying and t.test == TRUE and not t.atoms and t.target in fragment.final
-    )
+    ended = {t.source for t in fragment.transitions if t.test == TRUE and not t.atoms and t.target in fragment.final}
+    return frozenset(t.source for t in fragment.transitions if t.skips and t.source in ended)

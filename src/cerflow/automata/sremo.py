@@ -8,12 +8,13 @@ gets another place than the one that is still read elsewhere; so ``v' = v`` behi
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from cerflow.automata.complement import complement_of
 from cerflow.automata.fragment import Fragment, check_size, trimmed
-from cerflow.automata.guards import conjunction, is_local
+from cerflow.automata.grouping import grouped
+from cerflow.automata.guards import TRUE, conjunction, is_local
 from cerflow.automata.product import both
 from cerflow.automata.registers import RegisterFile
 from cerflow.automata.terminals import Place, Places, guards_of, refused, registers_read
@@ -45,26 +46,31 @@ __all__ = ["compile_sremo"]
 _Held = tuple[Place, ...]
 
 
+#: Where a part begins: it is no state, for what comes before goes on with the transitions that begin here.
+_START = -1
+
+
 @dataclass
 class _Part:
-    """The strings of an expression: whether the empty one, and the runs over all others.
+    """The strings of an expression: whether the empty one, and the runs over all others, by position (Glushkov).
 
-    States are numbered throughout the construction. ``endings`` are the transitions into final states, by the
-    registers that are held behind them; no initial state is final.
+    ``beginnings`` are the transitions that leave the start, ``transitions`` all others. ``ends`` are the states that
+    are entered with the last event of a match, by the registers that are held there. States are numbered throughout
+    the construction.
     """
 
     empty: bool = False
-    initial: list[int] = field(default_factory=list)
+    beginnings: list[Transition] = field(default_factory=list)
     transitions: list[Transition] = field(default_factory=list)
-    endings: dict[_Held, list[Transition]] = field(default_factory=dict)
+    ends: dict[_Held, list[int]] = field(default_factory=dict)
 
-    def end(self, held: _Held, ends: Iterable[Transition]) -> None:
-        """Also these transitions are endings."""
-        self.endings.setdefault(held, []).extend(ends)
+    def end(self, held: _Held, states: Iterable[int]) -> None:
+        """Also these states are ends."""
+        self.ends.setdefault(held, []).extend(states)
 
-    def enter(self, ends: Iterable[Transition], following: _Part) -> None:
-        """What ends here goes on in what follows."""
-        self.transitions += [t.moved(t.source, state) for t in ends for state in following.initial]
+    def follow(self, states: Iterable[int], following: _Part) -> None:
+        """Where these ends are, what follows may begin."""
+        self.transitions += [t.moved(state, t.target) for state in states for t in following.beginnings]
 
 
 @dataclass(frozen=True)
@@ -123,15 +129,22 @@ class _Builder:
     def whole(self, windowed: bool) -> Fragment:
         """See `compile_sremo`."""
         part = self._built(_Question(self.expression, (), frozenset(), frozenset(), windowed))
+        waiting = self._state()
+        part.transitions.append(Transition(waiting, waiting))
+        part.transitions += [t.moved(waiting, t.target) for t in part.beginnings]
+        part.transitions = self.places.settled(part.transitions, self.registers, lambda _: True)
         # A match is reported with its last marked event: ends that mark nothing are none.
-        waiting, done = self._state(), self._state()
-        found = _Part(initial=[waiting], transitions=part.transitions)
-        found.transitions += [t.moved(t.source, done) for ends in part.endings.values() for t in ends if t.labels]
-        initial = set(part.initial)
-        beginnings = [t.moved(waiting, t.target) for t in found.transitions if t.source in initial]
-        found.transitions += [Transition(waiting, waiting), *beginnings]
-        found.transitions = self.places.settled(found.transitions, self.registers, lambda _: True)
-        return trimmed(self._fragment(found, {done}))
+        final: set[int] = set()
+        ends = {state for states in part.ends.values() for state in states}
+        silent = {t.target for t in part.transitions if not t.labels}
+        if ends & silent:
+            done = self._state()
+            final.add(done)
+            part.transitions += [
+                t.moved(t.source, done) for t in part.transitions if t.labels and t.target in ends & silent
+            ]
+        whole = trimmed(self._fragment(part.transitions, {waiting}, final | (ends - silent)))
+        return _waiting_anywhere(grouped(whole))
 
     def _built(self, question: _Question) -> _Part:
         stack: list[tuple[_Question, _Rule]] = [(question, self._rule(question))]
@@ -160,30 +173,34 @@ class _Builder:
         self._states += 1
         return self._states - 1
 
-    def _fragment(self, part: _Part, final: set[int]) -> Fragment:
-        """The part by itself, with these final states."""
-        states = {*part.initial, *final, *(q for t in part.transitions for q in (t.source, t.target))}
+    def _fragment(self, transitions: Sequence[Transition], initial: set[int], final: set[int]) -> Fragment:
+        states = {*initial, *final, *(q for t in transitions for q in (t.source, t.target))}
         numbers = {q: k for k, q in enumerate(sorted(states))}
         return Fragment(
             len(numbers),
-            {numbers[q] for q in part.initial},
+            {numbers[q] for q in initial},
             {numbers[q] for q in final},
-            [t.moved(numbers[t.source], numbers[t.target]) for t in part.transitions],
+            [t.moved(numbers[t.source], numbers[t.target]) for t in transitions],
         )
+
+    def _alone(self, part: _Part, ends: Iterable[int]) -> Fragment:
+        """The part by itself, with these of its ends."""
+        return trimmed(self._fragment([*part.beginnings, *part.transitions], {_START}, set(ends)))
 
     def _fragments(self, part: _Part) -> Iterator[tuple[_Held, Fragment]]:
         """The part by itself, once for each way in which registers are held at its end."""
-        for held, ends in part.endings.items():
-            yield held, trimmed(self._fragment(part, {t.target for t in ends}))
+        for held, ends in part.ends.items():
+            yield held, self._alone(part, ends)
 
     def _add(self, part: _Part, fragment: Fragment, held: _Held) -> None:
         """Put a fragment that ends with these registers beside the part."""
         fragment.move(self._states)
         self._states += fragment.states
         check_size(fragment)
-        part.initial += sorted(fragment.initial)
-        part.transitions += fragment.transitions
-        part.end(held, fragment.endings())
+        entered = {t.target for t in fragment.transitions}
+        part.beginnings += [t.moved(_START, t.target) for t in fragment.beginnings()]
+        part.transitions += [t for t in fragment.transitions if t.source not in fragment.initial or t.source in entered]
+        part.end(held, sorted(fragment.final & entered))
 
     # -- one rule for each operator ------------------------------------------------------------------------------
 
@@ -227,9 +244,9 @@ class _Builder:
 
     def _beside(self, left: _Part, right: _Part) -> _Part:
         left.empty |= right.empty
-        left.initial += right.initial
+        left.beginnings += right.beginnings
         left.transitions += right.transitions
-        for held, ends in right.endings.items():
+        for held, ends in right.ends.items():
             left.end(held, ends)
         return left
 
@@ -246,13 +263,11 @@ class _Builder:
                 writes.append(self.places.write(place))
         labels = frozenset[str]() if terminal.label is None else frozenset((terminal.label,))
         t = replace(self._reading(guards), labels=labels, writes=tuple(dict.fromkeys(writes)))
-        return _Part(
-            initial=[t.source], transitions=[t], endings={_restricted(tuple(sorted(after.items())), question.live): [t]}
-        )
+        return _Part(beginnings=[t], ends={_restricted(tuple(sorted(after.items())), question.live): [t.target]})
 
     def _reading(self, guards: list[Condition]) -> Transition:
         return Transition(
-            self._state(),
+            _START,
             self._state(),
             conjunction([g for g in guards if is_local(g)]),
             tuple(dict.fromkeys(g for g in guards if not is_local(g))),
@@ -267,26 +282,23 @@ class _Builder:
     def _concatenation(self, expression: Concatenation, question: _Question) -> _Rule:
         live = question.live | self._reads[expression.right]
         left = yield self._ask(question, expression.left, live=live)
-        behind = {_restricted(held, live) for held in left.endings}
-        if left.empty:
-            behind.add(_restricted(question.held, live))
+        first = _restricted(question.held, live)
         following: dict[_Held, _Part] = {}
-        for held in sorted(behind):
+        for held in sorted({*left.ends, *([first] if left.empty else [])}):
             following[held] = yield self._ask(question, expression.right, held=held)
-        empty = any(part.empty for part in following.values())
-        whole = _Part(left.empty and empty, left.initial, left.transitions)
-        for part in following.values():
-            # The right side of a long chain is small: what is long stays where it is.
+        # The right side of a long chain is small: what is long stays where it is.
+        whole = _Part(False, left.beginnings, left.transitions)
+        for held, part in following.items():
             whole.transitions += part.transitions
-            for after, ends in part.endings.items():
+            for after, ends in part.ends.items():
                 whole.end(after, ends)
-        for held, ends in left.endings.items():
-            part = following[held]
-            whole.enter(ends, part)
+            before = left.ends.get(held, [])
+            whole.follow(before, part)
             if part.empty:
-                whole.end(_restricted(held, question.live), ends)
+                whole.end(_restricted(held, question.live), before)
         if left.empty:
-            whole.initial += following[_restricted(question.held, live)].initial
+            whole.empty = following[first].empty
+            whole.beginnings += following[first].beginnings
         return whole
 
     def _repeated(self, expression: Star | Plus, question: _Question) -> _Rule:
@@ -299,13 +311,12 @@ class _Builder:
             if held in rounds:
                 continue
             rounds[held] = yield self._ask(question, expression.operand, held=held, live=live)
-            pending += [after for after in rounds[held].endings if after not in rounds]
-        whole = _Part(isinstance(expression, Star) or rounds[first].empty, list(rounds[first].initial))
+            pending += [after for after in rounds[held].ends if after not in rounds]
+        whole = _Part(isinstance(expression, Star) or rounds[first].empty, rounds[first].beginnings)
         for part in rounds.values():
             whole.transitions += part.transitions
-        for part in rounds.values():
-            for held, ends in part.endings.items():
-                whole.enter(ends, rounds[held])
+            for held, ends in part.ends.items():
+                whole.follow(ends, rounds[held])
                 whole.end(_restricted(held, question.live), ends)
         return whole
 
@@ -335,7 +346,7 @@ class _Builder:
                 return _Part()
             guards += found
         t = self._reading(guards)
-        return _Part(initial=[t.source], transitions=[t], endings={_restricted(question.held, question.live): [t]})
+        return _Part(beginnings=[t], ends={_restricted(question.held, question.live): [t.target]})
 
     def _complement(self, expression: Complement, question: _Question) -> _Rule:
         if not question.windowed and not _window_inside(expression.operand):
@@ -359,10 +370,9 @@ class _Builder:
             return whole
         operand = yield self._ask(question, inner, live=frozenset(), reserved=reserved)
         whole.empty = not operand.empty
-        finals = {t.target for ends in operand.endings.values() for t in ends}
-        fragment = self._fragment(operand, finals)
+        fragment = self._alone(operand, (q for ends in operand.ends.values() for q in ends))
         own = self.places.settled(fragment.transitions, self.registers, lambda place: place not in reserved)
-        self._add(whole, complement_of(fragment.with_transitions(own), self.registers), held)
+        self._add(whole, complement_of(grouped(fragment.with_transitions(own)), self.registers), held)
         return whole
 
     def _windowed(self, expression: Windowed, question: _Question) -> _Rule:
@@ -371,6 +381,20 @@ class _Builder:
         for held, fragment in self._fragments(operand):
             self._add(whole, restrict(fragment, expression.window, self.registers), held)
         return whole
+
+
+def _waiting_anywhere(fragment: Fragment) -> Fragment:
+    """The fragment that begins in a state where it can wait, if one of these goes on just as its beginning does.
+
+    Behind what may be read at the beginning of an expression, as by ``[TRUE]*``, grouping leaves the first event in a
+    case of its own, which is none.
+    """
+    leaving = [frozenset(t.moved(0, t.target) for t in transitions) for transitions in fragment.leaving()]
+    for state in sorted(fragment.initial):
+        for other in {t.target for t in fragment.transitions if t.source == state and t.test == TRUE} - {state}:
+            if leaving[other] == leaving[state]:
+                return trimmed(Fragment(fragment.states, {other}, fragment.final, fragment.transitions))
+    return fragment
 
 
 def _restricted(held: _Held, names: frozenset[str]) -> _Held:
