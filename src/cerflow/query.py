@@ -19,7 +19,7 @@ from cerflow.engine.recognizer import Recognizer
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.results import Report
 from cerflow.engine.unfolding import Part
-from cerflow.errors import QueryError, QueryWarning, UnsupportedQueryError
+from cerflow.errors import QueryError, QuerySyntaxError, QueryWarning, UnsupportedQueryError
 from cerflow.explain import ExplainFormat, explain_query
 from cerflow.inputs import in_order, to_table
 from cerflow.language.condition import Constant
@@ -69,7 +69,7 @@ def query_text(query: Query) -> str:
     try:
         if parse(text, language=query.language).tree == query.tree:
             return text
-    except QueryError:
+    except (QueryError, QuerySyntaxError):
         pass  # an expression of SREMO in the middle of a query
     raise UnsupportedQueryError("this query cannot be written as text, so it cannot be sent to the tasks of Spark")
 
