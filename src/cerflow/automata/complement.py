@@ -37,7 +37,7 @@ def complement_of(operand: Fragment, registers: RegisterFile) -> Fragment:
 
     Raises `UnsupportedQueryError` if the runs of the operand remember sets, or divide events into too many cases.
     """
-    crowds = Crowds(operand, registers)
+    crowds = Crowds(operand, registers, alone=True)
     final, ending = crowds.final, _universal(crowds.fragment)
 
     def step(place: _Place, t: Transition) -> Iterator[tuple[_Place, Transition]]:
