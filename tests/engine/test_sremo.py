@@ -1,5 +1,6 @@
 """SREMO in the engine: the matches of the definition, for random expressions, examples and errata of the papers."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import assume, event, given
@@ -229,3 +230,27 @@ def test_sremo_and_formulas_can_be_compared():
     second = cerflow.parse_formula("PROJECT x, y (A AS x ; B AS y)")
     assert cerflow.equivalent(first, second)
     assert not cerflow.equivalent(cerflow.parse("[type = 'A'] AS x . [type = 'B'] AS y", language="sremo"), second)
+
+
+def test_complements_that_remember_many_events():
+    """Collections are cleaned up on the way; what they hold must survive that."""
+    random = np.random.default_rng(3)
+    types, values = random.choice(list("ABBCD"), 20_000), random.integers(0, 400, 20_000)
+    text = (
+        "([type = 'A'] AS x INTO r . "
+        "!([TRUE]* . [type = 'B' AND v > r.v] INTO s . [TRUE]* . [type = 'B' AND v = s.v] . [TRUE]*) . "
+        "[type = 'C'] AS z) WITHIN 60 EVENTS"
+    )
+    expected = set()
+    for start in np.flatnonzero(types == "A"):
+        seen: set[int] = set()
+        for end in range(start + 1, min(start + 60, len(types))):
+            if types[end] == "C":
+                expected.add((end, frozenset((start, end))))
+            if types[end] == "B" and values[end] > values[start]:
+                if values[end] in seen:
+                    break
+                seen.add(values[end])
+    table = pa.table({"type": types.tolist(), "v": values})
+    found = cerflow.parse(text, language="sremo").match(table)
+    assert {(row["detected_at"], frozenset(e["position"] for e in row["events"])) for row in found} == expected

@@ -268,7 +268,8 @@ class Memory:
             array[rows, slot] = np.searchsorted(old, array[rows, slot])
         state.counters[layout.N_SETS] = len(old)
         state.counters[layout.N_SET_WORDS] = at
-        self.state = state._replace(set_index=index, set_words=words, set_table=table)
+        # To find the holders, members were moved to other arrays.
+        self.state = self.state._replace(set_index=index, set_words=words, set_table=table)
         if holders:
             self.rehash()
 
