@@ -53,6 +53,16 @@ class Pattern:
         conditions = " AND ".join(_conditions(self.parts))
         return f"SELECT * WHERE ({_sequence(self.parts)}) FILTER {conditions} WITHIN {window} [stock_time]"
 
+    def sremo(self, window: int) -> str:
+        """The same in SREMO: skip-till-any-match, with a register for every step that a later one speaks of."""
+        stored = {
+            value.label
+            for step in _steps(self.parts)
+            for _, _, value in step.conditions
+            if isinstance(value, Attribute)
+        }
+        return f"{_skipping(self.parts, stored)} WITHIN {window} [stock_time]"
+
     def flink(self) -> list[str]:
         """The pattern in the words of our Java program (`peers/flink/Patterns.java`)."""
         return _words(self.parts)
@@ -83,6 +93,20 @@ def _conditions(parts: tuple[Step | Group, ...]) -> list[str]:
 
 def _value(value: object) -> str:
     return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def _skipping(parts: tuple[Step | Group, ...], stored: set[str]) -> str:
+    return f"any({', '.join(_expression(part, stored) for part in parts)})"
+
+
+def _expression(part: Step | Group, stored: set[str]) -> str:
+    if isinstance(part, Group):
+        return f"any({_skipping(part.parts, stored)}+)"
+    types = " OR ".join(f"type = '{name}'" for name in part.types)
+    tests = [types if len(part.types) == 1 else f"({types})"]
+    tests += [f"{attribute} {operator} {_value(value)}" for attribute, operator, value in part.conditions]
+    terminal = f"[{' AND '.join(tests)}] AS {part.label}" + (f" INTO {part.label}" if part.label in stored else "")
+    return f"any({terminal}+)" if part.repeated else terminal
 
 
 def _words(parts: tuple[Step | Group, ...]) -> list[str]:

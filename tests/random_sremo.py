@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from cerflow.language.condition import And, Attribute, Comparison, Condition, Constant, Literal, Not, Operator, Or
-from cerflow.language.formula import CountWindow
+from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.language.sremo import (
     Alternation,
     AnyMatch,
@@ -27,63 +27,125 @@ from cerflow.language.sremo import (
 TYPES = ("A", "B")
 
 
-def _condition(draw: st.DrawFn, registers: bool, depth: int = 1) -> Condition:
+def _condition(draw: st.DrawFn, depth: int = 1) -> Condition:
     match draw(st.integers(0, 9)):
         case 0:
             return Constant(True)
         case 1 if depth:
-            return Not(_condition(draw, registers, depth - 1))
+            return Not(_condition(draw, depth - 1))
         case 2 if depth:
-            return And(_condition(draw, registers, depth - 1), _condition(draw, registers, depth - 1))
+            return And(_condition(draw, depth - 1), _condition(draw, depth - 1))
         case 3 if depth:
-            return Or(_condition(draw, registers, depth - 1), _condition(draw, registers, depth - 1))
-        case 4 | 5 if registers:
+            return Or(_condition(draw, depth - 1), _condition(draw, depth - 1))
+        case 4 | 5:
             operator = draw(st.sampled_from((Operator.EQ, Operator.LE, Operator.GT)))
             return Comparison(operator, Attribute(None, "v"), Attribute(draw(st.sampled_from(("r", "s"))), "v"))
     return Comparison(Operator.EQ, Attribute(None, "type"), Literal(draw(st.sampled_from(TYPES))))
 
 
-def _expression(draw: st.DrawFn, depth: int, registers: bool) -> Sremo:
-    def below(with_registers: bool = registers) -> Sremo:
-        return _expression(draw, depth - 1, with_registers)
+def window(draw: st.DrawFn, timed: bool) -> Window:
+    """Few events; with ``timed`` also a few milliseconds, or a few of the attribute ``n``."""
+    match draw(st.integers(0, 2)) if timed else 0:
+        case 1:
+            return DurationWindow(1000 * draw(st.integers(1, 4)))
+        case 2:
+            return AttributeWindow(draw(st.integers(1, 3)), "n")
+    return CountWindow(draw(st.integers(1, 4)))
 
-    match draw(st.integers(0, 17)) if depth else 17:
-        case 0 | 1 | 2:
-            return Concatenation(below(), below())
-        case 3 | 4:
-            return Alternation(below(), below())
-        case 5:
-            # Registers that both sides write are refused, so here there are none.
-            return Intersection(below(False), below(False))
-        case 6:
-            return draw(st.sampled_from((Star, Plus, Optional)))(below())
-        case 7:
-            return Complement(below())
-        case 8 | 9:
-            parts = tuple(below() for _ in range(draw(st.integers(1, 3))))
-            return draw(st.sampled_from((AnyMatch, NextMatch)))(parts)
-        case 10:
-            repeated = draw(st.sampled_from((Star, Plus)))(below())
-            return draw(st.sampled_from((AnyMatch, NextMatch)))((repeated,))
-        case 11:
-            return Unordered(tuple(below() for _ in range(draw(st.integers(1, 3)))))
-        case 12:
-            return Windowed(below(), CountWindow(draw(st.integers(1, 3))))
-        case 13:
-            return draw(st.sampled_from((Epsilon(), Empty())))
+
+#: The operators, some of them more often than others; Terminal stands for all that has no operands.
+OPERATORS: tuple[type[Sremo], ...] = (
+    Terminal,
+    Concatenation,
+    Alternation,
+    Intersection,
+    Star,
+    Plus,
+    Optional,
+    Complement,
+    AnyMatch,
+    NextMatch,
+    Unordered,
+    Windowed,
+)
+_CHOICES = (*OPERATORS, Concatenation, Concatenation, Alternation, Windowed, AnyMatch, NextMatch)
+
+
+def _expression(
+    draw: st.DrawFn, depth: int, registers: tuple[str, ...], timed: bool, operator: type[Sremo] | None = None
+) -> Sremo:
+    def below(written: tuple[str, ...] = registers) -> Sremo:
+        return _expression(draw, depth - 1, written, timed)
+
+    operator = operator or (draw(st.sampled_from(_CHOICES)) if depth else Terminal)
+    if operator is Intersection:
+        # Registers that both sides write are refused.
+        return Intersection(below(registers[:1]), below(registers[1:]))
+    if operator is Windowed:
+        return Windowed(below(), window(draw, timed))
+    if operator in (AnyMatch, NextMatch) and draw(st.booleans()):
+        return operator((draw(st.sampled_from((Star, Plus)))(below()),))
+    if operator in (AnyMatch, NextMatch, Unordered):
+        return operator(tuple(below() for _ in range(draw(st.integers(1, 3)))))
+    if operator in (Concatenation, Alternation):
+        return operator(below(), below())
+    if operator is not Terminal:
+        return operator(below())
+    if draw(st.integers(0, 15)) == 0:
+        return draw(st.sampled_from((Epsilon(), Empty())))
     label = draw(st.sampled_from((None, "event", "event", "x")))
-    written: tuple[str, ...] = draw(st.sampled_from(((), (), ("r",), ("s",), ("r", "s")))) if registers else ()
-    return Terminal(_condition(draw, registers), label, written)
+    written = draw(st.sampled_from(((), (), *((r,) for r in registers), registers)))
+    return Terminal(_condition(draw), label, written)
 
 
 @st.composite
-def _expressions(draw: st.DrawFn, depth: int) -> Sremo:
-    return _expression(draw, draw(st.integers(0, depth)), True)
+def _expressions(draw: st.DrawFn, depth: int, timed: bool, operator: type[Sremo] | None) -> Sremo:
+    depth = draw(st.integers(0 if operator is None else 1, depth))
+    return _expression(draw, depth, ("r", "s"), timed, operator)
 
 
-def expressions(depth: int = 3) -> st.SearchStrategy[Sremo]:
-    """Expressions over attributes ``type`` and ``v``, registers ``r`` and ``s``."""
-    return _expressions(depth)
+def expressions(
+    depth: int = 3, *, timed: bool = False, operator: type[Sremo] | None = None
+) -> st.SearchStrategy[Sremo]:
+    """Expressions over attributes ``type`` and ``v``, registers ``r`` and ``s``; ``timed`` ones also over ``n``.
+
+    With an ``operator`` this is the outermost.
+    """
+    return _expressions(depth, timed, operator)
+
+
+@st.composite
+def _windowed(draw: st.DrawFn, depth: int, operator: type[Sremo] | None) -> Sremo:
+    expression = draw(expressions(depth, timed=True, operator=operator))
+    return Windowed(expression, window(draw, True)) if draw(st.integers(0, 3)) else expression
+
+
+def windowed_expressions(depth: int = 3, operator: type[Sremo] | None = None) -> st.SearchStrategy[Sremo]:
+    """The same, and most of them in a window of events, of time or of ``n``, so that ``!`` can be evaluated."""
+    return _windowed(depth, operator)
+
+
+@st.composite
+def _streams(draw: st.DrawFn, max_size: int) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    t = n = 0
+    for _ in range(draw(st.integers(0, max_size))):
+        t += draw(st.integers(0, 2))
+        n += draw(st.integers(0, 1))
+        rows.append(
+            {
+                "type": draw(st.sampled_from((*TYPES, "C"))),
+                "t": t,
+                "v": draw(st.sampled_from((0, 1, 1, 2, None))),
+                "n": draw(st.sampled_from((n, n, n, None))),
+            }
+        )
+    return rows
+
+
+def streams(max_size: int = 7) -> st.SearchStrategy[list[dict[str, object]]]:
+    """Streams of events of types A, B and C with a time ``t``; ``v`` may be null, and so may ``n``, which grows."""
+    return _streams(max_size)
 
 
 @st.composite

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 import cerflow
 from cerflow import Query, QueryError, Schema
 from cerflow.engine.planning import compile_select
-from cerflow.explain import explain_sremo
 from golden import PHI1, PHI4, STRATEGY_TABLE
 from random_conditions import Fragment
 from random_queries import selects
@@ -267,15 +266,36 @@ def test_explaining_never_fails(select):
 
 
 def test_sremo():
-    expression = cerflow.parse_sremo("next([type = 'T'] MARK INTO r, [value > r.value] AS high) WITHIN 3 EVENTS")
-    found = json.loads(explain_sremo(expression, format="json"))
-    assert found["evaluable"] is False
-    assert "next" not in found["normal_form"]
-    assert found["registers"] == ["r"]
-    assert {"reads": "type = 'T'", "label": "event", "registers": ["r"]} in found["terminals"]
-    assert found["windows"] == ["3 EVENTS"]
-    assert "Normal form" in explain_sremo(expression, format="text")
-    assert explain_sremo(expression, format="dot").startswith("digraph")
+    columns = pa.schema([("type", pa.string()), ("value", pa.float64())])
+    text = "next([type = 'T'] MARK INTO r, [value > r.value] AS high) WITHIN 3 EVENTS"
+    query = cerflow.parse(text, language="sremo")
+    for schema in (None, Schema(columns, "type")):
+        found = json.loads(query.explain("json", schema))
+        assert set(found) == KEYS
+        assert found["query"] == text
+        assert found["evaluable"]
+        assert found["formula"] == {
+            "language": "sremo",
+            "written": text,
+            "compiled": "[type = 'T'] MARK INTO r . ([TRUE] & ![value > r.value])* . [value > r.value] AS high",
+            "rewritten": True,
+        }
+        assert found["window"] == {"window": "3 EVENTS", "enforced_by": "match graph", "inner": []}
+        assert [r["holds"] for r in found["automaton"]["registers"]] == ["r.value"]
+        assert [label["label"] for label in found["labels"]] == ["event", "high"]
+        assert query.explain("text", schema).startswith("Query\n  next(")
+        assert "\nExpression\n  written    next(" in query.explain("text", schema)
+        assert query.explain("dot", schema).startswith("digraph transducer {")
+
+
+def test_sremo_that_cannot_be_evaluated():
+    query = cerflow.parse("[a = 1] MARK . !([b = 2] . [b = 3]) . [c = 3] MARK", language="sremo")
+    found = json.loads(query.explain("json"))
+    assert not found["evaluable"]
+    assert found["unsupported"]["reason"].startswith("'!' without a window cannot be evaluated")
+    assert "WITHIN" in found["unsupported"]["hint"]
+    assert (found["unsupported"]["line"], found["unsupported"]["column"]) == (1, 16)
+    assert "Not evaluable" in query.explain()
 
 
 def test_calls_of_predicates(predicate):

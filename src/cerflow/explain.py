@@ -20,18 +20,18 @@ from cerflow.engine.program import Program
 from cerflow.engine.results import Report, kept_labels
 from cerflow.engine.signatures import Evaluation, attributes_read
 from cerflow.errors import UnsupportedQueryError
-from cerflow.explain_text import as_text, sremo_as_text
+from cerflow.explain_text import as_text
 from cerflow.language.condition import Attribute
 from cerflow.language.formula import AnyEvent, AttributeWindow, Filter, Formula, NotEvent, Within
 from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Select
-from cerflow.language.sremo import Sremo, Terminal, Windowed
+from cerflow.language.sremo import Regular, Windowed
 from cerflow.rewriting.clauses import clauses
-from cerflow.rewriting.selection_operators import expand
+from cerflow.rewriting.sremo import without_strategies
 from cerflow.schema import Schema
 
-__all__ = ["ExplainFormat", "explain_query", "explain_sremo"]
+__all__ = ["ExplainFormat", "explain_query"]
 
 ExplainFormat = Literal["text", "json", "dot"]
 
@@ -92,28 +92,6 @@ def explain_query(
     return json.dumps(facts, indent=2, ensure_ascii=False) if format == "json" else as_text(facts)
 
 
-def explain_sremo(expression: Sremo, *, format: ExplainFormat) -> str:
-    """An explanation of an expression of SREMO: its normal form without derived operators, and its terminals."""
-    _check_format(format)
-    reason = "expressions of SREMO are read and checked, but not evaluated yet"
-    if format == "dot":
-        return _note(reason)
-    normal = expand(expression)
-    terminals = dict.fromkeys(n for n in walk(normal) if isinstance(n, Terminal))
-    facts: _Facts = {
-        "query": show(expression),
-        "evaluable": False,
-        "unsupported": {"reason": reason, "hint": None, "line": None, "column": None},
-        "normal_form": show(normal),
-        "terminals": [
-            {"reads": show(t.condition), "label": t.label, "registers": list(t.registers)} for t in terminals
-        ],
-        "registers": sorted({r for t in terminals for r in t.registers}),
-        "windows": list(dict.fromkeys(show(n.window) for n in walk(normal) if isinstance(n, Windowed))),
-    }
-    return json.dumps(facts, indent=2, ensure_ascii=False) if format == "json" else sremo_as_text(facts)
-
-
 def _check_format(format: str) -> None:
     if format not in ("text", "json", "dot"):
         raise ValueError(f"format must be 'text', 'json' or 'dot', not {format!r}")
@@ -134,10 +112,19 @@ def _refusal(error: UnsupportedQueryError) -> _Facts:
 
 def _formula(written: Select, select: Select) -> _Facts:
     compiled, _ = hoist_window(select.formula, select.window)
+    rewritten = written.formula != select.formula
+    if isinstance(compiled, Regular):
+        try:
+            expression = without_strategies(compiled.expression)
+        except UnsupportedQueryError:
+            expression = compiled.expression  # it is said elsewhere that this cannot be evaluated
+        rewritten |= expression != compiled.expression
+        compiled = Regular(expression)
     return {
+        "language": "sremo" if isinstance(compiled, Regular) else "ceql",
         "written": show(written.formula),
         "compiled": show(compiled),
-        "rewritten": written.formula != select.formula,
+        "rewritten": rewritten,
     }
 
 
@@ -198,7 +185,7 @@ def _select(select: Select) -> _Facts:
 
 def _window(select: Select, transducer: Transducer | None) -> _Facts | None:
     formula, window = hoist_window(select.formula, select.window)
-    inner = list(dict.fromkeys(show(n.window) for n in walk(formula) if isinstance(n, Within)))
+    inner = list(dict.fromkeys(show(n.window) for n in walk(formula) if isinstance(n, Within | Windowed)))
     if window is None and not inner:
         return None
     enforced = None

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-__all__ = ["as_text", "sremo_as_text"]
+__all__ = ["as_text"]
 
 _Facts = dict[str, Any]
 _WIDTH = 100
@@ -30,7 +30,8 @@ def as_text(facts: _Facts) -> str:
     sections = [_section("Query", _wrapped(facts["query"]))]
     if not facts["evaluable"]:
         sections.append(_section("Not evaluable", _refusal(facts["unsupported"])))
-    sections.append(_section("Formula", _formula(facts)))
+    title = "Expression" if facts["formula"]["language"] == "sremo" else "Formula"
+    sections.append(_section(title, _formula(facts)))
     sections.append(_section("Labels", _table(_labels(facts))))
     if facts["filters"]:
         sections.append(_section("Filters", _filters(facts["filters"])))
@@ -40,27 +41,6 @@ def as_text(facts: _Facts) -> str:
         sections.append(_section("Evaluation", _evaluation(facts["evaluation"])))
         sections.append(_section("With threads", _table(_threads(facts["threads"]))))
         sections.append(_section("On Spark", _table(_spark(facts["spark"]))))
-    return "\n".join(sections).rstrip()
-
-
-def sremo_as_text(facts: _Facts) -> str:
-    """The facts about an expression of SREMO as text."""
-    rows = [
-        (
-            f"[{t['reads']}]",
-            ("left out" if t["label"] is None else f"label {t['label']}")
-            + (f", written to {', '.join(t['registers'])}" if t["registers"] else ""),
-        )
-        for t in facts["terminals"]
-    ]
-    sections = [
-        _section("Expression", _wrapped(facts["query"])),
-        _section("Not evaluable", _refusal(facts["unsupported"])),
-        _section("Normal form", _wrapped(facts["normal_form"])),
-        _section("Terminals", _table(_cut(rows, "terminals"))),
-    ]
-    if facts["windows"]:
-        sections.append(_section("Windows", facts["windows"]))
     return "\n".join(sections).rstrip()
 
 

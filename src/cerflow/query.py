@@ -18,44 +18,75 @@ from cerflow.engine.plan import Plan, Plans
 from cerflow.engine.recognizer import Recognizer
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.results import Report
-from cerflow.errors import QueryError, QueryWarning, UnsupportedQueryError
+from cerflow.errors import QueryError, QuerySyntaxError, QueryWarning, UnsupportedQueryError
 from cerflow.explain import ExplainFormat, explain_query
 from cerflow.inputs import in_order, to_table
 from cerflow.language.condition import Constant
 from cerflow.language.formula import CountWindow, EventType, Filter, Formula
+from cerflow.language.node import walk
 from cerflow.language.parser import parse_query
 from cerflow.language.printer import show
-from cerflow.language.select import Select
+from cerflow.language.select import Select, sole_expression
+from cerflow.language.sremo import Regular, Sremo
+from cerflow.language.sremo_parser import parse_sremo
 from cerflow.reference import reference_matches
 from cerflow.rewriting.first_order import from_first_order
 from cerflow.schema import Schema
 
-__all__ = ["Query", "Reading", "parse"]
+__all__ = ["Language", "Query", "Reading", "parse", "query_text"]
 
+Language = Literal["ceql", "sremo"]
 Reading = Literal["second-order", "first-order"]
 Runner = Literal["engine", "semantics"]
 
 
-def parse(text: str, *, reading: Reading = "second-order") -> Query:
+def parse(text: str, *, language: Language = "ceql", reading: Reading = "second-order") -> Query:
     """Read a query.
+
+    With ``language="sremo"`` the text is a regular expression with memory and output (spec §5), a query by itself:
+    ``[type = 'T'] AS hot INTO r . [TRUE]* . [type = 'H' AND id = r.id] AS dry``.
 
     With ``reading="first-order"`` variables are those of first-order CEL: every AS stands on an event type, filters
     may only use well-formed variables, and a variable bound twice along a sequence never matches (P1 §3, §5).
     Raises `QuerySyntaxError` if the text is not in the language, `QueryError` if names do not fit; both say where.
     """
+    if language == "sremo":
+        return Query(parse_sremo(text), text=text, reading=reading)
+    if language != "ceql":
+        raise ValueError(f"language must be 'ceql' or 'sremo', not {language!r}")
     return Query(parse_query(text), text=text, reading=reading)
+
+
+def query_text(query: Query) -> str:
+    """A text that `parse` reads in the query's language, and that means the same.
+
+    Raises `UnsupportedQueryError` for a query built in Python that no text gives.
+    """
+    if query.text is not None and query.reading == "second-order":
+        return query.text
+    text = show(query.tree)
+    try:
+        if parse(text, language=query.language).tree == query.tree:
+            return text
+    except (QueryError, QuerySyntaxError):
+        pass  # an expression of SREMO in the middle of a query
+    raise UnsupportedQueryError("this query cannot be written as text, so it cannot be sent to the tasks of Spark")
 
 
 class Query:
     """A query, checked as far as that is possible without knowing the events.
 
-    ``tree`` is what is evaluated, ``text`` what it was read from (None for trees built in Python). Raises
-    `QueryError` for labels that are unknown or not bound.
+    An expression of SREMO is a query too. ``tree`` is what is evaluated, ``text`` what it was read from (None for
+    trees built in Python). Raises `QueryError` for labels that are unknown or not bound.
     """
 
-    def __init__(self, tree: Select, *, text: str | None = None, reading: Reading = "second-order") -> None:
+    def __init__(self, tree: Select | Sremo, *, text: str | None = None, reading: Reading = "second-order") -> None:
         if reading not in ("second-order", "first-order"):
             raise ValueError(f"reading must be 'second-order' or 'first-order', not {reading!r}")
+        if isinstance(tree, Sremo):
+            tree = Select(Regular(tree, span=tree.span))
+        if reading == "first-order" and any(isinstance(n, Regular) for n in walk(tree)):
+            raise ValueError("the first-order reading is for formulas, not for SREMO")
         self.text = text
         self.reading = reading
         self.written = tree
@@ -66,6 +97,11 @@ class Query:
 
     def __repr__(self) -> str:
         return f"<Query {show(self.written)}>"
+
+    @property
+    def language(self) -> Language:
+        """The language of the query as a whole: an expression of SREMO, or SELECT … WHERE …."""
+        return "ceql" if sole_expression(self.tree) is None else "sremo"
 
     def match(
         self,

@@ -60,7 +60,10 @@ def test_types_that_do_not_fit_are_an_error(readings):
 def test_sremo_files_can_be_checked(tmp_path):
     path = tmp_path / "q.sremo"
     path.write_text("[type = 'T'] MARK INTO r . [value > r.value] AS high")
-    assert cerflow("check", path).stdout.startswith("ok")
+    result = cerflow("check", path)
+    assert result.stdout.startswith("ok\nevent types: T\nlabels:      event, high\n")
+    assert cerflow("check", "-e", path.read_text(), "--language", "sremo").stdout == result.stdout
+    assert cerflow("check", "-e", path.read_text()).exit_code == 1
     path.write_text("[type = 'T' MARK")
     result = cerflow("check", path)
     assert result.exit_code == 1
@@ -80,14 +83,24 @@ def test_explanations(form, readings):
             assert "hot" in result.stdout
 
 
-def test_sremo_files_are_explained_by_their_normal_form(tmp_path):
+def test_types_that_sremo_names_and_the_input_lacks(readings):
+    text = "[type = 'TT'] MARK . [type IN ('T', 'X')] MARK"
+    result = cerflow("check", "-e", text, "--language", "sremo", "--input", readings)
+    assert result.exit_code == 0, result.stderr
+    assert "no event of the input has the type 'TT'; did you mean 'T'?" in result.stderr
+    assert "the type 'X'" in result.stderr
+    assert "the type 'T'" not in result.stderr
+
+
+def test_sremo_files_are_explained_with_their_rewriting(tmp_path):
     path = tmp_path / "q.sremo"
     path.write_text("next([type = 'T'] MARK, [value > 40] AS high)")
     result = cerflow("explain", path)
     assert result.exit_code == 0, result.stderr
-    assert "not evaluated yet" in result.stdout
-    assert "Normal form" in result.stdout
-    assert json.loads(cerflow("explain", path, "--format", "json").stdout)["evaluable"] is False
+    assert "rewritten  [type = 'T'] MARK . ([TRUE] & ![value > 40])* . [value > 40] AS high" in result.stdout
+    assert json.loads(cerflow("explain", path, "--format", "json").stdout)["evaluable"]
+    other = cerflow("explain", "-e", path.read_text(), "--language", "sremo")
+    assert other.stdout == result.stdout
 
 
 def test_an_explanation_needs_a_sound_query():

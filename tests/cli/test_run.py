@@ -211,12 +211,25 @@ def test_a_missing_query_file(farm):
     assert "-e" in result.stderr
 
 
-def test_sremo_is_refused(farm, tmp_path):
+def test_sremo(farm, tmp_path):
     path = tmp_path / "q.sremo"
-    path.write_text("[type = 'T'] MARK . [type = 'H'] MARK")
+    path.write_text("[type = 'T' AND value > 40] AS hot INTO r . [TRUE]* . [type = 'H' AND id = r.id] AS dry")
     result = cerflow("run", path, "--runner", "local", "--input", farm)
+    assert result.exit_code == 0, result.stderr
+    query = "SELECT hot, dry WHERE (T AS hot ; H AS dry) FILTER hot.value > 40 AND hot.id = dry.id"
+    same = cerflow("run", "-e", query, "--runner", "local", "--input", farm)
+    assert result.stdout == same.stdout
+    assert json.loads(result.stdout.splitlines()[0])["events"][0]["labels"] == ["hot"]
+    behind = cerflow("run", "-e", path.read_text(), "--language", "sremo", "--runner", "local", "--input", farm)
+    assert behind.stdout == result.stdout
+
+
+def test_sremo_that_cannot_be_evaluated(farm):
+    text = "[type = 'T'] MARK . !([id = 1] . [id = 2]) . [type = 'H'] MARK"
+    result = cerflow("run", "-e", text, "--language", "sremo", "--runner", "local", "--input", farm)
     assert result.exit_code == 1
-    assert "SREMO" in result.stderr
+    assert "'!' without a window cannot be evaluated" in result.stderr
+    assert "WITHIN" in result.stderr
 
 
 @pytest.mark.parametrize(

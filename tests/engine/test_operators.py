@@ -1,14 +1,16 @@
 """Every operator of the second-order language in the engine, alone, nested and combined, against the definitions."""
 
+import pyarrow as pa
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+import cerflow
 from cerflow.language.formula import Strategy
 from conformance import assert_conforms, drawn
 from random_conditions import Fragment
 from random_queries import OPERATORS
-from runners import ENGINE_RUNNERS, engine_refuses, examples, may_refuse, one_batch
+from runners import ENGINE_RUNNERS, engine_refuses, examples, may_refuse, one_batch, semantics, supports
 
 STRATEGIES = (Strategy.ALL, Strategy.STRICT, Strategy.NEXT, Strategy.LAST, Strategy.MAX)
 
@@ -40,3 +42,10 @@ def test_operator_event_by_event_and_from_snapshots(operator, data):
 def test_everything_together(data):
     whole = Fragment(more=True, aggregates=True, depth=4)
     assert_conforms_or_refuses(*drawn(data, fragment=whole, strategies=STRATEGIES), {"one batch": one_batch})
+
+
+@pytest.mark.parametrize(("types", "keys"), [("DABDCAAD", "11101101"), ("ABACBCCD", "00110100")])
+def test_windows_of_events_below_unless_count_in_the_substream(types, keys):
+    table = pa.table({"type": list(types), "k": list(keys)})
+    query = cerflow.parse("SELECT * WHERE (A ; D) UNLESS ((B ; C) WITHIN 2 EVENTS) PARTITION BY k")
+    assert supports(one_batch(query, table)) == supports(semantics(query, table))

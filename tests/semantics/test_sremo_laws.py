@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from cerflow.errors import QueryError
 from cerflow.language.formula import CountWindow
 from cerflow.language.sremo import (
+    ANY_EVENT,
     Alternation,
     AnyMatch,
     Complement,
@@ -20,9 +21,8 @@ from cerflow.language.sremo import (
     Windowed,
 )
 from cerflow.language.sremo_parser import parse_sremo
-from cerflow.rewriting.selection_operators import ANY_EVENT
+from cerflow.semantics.complex_events import support
 from cerflow.semantics.events import Stream
-from cerflow.semantics.formulas import support
 from cerflow.semantics.sremo import SremoDenotation, sremo_match_string, sremo_matches
 from random_sremo import expressions, strings
 

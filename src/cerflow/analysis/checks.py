@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cerflow.analysis.multiplicity import multiplicity
 from cerflow.analysis.scopes import Labels, condition_labels, resolve
@@ -26,11 +26,11 @@ from cerflow.language.condition import (
     SetTest,
 )
 from cerflow.language.formula import Filter, NotEvent
-from cerflow.language.node import Node, walk
+from cerflow.language.node import Node, fold, walk
 from cerflow.language.select import CountItem, ExpressionItem, LabelItem, Select
-from cerflow.language.sremo import MARK, Sremo, Terminal
+from cerflow.language.sremo import MARK, Complement, Intersection, Regular, Sremo, Terminal
 from cerflow.predicates.predicate import Predicate, PredicateKind
-from cerflow.predicates.registry import find_predicate, predicate_names
+from cerflow.predicates.registry import find_predicate, predicate_names, speaks_of_set
 
 __all__ = ["check_expression", "check_query", "check_sremo", "computed_names"]
 
@@ -48,6 +48,8 @@ def check_query(select: Select) -> None:
     for current in walk(select.formula):
         if isinstance(current, Filter | NotEvent) and current.condition is not None:
             check_expression(current.condition)
+        elif isinstance(current, Regular):
+            check_sremo(current.expression)
     several = multiplicity(select.formula, scopes)
     for item in select.projection.items:
         if isinstance(item, LabelItem):
@@ -257,12 +259,16 @@ def _takes(predicate: Predicate) -> str:
 def check_sremo(expression: Sremo) -> None:
     """Everything of a SREMO expression that needs no schema.
 
-    Raises `QueryError` as `check_query` does, and for a register that is read but never written.
+    Raises `QueryError` as `check_query` does, for aggregates, for a register that is read but never written, and for
+    one that both sides of ``&`` write.
     """
     terminals = [current for current in walk(expression) if isinstance(current, Terminal)]
     written = {register for terminal in terminals for register in terminal.registers}
     for terminal in terminals:
         check_expression(terminal.condition, bare=True)
+        for current in walk(terminal.condition):
+            if speaks_of_set(current):
+                raise QueryError("registers hold one event, so there is nothing to aggregate", span=current.span)
         for register, place in condition_labels(terminal.condition).items():
             if register not in written:
                 raise QueryError(
@@ -271,9 +277,23 @@ def check_sremo(expression: Sremo) -> None:
                     suggestion=nearest(register, written),
                     hint=f"A terminal writes it with INTO {register}.",
                 )
+    _check_writers(expression)
     if not any(terminal.label is not None for terminal in terminals):
         raise QueryError(
             "the expression marks no event, so it can have no match",
             span=expression.span,
             hint=f"Put MARK (label '{MARK}') or AS label behind a terminal.",
         )
+
+
+def _check_writers(expression: Sremo) -> None:
+    def written(current: Node, below: Sequence[frozenset[str]]) -> frozenset[str]:
+        if isinstance(current, Terminal):
+            return frozenset(current.registers)
+        if isinstance(current, Complement):
+            return frozenset()
+        if isinstance(current, Intersection) and below[0] & below[1]:
+            raise QueryError(f"both sides of & write register '{min(below[0] & below[1])}'", span=current.span)
+        return frozenset().union(*below)
+
+    fold(expression, written)

@@ -22,6 +22,7 @@ from cerflow.language.formula import (
     Without,
 )
 from cerflow.language.node import Node, fold
+from cerflow.language.sremo import Regular
 
 __all__ = ["Multiplicity", "multiplicity"]
 
@@ -49,6 +50,8 @@ def multiplicity(formula: Formula, scopes: Scopes) -> Multiplicity:
         if not isinstance(current, Formula):
             return None
         parts = [part for part in below if part is not None]
+        if isinstance(current, Regular):
+            return Multiplicity(labels[index].assigned), labels[index]
         return _combine(current, parts), labels[index]
 
     found = fold(formula, visit)

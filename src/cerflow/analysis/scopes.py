@@ -31,6 +31,7 @@ from cerflow.language.formula import (
     Without,
 )
 from cerflow.language.node import Node, fold, walk
+from cerflow.language.sremo import Regular, Terminal
 
 __all__ = ["Labels", "Scopes", "condition_labels", "labels_of", "relation_names", "resolve"]
 
@@ -85,6 +86,9 @@ def _combine(current: Formula, below: Many[Labels]) -> Labels:
             return Labels(name, name, name, single=True)
         case AnyEvent() | NotEvent():
             return Labels(wildcard=True, single=True)
+        case Regular():
+            given = (n.label for n in walk(current.expression) if isinstance(n, Terminal))
+            return Labels(frozenset(label for label in given if label is not None))
         case As():
             inner = below[0]
             label = frozenset((current.label,))

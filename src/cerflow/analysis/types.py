@@ -30,7 +30,7 @@ from cerflow.language.condition import (
 from cerflow.language.formula import AttributeWindow, DurationWindow, Filter, NotEvent, Window, Within
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.select import ExpressionItem, LabelItem, Select
-from cerflow.language.sremo import Sremo, Terminal, Windowed
+from cerflow.language.sremo import Regular, Sremo, Terminal, Windowed
 from cerflow.schema import Kind, Schema
 
 __all__ = ["check_query", "check_sremo_types", "check_types", "kind_of_expression"]
@@ -48,6 +48,8 @@ def check_types(select: Select, schema: Schema) -> None:
             _check_condition(current.condition, schema)
         elif isinstance(current, Within):
             _check_window(current.window, schema)
+        elif isinstance(current, Regular):
+            check_sremo_types(current.expression, schema)
     if select.window is not None:
         _check_window(select.window, schema)
     for key in select.partition:

@@ -26,6 +26,7 @@ from cerflow.automata.references import resolve_reference
 from cerflow.automata.registers import RegisterFile
 from cerflow.automata.selection import preferred
 from cerflow.automata.simplify import simplify
+from cerflow.automata.sremo import compile_sremo
 from cerflow.automata.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.automata.windows import hides_events, know_ends, restrict
 from cerflow.errors import UnsupportedQueryError
@@ -60,6 +61,7 @@ from cerflow.language.formula import (
     Without,
 )
 from cerflow.language.node import Node, fold, walk
+from cerflow.language.sremo import Regular, Windowed
 from cerflow.rewriting.clauses import clauses
 
 __all__ = ["compile_formula", "hoist_window"]
@@ -67,9 +69,16 @@ __all__ = ["compile_formula", "hoist_window"]
 
 def hoist_window(formula: Formula, window: Window | None) -> tuple[Formula, Window | None]:
     """A query without window takes over that of a formula which is windowed as a whole."""
-    while window is None and isinstance(formula, Within):
-        window = formula.window
-        formula = formula.operand
+    while window is None:
+        match formula:
+            case Within():
+                window = formula.window
+                formula = formula.operand
+            case Regular(Windowed() as expression):
+                window = expression.window
+                formula = Regular(expression.operand, span=formula.span)
+            case _:
+                break
     return formula, window
 
 
@@ -89,7 +98,7 @@ def compile_formula(
     `UnsupportedQueryError` for what would need an unbounded or too large automaton.
     """
     formula, window = hoist_window(formula, window)
-    compiler = _Compiler(formula, named | (keep or frozenset()))
+    compiler = _Compiler(formula, named | (keep or frozenset()), windowed=window is not None)
     whole = compiler.run()
     hidden = frozenset((HIDDEN_LABEL,)) if marks else frozenset[str]()
     if window is not None and hides_events(whole, None if marks else keep):
@@ -106,8 +115,9 @@ def compile_formula(
 class _Compiler:
     """The fold over one formula; ``scopes`` and the fold number occurrences alike."""
 
-    def __init__(self, formula: Formula, named: frozenset[str]) -> None:
+    def __init__(self, formula: Formula, named: frozenset[str], *, windowed: bool) -> None:
         self.formula = formula
+        self.windowed = windowed
         self.scopes: Scopes = resolve(formula)
         self.registers = RegisterFile()
         self.mentioned = relation_names(formula) | _named_labels(formula) | named
@@ -170,6 +180,8 @@ class _Compiler:
             case Project():
                 kept = frozenset(current.labels)
                 return relabel(below[0], lambda labels: labels & kept)
+            case Regular():
+                return compile_sremo(current.expression, self.registers, windowed=self.windowed)
             case Within():
                 return restrict(below[0], current.window, self.registers)
             case Selection(Strategy.STRICT):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from cerflow.automata.cases import cases
 from cerflow.automata.fragment import Fragment, reach, trimmed
@@ -55,15 +56,22 @@ class Situation:
 
 
 class Crowds:
-    """The runs of one fragment, followed in any number of sets by name."""
+    """The runs of one fragment, followed in any number of sets by name.
 
-    def __init__(self, fragment: Fragment, registers: RegisterFile) -> None:
+    If there is only one set (``alone``), runs that remember no more than where their window began need no collection:
+    of those in one state the one that began last is in its window whenever any other is, so it stands for them all.
+    """
+
+    def __init__(self, fragment: Fragment, registers: RegisterFile, *, alone: bool = False) -> None:
         self.fragment = _with_own_beginning(trimmed(fragment))
         self.initial = frozenset(self.fragment.initial)
         self.final = frozenset(self.fragment.final)
         self._registers = registers
         self._live = self._live_registers()
-        self._remembering = self._states_with_rows()
+        newest = self._states_with_newest() if alone else frozenset[int]()
+        self._remembering = self._states_with_rows(newest)
+        #: The register with the latest beginning of a window, for states that need no more.
+        self._newest = {q: self._newest_register(q) for q in sorted(newest - self._remembering)}
         self._leaving: list[list[int]] = [[] for _ in range(self.fragment.states)]
         for k, t in enumerate(self.fragment.transitions):
             self._leaving[t.source].append(k)
@@ -101,10 +109,26 @@ class Crowds:
             found.append(places)
         return found
 
-    def _states_with_rows(self) -> frozenset[int]:
+    def _states_with_rows(self, newest: frozenset[int]) -> frozenset[int]:
         """States with live registers, and those that a condition on such decides whether a run comes to."""
         edges = [[t.target for t in leaving] for leaving in self.fragment.leaving()]
-        return frozenset(reach((q for q, places in enumerate(self._live) if places), edges))
+        return frozenset(reach((q for q, places in enumerate(self._live) if places and q not in newest), edges))
+
+    def _states_with_newest(self) -> frozenset[int]:
+        """States in which runs differ in nothing but where their window began."""
+        windows = (tuple(self._registers.registers[r].window for r in places) for places in self._live)
+        return frozenset(q for q, found in enumerate(windows) if len(found) == 1 and found[0] is not None)
+
+    def _newest_register(self, state: int) -> int:
+        (window,) = (self._registers.registers[register] for register in self._live[state])
+        return self._registers.add(Register(Accumulation.VALUE, 1, f"latest {window.meaning}"))
+
+    def _beginnings(self, state: int) -> dict[Expression, Expression]:
+        """What the register of a window stands for in a state of which only the latest beginning is known."""
+        if state not in self._newest:
+            return {}
+        (register,) = self._live[state]
+        return {Stored(register, 0): Stored(self._newest[state], 0)}
 
     def _width(self, state: int) -> int:
         registers = self._registers.registers
@@ -140,7 +164,8 @@ class Crowds:
             for k in self._leaving[state]:
                 u = self.fragment.transitions[k]
                 numbers.append(k)
-                guards.append([*conjuncts(u.test), *u.atoms])
+                known = self._beginnings(state)
+                guards.append([*conjuncts(u.test), *(substitute(atom, known) for atom in u.atoms)])
         for state in remembering:
             for k in self._leaving[state]:
                 numbers.append(k)
@@ -174,6 +199,7 @@ class Crowds:
         states: set[int] = set()
         kept: set[int] = set()
         rows: dict[int, list[tuple[tuple[Expression, ...], tuple[Condition, ...]]]] = {}
+        begun: dict[int, dict[Expression, None]] = {}
         for name, crowd, counts in sources:
             for state in sorted(crowd.states | crowd.rows):
                 for k in self._leaving[state]:
@@ -182,11 +208,13 @@ class Crowds:
                         continue
                     if u.target not in self._remembering:
                         states.add(u.target)
+                        if u.target in self._newest:
+                            begun.setdefault(u.target, {})[self._row(name, u, False)[0][0]] = None
                     elif u.stays and state in crowd.rows and name == target:
                         kept.add(state)
                     else:
                         rows.setdefault(u.target, []).append(self._row(name, u, state in crowd.rows))
-        writes: list[Write] = []
+        writes = [write for state in sorted(begun) for write in self._latest(state, list(begun[state]))]
         for state in sorted(rows):
             register = self.collection(target, state)
             goes_on = state in kept and state in before.rows
@@ -195,11 +223,22 @@ class Crowds:
                 goes_on = True
         return Crowd(frozenset(states), frozenset(kept | rows.keys())), writes
 
+    def _latest(self, state: int, beginnings: list[Expression]) -> list[Write]:
+        """The latest of the beginnings of windows with which runs come to a state; that of this event is the last."""
+        latest = next((e for e in beginnings if not leaves(e)), None)
+        if latest is None:
+            latest = reduce(lambda former, new: _joined(Accumulation.MAX, former, new), beginnings)
+        if latest == Stored(self._newest[state], 0):
+            return []
+        return [Write(self._newest[state], (latest,), fresh=True)]
+
     def _row(self, name: str, u: Transition, remembered: bool) -> tuple[tuple[Expression, ...], tuple[Condition, ...]]:
         """The row of a run after a transition, and the conditions on its row before."""
         registers = self._registers.registers
         values: dict[tuple[int, int], Expression] = {}
-        old: dict[Expression, Expression] = {}
+        old = self._beginnings(u.source)
+        for register in self._live[u.source] if old else ():
+            values[register, 0] = old[Stored(register, 0)]
         if remembered:
             collection = self.collection(name, u.source)
             for register, first in self._live[u.source].items():
@@ -228,12 +267,21 @@ class Crowds:
         self, situation: Situation, sources: Sequence[tuple[str, Crowd, Callable[[Transition], bool]]]
     ) -> list[Condition] | None:
         """The guards under which no run of the sources enters a final state with this event; None if one does."""
+        return self.none_enters(situation, sources, self.final)
+
+    def none_enters(
+        self,
+        situation: Situation,
+        sources: Sequence[tuple[str, Crowd, Callable[[Transition], bool]]],
+        states: frozenset[int],
+    ) -> list[Condition] | None:
+        """The same for any states."""
         guards: list[Condition] = []
         for name, crowd, counts in sources:
             for state in sorted(crowd.states | crowd.rows):
                 for k in self._leaving[state]:
                     u = self.fragment.transitions[k]
-                    if k not in situation.allowed or u.target not in self.final or not counts(u):
+                    if k not in situation.allowed or u.target not in states or not counts(u):
                         continue
                     if state in crowd.states:
                         return None

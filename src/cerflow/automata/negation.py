@@ -30,7 +30,7 @@ class _Watch:
     """The runs of the excluded formula, begun at every event."""
 
     def __init__(self, excluded: Fragment, registers: RegisterFile) -> None:
-        self.crowds = Crowds(excluded, registers)
+        self.crowds = Crowds(excluded, registers, alone=True)
 
     def past(self, crowd: Crowd, t: Transition) -> Iterator[tuple[Crowd, Transition]]:
         """What becomes of a transition, given the runs begun before: all cases in which none of them ends."""

@@ -6,7 +6,7 @@ import signal
 import sys
 from enum import StrEnum
 from importlib.metadata import version
-from typing import Annotated, NoReturn
+from typing import Annotated, Literal, NoReturn
 
 import typer
 
@@ -53,6 +53,12 @@ QueryPath = Annotated[
 Expression = Annotated[
     str | None, typer.Option("--expression", "-e", metavar="TEXT", help="The query itself, instead of a file.")
 ]
+LanguageOption = Annotated[
+    Literal["ceql", "sremo"] | None,
+    typer.Option(
+        "--language", help="Language of the query; unless given, files *.sremo are in SREMO.", show_default=False
+    ),
+]
 Inputs = Annotated[
     list[str] | None,
     typer.Option(
@@ -98,6 +104,7 @@ def _cerflow(
 def run(
     query: QueryPath = None,
     expression: Expression = None,
+    language: LanguageOption = None,
     inputs: Inputs = None,
     input_format: InputFormatOption = None,
     type_column: TypeColumn = "type",
@@ -150,7 +157,7 @@ def run(
     with errors_reported(query):
         _load(predicates)
         request = Request.prepare(
-            load_query(query, expression),
+            load_query(query, expression, language),
             inputs,
             input_format=input_format,
             type=type_column,
@@ -177,6 +184,7 @@ def run(
 def check(
     query: QueryPath = None,
     expression: Expression = None,
+    language: LanguageOption = None,
     inputs: Inputs = None,
     input_format: InputFormatOption = None,
     type_column: TypeColumn = "type",
@@ -189,13 +197,18 @@ def check(
     _one_query(query, expression)
     with errors_reported(query):
         _load(predicates)
-        typer.echo(check_query(query, expression, inputs or [], input_format, type=type_column, time=time_column))
+        typer.echo(
+            check_query(
+                query, expression, inputs or [], input_format, type=type_column, time=time_column, language=language
+            )
+        )
 
 
 @app.command()
 def explain(
     query: QueryPath = None,
     expression: Expression = None,
+    language: LanguageOption = None,
     inputs: Inputs = None,
     input_format: InputFormatOption = None,
     type_column: TypeColumn = "type",
@@ -213,7 +226,14 @@ def explain(
         _load(predicates)
         typer.echo(
             explain_query(
-                query, expression, inputs or [], input_format, output_format.value, type=type_column, time=time_column
+                query,
+                expression,
+                inputs or [],
+                input_format,
+                output_format.value,
+                type=type_column,
+                time=time_column,
+                language=language,
             )
         )
 

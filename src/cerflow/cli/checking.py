@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal as TypingLiteral
 
 import pyarrow.compute as pc
 
 from cerflow.cli.reading import Columns, Events, read_events
 from cerflow.cli.reporting import count, located, warn
-from cerflow.cli.request import is_sremo, load_query, query_text, several_streams
+from cerflow.cli.request import load_query, several_streams
 from cerflow.cli.sources import InputFormat, parse_source
 from cerflow.cli.usage import usage_of
 from cerflow.errors import nearest
+from cerflow.language.condition import Attribute, Comparison, Expression, In, Literal, Operator
 from cerflow.language.formula import As, EventType, Rename, Window
 from cerflow.language.node import walk
 from cerflow.language.printer import show
-from cerflow.query import Query
+from cerflow.language.sremo import Terminal
+from cerflow.query import Language, Query
 from cerflow.schema import Schema
 
 __all__ = ["check_query", "explain_query"]
 
-ExplainFormatName = Literal["text", "json", "dot"]
+ExplainFormatName = TypingLiteral["text", "json", "dot"]
+
+#: The type of the event read, in SREMO.
+_TYPE = Attribute(None, "type")
 
 
 def check_query(
@@ -32,17 +37,13 @@ def check_query(
     *,
     type: str,
     time: str | None,
+    language: Language | None = None,
 ) -> str:
     """The summary of a sound query; raises the error of one that is not.
 
     Warns of what is probably not meant: types that never occur, parts that never match, branches that add nothing.
     """
-    if is_sremo(path):
-        from cerflow.language.sremo_parser import parse_sremo
-
-        parse_sremo(query_text(path, expression))
-        return "ok (SREMO: read, but not evaluated yet)"
-    query = load_query(path, expression)
+    query = load_query(path, expression, language)
     schema = None
     if inputs:
         events = _read(query, inputs, input_format, type, time)
@@ -68,14 +69,10 @@ def explain_query(
     *,
     type: str,
     time: str | None,
+    language: Language | None = None,
 ) -> str:
     """What the query is compiled to, for the schema of the inputs if there are any."""
-    if is_sremo(path):
-        from cerflow.explain import explain_sremo
-        from cerflow.language.sremo_parser import parse_sremo
-
-        return explain_sremo(parse_sremo(query_text(path, expression)), format=form)
-    query = load_query(path, expression)
+    query = load_query(path, expression, language)
     schema = None
     if inputs:
         events = _read(query, inputs, input_format, type, time)
@@ -97,13 +94,26 @@ def _warn_of_types(query: Query, events: Events, type_column: str) -> None:
 
 
 def _event_types(query: Query) -> set[str]:
-    return {n.name for n in walk(query.tree) if isinstance(n, EventType)}
+    """The types that a query names: of SREMO those that the type of the event read is compared with."""
+    found = {n.name for n in walk(query.tree) if isinstance(n, EventType)}
+    for terminal in (n for n in walk(query.tree) if isinstance(n, Terminal)):
+        for n in walk(terminal.condition):
+            if isinstance(n, Comparison) and n.operator is Operator.EQ and n.left == _TYPE:
+                found.update(_texts((n.right,)))
+            elif isinstance(n, In) and n.operand == _TYPE:
+                found.update(_texts(n.items))
+    return found
+
+
+def _texts(expressions: Iterable[Expression]) -> Iterator[str]:
+    return (e.value for e in expressions if isinstance(e, Literal) and isinstance(e.value, str))
 
 
 def _summary(query: Query) -> str:
     nodes = list(walk(query.tree))
     types = sorted(_event_types(query))
-    labels = sorted({n.label for n in nodes if isinstance(n, As)} | {n.new for n in nodes if isinstance(n, Rename)})
+    given = {n.label for n in nodes if isinstance(n, As)} | {n.new for n in nodes if isinstance(n, Rename)}
+    labels = sorted(given | {n.label for n in nodes if isinstance(n, Terminal) and n.label is not None})
     windows = list(dict.fromkeys(show(n) for n in nodes if isinstance(n, Window)))
     lines = [
         "ok",

@@ -11,10 +11,10 @@ from cerflow.cli.reading import Columns
 from cerflow.cli.sources import InputFormat, Source, parse_source
 from cerflow.cli.usage import usage_of
 from cerflow.cli.writing import OutputFormat, check_writable, output_format_of
-from cerflow.errors import InputError, UnsupportedQueryError
-from cerflow.query import Query, parse
+from cerflow.errors import InputError
+from cerflow.query import Language, Query, parse
 
-__all__ = ["Request", "is_sremo", "load_query", "query_text", "several_streams"]
+__all__ = ["Request", "load_query", "query_text", "several_streams"]
 
 
 @dataclass(frozen=True)
@@ -78,19 +78,11 @@ def query_text(path: str | None, expression: str | None) -> str:
         raise InputError(f"cannot read the query file '{path}': {error}") from error
 
 
-def is_sremo(path: str | None) -> bool:
-    """Whether a query file is written in SREMO."""
-    return path is not None and path.lower().endswith(".sremo")
+def load_query(path: str | None, expression: str | None, language: Language | None = None) -> Query:
+    """Parse a query; raises the errors of `cerflow.parse`, and InputError.
 
-
-def load_query(path: str | None, expression: str | None) -> Query:
-    """Parse a query that is to be evaluated; raises the errors of `cerflow.parse`, and InputError."""
-    text = query_text(path, expression)
-    if is_sremo(path):
-        from cerflow.language.sremo_parser import parse_sremo
-
-        parse_sremo(text)
-        raise UnsupportedQueryError(
-            "queries in SREMO are read and checked, but not evaluated yet", hint="Write the query as SELECT … WHERE …"
-        )
-    return parse(text)
+    Unless a language is named, files ``*.sremo`` are in SREMO.
+    """
+    if language is None:
+        language = "sremo" if path is not None and path.lower().endswith(".sremo") else "ceql"
+    return parse(query_text(path, expression), language=language)

@@ -118,7 +118,8 @@ class Program:
     @property
     def counted(self) -> bool:
         """Whether positions in the substream matter, so that every event of it has to be counted."""
-        windows = [self.transducer.window, *(r.window for r in self.transducer.registers)]
+        # The beginnings of windows may also be kept among other values: what is measured says so.
+        windows = [self.transducer.window, *(column.window for column in self.columns)]
         strict = any(not loops and q not in self.transducer.final for q, loops in enumerate(self.loops))
         return self.partitioned and (strict or any(isinstance(w, CountWindow) for w in windows))
 

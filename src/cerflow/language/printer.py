@@ -266,6 +266,9 @@ def _projection(node: s.Projection, _: int) -> tuple[int, list[_Piece]]:
 
 
 def _select(node: s.Select, _: int) -> tuple[int, list[_Piece]]:
+    expression = s.sole_expression(node)
+    if expression is not None:
+        return 0, [(expression, _WINDOWED)]
     projection = show(node.projection)
     pieces: list[_Piece] = ["SELECT "]
     if node.strategy is not f.Strategy.ALL:
@@ -300,6 +303,10 @@ def _terminal(node: r.Terminal, _: int) -> tuple[int, list[_Piece]]:
 
 def _complement(node: r.Complement, _: int) -> tuple[int, list[_Piece]]:
     return _PREFIX, ["!", (node.operand, _PREFIX)]
+
+
+def _regular(node: r.Regular, _: int) -> tuple[int, list[_Piece]]:
+    return _STEP, [(node.expression, _WINDOWED)]
 
 
 def _windowed(node: r.Windowed, _: int) -> tuple[int, list[_Piece]]:
@@ -368,4 +375,5 @@ _WRITERS: dict[type[Node], _Writer] = {
     r.NextMatch: _call("next", _OPERAND),
     r.Unordered: _call("unordered", _OPERAND),
     r.Windowed: _windowed,
+    r.Regular: _regular,
 }

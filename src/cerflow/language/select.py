@@ -7,8 +7,18 @@ from enum import StrEnum
 from cerflow.language.condition import Expression
 from cerflow.language.formula import Formula, Strategy, Window
 from cerflow.language.node import Node, node
+from cerflow.language.sremo import Regular, Sremo
 
-__all__ = ["Consumption", "CountItem", "ExpressionItem", "LabelItem", "Projection", "ProjectionKind", "Select"]
+__all__ = [
+    "Consumption",
+    "CountItem",
+    "ExpressionItem",
+    "LabelItem",
+    "Projection",
+    "ProjectionKind",
+    "Select",
+    "sole_expression",
+]
 
 
 class Consumption(StrEnum):
@@ -73,3 +83,9 @@ class Select(Node):
     window: Window | None = None
     consume: Consumption = Consumption.NONE
     limit: int | None = None
+
+
+def sole_expression(select: Select) -> Sremo | None:
+    """The expression of SREMO that a query is, if it is nothing else."""
+    formula = select.formula
+    return formula.expression if isinstance(formula, Regular) and select == Select(formula) else None

@@ -6,11 +6,12 @@ the event in register ``r``.
 
 from __future__ import annotations
 
-from cerflow.language.condition import Condition
-from cerflow.language.formula import Window
+from cerflow.language.condition import Condition, Constant
+from cerflow.language.formula import Formula, Window
 from cerflow.language.node import Node, node
 
 __all__ = [
+    "ANY_EVENT",
     "MARK",
     "Alternation",
     "AnyMatch",
@@ -22,6 +23,7 @@ __all__ = [
     "NextMatch",
     "Optional",
     "Plus",
+    "Regular",
     "Sremo",
     "Star",
     "Terminal",
@@ -135,3 +137,14 @@ class Windowed(Sremo):
 
     operand: Sremo
     window: Window
+
+
+#: One event, whatever it is, left out of the output.
+ANY_EVENT = Terminal(Constant(True))
+
+
+@node
+class Regular(Formula):
+    """An expression as a formula: its complex events at j are its matches on S[m…j], i ≤ m ≤ j, that mark event j."""
+
+    expression: Sremo

@@ -15,17 +15,13 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from itertools import product
 
 from cerflow.analysis.scopes import resolve
-from cerflow.errors import QueryError
 from cerflow.language.condition import Condition
 from cerflow.language.formula import (
     All,
     AnyEvent,
     As,
-    AttributeWindow,
     Conjunction,
-    CountWindow,
     Disjunction,
-    DurationWindow,
     EventType,
     Filter,
     Formula,
@@ -39,19 +35,19 @@ from cerflow.language.formula import (
     StrictIteration,
     StrictSequence,
     Unless,
-    Window,
     Within,
     Without,
 )
 from cerflow.language.formula import Sequence as SequenceFormula
 from cerflow.language.node import walk
+from cerflow.language.sremo import Regular
+from cerflow.semantics.complex_events import ComplexEvent, support, within
 from cerflow.semantics.conditions import satisfies
-from cerflow.semantics.events import Event, Stream
+from cerflow.semantics.events import Event
+from cerflow.semantics.sremo import SremoDenotation
 
 __all__ = ["ComplexEvent", "Denotation", "denotation", "select", "support", "within"]
 
-#: Pairs (label, position); positions count within the stream that is evaluated.
-ComplexEvent = frozenset[tuple[str, int]]
 Matches = frozenset[ComplexEvent]
 
 #: Positions of labels bound further out: ((occurrence of the binder, label), position), sorted.
@@ -61,42 +57,12 @@ _Question = tuple[int, int, int, _Environment]
 _Rule = Generator[_Question, Matches, Matches]
 
 
-def support(complex_event: ComplexEvent) -> frozenset[int]:
-    """The positions of a complex event."""
-    return frozenset(p for _, p in complex_event)
-
-
 def denotation(formula: Formula, events: Sequence[Event], i: int, j: int) -> Matches:
     """``⟦formula⟧(i, j)`` over ``events``; positions of the complex events are indices into ``events``.
 
     Raises `QueryError` for a label that no formula binds, and for a duration window without times.
     """
     return Denotation(formula, events)(i, j)
-
-
-def within(complex_event: ComplexEvent, window: Window, events: Sequence[Event]) -> bool:
-    """Whether a complex event lies inside a window; an empty one always does.
-
-    Raises `QueryError` for a duration window on events without times.
-    """
-    positions = support(complex_event)
-    if not positions:
-        return True
-    first, last = min(positions), max(positions)
-    match window:
-        case CountWindow():
-            return last - first < window.events
-        case DurationWindow():
-            tick = events.microseconds_per_tick if isinstance(events, Stream) else None
-            if tick is None:
-                raise QueryError("a window of time needs events with times", span=window.span)
-            return (events[last].time - events[first].time) * tick < window.microseconds
-        case AttributeWindow():
-            start, end = events[first].attribute(window.attribute), events[last].attribute(window.attribute)
-            if not (isinstance(start, int | float) and isinstance(end, int | float)):
-                return False
-            return end - start < window.size
-    raise TypeError(f"{type(window).__name__} is no window")
 
 
 def select(strategy: Strategy, matches: Iterable[ComplexEvent]) -> Matches:
@@ -142,6 +108,8 @@ class Denotation:
         self._formulas = list(walk(formula))
         self._root = len(self._formulas) - 1
         self._known: dict[_Question, Matches] = {}
+        #: The expressions of SREMO among them.
+        self._expressions: dict[int, SremoDenotation] = {}
         self._below: list[tuple[int, ...]] = []
         open_: list[int] = []
         for k, current in enumerate(self._formulas):
@@ -274,10 +242,20 @@ class Denotation:
             case Selection():
                 matches = yield ask(parts[0], i, j)
                 return select(formula.strategy, matches)
+            case Regular():
+                return self._regular(k, formula, i, j)
             case Within():
                 matches = yield ask(parts[0], i, j)
                 return frozenset(c for c in matches if within(c, formula.window, self._events))
         raise TypeError(f"{type(formula).__name__} is no formula")
+
+    def _regular(self, k: int, formula: Regular, i: int, j: int) -> Matches:
+        if k not in self._expressions:
+            self._expressions[k] = SremoDenotation(formula.expression, self._events)
+        denotation = self._expressions[k]
+        return frozenset(
+            marks for m in range(i, j + 1) for marks, _ in denotation(m, j + 1) if marks and max(support(marks)) == j
+        )
 
     def _is(self, wanted: EventType, j: int) -> bool:
         event = self._events[j]

@@ -30,9 +30,9 @@ from cerflow.language.sremo import (
     Windowed,
 )
 from cerflow.predicates.registry import speaks_of_set
+from cerflow.semantics.complex_events import ComplexEvent, support, within
 from cerflow.semantics.conditions import satisfies_with_registers
 from cerflow.semantics.events import Event
-from cerflow.semantics.formulas import ComplexEvent, support, within
 
 __all__ = ["SremoDenotation", "sremo_match_string", "sremo_matches"]
 

@@ -129,6 +129,7 @@ def _recognition(plan: Plan) -> Recognition:
         columns = columns.append(pa.field(position, pa.int64()))
     return Recognition(
         query=plan.text,
+        language=plan.language,
         schema=columns.serialize().to_pybytes(),
         type=schema.type,
         time=schema.time,

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from cerflow.engine.needs import columns_needed, needs_positions, separable_by_key
-from cerflow.errors import UnsupportedQueryError
 from cerflow.inputs import in_order
-from cerflow.language.printer import show
-from cerflow.query import Query, parse
+from cerflow.query import Language, Query, query_text
 from cerflow.schema import Schema
 from cerflow.spark.tasks import pack
 
@@ -28,6 +26,7 @@ class Plan:
     """
 
     text: str
+    language: Language
     schema: Schema
     sequence: str | None
     needed: tuple[str, ...]
@@ -70,7 +69,8 @@ def make_plan(
     select = query.tree
     keys = tuple(tuple(_column(name, schema) for name in key) for key in select.partition)
     return Plan(
-        text=_text(query),
+        text=query_text(query),
+        language=query.language,
         schema=schema,
         sequence=sequence,
         needed=columns_needed(select, schema),
@@ -84,13 +84,3 @@ def make_plan(
 
 def _column(name: str, schema: Schema) -> str:
     return schema.type if name == "type" and name not in schema.attributes else name
-
-
-def _text(query: Query) -> str:
-    """The query as a text that means the same; that is what tasks get."""
-    if query.text is not None and query.reading == "second-order":
-        return query.text
-    text = show(query.tree)
-    if parse(text).tree != query.tree:
-        raise UnsupportedQueryError("this query cannot be written as text, so it cannot be sent to the tasks of Spark")
-    return text

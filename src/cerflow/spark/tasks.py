@@ -13,7 +13,7 @@ from cerflow.engine.recognizer import Recognizer
 from cerflow.errors import BadRecordError, UnsupportedQueryError
 from cerflow.predicates.predicate import Predicate
 from cerflow.predicates.registry import predicates_in, using
-from cerflow.query import Query, parse
+from cerflow.query import Language, Query, parse
 
 __all__ = ["Recognition", "pack"]
 
@@ -42,6 +42,7 @@ class Recognition:
     position: str | None
     positions: bool
     predicates: bytes | None = None
+    language: Language = "ceql"
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in the events of one task, which come in the order of time."""
@@ -55,7 +56,7 @@ class Recognition:
     def _recognizer(self, schema: pa.Schema) -> Recognizer:
         # A worker process may serve queries with other predicates of the same names.
         with using(() if self.predicates is None else _unpacked(self.predicates)):
-            return parse(self.query).recognizer(
+            return parse(self.query, language=self.language).recognizer(
                 schema,
                 type=self.type,
                 time=self.time,

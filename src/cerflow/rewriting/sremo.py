@@ -1,0 +1,35 @@
+"""SREMO's selection strategies and ``unordered`` by their definitions, before anything is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cerflow.language.node import Node, fold, with_children
+from cerflow.language.sremo import AnyMatch, NextMatch, Sremo, Unordered
+from cerflow.rewriting.sremo_any import rewrite_any
+from cerflow.rewriting.sremo_next import rewrite_next
+from cerflow.rewriting.sremo_unordered import rewrite_unordered
+
+__all__ = ["without_strategies"]
+
+
+def without_strategies(expression: Sremo) -> Sremo:
+    """The same matches without ``any``, ``next`` and ``unordered``: strategies nest and mix, being only rewritings.
+
+    Raises `UnsupportedQueryError` for ``unordered`` of too many operands.
+    """
+
+    def visit(current: Node, below: Sequence[Node]) -> Node:
+        parts = [part for part in below if isinstance(part, Sremo)]
+        match current:
+            case AnyMatch():
+                return rewrite_any(current, parts)
+            case NextMatch():
+                return rewrite_next(current, parts)
+            case Unordered():
+                return rewrite_unordered(current, parts)
+        return with_children(current, below)
+
+    rewritten = fold(expression, visit)
+    assert isinstance(rewritten, Sremo)
+    return rewritten

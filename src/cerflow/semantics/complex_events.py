@@ -1,0 +1,44 @@
+"""Complex events, their extent, and windows on it (spec §1, §2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cerflow.errors import QueryError
+from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
+from cerflow.semantics.events import Event, Stream
+
+__all__ = ["ComplexEvent", "support", "within"]
+
+#: Pairs (label, position); positions count within the stream that is evaluated.
+ComplexEvent = frozenset[tuple[str, int]]
+
+
+def support(complex_event: ComplexEvent) -> frozenset[int]:
+    """The positions of a complex event."""
+    return frozenset(p for _, p in complex_event)
+
+
+def within(complex_event: ComplexEvent, window: Window, events: Sequence[Event]) -> bool:
+    """Whether a complex event lies inside a window; an empty one always does.
+
+    Raises `QueryError` for a duration window on events without times.
+    """
+    positions = support(complex_event)
+    if not positions:
+        return True
+    first, last = min(positions), max(positions)
+    match window:
+        case CountWindow():
+            return last - first < window.events
+        case DurationWindow():
+            tick = events.microseconds_per_tick if isinstance(events, Stream) else None
+            if tick is None:
+                raise QueryError("a window of time needs events with times", span=window.span)
+            return (events[last].time - events[first].time) * tick < window.microseconds
+        case AttributeWindow():
+            start, end = events[first].attribute(window.attribute), events[last].attribute(window.attribute)
+            if not (isinstance(start, int | float) and isinstance(end, int | float)):
+                return False
+            return end - start < window.size
+    raise TypeError(f"{type(window).__name__} is no window")

@@ -1,0 +1,256 @@
+"""SREMO in the engine: the matches of the definition, for random expressions, examples and errata of the papers."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import assume, event, given
+from hypothesis import strategies as st
+
+import cerflow
+from cerflow.automata.compile import compile_formula
+from cerflow.automata.runs import matches as matches_of_runs
+from cerflow.errors import QueryError, UnsupportedQueryError
+from cerflow.language.node import walk
+from cerflow.language.sremo import Complement, NextMatch
+from cerflow.semantics.events import Stream
+from cerflow.semantics.sremo import sremo_matches
+from conformance import table_of
+from golden import SREMO_CASES, at_end, rows
+from random_sremo import OPERATORS, streams, windowed_expressions
+from runners import ENGINE_RUNNERS, RUNNERS, complex_events, examples, supports
+
+COLUMNS = {"type": pa.string(), "t": pa.int64(), "v": pa.int64(), "n": pa.int64()}
+
+
+def query_of(expression):
+    try:
+        return cerflow.Query(expression)
+    except QueryError:
+        assume(False)
+
+
+def drawn(data, depth, operator=None):
+    """An expression that has a meaning and can be evaluated, its query, events, and its matches in them."""
+    expression = data.draw(windowed_expressions(depth, operator))
+    query = query_of(expression)
+    rows = data.draw(streams())
+    try:
+        query.plan(cerflow.Schema(table_of(rows, COLUMNS).schema, "type", "t"))
+    except UnsupportedQueryError:
+        # Nothing else is refused.
+        assert any(isinstance(n, Complement | NextMatch) for n in walk(expression))
+        assume(False)
+    expected = sremo_matches(expression, Stream.from_dicts(rows, time="t"))
+    event("matching" if expected else "not matching")
+    return query, rows, expected
+
+
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.__name__)
+@given(data=st.data())
+@examples(15)
+def test_engine_conforms_to_the_definition(operator, data):
+    query, rows, expected = drawn(data, 3, operator)
+    for name, run in ENGINE_RUNNERS.items():
+        found = run(query, table_of(rows, COLUMNS), time="t")
+        assert complex_events(found) == expected, name
+        assert len(found) == len(expected), name
+
+
+@given(data=st.data())
+@examples(60)
+def test_automata_conform_to_the_definition(data):
+    query, rows, expected = drawn(data, 4)
+    transducer = compile_formula(query.tree.formula)
+    assert matches_of_runs(transducer, Stream.from_dicts(rows, time="t"), reporting=True) == expected
+
+
+@pytest.mark.parametrize("case", SREMO_CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_worked_examples(case, runner):
+    query = cerflow.parse(case.query, language="sremo")
+    assert supports(RUNNERS[runner](query, pa.Table.from_pylist(list(case.stream)))) == case.expected
+
+
+def streamed(text, events):
+    """The matches that all runners find."""
+    query = cerflow.parse(text, language="sremo")
+    found = [supports(run(query, pa.Table.from_pylist(list(events)))) for run in RUNNERS.values()]
+    assert found == [found[0]] * len(found)
+    return found[0]
+
+
+def test_11_1_streaming_begins_anywhere():
+    assert streamed("[type = 'a'] MARK", rows("xa")) == at_end("1")
+
+
+def test_11_1_atoms_on_empty_registers():
+    optional = "[type = 'A'] AS x . ([type = 'B'] INTO r)? . [type = 'C' AND {}] AS y"
+    stream = rows("ACABC", v=[1, 1, 1, 1, 1])
+    assert streamed(optional.format("v = r.v"), stream) == at_end("24")
+    assert streamed(optional.format("NOT v = r.v"), stream) == at_end("01")
+    assert streamed(optional.format("(v = r.v OR v = 1)"), stream) == at_end("01", "24")
+    assert streamed(optional.format("NOT (v = r.v OR v = 2)"), stream) == at_end("01")
+    # What is null is unknown: neither the atom holds nor its negation.
+    stream = rows("ACABC", v=[1, 1, 1, None, 1])
+    assert streamed(optional.format("v = r.v"), stream) == set()
+    assert streamed(optional.format("NOT v = r.v"), stream) == at_end("01")
+
+
+def test_11_2_a_match_ends_with_a_marked_event():
+    assert streamed("[type = 'a'] MARK . [type = 'b']", rows("ab")) == set()
+    assert streamed("[type = 'a'] MARK . [type = 'b'] MARK?", rows("ab")) == at_end("0", "01")
+
+
+def test_11_3_writes_of_different_branches_are_kept_apart():
+    expression = (
+        "[type = 'a'] MARK INTO r2 . ([type = 'b'] MARK INTO r1 . [id = r2.id] MARK "
+        "| [type = 'b'] MARK INTO r2 . [type = 'c' AND id = r1.id] MARK)"
+    )
+    assert streamed(expression, rows("abx", id=[1, 2, 1])) == at_end("012")
+    assert streamed(expression, rows("abx", id=[1, 2, 2])) == set()
+
+
+def test_11_5_registers_are_not_reset():
+    expression = "([NOT type = r.type] MARK INTO r)+"
+    assert streamed(expression, rows("aab")) == at_end("0", "1", "12", "2")
+    assert streamed(expression, rows("aba")) == at_end("0", "1", "01", "2", "12", "012")
+
+
+def test_11_7_next_of_several_events_is_not_found_across_pieces():
+    expression = "next([type = 'a'] MARK, [type = 'b'] MARK . [type = 'c'] MARK) WITHIN 9 EVENTS"
+    assert streamed(expression, rows("abcbc")) == at_end("012")
+    assert streamed(expression, rows("abxbc")) == at_end("034")
+    repeated = "([type = 'a'] MARK . (!([type = 'b']))* . [type = 'b'] MARK) WITHIN 9 EVENTS"
+    assert streamed(repeated, rows("abbb")) >= at_end("03")
+
+
+def test_11_7_what_is_skipped_sees_the_registers():
+    expression = "next([type = 'a'] MARK INTO r, [type = 'b' AND v = r.v] MARK)"
+    assert streamed(expression, rows("abbb", v=[1, 2, 1, 1])) == at_end("02")
+
+
+def test_11_15_a_register_that_a_branch_does_not_write_keeps_its_event():
+    expression = "[type = 'a'] MARK INTO r . ([type = 'b'] MARK INTO r)? . [v = r.v] MARK"
+    assert streamed(expression, rows("abc", v=[1, 2, 2])) == at_end("012")
+    assert streamed(expression, rows("ac", v=[1, 1])) == at_end("01")
+
+
+def test_each_side_of_an_intersection_has_its_own_registers():
+    left = "[TRUE] MARK INTO r . [TRUE] MARK . [v = r.v] MARK"
+    right = "[TRUE] MARK . [v = q.v] MARK . [TRUE] MARK"
+    expression = f"[type = 'a'] INTO q, r . ([TRUE] MARK . [v = r.v] MARK INTO q . [TRUE] MARK & ({left}))"
+    # Both sides read what was there before the intersection, until they write themselves.
+    assert streamed(expression, rows("abbb", v=[1, 2, 1, 2])) == at_end("123")
+    assert streamed(expression, rows("abbb", v=[1, 2, 2, 2])) == set()
+    both = f"[type = 'a'] INTO q . (({left}) & ({right})) . [v = r.v AND v = q.v] MARK"
+    assert streamed(both, rows("abbbb", v=[1, 1, 1, 1, 1])) == at_end("1234")
+    assert streamed(both, rows("abbbb", v=[1, 2, 1, 2, 1])) == set()
+
+
+def test_complement_keeps_the_registers_and_reads_those_outside():
+    expression = (
+        "([type = 'a'] MARK INTO r . !([TRUE]* . [v > r.v] INTO r . [TRUE]*) . [type = 'c' AND v = r.v] MARK) "
+        "WITHIN 5 EVENTS"
+    )
+    assert streamed(expression, rows("abbc", v=[2, 1, 2, 2])) == at_end("03")
+    assert streamed(expression, rows("abbc", v=[2, 3, 2, 2])) == set()
+
+
+def test_complement_with_registers_of_its_own():
+    expression = "([type = 'a'] MARK . !([TRUE]* . [TRUE] INTO s . [TRUE]* . [v = s.v] . [TRUE]*) . [type = 'c'] MARK)"
+    expression += " WITHIN 10 EVENTS"
+    assert streamed(expression, rows("abbbc", v=[0, 1, 2, 3, 1])) == at_end("04")
+    assert streamed(expression, rows("abbbc", v=[0, 1, 2, 1, 1])) == set()
+
+
+def test_predicates_over_registers(predicate):
+    predicate("near", compile=False)(lambda x, y: abs(x["v"] - y["v"]) < 2)
+    expression = "[type = 'a'] MARK INTO r . [TRUE]* . [near(EVENT, r)] MARK"
+    assert streamed(expression, rows("abb", v=[1, 5, 2])) == at_end("02")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[a = 1] MARK . !([b = 2] . [b = 3]) . [c = 3] MARK", "'!' without a window cannot be evaluated"),
+        ("next([a = 1] MARK, [b = 2] MARK . [c = 3] MARK)", "'!' without a window cannot be evaluated"),
+        (f"unordered({', '.join(['[a = 1] MARK'] * 7)})", "unordered() of 7 operands has too many orders"),
+    ],
+)
+def test_what_cannot_be_evaluated(text, said):
+    query = cerflow.parse(text, language="sremo")
+    with pytest.raises(UnsupportedQueryError) as raised:
+        query.match([{"type": "A", "a": 1, "b": 1, "c": 1}])
+    assert said in str(raised.value)
+    assert raised.value.line == 1
+    assert raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[v > 1] MARK INTO r & [v < 2] MARK INTO r", "both sides of & write register 'r'"),
+        ("[v > 1] MARK INTO r . [sum(r.v) > 1] MARK", "nothing to aggregate"),
+        ("[v > r.v] MARK", "register 'r' is read but never written"),
+    ],
+)
+def test_what_has_no_meaning(text, said):
+    with pytest.raises(QueryError, match=said):
+        cerflow.parse(text, language="sremo")
+
+
+def test_queries_of_sremo():
+    text = "[type = 'T'] AS hot . [type = 'H'] AS dry WITHIN 3 EVENTS"
+    query = cerflow.parse(text, language="sremo")
+    assert repr(query) == f"<Query {text}>"
+    assert query.language == "sremo"
+    built = cerflow.Query(cerflow.parse_sremo(text))
+    assert built.tree == query.tree
+    assert cerflow.parse("SELECT * WHERE T").language == "ceql"
+    with pytest.raises(ValueError, match="first-order"):
+        cerflow.parse(text, language="sremo", reading="first-order")
+    with pytest.raises(ValueError, match="language must be"):
+        cerflow.parse(text, language="cepl")
+    recognizer = query.recognizer(pa.schema([("type", pa.string())]))
+    recognizer.push({"type": "T"})
+    with pytest.raises(cerflow.SnapshotError, match="another query"):
+        cerflow.Recognizer.restore(cerflow.parse("SELECT * WHERE T ; H"), recognizer.snapshot())
+    restored = cerflow.Recognizer.restore(built, recognizer.snapshot())
+    assert restored.push({"type": "H"}).to_pylist()[0]["events"][1]["labels"] == ["dry"]
+
+
+def test_long_sequences():
+    text = " . ".join(f"[v = {k % 7}] MARK" for k in range(400))
+    events = [{"type": "a", "v": k % 7} for k in range(410)]
+    assert cerflow.parse(text, language="sremo").match(events).count() == 2
+
+
+def test_sremo_and_formulas_can_be_compared():
+    first = cerflow.parse("any([type = 'A'] AS x, [type = 'B'] AS y)", language="sremo")
+    second = cerflow.parse_formula("PROJECT x, y (A AS x ; B AS y)")
+    assert cerflow.equivalent(first, second)
+    assert not cerflow.equivalent(cerflow.parse("[type = 'A'] AS x . [type = 'B'] AS y", language="sremo"), second)
+
+
+def test_complements_that_remember_many_events():
+    """Collections are cleaned up on the way; what they hold must survive that."""
+    random = np.random.default_rng(3)
+    types, values = random.choice(list("ABBCD"), 20_000), random.integers(0, 400, 20_000)
+    text = (
+        "([type = 'A'] AS x INTO r . "
+        "!([TRUE]* . [type = 'B' AND v > r.v] INTO s . [TRUE]* . [type = 'B' AND v = s.v] . [TRUE]*) . "
+        "[type = 'C'] AS z) WITHIN 60 EVENTS"
+    )
+    expected = set()
+    for start in np.flatnonzero(types == "A"):
+        seen: set[int] = set()
+        for end in range(start + 1, min(start + 60, len(types))):
+            if types[end] == "C":
+                expected.add((end, frozenset((start, end))))
+            if types[end] == "B" and values[end] > values[start]:
+                if values[end] in seen:
+                    break
+                seen.add(values[end])
+    table = pa.table({"type": types.tolist(), "v": values})
+    found = cerflow.parse(text, language="sremo").match(table)
+    assert {(row["detected_at"], frozenset(e["position"] for e in row["events"])) for row in found} == expected
