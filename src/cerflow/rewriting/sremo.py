@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cerflow.language.node import Node, fold, with_children
-from cerflow.language.sremo import AnyMatch, NextMatch, Sremo, Unordered
+from cerflow.language.sremo import (
+    Alternation,
+    AnyMatch,
+    Concatenation,
+    Epsilon,
+    NextMatch,
+    Optional,
+    Plus,
+    Sremo,
+    Star,
+    Unordered,
+)
 from cerflow.rewriting.sremo_any import rewrite_any
 from cerflow.rewriting.sremo_next import rewrite_next
 from cerflow.rewriting.sremo_unordered import rewrite_unordered
 
-__all__ = ["without_strategies"]
+__all__ = ["expand", "without_strategies"]
 
 
 def without_strategies(expression: Sremo) -> Sremo:
@@ -33,3 +44,17 @@ def without_strategies(expression: Sremo) -> Sremo:
     rewritten = fold(expression, visit)
     assert isinstance(rewritten, Sremo)
     return rewritten
+
+
+def expand(expression: Sremo) -> Sremo:
+    """The same with no operators but terminals, EPSILON, EMPTY, ``. | * & !`` and WITHIN; raises as that does."""
+
+    def visit(current: Node, below: Sequence[Node]) -> Node:
+        if isinstance(current, Plus | Optional):
+            (part,) = (p for p in below if isinstance(p, Sremo))
+            return Concatenation(part, Star(part)) if isinstance(current, Plus) else Alternation(Epsilon(), part)
+        return with_children(current, below)
+
+    expanded = fold(without_strategies(expression), visit)
+    assert isinstance(expanded, Sremo)
+    return expanded

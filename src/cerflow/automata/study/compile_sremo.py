@@ -26,6 +26,7 @@ from cerflow.language.builder_sremo import SremoExpr
 from cerflow.language.formula import CountWindow
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.sremo import (
+    ANY_EVENT,
     Alternation,
     Complement,
     Concatenation,
@@ -39,7 +40,7 @@ from cerflow.language.sremo import (
 )
 from cerflow.language.sremo_parser import parse_sremo
 from cerflow.predicates.registry import speaks_of_set
-from cerflow.rewriting.selection_operators import ANY_EVENT, expand
+from cerflow.rewriting.sremo import expand
 
 __all__ = ["SremoLike", "compile_sremo", "registers_of"]
 
