@@ -98,6 +98,19 @@ def test_registers_of_both_sides(ids, accepted):
     assert accepts(whole, word("aba", (*ids, 1))) is accepted
 
 
+def test_two_complements_at_once():
+    """Each writes registers of its own."""
+    first, second = "[TRUE] INTO r . [id = r.id]", "[TRUE] INTO s . [id < s.id]"
+    expression = parse_sremo(f"[TRUE] MARK . (!({first}) & !({second})) . [TRUE] MARK")
+    t = compile_sremo(expression)
+    assert len(t.written) == 2
+    for ids in product((1, 2), repeat=4):
+        events = word("xxxx", ids)
+        assert matches(t, events) == sremo_match_string(expression, events)
+    assert positions(matches(t, word("xxxx", (1, 1, 2, 1)))) == {(0, 3)}
+    assert positions(matches(t, word("xxxx", (1, 2, 1, 1)))) == set()
+
+
 def test_constructions_that_grow_too_large():
     with pytest.raises(UnsupportedQueryError, match="too large"):
         unroll(FIGURE_4, 50, most=100)

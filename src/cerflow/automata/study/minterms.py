@@ -79,7 +79,7 @@ def contradictory(positive: Iterable[Condition], negative: Iterable[Condition] =
                 pending.append((inner, truth))
             case Not(Satisfied(inner)):
                 pending.append((inner, not truth))
-    if held & failing or any(held.issuperset(conjuncts(condition)) for condition in failing):
+    if any(held.issuperset(conjuncts(condition)) for condition in failing):
         return True
     if any(isinstance(condition, Not) and condition.operand in held for condition in held):
         return True
