@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow.automata.compile import compile_formula
 from cerflow.automata.runs import matches as matches_of_runs
+from cerflow.builder import label, read, select, this, window
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.node import walk
 from cerflow.language.sremo import Complement, NextMatch
@@ -59,7 +60,7 @@ def test_engine_conforms_to_the_definition(operator, data):
 @given(data=st.data())
 @examples(60)
 def test_automata_conform_to_the_definition(data):
-    query, rows, expected = drawn(data, 4)
+    query, rows, expected = drawn(data, 3)
     transducer = compile_formula(query.tree.formula)
     assert matches_of_runs(transducer, Stream.from_dicts(rows, time="t"), reporting=True) == expected
 
@@ -254,3 +255,22 @@ def test_complements_that_remember_many_events():
     table = pa.table({"type": types.tolist(), "v": values})
     found = cerflow.parse(text, language="sremo").match(table)
     assert {(row["detected_at"], frozenset(e["position"] for e in row["events"])) for row in found} == expected
+
+
+def test_a_query_around_an_expression():
+    """In Python an expression can stand in a query: here each key for itself, and detections without events."""
+    pattern = read(this.type == "A").label("x").into("r") >> read(this.v > label("r").v).label("y")
+    table = pa.table({"type": list("AABBBA"), "v": [1, 5, 4, 6, 7, 9], "k": [0, 1, 0, 1, 0, 0]})
+    query = cerflow.Query(select(pattern, partition_by=["k"]))
+    assert query.language == "ceql"
+    for run in RUNNERS.values():
+        assert supports(run(query, table)) == {(2, frozenset({0, 2})), (3, frozenset({1, 3}))}
+    detections = cerflow.Query(select(pattern, partition_by=["k"], events=False))
+    assert [row["detected_at"] for row in detections.match(table).to_pylist()] == [2, 3]
+    bounded = cerflow.Query(select(pattern, within=window(events=1)))
+    assert bounded.match(table).count() == 0
+    # A window around the query is one around the expression, too.
+    denied = read(this.type == "A").mark() >> ~(read(this.v == 4) >> read(this.v == 6)) >> read(this.v == 7).mark()
+    with pytest.raises(UnsupportedQueryError, match="without a window"):
+        cerflow.Query(select(denied)).match(table)
+    assert cerflow.Query(select(denied, within=window(events=9))).match(table).count() == 1

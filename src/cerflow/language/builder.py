@@ -65,6 +65,7 @@ from cerflow.language.builder_sremo import (
     unordered,
 )
 from cerflow.language.parser import parse_formula
+from cerflow.language.sremo import Regular
 from cerflow.language.words import LARGEST_INTEGER
 
 __all__ = [
@@ -288,7 +289,7 @@ def count_matches(name: str = "count") -> s.CountItem:
 
 
 def select(
-    pattern: FormulaExpr,
+    pattern: FormulaExpr | SremoExpr,
     *items: Label | str | s.LabelItem | s.ExpressionItem | s.CountItem,
     events: bool = True,
     strategy: str = "ALL",
@@ -300,8 +301,9 @@ def select(
 ) -> s.Select:
     """The query ``SELECT … WHERE pattern …`` (spec §4).
 
-    ``items`` are labels, `item`, ``value.as_(name)`` and `count_matches`; none of them means ``*``, and
-    ``events=False`` means ``SELECT NONE``. A key in ``partition_by`` is an attribute or alternatives of one key.
+    The pattern is a formula, or an expression of SREMO. ``items`` are labels, `item`, ``value.as_(name)`` and
+    `count_matches`; none of them means ``*``, and ``events=False`` means ``SELECT NONE``. A key in ``partition_by`` is
+    an attribute or alternatives of one key.
     """
     if items and not events:
         raise TypeError("SELECT NONE takes no items")
@@ -316,7 +318,7 @@ def select(
         if isinstance(many, str):
             raise TypeError(f"a list of names is expected, not the string {many!r}")
     return s.Select(
-        formula=_formula(pattern),
+        formula=Regular(pattern.tree) if isinstance(pattern, SremoExpr) else _formula(pattern),
         projection=s.Projection(kind, tuple(map(_item, items))),
         strategy=f.Strategy(_choice(strategy, [*f.Strategy], "strategy")),
         streams=tuple(checked_name(name, "a stream") for name in streams),
