@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from cerflow.automata.complement import complement_of
 from cerflow.automata.fragment import Fragment, check_size, trimmed
 from cerflow.automata.grouping import grouped
 from cerflow.automata.guards import TRUE, conjunction, is_local
+from cerflow.automata.not_matched import complement_of
 from cerflow.automata.product import both
 from cerflow.automata.registers import RegisterFile
 from cerflow.automata.terminals import Place, Places, guards_of, refused, registers_read
