@@ -88,6 +88,8 @@ class Program:
         self.moves = self._moves()
         self._needs = [self._tests_of(move.transition) for move in self.moves]
         self._signatures: dict[frozenset[int], int] = {}
+        #: What was found out once; all programs that are `fresh` from this one share it.
+        self._effects: dict[frozenset[int], tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self._by_effect: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         #: For each signature the moves that it allows.
         self._allowed: list[frozenset[int]] = []
@@ -333,17 +335,26 @@ class Program:
         added: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
         for satisfied in found:
             if satisfied not in self._signatures:
-                moves = tuple(m.number for m, needs in zip(self.moves, self._needs) if needs <= satisfied)
-                effect = (moves, self._leaves(satisfied))
+                effect = self._effect(satisfied)
                 if effect not in self._by_effect:
                     self._by_effect[effect] = len(self._by_effect)
-                    self._allowed.append(frozenset(moves))
+                    self._allowed.append(frozenset(effect[0]))
                     self.relevant.append(effect != ((), ()))
                     added.append(effect)
                 self._signatures[satisfied] = self._by_effect[effect]
         if added:
             self.tables = self._with_signatures(self.tables, added)
         return [self._signatures[satisfied] for satisfied in found]
+
+    def _effect(self, satisfied: frozenset[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The moves that a set of satisfied tests allows, and the states that it ends all waiting in."""
+        effect = self._effects.get(satisfied)
+        if effect is None:
+            moves = tuple(m.number for m, needs in zip(self.moves, self._needs) if needs <= satisfied)
+            effect = (moves, self._leaves(satisfied))
+            if len(self._effects) < self.MANY_SIGNATURES:
+                self._effects[satisfied] = effect
+        return effect
 
     def signature(self, satisfied: frozenset[int]) -> int:
         """The number of one set of satisfied tests."""
