@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -70,6 +71,10 @@ def _ordered(table: pa.Table, keys: list[str]) -> bool:
     if len(keys) > 1 or table.num_rows < 2:
         return False
     column = table.column(keys[0])
+    if column.null_count == 0 and (pa.types.is_signed_integer(column.type) or pa.types.is_timestamp(column.type)):
+        pieces = [chunk.cast(pa.int64(), safe=False).to_numpy() for chunk in column.chunks if len(chunk)]
+        within = all(bool((piece[1:] >= piece[:-1]).all()) for piece in pieces)
+        return within and all(bool(b[0] >= a[-1]) for a, b in pairwise(pieces))
     later, earlier = column.slice(1), column.slice(0, len(column) - 1)
     outcome = pc.all(pc.greater_equal(later, earlier), skip_nulls=False).as_py()
     return bool(outcome)

@@ -12,6 +12,8 @@ __all__ = ["encoded"]
 
 #: Slots of the first hash table that is tried; then of larger ones.
 _SLOTS, _LARGER = 1 << 8, 1 << 4
+#: Up to so many distinct texts are read one by one.
+_FEW = 256
 
 
 def encoded(column: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
@@ -38,6 +40,9 @@ def encoded(column: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
         table = np.full((slots, 3), -1, np.int64)
         first = np.zeros(slots // 2 + 1, np.int64)
         count = int(encode(offsets, data, heads, valid, table, first, codes_of))
-        if count >= 0:
+        if count > _FEW:
             return codes_of, column.take(pa.array(first[:count]))
+        if count >= 0:
+            # Taking from a slice costs in proportion to what it is a slice of.
+            return codes_of, pa.array([column[row].as_py() for row in first[:count].tolist()], pa.string())
         slots *= _LARGER
