@@ -176,10 +176,7 @@ class Together:
             checker.refuse_late(rows, row, begin + row)
 
         for name, machine in self._apart.items():
-            parts = machine.process(rows, accepted, refuse)
-            if machine.store.crowded:
-                machine.store.forget(machine.live_positions())
-            yield name, parts
+            yield name, machine.process(rows, accepted, refuse)
         prepared = list(self._read(rows, accepted))
         if prepared:
             used = np.zeros(rows.num_rows, bool)
