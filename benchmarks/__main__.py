@@ -3,50 +3,39 @@
 from __future__ import annotations
 
 import os
-import platform
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import numba
-import numpy as np
-import pyarrow as pa
 import typer
 from rich.console import Console
 
 from benchmarks.bars import judge
 from benchmarks.cases import Case, Scale, Stream
 from benchmarks.charts import draw
-from benchmarks.engines import Engine, UnavailableError, cerflow_engine, source_path
+from benchmarks.engines import Engine, UnavailableError, cerflow_engine
+from benchmarks.environment import environment, interpreter_mb
 from benchmarks.measure import Row, measure
 from benchmarks.peers import CACHE
 from benchmarks.peers.core import core_engine
 from benchmarks.peers.flink import flink_engine
-from benchmarks.processes import peak_of
 from benchmarks.report import Report
 from benchmarks.streams import write_ticks
 from benchmarks.suites import SUITES
-from benchmarks.suites.spark import measure_spark
 from benchmarks.suites.start import measure_start
 
 __all__ = ["main"]
 
 _ROOT = Path(__file__).resolve().parent.parent
-#: What is run unless suites are named; Spark is measured only if it is.
-_DEFAULT = (*SUITES, "start")
-_NAMES = (*_DEFAULT, "spark")
+_NAMES = (*SUITES, "start")
 _PEERS = {"CORE": core_engine, "FlinkCEP": flink_engine}
 _console = Console(stderr=True)
 
 
 def main(
-    suites: Annotated[
-        list[str] | None, typer.Argument(help=f"Of {', '.join(_NAMES)}; all but the last by default.")
-    ] = None,
+    suites: Annotated[list[str] | None, typer.Argument(help=f"Of {', '.join(_NAMES)}; all by default.")] = None,
     runs: Annotated[int, typer.Option(min=1, help="Runs in which all engines have their turns.")] = 5,
     out: Annotated[Path, typer.Option(help="Folder for results.json, results.md and charts.")] = Path("bench-output"),
     data: Annotated[Path | None, typer.Option(help="CSV file of stock ticks; else ../shared/data, else made.")] = None,
@@ -57,7 +46,7 @@ def main(
     one_core: Annotated[bool, typer.Option(help="Every engine on the same core (else peers may use all).")] = False,
 ) -> None:
     """Measure cerflow and its peers, and write the results as JSON, Markdown and charts."""
-    chosen = suites or list(_DEFAULT)
+    chosen = suites or list(_NAMES)
     for name in chosen:
         if name not in _NAMES:
             raise typer.BadParameter(f"there is no suite {name!r}, only {', '.join(_NAMES)}")
@@ -71,9 +60,10 @@ def main(
     out.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
     rows, missing = _measured(chosen, scale, runs, limit, cache.resolve())
-    interpreter = _peak_mb("pass") or 0.0
-    environment = {
-        **_environment(scale, interpreter),
+    interpreter = interpreter_mb()
+    told = {
+        **environment(interpreter),
+        "ticks": "recorded" if scale.stocks.arguments.get("path") else "generated",
         "runs": runs,
         "limit": f"{limit:g} s for one question",
         "size": "quick" if quick else "full",
@@ -81,7 +71,7 @@ def main(
         "load": f"{os.getloadavg()[0]:.1f} at the end",
         "took": f"{time.monotonic() - begin:.0f} s",
     }
-    report = Report(environment, rows, judge(rows, interpreter), missing)
+    report = Report(told, rows, judge(rows, interpreter), missing)
     charts = draw(rows, out)
     if not charts:
         _console.print("no charts: Matplotlib is not installed (it comes with the extra 'bench')")
@@ -106,12 +96,6 @@ def _measured(
         if "start" in chosen:
             status.update("start")
             rows += measure_start(scale, ticks, 1 if scale.quick else runs)
-        if "spark" in chosen:
-            status.update("spark")
-            try:
-                rows += measure_spark(scale, runs)
-            except UnavailableError as reason:
-                missing["Spark"] = str(reason)
     return rows, missing
 
 
@@ -137,41 +121,6 @@ def _engines(cases: list[Case], cache: Path, folder: Path, ticks: Path) -> tuple
             except UnavailableError as reason:
                 missing[name] = str(reason)
     return engines, missing
-
-
-def _peak_mb(statement: str) -> float | None:
-    """The most memory that a Python needs for a statement; None where the system does not tell."""
-    script = f"{statement}; print(open('/proc/self/status').read())"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=source_path({}))
-    return peak_of(done.stdout)
-
-
-def _environment(scale: Scale, interpreter: float) -> dict[str, object]:
-    commit = subprocess.run(["git", "-C", _ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    return {
-        "commit": commit.stdout.strip() or "unknown",
-        "date": time.strftime("%Y-%m-%d"),
-        "processor": _processor(),
-        "system": platform.system(),
-        "Python": platform.python_version(),
-        "numpy": np.__version__,
-        "numba": numba.__version__,
-        "pyarrow": pa.__version__,
-        "ticks": "recorded" if scale.stocks.arguments.get("path") else "generated",
-        "memory of a bare Python": interpreter,
-        "of one that imports cerflow": _peak_mb("import cerflow") or 0.0,
-    }
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo") as file:
-            for line in file:
-                if line.startswith("model name"):
-                    return f"{line.split(':', 1)[1].strip()}, {os.cpu_count()} cores"
-    except OSError:
-        pass
-    return f"{platform.machine()}, {os.cpu_count()} cores"
 
 
 if __name__ == "__main__":

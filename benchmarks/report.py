@@ -10,13 +10,16 @@ from typing import Any
 
 from benchmarks.bars import Verdict, judge
 from benchmarks.cases import Point
+from benchmarks.markdown import matches_of, millions, number, seconds, table
 from benchmarks.measure import OVER, Row
+from benchmarks.spark.bars import judge_jobs
+from benchmarks.spark.table import jobs
 
 __all__ = ["Report"]
 
 
 #: What of the environment may differ between the runs of one report.
-_OF_A_RUN = ("commit", "date", "runs", "limit", "size", "cores", "load", "took")
+_OF_A_RUN = ("commit", "date", "runs", "limit", "size", "cores", "events", "load", "took")
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ class Report:
             suites = ", ".join(dict.fromkeys(row["suite"] for row in data["rows"]))
             told = {name: value for name, value in data["environment"].items() if name in _OF_A_RUN}
             environment[f"Run of {suites}"] = ", ".join(f"{name} {_text(value)}" for name, value in told.items())
-        return cls(environment, rows, judge(rows, environment["memory of a bare Python"]), missing)
+        verdicts = [*judge(rows, environment["memory of a bare Python"]), *judge_jobs(rows)]
+        return cls(environment, rows, verdicts, missing)
 
     def write(self, folder: Path, charts: Sequence[Path]) -> None:
         """Write ``results.json`` and ``results.md`` into a folder; the charts are there already."""
@@ -65,7 +69,7 @@ class Report:
             rows = [row for row in self.rows if row.suite == suite]
             parts.append(f"## Suite {suite}\n")
             parts += [f"![{chart.stem}]({chart.as_posix()})\n" for chart in charts if chart.stem.split("-")[0] == suite]
-            parts.append(_times(rows) if suite == "start" else _rates(rows, self.rows))
+            parts.append(_shown(suite, rows, self.rows))
             parts += _courses(rows)
         return "\n".join(parts)
 
@@ -81,10 +85,10 @@ class Report:
 
     def _bars(self) -> str:
         rows = [
-            (v.bar, f"{_number(v.asked)} {v.unit}", f"{_number(v.measured)} {v.unit}", v.where, _met(v.met))
+            (v.bar, f"{number(v.asked)} {v.unit}", f"{number(v.measured)} {v.unit}", v.where, _met(v.met))
             for v in self.verdicts
         ]
-        return _table(("bar", "asked", "worst measured", "where", ""), rows)
+        return table(("bar", "asked", "worst measured", "where", ""), rows)
 
 
 def _text(value: object) -> str:
@@ -97,6 +101,12 @@ def _met(met: bool | None) -> str:
 
 def _place(row: Row) -> str:
     return f"{row.suite}, {row.case}, {row.engine}, {row.mode}"
+
+
+def _shown(suite: str, rows: Sequence[Row], everything: Sequence[Row]) -> str:
+    if suite == "start":
+        return _times(rows)
+    return jobs(rows) if suite == "spark" else _rates(rows, everything)
 
 
 _RATES = ("case", "engine", "mode", "matches", "best", "median", "× floor", "× peer", "on one core", "peak MB", "")
@@ -117,16 +127,16 @@ def _rates(rows: Sequence[Row], everything: Sequence[Row]) -> str:
                 row.case,
                 row.engine,
                 row.mode,
-                _matches(row),
-                _millions(row.rate(row.best)),
-                _millions(row.rate(row.median)),
-                _number(row.best / row.floor if row.best and row.floor else None),
+                matches_of(row),
+                millions(row.rate(row.best)),
+                millions(row.rate(row.median)),
+                number(row.best / row.floor if row.best and row.floor else None),
                 *(("", "") if peer is None or peer is row else _against(row, peer)),
-                _number(row.peak_mb),
+                number(row.peak_mb),
                 "" if row.status == "ok" else row.status,
             )
         )
-    return _RATES_NOTE + _table(_RATES, shown)
+    return _RATES_NOTE + table(_RATES, shown)
 
 
 def _against(row: Row, peer: Row) -> tuple[str, str]:
@@ -146,43 +156,13 @@ def _courses(rows: Sequence[Row]) -> list[str]:
         if len(course) >= 10:
             (first, seconds, memory), (before, so_far, _), (last, whole, at_end) = course[0], course[-2], course[-1]
             begin, end = first / seconds, (last - before) / (whole - so_far)
-            shown.append((row.case, _millions(begin), _millions(end), _number(memory), _number(at_end)))
+            shown.append((row.case, millions(begin), millions(end), number(memory), number(at_end)))
     if not shown:
         return []
     head = ("long stream", "Mev/s at first", "at last", "resident MB at first", "at last")
-    return ["The first and the last tenth of streams that come in many batches:\n", _table(head, shown)]
-
-
-def _matches(row: Row) -> str:
-    if row.matches is None:
-        return "–"
-    digits = f"{int(row.matches):,}" if len(row.matches) < 16 else f"{float(row.matches):.4g}"
-    return digits + {True: " =", False: " **≠**", None: ""}[row.checked]
+    return ["The first and the last tenth of streams that come in many batches:\n", table(head, shown)]
 
 
 def _times(rows: Sequence[Row]) -> str:
-    shown = [(row.case, _seconds(row.best), _seconds(row.median), row.note) for row in rows]
-    return _table(("what", "best", "median", ""), shown)
-
-
-def _seconds(value: float | None) -> str:
-    if value is None:
-        return "–"
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value * 1e6:.3g} µs"
-
-
-def _millions(value: float | None) -> str:
-    return "–" if value is None else f"{value / 1e6:.3g}"
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
+    shown = [(row.case, seconds(row.best), seconds(row.median), row.note) for row in rows]
+    return table(("what", "best", "median", ""), shown)

@@ -16,7 +16,7 @@ import cerflow.rewritings
 SOURCE = Path(cerflow.__file__).parent
 #: Rooms and modules from the bottom up; those of one group may use each other.
 ORDER = (
-    ("errors",),
+    ("cache_folder", "errors"),
     ("schema",),
     ("language",),
     ("predicates",),

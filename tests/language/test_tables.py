@@ -30,7 +30,7 @@ def test_no_place(tmp_path, monkeypatch):
 def test_queries_are_read_with_kept_tables_or_damaged_ones(tmp_path, monkeypatch, damaged):
     monkeypatch.setenv("CERFLOW_CACHE_DIR", str(tmp_path))
     said = [subprocess.run([sys.executable, "-c", PARSE], capture_output=True, text=True, check=True).stdout]
-    (kept,) = tmp_path.iterdir()
+    (kept,) = tmp_path.glob("*.tables")
     if damaged:
         kept.write_bytes(b"nothing of use")
     said.append(subprocess.run([sys.executable, "-c", PARSE], capture_output=True, text=True, check=True).stdout)

@@ -9,17 +9,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 
 import pyarrow as pa
 
-from cerflow.engine.kernels.advance import advance
+from cerflow.engine.kernel_cache import compile_once, is_complete, kernels_folder
 from cerflow.engine.kernels.units import prepare_all
 from cerflow.engine.recognizer import Recognizer
 from cerflow.language.parser import parse_query
 from cerflow.schema import Schema
 
-__all__ = ["compiled", "warm_up"]
+__all__ = ["compiled", "ensure_compiled", "warm_up"]
 
 
 #: Configurations that outgrow their first tables, and collections of values that have to be cleaned up.
@@ -33,26 +32,40 @@ _HELP = "from cerflow.engine.kernels.units import prepare_all; prepare_all()"
 
 
 def compiled() -> bool:
-    """Whether kernels of this machine are on disk already (of this version or another)."""
-    folder = Path(advance.stats.cache_path)
-    return any(folder.glob("advance.advance-*.nbi"))
+    """Whether all kernels are on disk already, for this version and this processor."""
+    return is_complete()
+
+
+@cache
+def ensure_compiled() -> None:
+    """See to it that all kernels are on disk; unlike `warm_up` do nothing else if they are.
+
+    For processes that come and go, such as the tasks of a cluster: they load what they need. Where nothing can be
+    kept, they compile what they need.
+    """
+    if kernels_folder() is not None and not compiled():
+        warm_up()
 
 
 @cache
 def warm_up() -> None:
     """Compile all kernels that recognise and unfold, or load them from the cache on disk if they are there.
 
-    They are compiled once per machine, by two processes. Processes that start together should not all do it: let one
-    of them call this first, or call it when an image is built. The cache is beside the package where that can be
-    written to, else in the user's cache directory; the environment variable ``NUMBA_CACHE_DIR`` says otherwise.
+    They are compiled once per machine, by two processes; others that start at the same time wait for these. The
+    cache is beside the package where that can be written to, else in the user's cache directory, else in one for
+    temporary files; the environment variable ``CERFLOW_CACHE_DIR`` says otherwise.
     """
-    if compiled():
-        _use()
-    else:
-        logging.getLogger("cerflow").info("compiling the engine for this machine; this happens once")
-        with _help():
-            _use(_QUERIES[:1])
-        _use(_QUERIES[1:])
+    if not compiled():
+        compile_once(_compile)
+    _use()
+    prepare_all()
+
+
+def _compile() -> None:
+    logging.getLogger("cerflow").info("compiling the engine for this machine; this happens once")
+    with _help():
+        _use(_QUERIES[:1])
+    _use(_QUERIES[1:])
     prepare_all()
 
 

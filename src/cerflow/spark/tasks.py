@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 from cerflow.engine.recognizer import Recognizer
+from cerflow.engine.warmup import ensure_compiled
 from cerflow.errors import BadRecordError, UnsupportedQueryError
 from cerflow.predicates.predicate import Predicate
 from cerflow.predicates.registry import predicates_in, using
@@ -46,6 +47,8 @@ class Recognition:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in the events of one task, which come in the order of time."""
+        # Before the first events, so that the processes of a node do not all compile what the first one needs.
+        ensure_compiled()
         schema = pa.ipc.read_schema(pa.py_buffer(self.schema))
         recognizer = None
         for rows in _grouped(batches, schema.names):

@@ -15,13 +15,16 @@ from typing import Any
 
 from numba import cfunc, njit, types
 
+from cerflow.engine.kernel_cache import keep_kernels
+
 __all__ = ["by_address", "inlined", "kernel", "part"]
 
 _OPTIONS: dict[str, Any] = {"_nrt": False, "error_model": "numpy"}
+_KEPT = keep_kernels()
 _PART: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 #: A kernel that Python calls.
-kernel = njit(**_OPTIONS, nogil=True, cache=True)
+kernel = njit(**_OPTIONS, nogil=True, cache=_KEPT)
 #: A part of other kernels. It has no wrapper for Python: calling it from there is fatal.
 part = njit(**_PART)
 #: A part of other kernels that has no function of its own.
@@ -35,4 +38,4 @@ def by_address(function: Any, arguments: int) -> Any:
     It is compiled or loaded now, once in a process, and stays.
     """
     signature = types.int64(*[types.int64] * arguments)
-    return cfunc(signature, cache=True, **_OPTIONS)(function)
+    return cfunc(signature, cache=_KEPT, **_OPTIONS)(function)

@@ -1,0 +1,58 @@
+"""The aims for Spark, each judged by its worst figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from benchmarks.bars import Bar, Verdict
+from benchmarks.measure import Row
+from benchmarks.spark.measure import cores_of
+from benchmarks.spark.questions import ORDINARY, PASS, SOURCE
+
+__all__ = ["against_pass", "judge_jobs"]
+
+
+def judge_jobs(rows: Sequence[Row]) -> list[Verdict]:
+    """The verdicts on Spark's bars."""
+    return [bar.judge(rows) for bar in _BARS]
+
+
+def against_pass(row: Row, rows: Sequence[Row]) -> float | None:
+    """How many times faster than a pass-through of the same columns, on the same cores, in the same session."""
+    for other in rows:
+        same = other.engine == PASS and cores_of(other) == cores_of(row)
+        if same and other.details["columns"] == row.details["columns"] and other.best and row.best:
+            return other.best / row.best
+    return None
+
+
+def _against_pass(way: str) -> Callable[[Sequence[Row]], Iterable[tuple[float, str]]]:
+    def figures(rows: Sequence[Row]) -> Iterable[tuple[float, str]]:
+        for row in _of(rows, way):
+            if "selective" in row.tags and (ratio := against_pass(row, rows)):
+                yield ratio, f"{row.case}, {row.mode}"
+
+    return figures
+
+
+def _two_cores(way: str) -> Callable[[Sequence[Row]], Iterable[tuple[float, str]]]:
+    def figures(rows: Sequence[Row]) -> Iterable[tuple[float, str]]:
+        best = {(row.case, cores_of(row)): row.best for row in _of(rows, way)}
+        for (case, cores), one in best.items():
+            two = best.get((case, 2))
+            if cores == 1 and one and two:
+                yield one / two, case
+
+    return figures
+
+
+def _of(rows: Sequence[Row], way: str) -> list[Row]:
+    return [row for row in rows if row.suite == "spark" and row.engine == way and row.status == "ok"]
+
+
+_BARS = (
+    Bar("selective query, ordinary path against a pass-through", 1.0, "times", _against_pass(ORDINARY)),
+    Bar("selective query, data source against a pass-through", 8.0, "times", _against_pass(SOURCE)),
+    Bar("ordinary path, two cores against one", 1.6, "times", _two_cores(ORDINARY)),
+    Bar("data source, two cores against one", 1.6, "times", _two_cores(SOURCE)),
+)

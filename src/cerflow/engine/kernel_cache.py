@@ -1,0 +1,159 @@
+"""Where compiled kernels are kept, what they are valid for, and that one process of a machine compiles them for all.
+
+Numba keeps them under a hash of the path of their source, or beside it, and asks whether that one file has changed. But
+a cluster unpacks what it ships in another place for every application, or does not unpack it; and a kernel is compiled
+together with those that it calls. So they are kept under a hash of the text of all their sources.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numba
+from numba.core.caching import CompileResultCacheImpl
+from numba.core.registry import cpu_target
+
+from cerflow.cache_folder import cache_folder, writable
+
+__all__ = ["compile_once", "is_complete", "keep_kernels", "kernels_folder", "kernels_stamp"]
+
+_KERNELS = "cerflow.engine.kernels"
+#: What kernels use besides each other: numbers that are compiled into them.
+_CONSTANTS = (("cerflow.automata", "values.py"), ("cerflow.engine", "layout.py"), ("cerflow.engine", "opcodes.py"))
+
+
+@cache
+def kernels_stamp() -> str:
+    """A hash of all sources that kernels are compiled from."""
+    sources = [file for file in files(_KERNELS).iterdir() if file.name.endswith(".py")]
+    sources += [files(package) / name for package, name in _CONSTANTS]
+    digest = hashlib.sha256()
+    for source in sorted(sources, key=lambda source: source.name):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@cache
+def kernels_folder() -> Path | None:
+    """Where kernels are kept: None if no place can be written to.
+
+    In `cache_folder` if ``CERFLOW_CACHE_DIR`` names one, else in ``$NUMBA_CACHE_DIR``, else beside the sources, else
+    in `cache_folder` wherever that is.
+    """
+    return next((folder for folder in _places() if writable(folder)), None)
+
+
+def _places() -> Iterator[Path]:
+    own = f"kernels-{kernels_stamp()}"
+    folder = cache_folder()
+    if folder is not None and os.environ.get("CERFLOW_CACHE_DIR"):
+        yield folder / own
+    if os.environ.get("NUMBA_CACHE_DIR"):
+        yield Path(os.environ["NUMBA_CACHE_DIR"]) / own
+    beside = files(_KERNELS)
+    if isinstance(beside, Path):
+        yield beside / "__pycache__"
+    if folder is not None:
+        yield folder / own
+
+
+class _Locator:
+    """Tells Numba where it finds a kernel (see the locators of `numba.core.caching`)."""
+
+    def __init__(self, function: FunctionType, file: str, folder: Path) -> None:
+        # Numba reads the file's name for its warnings.
+        self._py_file = file
+        self._line = function.__code__.co_firstlineno
+        self._folder = folder
+
+    @classmethod
+    def from_function(cls, function: FunctionType, file: str) -> _Locator | None:
+        """The locator of a kernel, None for functions of others."""
+        folder = kernels_folder()
+        own = function.__module__.startswith(f"{_KERNELS}.")
+        return cls(function, file, folder) if own and folder is not None else None
+
+    def ensure_cache_path(self) -> None:
+        """Make the folder if somebody has deleted it."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+
+    def get_cache_path(self) -> str:
+        """The folder."""
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        """What has changed if the kernel has to be compiled again."""
+        return kernels_stamp()
+
+    def get_disambiguator(self) -> str:
+        """What tells functions of the same name apart."""
+        return str(self._line)
+
+
+@cache
+def keep_kernels() -> bool:
+    """Have Numba keep kernels in `kernels_folder`; gives whether there is one."""
+    if kernels_folder() is None:
+        logging.getLogger("cerflow").warning(
+            "there is no place for compiled kernels, so each process compiles them: let CERFLOW_CACHE_DIR name one"
+        )
+        return False
+    locators: list[Any] = [_Locator, *CompileResultCacheImpl._locator_classes]
+    CompileResultCacheImpl._locator_classes = locators
+    return True
+
+
+def is_complete() -> bool:
+    """Whether all kernels of this version, for this processor, are kept already."""
+    marker = _marker()
+    return marker is not None and marker.exists()
+
+
+def compile_once(work: Callable[[], None]) -> None:
+    """Let one process of all that share the folder do the work, which compiles all kernels; the others wait for it.
+
+    If that process dies, the next one does it. Where files cannot be locked, several may do it at the same time.
+    """
+    marker = _marker()
+    if marker is None:
+        work()
+        return
+    with _alone(marker.with_name("lock")):
+        if not marker.exists():
+            work()
+            marker.touch()
+
+
+def _marker() -> Path | None:
+    folder = kernels_folder()
+    if folder is None:
+        return None
+    processor = cpu_target.target_context.codegen().magic_tuple()
+    valid_for: tuple[Any, ...] = (kernels_stamp(), numba.__version__, sys.version_info[:2], processor)
+    return folder / f"complete-{hashlib.sha256(repr(valid_for).encode()).hexdigest()[:16]}"
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold a lock that ends with the process, whatever happens to it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows, where Spark's workers are not forked either
+        yield
+        return
+    with path.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError:  # a file system of a network without locks
+            logging.getLogger("cerflow").debug("'%s' cannot be locked", path)
+        yield
