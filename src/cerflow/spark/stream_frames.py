@@ -1,0 +1,92 @@
+"""Several DataFrames as several streams of one; the rules are those of `cerflow.stream_inputs`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import DataType
+
+from cerflow.spark.schemas import arrow_schema, refuse_untransferable
+from cerflow.stream_inputs import Input, Streams, column_names, common_roles, common_schema, free_name
+
+__all__ = ["renamed", "streams", "united"]
+
+
+def streams(
+    inputs: Mapping[str, Input[DataFrame]],
+    *,
+    type: str | None = None,
+    time: str | None = None,
+    sequence: str | None = None,
+    stream: str = "stream",
+) -> Streams[DataFrame]:
+    """The events of several DataFrames as one, for queries ``FROM a, b``; the keys are the names of the streams.
+
+    The arguments, the columns of the result and the errors are those of `cerflow.streams`. Nothing is computed. The
+    rows of the first input come before those of the second, which counts where nothing else orders events::
+
+        both = streams({"trades": Input(trades, type="kind"), "quotes": Input(quotes, constant_type="QUOTE")}, time="t")
+        match(query, both.events, **both.roles)
+    """
+    common = common_roles(inputs, type=type, time=time, sequence=sequence)
+    frames = {name: renamed(one, column_names(one.events.columns, one, common, name)) for name, one in inputs.items()}
+    stream = free_name(stream, [column for frame in frames.values() for column in frame.columns])
+    return Streams(united(frames, stream), {**common, "stream": stream})
+
+
+def renamed(one: Input[DataFrame], names: tuple[str, ...]) -> DataFrame:
+    """The events of an input with these names of columns, the last of which may be that of the constant type."""
+    frame = one.events
+    if one.constant_type is not None:
+        # Column names are told apart by case here, and by position only in a DataFrame.
+        frame = _plain(frame).withColumn("t", F.lit(one.constant_type))
+    return frame.toDF(*names)
+
+
+def united(frames: Mapping[str, DataFrame], stream: str | None = None) -> DataFrame:
+    """The rows of all frames one after the other, in columns that hold the values of each.
+
+    ``stream`` is a further column with the name of each row's frame. Raises `InputError` for columns whose types do
+    not fit together.
+    """
+    types = _common_types(frames)
+    parts = []
+    for name, frame in frames.items():
+        plain = _plain(frame)
+        own = {field.name: (f"c{k}", field.dataType) for k, field in enumerate(frame.schema.fields)}
+        columns = []
+        for column, wanted in types.items():
+            place, found = own.get(column, (None, None))
+            value = F.lit(None) if place is None else F.col(place)
+            same = found is not None and found.simpleString() == wanted.simpleString()
+            columns.append((value if same else value.cast(wanted)).alias(column))
+        if stream is not None:
+            columns.append(F.lit(name).alias(stream))
+        parts.append(plain.select(*columns))
+    # Not by name: names that differ in case only are different columns here.
+    return reduce(DataFrame.union, parts)
+
+
+def _plain(frame: DataFrame) -> DataFrame:
+    return frame.toDF(*[f"c{k}" for k in range(len(frame.columns))])
+
+
+def _common_types(frames: Mapping[str, DataFrame]) -> dict[str, DataType]:
+    found: dict[str, list[DataType]] = {}
+    for frame in frames.values():
+        for field in frame.schema.fields:
+            found.setdefault(field.name, []).append(field.dataType)
+    different = {name for name, types in found.items() if len({t.simpleString() for t in types}) > 1}
+    schemas = {}
+    for name, frame in frames.items():
+        schema = arrow_schema(frame)
+        mixed = [field for field in schema if field.name in different]
+        refuse_untransferable(frame, schema, [field.name for field in mixed])
+        schemas[name] = pa.schema(mixed)
+    wider = {field.name: from_arrow_type(field.type) for field in common_schema(schemas)}
+    return {name: wider.get(name, types[0]) for name, types in found.items()}
