@@ -11,7 +11,17 @@ import pyarrow as pa
 from cerflow.errors import InputError, nearest
 from cerflow.inputs import to_table
 
-__all__ = ["Input", "Roles", "Streams", "column_names", "common_roles", "common_schema", "free_name", "streams"]
+__all__ = [
+    "Input",
+    "Roles",
+    "Streams",
+    "column_names",
+    "common_roles",
+    "common_schema",
+    "fitted",
+    "free_name",
+    "streams",
+]
 
 T = TypeVar("T")
 
@@ -82,11 +92,11 @@ def streams(
             constant = pa.repeat(pa.scalar(one.constant_type, pa.string()), len(table))
             table = table.append_column(free_name("type", table.column_names), constant)
         tables[name] = table.rename_columns(list(names))
-    schema = common_schema({name: table.schema for name, table in tables.items()})
+    schema = common_schema((name, table.schema) for name, table in tables.items())
     stream = free_name(stream, schema.names)
     parts = []
     for name, table in tables.items():
-        part = _cast(table, schema, name)
+        part = fitted(table, schema, name)
         parts.append(part.append_column(stream, pa.repeat(pa.scalar(name, pa.string()), len(part))))
     return Streams(pa.concat_tables(parts), {**common, "stream": stream})
 
@@ -166,13 +176,13 @@ def _own_roles(of: Input[Any], common: Roles) -> list[tuple[str, str, str]]:
     return found
 
 
-def common_schema(schemas: Mapping[str, pa.Schema]) -> pa.Schema:
+def common_schema(schemas: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:
     """The columns of all inputs, in the order in which they appear, with types that hold the values of each.
 
     Raises `InputError`, with the names of both inputs, for a column whose types do not fit together.
     """
     found: dict[str, tuple[pa.DataType, str]] = {}
-    for name, schema in schemas.items():
+    for name, schema in schemas:
         for column in schema:
             if column.name not in found:
                 found[column.name] = (column.type, name)
@@ -187,6 +197,26 @@ def common_schema(schemas: Mapping[str, pa.Schema]) -> pa.Schema:
             # Whoever widened the type to what it is now is the one to name.
             found[column.name] = (wider, first if wider == before else name)
     return pa.schema([(name, kind) for name, (kind, _) in found.items()])
+
+
+def fitted(table: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
+    """The table with the columns of a schema, null where it has none; ``name`` is what errors call the input.
+
+    Raises `InputError` for values that do not fit the wider type.
+    """
+    columns = []
+    for column in schema:
+        if column.name not in table.column_names:
+            columns.append(pa.nulls(len(table), column.type))
+            continue
+        try:
+            columns.append(table.column(column.name).cast(column.type))
+        except pa.ArrowInvalid as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(
+                f"the column '{column.name}' of the input '{name}' is no {column.type}: {reason}"
+            ) from error
+    return pa.table(columns, schema=schema)
 
 
 def free_name(wish: str, taken: Iterable[str]) -> str:
@@ -228,23 +258,6 @@ def _kind(data_type: pa.DataType) -> _Kind | None:
         "timestamp": pa.types.is_timestamp(data_type),
     }
     return next((kind for kind, fits in kinds.items() if fits), None)
-
-
-def _cast(table: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
-    """The table with the columns of the schema, null where it has none."""
-    columns = []
-    for column in schema:
-        if column.name not in table.column_names:
-            columns.append(pa.nulls(len(table), column.type))
-            continue
-        try:
-            columns.append(table.column(column.name).cast(column.type))
-        except pa.ArrowInvalid as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(
-                f"the column '{column.name}' of the input '{name}' is no {column.type}: {reason}"
-            ) from error
-    return pa.table(columns, schema=schema)
 
 
 def _hint(name: str, columns: Sequence[str]) -> str:

@@ -35,7 +35,7 @@ def frame(spark):
 
 def tree(directory):
     """The files of a directory and what is in them, without the names that Spark gives them."""
-    files = [p for p in Path(directory).rglob("part-*")]
+    files = Path(directory).rglob("part-*")
     return sorted((str(p.parent.relative_to(directory)), p.read_bytes()) for p in files)
 
 

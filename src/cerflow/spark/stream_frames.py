@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 import pyarrow as pa
@@ -34,30 +34,29 @@ def streams(
         match(query, both.events, **both.roles)
     """
     common = common_roles(inputs, type=type, time=time, sequence=sequence)
-    frames = {name: renamed(one, column_names(one.events.columns, one, common, name)) for name, one in inputs.items()}
-    stream = free_name(stream, [column for frame in frames.values() for column in frame.columns])
-    return Streams(united(frames, stream), {**common, "stream": stream})
+    frames = [(name, renamed(one, column_names(one.events.columns, one, common, name))) for name, one in inputs.items()]
+    stream = free_name(stream, [column for _, frame in frames for column in frame.columns])
+    told_apart = [(name, frame.select("*", F.lit(name).alias(stream))) for name, frame in frames]
+    return Streams(united(told_apart), {**common, "stream": stream})
 
 
-def renamed(one: Input[DataFrame], names: tuple[str, ...]) -> DataFrame:
+def renamed(one: Input[DataFrame], names: Sequence[str]) -> DataFrame:
     """The events of an input with these names of columns, the last of which may be that of the constant type."""
     frame = one.events
     if one.constant_type is not None:
-        # Column names are told apart by case here, and by position only in a DataFrame.
-        frame = _plain(frame).withColumn("t", F.lit(one.constant_type))
+        # Spark looks up names without regard to case, so there may be such a column; a selection adds another.
+        frame = frame.select("*", F.lit(one.constant_type))
     return frame.toDF(*names)
 
 
-def united(frames: Mapping[str, DataFrame], stream: str | None = None) -> DataFrame:
+def united(frames: Sequence[tuple[str, DataFrame]]) -> DataFrame:
     """The rows of all frames one after the other, in columns that hold the values of each.
 
-    ``stream`` is a further column with the name of each row's frame. Raises `InputError` for columns whose types do
-    not fit together.
+    Raises `InputError`, which calls the frames by the names given, for columns whose types do not fit together.
     """
     types = _common_types(frames)
     parts = []
-    for name, frame in frames.items():
-        plain = _plain(frame)
+    for _, frame in frames:
         own = {field.name: (f"c{k}", field.dataType) for k, field in enumerate(frame.schema.fields)}
         columns = []
         for column, wanted in types.items():
@@ -65,28 +64,22 @@ def united(frames: Mapping[str, DataFrame], stream: str | None = None) -> DataFr
             value = F.lit(None) if place is None else F.col(place)
             same = found is not None and found.simpleString() == wanted.simpleString()
             columns.append((value if same else value.cast(wanted)).alias(column))
-        if stream is not None:
-            columns.append(F.lit(name).alias(stream))
-        parts.append(plain.select(*columns))
-    # Not by name: names that differ in case only are different columns here.
+        # Inside, columns are told apart by plain names: those that differ in case only are different here.
+        parts.append(frame.toDF(*[f"c{k}" for k in range(len(frame.columns))]).select(*columns))
     return reduce(DataFrame.union, parts)
 
 
-def _plain(frame: DataFrame) -> DataFrame:
-    return frame.toDF(*[f"c{k}" for k in range(len(frame.columns))])
-
-
-def _common_types(frames: Mapping[str, DataFrame]) -> dict[str, DataType]:
+def _common_types(frames: Sequence[tuple[str, DataFrame]]) -> dict[str, DataType]:
     found: dict[str, list[DataType]] = {}
-    for frame in frames.values():
+    for _, frame in frames:
         for field in frame.schema.fields:
             found.setdefault(field.name, []).append(field.dataType)
     different = {name for name, types in found.items() if len({t.simpleString() for t in types}) > 1}
-    schemas = {}
-    for name, frame in frames.items():
+    schemas = []
+    for name, frame in frames:
         schema = arrow_schema(frame)
         mixed = [field for field in schema if field.name in different]
         refuse_untransferable(frame, schema, [field.name for field in mixed])
-        schemas[name] = pa.schema(mixed)
+        schemas.append((name, pa.schema(mixed)))
     wider = {field.name: from_arrow_type(field.type) for field in common_schema(schemas)}
     return {name: wider.get(name, types[0]) for name, types in found.items()}
