@@ -25,7 +25,10 @@ ORDER = (
     ("rewriting",),
     ("automata",),
     ("engine",),
-    ("builder", "equivalence", "explain", "explain_text", "inputs", "query", "query_set", "reference", "rewritings"),
+    (
+        *("builder", "equivalence", "explain", "explain_text", "inputs", "query", "query_set", "reference"),
+        *("rewritings", "stream_inputs"),
+    ),
     ("spark",),
     ("cli", "examples"),  # the command generates examples, the demonstration runs the command
 )

@@ -30,10 +30,12 @@ from cerflow.predicates.registry import registered_predicates, unregister_predic
 from cerflow.query import Query, parse
 from cerflow.query_set import QuerySet, SetRecognizer
 from cerflow.schema import Schema
+from cerflow.stream_inputs import Input, Streams, streams
 
 __all__ = [
     "BadRecordError",
     "CerflowError",
+    "Input",
     "InputError",
     "Matches",
     "PerformanceWarning",
@@ -47,6 +49,7 @@ __all__ = [
     "Schema",
     "SetRecognizer",
     "SnapshotError",
+    "Streams",
     "UnsupportedQueryError",
     "Verdict",
     "automata",
@@ -60,5 +63,6 @@ __all__ = [
     "registered_predicates",
     "rewritings",
     "satisfiable",
+    "streams",
     "unregister_predicate",
 ]

@@ -11,6 +11,7 @@ from cerflow.cli.reading import Columns, read_events
 from cerflow.cli.sources import InputFormat, parse_source
 from cerflow.cli.usage import Usage
 from cerflow.errors import InputError
+from cerflow.stream_inputs import Input
 
 CSV = """type,price,volume,when,name
 SELL,27.5,100,2024-03-15T09:30:00,INTC
@@ -26,8 +27,8 @@ SELL,27.6,400,2024-03-15T09:30:06,007
 USED = Columns(time="when", usage=Usage(numbers=frozenset({"volume"}), ordered=frozenset({"price"})))
 
 
-def read(path, columns=USED, **options):
-    return read_events([parse_source(str(path))], columns, **options)
+def read(*paths, columns=USED, **options):
+    return read_events([Input(parse_source(str(path))) for path in paths], columns, **options)
 
 
 def write(directory, name, content):
@@ -60,13 +61,13 @@ def test_clean_rows_leave_nothing_aside(tmp_path):
 
 def test_text_in_the_query_keeps_digits_as_text(tmp_path):
     path = write(tmp_path, "t.csv", "type,name,other\n1,007,007\n2,008,008\n")
-    table = read(path, Columns(usage=Usage(text=frozenset({"name"})))).table
+    table = read(path, columns=Columns(usage=Usage(text=frozenset({"name"})))).table
     assert table.to_pylist()[0] == {"type": "1", "name": "007", "other": 7}
 
 
 def test_only_the_empty_field_is_null(tmp_path):
     path = write(tmp_path, "t.csv", 'type,name\nA,NA\nA,\nA,""\nA,null\n')
-    assert read(path, Columns()).table.column("name").to_pylist() == ["NA", None, "", "null"]
+    assert read(path, columns=Columns()).table.column("name").to_pylist() == ["NA", None, "", "null"]
 
 
 def test_a_column_without_any_number_is_at_fault_itself(tmp_path):
@@ -133,7 +134,7 @@ def test_a_directory_is_read_in_order_of_names(tmp_path):
 def test_several_streams_are_told_apart_and_rows_counted_through(tmp_path):
     quotes = write(tmp_path, "quotes.csv", "type,when,price\nQ,1,5\nQ,x,6\n")
     trades = write(tmp_path, "t.csv", "type,when\nT,2\n,3\n")
-    events = read_events([parse_source(str(quotes)), parse_source(f"trades={trades}")], USED, named=True)
+    events = read(quotes, f"trades={trades}", named=True)
     assert events.table.to_pylist() == [
         {"type": "Q", "when": 1, "price": 5, "stream": "quotes"},
         {"type": "T", "when": 2, "price": None, "stream": "trades"},
@@ -145,7 +146,7 @@ def test_several_streams_are_told_apart_and_rows_counted_through(tmp_path):
 
 def test_the_stream_column_does_not_hide_an_attribute(tmp_path):
     path = write(tmp_path, "t.csv", "type,stream\nA,mine\n")
-    events = read_events([parse_source(f"s={path}")], Columns(), named=True)
+    events = read(f"s={path}", columns=Columns(), named=True)
     assert events.stream == "_stream"
     assert events.table.column("stream").to_pylist() == ["mine"]
 
@@ -153,8 +154,8 @@ def test_the_stream_column_does_not_hide_an_attribute(tmp_path):
 def test_inputs_that_do_not_fit_together(tmp_path):
     one = write(tmp_path, "a.csv", "type,v\nA,word\n")
     two = write(tmp_path, "b.csv", "type,v\nA,2024-01-01\n")
-    with pytest.raises(InputError, match="do not fit together"):
-        read_events([parse_source(str(one)), parse_source(str(two))], Columns())
+    with pytest.raises(InputError, match="do not fit together: the column 'v' is string in .*a.csv' and date32"):
+        read(one, two, columns=Columns())
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,7 @@ def test_inputs_that_do_not_fit_together(tmp_path):
 )
 def test_missing_columns_are_named(tmp_path, columns, message):
     with pytest.raises(InputError, match=message):
-        read(write(tmp_path, "t.csv", CSV), columns)
+        read(write(tmp_path, "t.csv", CSV), columns=columns)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +184,7 @@ def test_unreadable_files(tmp_path, name, content, message):
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
-        read(path, Columns())
+        read(path, columns=Columns())
 
 
 def test_sources_that_are_not_there(tmp_path):

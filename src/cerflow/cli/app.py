@@ -10,6 +10,8 @@ from typing import Annotated, Literal, NoReturn
 
 import typer
 
+from cerflow.cli.directory import Directory, OutputMode
+from cerflow.cli.mappings import ColumnOptions
 from cerflow.cli.reporting import errors_reported, note, progress
 from cerflow.cli.sources import InputFormat
 from cerflow.cli.writing import OutputFormat
@@ -72,13 +74,41 @@ Inputs = Annotated[
 InputFormatOption = Annotated[
     InputFormat | None, typer.Option(help="Format of the input, if its name does not tell.", show_default=False)
 ]
-TypeColumn = Annotated[str, typer.Option(metavar="NAME", help="Column with the type of each event.")]
+TypeColumn = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[NAME=]COLUMN",
+        help="Column with the type of each event (default: type), of all inputs or of the one called NAME.",
+        show_default=False,
+    ),
+]
 TimeColumn = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Column with the time of each event; without it, order is that of the rows."),
+    list[str] | None,
+    typer.Option(
+        metavar="[NAME=]COLUMN",
+        help="Column with the time of each event; without it, order is that of the rows.",
+        show_default=False,
+    ),
 ]
 SequenceColumn = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Column that orders events of equal time (default: the rows' order).")
+    list[str] | None,
+    typer.Option(
+        metavar="[NAME=]COLUMN",
+        help="Column that orders events of equal time (default: the rows' order).",
+        show_default=False,
+    ),
+]
+ConstantType = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[NAME=]TYPE", help="Type of all events of an input, instead of a column with it.", show_default=False
+    ),
+]
+Rename = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[NAME=]NEW=OLD", help="Another name for a column of an input. May be repeated.", show_default=False
+    ),
 ]
 Predicates = Annotated[
     list[str] | None,
@@ -107,15 +137,32 @@ def run(
     language: LanguageOption = None,
     inputs: Inputs = None,
     input_format: InputFormatOption = None,
-    type_column: TypeColumn = "type",
+    type_column: TypeColumn = None,
     time_column: TimeColumn = None,
     sequence_column: SequenceColumn = None,
+    constant_type: ConstantType = None,
+    rename: Rename = None,
     predicates: Predicates = None,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="PATH|-", help="File for the matches, '-' for standard output.")
     ] = "-",
     output_format: Annotated[
         OutputFormat | None, typer.Option(help="Format of the output, if its name does not tell.", show_default=False)
+    ] = None,
+    output_mode: Annotated[
+        OutputMode | None,
+        typer.Option(
+            help="Have Spark write a directory of files; what to do if it is there (error, with --partition-by).",
+            show_default=False,
+        ),
+    ] = None,
+    partition_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Have Spark write a directory for each value of this column of the result. May be repeated.",
+            show_default=False,
+        ),
     ] = None,
     runner: Annotated[Runner, typer.Option(help="Evaluate on Spark, or in this process.")] = Runner.SPARK,
     master: Annotated[
@@ -144,6 +191,8 @@ def run(
         _usage("say what to read with --input PATH", "--input")
     if runner is Runner.LOCAL and (master or conf):
         _usage("--master and --conf are settings of Spark; they do not go with --runner local", "--runner")
+    if runner is Runner.LOCAL and (output_mode or partition_by):
+        _usage("directories (--output-mode, --partition-by) are written by Spark, not by --runner local", "--runner")
     settings = []
     for setting in conf or ():
         key, equals, value = setting.partition("=")
@@ -154,19 +203,27 @@ def run(
         policy, path = bad.parse_policy(on_bad_record, dead_letter)
     except ValueError as error:
         _usage(str(error), "--on-bad-record")
+    directory = None
+    if output_mode or partition_by:
+        try:
+            directory = Directory(output, output_mode or "error", tuple(partition_by or ()))
+        except ValueError as error:
+            _usage(str(error), "--output-mode")
+    options = ColumnOptions(
+        type_column or (), time_column or (), sequence_column or (), constant_type or (), rename or ()
+    )
     with errors_reported(query):
         _load(predicates)
         request = Request.prepare(
             load_query(query, expression, language),
             inputs,
             input_format=input_format,
-            type=type_column,
-            time=time_column,
-            sequence=sequence_column,
+            options=options,
             output=output,
             output_format=output_format,
             positions=positions,
             bad_records=bad.BadRecords(policy, path),
+            directory=directory,
         )
         with progress() as show:
             if runner is Runner.LOCAL:
@@ -187,21 +244,20 @@ def check(
     language: LanguageOption = None,
     inputs: Inputs = None,
     input_format: InputFormatOption = None,
-    type_column: TypeColumn = "type",
+    type_column: TypeColumn = None,
     time_column: TimeColumn = None,
+    constant_type: ConstantType = None,
+    rename: Rename = None,
     predicates: Predicates = None,
 ) -> None:
     """Say whether a query is sound, by itself or for the given inputs."""
     from cerflow.cli.checking import check_query
 
     _one_query(query, expression)
+    options = ColumnOptions(type_column or (), time_column or (), (), constant_type or (), rename or ())
     with errors_reported(query):
         _load(predicates)
-        typer.echo(
-            check_query(
-                query, expression, inputs or [], input_format, type=type_column, time=time_column, language=language
-            )
-        )
+        typer.echo(check_query(query, expression, inputs or [], input_format, options, language=language))
 
 
 @app.command()
@@ -211,8 +267,10 @@ def explain(
     language: LanguageOption = None,
     inputs: Inputs = None,
     input_format: InputFormatOption = None,
-    type_column: TypeColumn = "type",
+    type_column: TypeColumn = None,
     time_column: TimeColumn = None,
+    constant_type: ConstantType = None,
+    rename: Rename = None,
     predicates: Predicates = None,
     output_format: Annotated[
         ExplainFormat, typer.Option("--format", help="Form of the explanation.")
@@ -222,18 +280,12 @@ def explain(
     from cerflow.cli.checking import explain_query
 
     _one_query(query, expression)
+    options = ColumnOptions(type_column or (), time_column or (), (), constant_type or (), rename or ())
     with errors_reported(query):
         _load(predicates)
         typer.echo(
             explain_query(
-                query,
-                expression,
-                inputs or [],
-                input_format,
-                output_format.value,
-                type=type_column,
-                time=time_column,
-                language=language,
+                query, expression, inputs or [], input_format, options, output_format.value, language=language
             )
         )
 

@@ -7,11 +7,11 @@ from typing import Literal as TypingLiteral
 
 import pyarrow.compute as pc
 
-from cerflow.cli.reading import Columns, Events, read_events
+from cerflow.cli.mappings import ColumnOptions
+from cerflow.cli.reading import Events, read_events
 from cerflow.cli.reporting import count, located, warn
-from cerflow.cli.request import load_query, several_streams
-from cerflow.cli.sources import InputFormat, parse_source
-from cerflow.cli.usage import usage_of
+from cerflow.cli.request import Inputs, load_query
+from cerflow.cli.sources import InputFormat
 from cerflow.errors import nearest
 from cerflow.language.condition import Attribute, Comparison, Expression, In, Literal, Operator
 from cerflow.language.formula import As, EventType, Rename, Window
@@ -34,9 +34,8 @@ def check_query(
     expression: str | None,
     inputs: Sequence[str],
     input_format: InputFormat | None,
+    options: ColumnOptions,
     *,
-    type: str,
-    time: str | None,
     language: Language | None = None,
 ) -> str:
     """The summary of a sound query; raises the error of one that is not.
@@ -46,10 +45,9 @@ def check_query(
     query = load_query(path, expression, language)
     schema = None
     if inputs:
-        events = _read(query, inputs, input_format, type, time)
-        schema = Schema(events.table.schema, type=type, time=time, stream=events.stream)
+        events, schema = _read(query, inputs, input_format, options)
         query.check(schema)
-        _warn_of_types(query, events, type)
+        _warn_of_types(query, events, schema.type)
         if events.refused is not None:
             row, reason = (events.refused.column(name)[0] for name in ("row", "reason"))
             warn(f"{count(len(events.refused), 'row')} of the input cannot be used; the first is row {row}: {reason}")
@@ -65,25 +63,26 @@ def explain_query(
     expression: str | None,
     inputs: Sequence[str],
     input_format: InputFormat | None,
+    options: ColumnOptions,
     form: ExplainFormatName,
     *,
-    type: str,
-    time: str | None,
     language: Language | None = None,
 ) -> str:
     """What the query is compiled to, for the schema of the inputs if there are any."""
     query = load_query(path, expression, language)
     schema = None
     if inputs:
-        events = _read(query, inputs, input_format, type, time)
-        schema = Schema(events.table.schema, type=type, time=time, stream=events.stream)
+        _, schema = _read(query, inputs, input_format, options)
     return query.explain(form, schema=schema)
 
 
-def _read(query: Query, inputs: Sequence[str], input_format: InputFormat | None, type: str, time: str | None) -> Events:
-    sources = [parse_source(text, input_format) for text in inputs]
-    columns = Columns(type=type, time=time, usage=usage_of(query.tree))
-    return read_events(sources, columns, named=several_streams(query, sources))
+def _read(
+    query: Query, inputs: Sequence[str], input_format: InputFormat | None, options: ColumnOptions
+) -> tuple[Events, Schema]:
+    found = Inputs.prepare(query, inputs, input_format, options)
+    columns = found.columns
+    events = read_events(found.inputs, columns, named=found.named)
+    return events, Schema(events.table.schema, type=columns.type, time=columns.time, stream=events.stream)
 
 
 def _warn_of_types(query: Query, events: Events, type_column: str) -> None:

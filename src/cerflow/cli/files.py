@@ -18,7 +18,7 @@ import pyarrow.orc
 import pyarrow.parquet
 
 from cerflow.cli.conversion import to_times
-from cerflow.cli.sources import InputFormat, Source
+from cerflow.cli.sources import InputFormat, Source, partition_values
 from cerflow.errors import InputError
 
 __all__ = ["Malformed", "read_files"]
@@ -30,13 +30,21 @@ Malformed = tuple[int, str, str]
 def read_files(source: Source, text: Collection[str]) -> Iterable[tuple[str, pa.Table, list[Malformed]]]:
     """Name, table and malformed lines of each file of a source, in order.
 
-    Columns in ``text`` stay text where the format has no types of its own (CSV). Raises InputError if a file cannot
+    Columns in ``text`` stay text where the format has no types of its own (CSV). What the names of directories say of
+    a file stands in columns of text. Raises InputError if a file cannot
     be read at all.
     """
     if not source.files:
         yield "standard input", *_guarded("standard input", source.format, sys.stdin.buffer.read(), text)
     for file in source.files:
-        yield str(file), *_guarded(str(file), source.format, file, text)
+        table, malformed = _guarded(str(file), source.format, file, text)
+        for name, value in partition_values(source, file).items():
+            column = pa.repeat(pa.scalar(value, pa.string()), len(table))
+            if name in table.column_names:
+                table = table.set_column(table.column_names.index(name), name, column)
+            else:
+                table = table.append_column(name, column)
+        yield str(file), table, malformed
 
 
 def _guarded(

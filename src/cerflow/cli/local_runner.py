@@ -22,10 +22,10 @@ _BATCH_ROWS = 10_000
 
 def run_local(request: Request, show: Callable[[str], None]) -> Outcome:
     """Do what is asked; ``show`` is told what is being done. Raises InputError and the errors of the query."""
-    bad_records, columns = request.bad_records, request.columns
+    bad_records, columns = request.bad_records, request.inputs.columns
     started = time.perf_counter()
     show("reading")
-    events = read_events(request.sources, columns, named=request.named)
+    events = read_events(request.inputs.inputs, columns, named=request.inputs.named)
     if events.refused is not None:
         bad_records.refuse(events.refused)
 
@@ -57,6 +57,7 @@ def run_local(request: Request, show: Callable[[str], None]) -> Outcome:
             written += batch.num_rows
             if not quiet:
                 show(f"{written:,} matches")
-    bad_records.write()
+        # Before the matches take their name: where there are matches, their dead letters are complete.
+        bad_records.write()
     usable = len(events.table) - (bad_records.count - (len(events.refused) if events.refused is not None else 0))
     return Outcome(usable, written, bad_records.count, time.perf_counter() - started)

@@ -12,12 +12,14 @@ import pyarrow.compute as pc
 
 from cerflow.cli.conversion import Converted, to_numbers, to_times
 from cerflow.cli.files import Malformed, read_files
-from cerflow.cli.sources import Source, stem
+from cerflow.cli.mappings import label, names_in_files
+from cerflow.cli.sources import Source
 from cerflow.cli.usage import Usage
-from cerflow.errors import InputError, nearest
+from cerflow.errors import InputError
 from cerflow.schema import Kind, Schema, kind_of
+from cerflow.stream_inputs import Input, Roles, column_names, common_schema, fitted, free_name
 
-__all__ = ["Columns", "Events", "as_refused", "read_events", "require_columns"]
+__all__ = ["REFUSED", "Columns", "Events", "as_refused", "read_events"]
 
 #: The columns that stand before the attributes in a table of refused rows.
 REFUSED = (("row", pa.int64()), ("reason", pa.string()), ("text", pa.string()))
@@ -25,12 +27,27 @@ REFUSED = (("row", pa.int64()), ("reason", pa.string()), ("text", pa.string()))
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of the columns with a role (`cerflow.schema.Schema`), and how the query uses the others."""
+    """The names of the columns with a role in all inputs together, and how the query uses the others."""
 
     type: str = "type"
     time: str | None = None
     sequence: str | None = None
     usage: Usage = field(default_factory=Usage)
+
+    @classmethod
+    def of(cls, roles: Roles, usage: Usage) -> Columns:
+        """The columns with these roles."""
+        return cls(roles["type"], roles.get("time"), roles.get("sequence"), usage)
+
+    @property
+    def roles(self) -> Roles:
+        """The columns with a role."""
+        roles: Roles = {"type": self.type}
+        if self.time is not None:
+            roles["time"] = self.time
+        if self.sequence is not None:
+            roles["sequence"] = self.sequence
+        return roles
 
     @property
     def text(self) -> frozenset[str]:
@@ -55,34 +72,38 @@ class Events:
 
 @dataclass
 class _Part:
+    name: str
     table: pa.Table
     rows: npt.NDArray[np.int64] | None
     refused: list[pa.Table]
 
 
-def read_events(sources: Sequence[Source], columns: Columns, *, named: bool = False) -> Events:
-    """Read all sources one after the other; with ``named`` a column tells which stream an event is from.
+def read_events(inputs: Sequence[Input[Source]], columns: Columns, *, named: bool = False) -> Events:
+    """Read all inputs one after the other; with ``named`` a column tells which stream an event is from.
 
     Raises InputError if a file cannot be read, lacks a column with a role, or has a column in which not a single
-    value is what the query takes it for.
+    value is what the query takes it for, and if the columns of the inputs do not fit together.
     """
-    stream = None
     parts: list[_Part] = []
-    several = len(sources) > 1 or any(len(s.files) > 1 for s in sources)
+    streams: list[str] = []
+    several = len(inputs) > 1 or any(len(one.events.files) > 1 for one in inputs)
     offset = 0
-    for source in sources:
-        for name, table, malformed in read_files(source, columns.text):
-            require_columns(table.column_names, columns)
-            if named:
-                stream = stream or _free_name("stream", table.column_names)
-                table = table.append_column(stream, pa.array([source.name or stem(source)] * len(table), pa.string()))
+    for one in inputs:
+        text = names_in_files(one, columns.roles, columns.text)
+        for name, table, malformed in read_files(one.events, text):
+            table = _renamed(table, one, columns, label(one.events) if len(inputs) > 1 else None)
             count = len(table) + len(malformed)
-            parts.append(_usable(table, malformed, columns, offset, name if several else None))
+            parts.append(_usable(table, malformed, columns, offset, name, several))
+            streams.append(label(one.events))
             offset += count
-    try:
-        table = pa.concat_tables([p.table for p in parts], promote_options="permissive")
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise InputError(f"the inputs do not fit together: {str(error).splitlines()[0]}") from error
+    schema = _settled(common_schema((part.name, part.table.schema) for part in parts), columns)
+    tables = [fitted(part.table, schema, part.name) for part in parts]
+    stream = None
+    if named:
+        stream = free_name("stream", schema.names)
+        pairs = zip(tables, streams)
+        tables = [table.append_column(stream, pa.repeat(pa.scalar(name), len(table))) for table, name in pairs]
+    table = pa.concat_tables(tables)
     Schema(table.schema, type=columns.type, time=columns.time, stream=stream)
     refused = [r for p in parts for r in p.refused]
     if not refused:
@@ -92,13 +113,26 @@ def read_events(sources: Sequence[Source], columns: Columns, *, named: bool = Fa
     return Events(table, rows, together, stream)
 
 
-def require_columns(names: Sequence[str], columns: Columns) -> None:
-    """Raise InputError, with the nearest name, if a column with a role is not among the names."""
-    Schema(pa.schema([(n, pa.int64()) for n in names]), type=columns.type, time=columns.time)
-    if columns.sequence is not None and columns.sequence not in names:
-        near = nearest(columns.sequence, names)
-        hint = f"; did you mean '{near}'?" if near else f"; the columns are {', '.join(names)}"
-        raise InputError(f"the sequence column '{columns.sequence}' is not in the input{hint}")
+def _renamed(table: pa.Table, one: Input[Source], columns: Columns, name: str | None) -> pa.Table:
+    names = column_names(table.column_names, one, columns.roles, name)
+    if one.constant_type is not None:
+        constant = pa.repeat(pa.scalar(one.constant_type), len(table))
+        table = table.append_column(free_name("type", table.column_names), constant)
+    return table.rename_columns(list(names))
+
+
+def _settled(schema: pa.Schema, columns: Columns) -> pa.Schema:
+    """The schema with types for columns that have no value in any input."""
+    fields = []
+    for column in schema:
+        if pa.types.is_null(column.type):
+            if column.name == columns.time:
+                column = column.with_type(pa.timestamp("us"))
+            else:
+                numbers = columns.usage.numbers | columns.usage.ordered
+                column = column.with_type(pa.float64() if column.name in numbers else pa.string())
+        fields.append(column)
+    return pa.schema(fields)
 
 
 def as_refused(table: pa.Table) -> pa.Table:
@@ -111,8 +145,11 @@ def as_refused(table: pa.Table) -> pa.Table:
     return pa.table(head | rest)
 
 
-def _usable(table: pa.Table, malformed: list[Malformed], columns: Columns, offset: int, name: str | None) -> _Part:
-    """Convert the columns, and split off the rows that cannot be used."""
+def _usable(
+    table: pa.Table, malformed: list[Malformed], columns: Columns, offset: int, file: str, several: bool
+) -> _Part:
+    """Convert the columns of a file, and split off the rows that cannot be used."""
+    name = file if several else None
     broken = [m[0] for m in malformed]
     # Empty lines are counted by some readers, so a number may lie beyond the rows.
     last = max([len(table) + len(malformed), *(b + 1 for b in broken)])
@@ -146,24 +183,16 @@ def _usable(table: pa.Table, malformed: list[Malformed], columns: Columns, offse
         taken = original.take(pa.array(bad))
         for attribute in taken.column_names:
             text = _as_text(taken.column(attribute))
-            head = head.append_column(_free_name(attribute, head.column_names), text)
+            head = head.append_column(free_name(attribute, head.column_names), text)
         refused.append(head)
         table = table.filter(pa.array(~np.isin(np.arange(len(table)), bad)))
         numbers = np.delete(numbers, bad)
-    return _Part(table, numbers + offset, refused)
+    return _Part(file, table, numbers + offset, refused)
 
 
 def _converted(column: pa.ChunkedArray, name: str, columns: Columns) -> tuple[str, Converted] | None:
     """The column as what it is used for and the name of that, or None if it may stay as it is."""
     usage = columns.usage
-    if pa.types.is_null(column.type):
-        if name == columns.time:
-            kind = pa.timestamp("us")
-        elif name in usage.numbers | usage.ordered:
-            kind = pa.float64()
-        else:
-            kind = pa.string()
-        return "anything", Converted(pa.nulls(len(column), kind), np.zeros(len(column), dtype=np.bool_))
     if name == columns.type and kind_of(column.type) is Kind.INTEGER:
         return "a type", Converted(column.cast(pa.string()).combine_chunks(), np.zeros(len(column), dtype=np.bool_))
     if kind_of(column.type) is not Kind.STRING:
@@ -208,9 +237,3 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
         return column.cast(pa.string())
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
         return pa.array([None if v is None else str(v) for v in column.to_pylist()], pa.string())
-
-
-def _free_name(wish: str, taken: Sequence[str]) -> str:
-    while wish in taken:
-        wish = f"_{wish}"
-    return wish

@@ -20,14 +20,20 @@ __all__ = ["Outcome", "count", "errors_reported", "located", "note", "progress",
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to: usable events, matches written, records refused, seconds it took."""
+    """What a run came to: usable events, matches written, records refused, seconds it took.
+
+    ``ignored`` says that there was an output already, and nothing was done.
+    """
 
     events: int
     matches: int
     bad_records: int
     seconds: float
+    ignored: bool = False
 
     def __str__(self) -> str:
+        if self.ignored:
+            return "there is an output already: nothing was read or written"
         rate = f", {self.events / self.seconds:,.0f} events/s" if self.seconds > 0 else ""
         return (
             f"{count(self.events, 'event')}, {count(self.matches, 'match', 'matches')}, "

@@ -7,28 +7,52 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cerflow.cli.bad_records import BadRecords
+from cerflow.cli.directory import Directory
+from cerflow.cli.mappings import ColumnOptions, mapped
 from cerflow.cli.reading import Columns
 from cerflow.cli.sources import InputFormat, Source, parse_source
 from cerflow.cli.usage import usage_of
 from cerflow.cli.writing import OutputFormat, check_writable, output_format_of
 from cerflow.errors import InputError
 from cerflow.query import Language, Query, parse
+from cerflow.stream_inputs import Input
 
-__all__ = ["Request", "load_query", "query_text", "several_streams"]
+__all__ = ["Inputs", "Request", "load_query", "query_text"]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What is to be read. ``named`` says that events of several streams must be told apart."""
+
+    inputs: tuple[Input[Source], ...]
+    columns: Columns
+    named: bool
+
+    @classmethod
+    def prepare(
+        cls, query: Query, inputs: Sequence[str], input_format: InputFormat | None, options: ColumnOptions
+    ) -> Inputs:
+        """Find the files, and check what the options say of them.
+
+        Raises InputError, and typer's BadParameter for options that do not go together.
+        """
+        sources = tuple(parse_source(text, input_format) for text in inputs)
+        found, roles = mapped(sources, options)
+        named = len(sources) > 1 and (bool(query.tree.streams) or any(s.name for s in sources))
+        return cls(found, Columns.of(roles, usage_of(query.tree)), named)
 
 
 @dataclass(frozen=True)
 class Request:
-    """A run, ready to begin. ``named`` says that events of several streams must be told apart."""
+    """A run, ready to begin. ``directory`` says how to write a directory of files, None that one file is written."""
 
     query: Query
-    sources: tuple[Source, ...]
-    columns: Columns
+    inputs: Inputs
     output: str
     output_format: OutputFormat
     positions: bool
     bad_records: BadRecords
-    named: bool
+    directory: Directory | None = None
 
     @classmethod
     def prepare(
@@ -36,33 +60,27 @@ class Request:
         query: Query,
         inputs: Sequence[str],
         *,
-        input_format: InputFormat | None,
-        type: str,
-        time: str | None,
-        sequence: str | None,
+        input_format: InputFormat | None = None,
+        options: ColumnOptions,
         output: str,
-        output_format: OutputFormat | None,
-        positions: bool,
+        output_format: OutputFormat | None = None,
+        positions: bool = True,
         bad_records: BadRecords,
+        directory: Directory | None = None,
     ) -> Request:
-        """Check what can be checked without reading; raises InputError."""
-        sources = tuple(parse_source(text, input_format) for text in inputs)
-        check_writable(output)
+        """Check what can be checked without reading; raises as `Inputs.prepare`."""
+        read = Inputs.prepare(query, inputs, input_format, options)
+        if directory is None:
+            check_writable(output)
         return cls(
             query=query,
-            sources=sources,
-            columns=Columns(type=type, time=time, sequence=sequence, usage=usage_of(query.tree)),
+            inputs=read,
             output=output,
             output_format=output_format_of(output, output_format),
             positions=positions,
             bad_records=bad_records,
-            named=several_streams(query, sources),
+            directory=directory,
         )
-
-
-def several_streams(query: Query, sources: Sequence[Source]) -> bool:
-    """Whether it matters which source an event is from."""
-    return len(sources) > 1 and (bool(query.tree.streams) or any(s.name for s in sources))
 
 
 def query_text(path: str | None, expression: str | None) -> str:

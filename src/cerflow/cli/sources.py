@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import glob
 import re
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from urllib.parse import unquote
 
 from cerflow.errors import InputError
 
-__all__ = ["STANDARD_INPUT", "InputFormat", "Source", "parse_source", "stem"]
+__all__ = ["STANDARD_INPUT", "InputFormat", "Source", "parse_source", "partition_values", "stem"]
 
 STANDARD_INPUT = "-"
 
 _COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
+#: What writers of partitioned directories call null.
+_NULL = "__HIVE_DEFAULT_PARTITION__"
 _NAMED = re.compile(r"([^\W\d]\w*)=(.+)", re.DOTALL)
 
 
@@ -41,13 +45,15 @@ _SUFFIXES = {
 class Source:
     """One ``--input``: its files in the order they are read, their format, and the name of the stream, if given.
 
-    ``path`` is what the user wrote; standard input is the path ``-`` and has no files.
+    ``path`` is what the user wrote; standard input is the path ``-`` and has no files. ``root`` is the directory
+    below which names of directories like ``day=1`` say more of the events in them (`partition_values`).
     """
 
     path: str
     format: InputFormat
     files: tuple[Path, ...]
     name: str | None = None
+    root: Path | None = None
 
 
 def parse_source(text: str, input_format: InputFormat | None = None) -> Source:
@@ -65,8 +71,8 @@ def parse_source(text: str, input_format: InputFormat | None = None) -> Source:
         if input_format is None:
             raise InputError("the format of standard input must be given with --input-format")
         return Source(path, input_format, (), name)
-    files = _files(Path(path))
-    return Source(path, input_format or _format_of(path, files[0]), files, name)
+    root, files = _files(path)
+    return Source(path, input_format or _format_of(path, files[0]), files, name, root)
 
 
 def stem(source: Source) -> str:
@@ -74,17 +80,38 @@ def stem(source: Source) -> str:
     return Path(source.path).name.split(".")[0] if source.path != STANDARD_INPUT else "stdin"
 
 
-def _files(path: Path) -> tuple[Path, ...]:
-    if path.is_dir():
-        # Names with a dot or an underscore in front are by-products of the writers, such as _SUCCESS.
-        found = (f for f in sorted(path.rglob("*")) if f.is_file())
-        files = tuple(f for f in found if not any(p[0] in "._" for p in f.relative_to(path).parts))
-        if not files:
-            raise InputError(f"the directory '{path}' has no files to read")
-        return files
-    if not path.exists():
+def partition_values(source: Source, file: Path) -> dict[str, str | None]:
+    """What the directories of a file say: ``day=2024-03-15/hour=7/…`` gives two columns of text."""
+    if source.root is None or source.root not in file.parents:
+        return {}
+    parts = (part.partition("=") for part in file.relative_to(source.root).parts[:-1])
+    return {unquote(name): None if value == _NULL else unquote(value) for name, equals, value in parts if equals}
+
+
+def _files(path: str) -> tuple[Path | None, tuple[Path, ...]]:
+    """The root and the files of a path, which may be a pattern if there is nothing of that very name."""
+    if Path(path).exists():
+        return _below(Path(path))
+    if not glob.has_magic(path):
         raise InputError(f"there is no file or directory '{path}'")
-    return (path,)
+    found = [Path(one) for one in sorted(glob.glob(path, recursive=True))]
+    files = tuple(dict.fromkeys(file for one in found for file in _below(one)[1]))
+    if not files:
+        raise InputError(f"no file or directory matches '{path}'")
+    fixed = Path(path).parts
+    first = next(k for k, part in enumerate(fixed) if glob.has_magic(part))
+    return Path(*fixed[:first]), files
+
+
+def _below(path: Path) -> tuple[Path | None, tuple[Path, ...]]:
+    if not path.is_dir():
+        return None, (path,)
+    # Names with a dot or an underscore in front are by-products of the writers, such as _SUCCESS.
+    found = (f for f in sorted(path.rglob("*")) if f.is_file())
+    files = tuple(f for f in found if not any(p[0] in "._" for p in f.relative_to(path).parts))
+    if not files:
+        raise InputError(f"the directory '{path}' has no files to read")
+    return path, files
 
 
 def _format_of(path: str, first: Path) -> InputFormat:

@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING, TypeAlias
 from pyspark.sql import functions as F  # noqa: N812  (the name under which everybody knows it)
 from pyspark.sql import types as T  # noqa: N812
 
-from cerflow.cli.reading import Columns, require_columns
-from cerflow.cli.sources import InputFormat, Source, stem
+from cerflow.cli.file_groups import file_groups, is_array
+from cerflow.cli.mappings import label, names_in_files
+from cerflow.cli.reading import REFUSED, Columns
+from cerflow.cli.request import Inputs
+from cerflow.cli.sources import InputFormat, Source, partition_values
 from cerflow.errors import InputError
+from cerflow.schema import Schema
+from cerflow.spark.schemas import arrow_schema
+from cerflow.spark.stream_frames import united
+from cerflow.stream_inputs import Input, column_names, free_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -26,7 +33,6 @@ _REASON = "_cerflow_reason"
 _LINE = "_cerflow_line"
 _ROW = "_cerflow_row"
 _Options: TypeAlias = "dict[str, bool | float | int | str | None]"
-_HEAD = ("row", "reason", "text")
 
 _INTEGER = r"^[+-]?\d{1,18}$"
 _FLOAT = r"^([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:nan|[+-]?inf|[+-]?infinity))$"
@@ -39,91 +45,105 @@ class SparkEvents:
     """What was read.
 
     ``everything`` has a row for each row of the input, its columns converted; ``usable`` leaves out those that
-    cannot be used. ``flagged`` is the input as it stood, with the reason against each row, or null. ``doubtful`` is
-    False when only the type or the time of a row can be missing, which the recogniser notices itself. ``stream`` as
-    in `cerflow.cli.reading.Events`.
+    cannot be used. ``_reasons`` are the rows with the reason against each, or null, and ``_written`` the same as they
+    stood, as text. ``stream`` as in `cerflow.cli.reading.Events`.
     """
 
     everything: DataFrame
     usable: DataFrame
-    flagged: DataFrame
-    doubtful: bool
     stream: str | None
+    _reasons: DataFrame
+    _written: DataFrame
 
-    def refused_count(self) -> int:
-        """How many rows cannot be used."""
-        return self.flagged.filter(F.col(_REASON).isNotNull()).count()
+    def counts(self) -> tuple[int, int]:
+        """How many rows can be used, and how many cannot."""
+        reason = F.col(_REASON)
+        (row,) = self._reasons.agg(F.count_if(reason.isNull()), F.count_if(reason.isNotNull())).collect()
+        return int(row[0]), int(row[1])
 
     def refused(self) -> DataFrame:
         """The rows that cannot be used: ``row``, ``reason``, ``text``, and the attributes as text."""
-        attributes = [c for c in self.flagged.columns if c not in (_LINE, _REASON)]
-        line = F.col(_LINE) if _LINE in self.flagged.columns else F.lit(None).cast("string")
+        head = [name for name, _ in REFUSED]
+        attributes = [c for c in self._written.columns if c not in (_LINE, _REASON)]
         return (
-            _numbered(self.flagged)
+            _numbered(self._written)
             .filter(F.col(_REASON).isNotNull())
             .select(
-                F.col(_ROW).alias("row"),
-                F.col(_REASON).alias("reason"),
-                line.alias("text"),
-                *[F.col(_quoted(c)).cast("string").alias(_free_name(c, _HEAD)) for c in attributes],
+                *[F.col(name).alias(called) for name, called in zip((_ROW, _REASON, _LINE), head)],
+                *[F.col(_quoted(c)).alias(free_name(c, head)) for c in attributes],
             )
         )
 
 
-def read_frame(spark: SparkSession, sources: Sequence[Source], columns: Columns, *, named: bool) -> SparkEvents:
-    """Read all sources, in the order given; raises InputError as `cerflow.cli.reading.read_events` does."""
-    frames = []
+def read_frame(spark: SparkSession, read: Inputs) -> SparkEvents:
+    """Read all inputs, in the order given; raises InputError as `cerflow.cli.reading.read_events` does."""
+    columns = read.columns
+    values: list[tuple[str, DataFrame]] = []
+    written: list[tuple[str, DataFrame]] = []
+    streams: list[str] = []
+    for one in read.inputs:
+        source = one.events
+        groups = file_groups(source, together=columns.time is not None)
+        for files in groups:
+            frame = _named(_read(spark, source, files, names_in_files(one, columns.roles, columns.text)), one, read)
+            part = str(files[0]) if len(groups) > 1 else label(source)
+            converted, reason = _usable(frame, columns)
+            values.append((part, frame.select(*converted, reason.alias(_REASON))))
+            streams.append(label(source))
+            attributes = [F.col(_quoted(c)).cast("string").alias(c) for c in frame.columns]
+            written.append((part, frame.select(*attributes, reason.alias(_REASON))))
     stream = None
-    for source in sources:
-        # Spark reads the files of a directory in an order of its own; without a time that order would be lost.
-        groups = [source.path] if columns.time is not None else [str(f) for f in source.files]
-        for path in groups:
-            frame = _read(spark, path, source.format, columns)
-            require_columns([c for c in frame.columns if c != _LINE], columns)
-            if named:
-                stream = stream or _free_name("stream", frame.columns)
-                frame = frame.withColumn(stream, F.lit(source.name or stem(source)))
-            frames.append(frame)
-    frame = frames[0]
-    for other in frames[1:]:
-        frame = frame.unionByName(other, allowMissingColumns=True)
-    return _usable(frame, columns, stream)
+    frames = _without_empty(values)
+    if read.named:
+        stream = free_name("stream", [c for _, frame in frames for c in frame.columns])
+        frames = [(part, f.select("*", F.lit(name).alias(stream))) for (part, f), name in zip(frames, streams)]
+    reasons = united(frames)
+    everything = reasons.drop(_REASON)
+    Schema(arrow_schema(everything), type=columns.type, time=columns.time, stream=stream)
+    usable = reasons.filter(F.col(_REASON).isNull()).drop(_REASON)
+    return SparkEvents(everything, usable, stream, reasons, united(written))
 
 
-def _read(spark: SparkSession, path: str, input_format: InputFormat, columns: Columns) -> DataFrame:
+def _read(spark: SparkSession, source: Source, files: Sequence[Path], text: frozenset[str]) -> DataFrame:
+    """Files with the same columns as they stand; lines that cannot be split are in a column of their own."""
+    uris = [file.absolute().as_uri() for file in files]
     reader = spark.read
-    uri = Path(path).absolute().as_uri()
-    if input_format is InputFormat.PARQUET:
-        return reader.parquet(uri)
-    if input_format is InputFormat.ORC:
-        return reader.orc(uri)
-    if input_format is InputFormat.CSV:
+    partitions = list(partition_values(source, files[0]))
+    if partitions and source.root is not None:
+        reader = reader.option("basePath", source.root.absolute().as_uri())
+    if source.format in (InputFormat.PARQUET, InputFormat.ORC):
+        frame = reader.format(source.format.value).load(uris)
+    elif source.format is InputFormat.CSV:
         options: _Options = {"header": True, "columnNameOfCorruptRecord": _LINE, "escape": '"'}
-        inferred = reader.options(**options).csv(uri, inferSchema=True).schema
-        fields = [
-            T.StructField(f.name, T.StringType() if f.name in columns.text else f.dataType) for f in inferred.fields
-        ]
-        schema = T.StructType([*fields, T.StructField(_LINE, T.StringType())])
-        return spark.read.options(**options).csv(uri, schema=schema)
-    return reader.json(uri, columnNameOfCorruptRecord=_LINE, multiLine=_is_array(Path(path)))
+        reader = reader.options(**options)
+        inferred = reader.csv(uris, inferSchema=True).schema
+        fields = [T.StructField(f.name, T.StringType() if f.name in text else f.dataType) for f in inferred.fields]
+        frame = reader.csv(uris, schema=T.StructType([*fields, T.StructField(_LINE, T.StringType())]))
+    else:
+        frame = reader.json(uris, columnNameOfCorruptRecord=_LINE, multiLine=is_array(files[0]))
+    # What directories say is text, whatever the session takes it for.
+    return frame.withColumns({name: F.col(_quoted(name)).cast("string") for name in partitions})
 
 
-def _is_array(path: Path) -> bool:
-    """Whether a JSON file is one array, which Spark must be told."""
-    if path.is_dir() or path.suffix in (".gz", ".bz2", ".zst", ".lz4"):
-        return False
-    with path.open("rb") as file:
-        return file.read(1024).lstrip()[:1] == b"["
+def _named(frame: DataFrame, one: Input[Source], read: Inputs) -> DataFrame:
+    """The frame with the columns that all inputs have, and the line that could not be split, or null, at the end."""
+    columns = [c for c in frame.columns if c != _LINE]
+    names = column_names(columns, one, read.columns.roles, label(one.events) if len(read.inputs) > 1 else None)
+    values = [F.col(_quoted(c)) for c in columns]
+    if one.constant_type is not None:
+        values.append(F.lit(one.constant_type))
+    line = F.col(_LINE) if _LINE in frame.columns else F.lit(None).cast("string")
+    return frame.select(*[value.alias(name) for value, name in zip(values, names)], line.alias(_LINE))
 
 
-def _usable(frame: DataFrame, columns: Columns, stream: str | None) -> SparkEvents:
-    attributes = [c for c in frame.columns if c != _LINE]
+def _usable(frame: DataFrame, columns: Columns) -> tuple[list[Column], Column]:
+    """The attributes, converted, and why a row cannot be used, or null."""
     converted, wrong = _conversions(frame, columns)
     reasons: list[Column] = [
         F.when(bad, F.concat(F.lit(f"{name} is not {what}: '"), F.col(_quoted(name)), F.lit("'")))
         for name, (what, bad) in wrong.items()
     ]
-    whole = F.col(_LINE).isNull() if _LINE in frame.columns else F.lit(True)
+    whole = F.col(_LINE).isNull()
     reasons.append(F.when(~whole, F.lit("the line cannot be split into columns")))
     for role, name in (("type", columns.type), ("time", columns.time)):
         if name is not None:
@@ -133,16 +153,26 @@ def _usable(frame: DataFrame, columns: Columns, stream: str | None) -> SparkEven
             if name in wrong:
                 missing = missing & ~wrong[name][1]
             reasons.append(F.when(missing & whole, F.lit(f"the {role} is null")))
-    reason = F.nullif(F.concat_ws("; ", *reasons), F.lit(""))
-    flagged = frame.withColumn(_REASON, reason)
+    attributes = [c for c in frame.columns if c != _LINE]
     kept = [converted.get(c, F.col(_quoted(c))).alias(c) for c in attributes]
-    return SparkEvents(
-        everything=flagged.select(*kept),
-        usable=flagged.filter(F.col(_REASON).isNull()).select(*kept),
-        flagged=flagged,
-        doubtful=_LINE in frame.columns or bool(wrong),
-        stream=stream,
-    )
+    return kept, F.nullif(F.concat_ws("; ", *reasons), F.lit(""))
+
+
+def _without_empty(frames: list[tuple[str, DataFrame]]) -> list[tuple[str, DataFrame]]:
+    """The frames with nothing in columns of text that have no value in one file and are no text in others.
+
+    Spark takes a column without values for text.
+    """
+    others = {f.name for _, frame in frames for f in frame.schema.fields if not isinstance(f.dataType, T.StringType)}
+    found = []
+    for part, frame in frames:
+        doubtful = [f.name for f in frame.schema.fields if isinstance(f.dataType, T.StringType) and f.name in others]
+        if doubtful:
+            row = frame.agg(*[F.count(_quoted(name)) for name in doubtful]).collect()[0]
+            empty = {name for name, number in zip(doubtful, row) if not number}
+            frame = frame.select(*[(F.lit(None) if c in empty else F.col(_quoted(c))).alias(c) for c in frame.columns])
+        found.append((part, frame))
+    return found
 
 
 def _conversions(frame: DataFrame, columns: Columns) -> tuple[dict[str, Column], dict[str, tuple[str, Column]]]:
@@ -152,6 +182,7 @@ def _conversions(frame: DataFrame, columns: Columns) -> tuple[dict[str, Column],
         f.name
         for f in frame.schema.fields
         if isinstance(f.dataType, T.StringType)
+        and f.name != _LINE
         and f.name in usage.numbers | usage.ordered | {columns.time, columns.sequence}
     ]
     values: dict[str, Column] = {}
@@ -201,9 +232,3 @@ def _numbered(frame: DataFrame) -> DataFrame:
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
-
-
-def _free_name(wish: str, taken: Sequence[str]) -> str:
-    while wish in taken:
-        wish = f"_{wish}"
-    return wish

@@ -7,21 +7,23 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from cerflow.cli.bad_records import BadRecords, Policy
+from cerflow.cli.mappings import label
 from cerflow.cli.reporting import Outcome
-from cerflow.cli.request import Request
-from cerflow.cli.sources import STANDARD_INPUT, Source, stem
+from cerflow.cli.request import Inputs, Request
+from cerflow.cli.sources import STANDARD_INPUT, Source
 from cerflow.cli.spark_session import spark_session
 from cerflow.cli.writing import open_sink
 from cerflow.errors import InputError
+from cerflow.stream_inputs import Input
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,7 +43,7 @@ def run_on_spark(
     Raises InputError (also where Spark itself fails, with what it says) and the errors of the query.
     """
     show("starting Spark")
-    with _in_files(request.sources) as sources, spark_session(master, settings) as spark:
+    with _in_files(request.inputs) as inputs, spark_session(master, settings) as spark:
         # These need PySpark, which the session has just made sure of.
         from pyspark.errors import PySparkException
 
@@ -49,63 +51,88 @@ def run_on_spark(
 
         started = time.perf_counter()
         try:
+            if request.directory is not None and request.directory.ignored(spark):
+                return Outcome(0, 0, 0, time.perf_counter() - started, ignored=True)
             show("reading")
-            events = read_frame(spark, sources, request.columns, named=request.named)
-            _refuse(events, request.bad_records)
-            written = _recognise(request, events, show)
-            total = (events.everything if request.bad_records.policy is Policy.FAIL else events.usable).count()
+            events = read_frame(spark, inputs)
+            usable = _refuse(events, request.bad_records)
+            written = _recognise(request, inputs, events, show)
         except PySparkException as error:
             raise InputError(_sentence(error)) from error
-        request.bad_records.write()
-        return Outcome(total, written, request.bad_records.count, time.perf_counter() - started)
+        return Outcome(usable, written, request.bad_records.count, time.perf_counter() - started)
 
 
 @contextmanager
-def _in_files(sources: Sequence[Source]) -> Iterator[list[Source]]:
-    """The sources, with what comes from standard input in a file that Spark can read."""
-    with ExitStack() as files:
-        found = []
-        for source in sources:
+def _in_files(inputs: Inputs) -> Iterator[Inputs]:
+    """The inputs, with what Spark cannot read as it is (standard input, LZ4 frames) in files that it can."""
+    with TemporaryDirectory(prefix="cerflow-") as directory:
+        found: list[Input[Source]] = []
+        for one in inputs.inputs:
+            source = one.events
             if source.path == STANDARD_INPUT:
-                file = files.enter_context(NamedTemporaryFile(suffix=f".{source.format.value}"))
-                shutil.copyfileobj(sys.stdin.buffer, file)
-                file.flush()
-                source = replace(source, path=file.name, files=(Path(file.name),), name=source.name or stem(source))
-            found.append(source)
-        yield found
+                copy = Path(directory) / f"{len(found)}.{source.format.value}"
+                with copy.open("wb") as file:
+                    shutil.copyfileobj(sys.stdin.buffer, file)
+                source = replace(source, path=str(copy), files=(copy,), name=label(source))
+            elif any(file.suffix.lower() == ".lz4" for file in source.files):
+                source = _unpacked(source, Path(directory) / str(len(found)))
+            found.append(replace(one, events=source))
+        yield replace(inputs, inputs=tuple(found))
 
 
-def _refuse(events: SparkEvents, bad_records: BadRecords) -> None:
-    """Hand over the rows that cannot be used; a run that fails at the first looks only where there can be one."""
-    if bad_records.policy is Policy.FAIL:
-        if events.doubtful and events.refused_count():
-            bad_records.refuse(events.refused().orderBy("row").limit(1).toArrow())
-    elif bad_records.policy is Policy.SKIP:
-        bad_records.count = events.refused_count()
-    else:
+def _unpacked(source: Source, directory: Path) -> Source:
+    """The source with its LZ4 files unpacked; Spark takes LZ4 for something else, and runs out of memory on it."""
+    files = []
+    for number, file in enumerate(source.files):
+        below = file.parent.relative_to(source.root) if source.root is not None else Path(str(number))
+        packed = file.suffix.lower() == ".lz4"
+        copy = directory / below / (file.stem if packed else file.name)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        files.append(copy)
+        if not packed:
+            copy.symlink_to(file.absolute())
+            continue
+        try:
+            with pa.input_stream(str(file), compression="lz4") as stream, copy.open("wb") as target:
+                shutil.copyfileobj(stream, target)
+        except OSError as error:
+            raise InputError(f"cannot read {file} as {source.format.value}: {error}") from error
+    return replace(source, files=tuple(files), name=label(source), root=source.root and directory)
+
+
+def _refuse(events: SparkEvents, bad_records: BadRecords) -> int:
+    """Hand over the rows that cannot be used, and write them; gives the number of the others."""
+    usable, refused = events.counts()
+    if refused and bad_records.policy is Policy.FAIL:
+        bad_records.refuse(events.refused().orderBy("row").limit(1).toArrow())
+    elif refused and bad_records.policy is Policy.DEAD_LETTER:
         for batch in arrow_batches(events.refused().orderBy("row")):
             bad_records.refuse(pa.Table.from_batches([batch]))
+    else:
+        bad_records.count = refused
+    # Before the matches: where there are matches, the dead letters belonging to them are complete.
+    bad_records.write()
+    return usable
 
 
-def _recognise(request: Request, events: SparkEvents, show: Callable[[str], None]) -> int:
+def _recognise(request: Request, inputs: Inputs, events: SparkEvents, show: Callable[[str], None]) -> int:
     from cerflow.spark import match
 
-    columns = request.columns
     further: dict[str, Any] = {} if events.stream is None else {"stream": events.stream}
     result = match(
         request.query,
         events.everything if request.bad_records.policy is Policy.FAIL else events.usable,
-        type=columns.type,
-        time=columns.time,
-        sequence=columns.sequence,
         positions=request.positions,
         on_bad_record="fail",
+        **inputs.columns.roles,
         **further,
     )
+    show("recognising")
+    if request.directory is not None:
+        return request.directory.write(result, request.output_format)
     from pyspark.sql.pandas.types import to_arrow_schema
 
     written = 0
-    show("recognising")
     with open_sink(request.output, request.output_format, to_arrow_schema(result.schema)) as sink:
         for batch in arrow_batches(result):
             sink.write(batch)

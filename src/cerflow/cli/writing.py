@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
+import pyarrow.orc
 import pyarrow.parquet
 
 from cerflow.errors import InputError
@@ -37,6 +38,7 @@ class OutputFormat(StrEnum):
 
     JSONL = "jsonl"
     PARQUET = "parquet"
+    ORC = "orc"
     CSV = "csv"
 
 
@@ -46,6 +48,7 @@ _SUFFIXES = {
     ".ndjson": OutputFormat.JSONL,
     ".parquet": OutputFormat.PARQUET,
     ".pq": OutputFormat.PARQUET,
+    ".orc": OutputFormat.ORC,
     ".csv": OutputFormat.CSV,
 }
 
@@ -93,8 +96,8 @@ def open_sink(target: str, output_format: OutputFormat, schema: pa.Schema) -> It
     """A sink for rows of a schema. On an error inside the block the file's old state, or its absence, remains."""
     if target == STANDARD_OUTPUT:
         stream = sys.stdout.buffer
-        if output_format is OutputFormat.PARQUET and sys.stdout.isatty():
-            raise InputError("Parquet is not for terminals; use --output PATH or --output-format jsonl")
+        if output_format in (OutputFormat.PARQUET, OutputFormat.ORC) and sys.stdout.isatty():
+            raise InputError(f"{output_format.value} is not for terminals; use --output PATH or --output-format jsonl")
         with _closing(_sink(stream, output_format, schema)) as sink:
             yield sink
         stream.flush()
@@ -110,7 +113,7 @@ def open_sink(target: str, output_format: OutputFormat, schema: pa.Schema) -> It
 
 
 @contextmanager
-def _closing(sink: _JsonLines | _Csv | _Parquet) -> Iterator[Sink]:
+def _closing(sink: _JsonLines | _Csv | _Columnar) -> Iterator[Sink]:
     try:
         yield sink
         sink.close()
@@ -119,11 +122,12 @@ def _closing(sink: _JsonLines | _Csv | _Parquet) -> Iterator[Sink]:
         raise
 
 
-def _sink(stream: BinaryIO, output_format: OutputFormat, schema: pa.Schema) -> _JsonLines | _Csv | _Parquet:
-    kinds: dict[OutputFormat, type[_JsonLines] | type[_Csv] | type[_Parquet]] = {
+def _sink(stream: BinaryIO, output_format: OutputFormat, schema: pa.Schema) -> _JsonLines | _Csv | _Columnar:
+    kinds: dict[OutputFormat, type[_JsonLines] | type[_Csv] | type[_Columnar]] = {
         OutputFormat.JSONL: _JsonLines,
         OutputFormat.CSV: _Csv,
-        OutputFormat.PARQUET: _Parquet,
+        OutputFormat.PARQUET: _Columnar,
+        OutputFormat.ORC: _Orc,
     }
     return kinds[output_format](stream, schema)
 
@@ -168,12 +172,17 @@ class _Csv:
         self._stream.flush()
 
 
-class _Parquet:
+class _Columnar:
+    """Parquet or ORC."""
+
     def __init__(self, stream: BinaryIO, schema: pa.Schema) -> None:
         self._schema = schema
-        self._writer = pyarrow.parquet.ParquetWriter(stream, schema)
+        self._writer = self._open(stream)
         self._waiting: list[pa.RecordBatch] = []
         self._rows = 0
+
+    def _open(self, stream: BinaryIO) -> Any:
+        return pyarrow.parquet.ParquetWriter(stream, self._schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         # Every write makes a row group, and small ones make large, slow files.
@@ -192,8 +201,25 @@ class _Parquet:
 
     def _flush(self) -> None:
         if self._waiting:
-            self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema))
+            self._put(pa.Table.from_batches(self._waiting, self._schema))
         self._waiting, self._rows = [], 0
+
+    def _put(self, table: pa.Table) -> None:
+        self._writer.write_table(table)
+
+
+class _Orc(_Columnar):
+    def _open(self, stream: BinaryIO) -> Any:
+        writer = pyarrow.orc.ORCWriter(stream)
+        try:
+            # The file gets its schema from what is written, which may be nothing.
+            writer.write(self._schema.empty_table())
+        except pa.ArrowNotImplementedError as error:
+            raise InputError(f"the result cannot be written as ORC: {error}") from error
+        return writer
+
+    def _put(self, table: pa.Table) -> None:
+        self._writer.write(table)
 
 
 def _readable(schema: pa.Schema) -> pa.Schema:

@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cerflow.cli.bad_records import BadRecords, Policy
+from cerflow.cli.mappings import ColumnOptions
 from cerflow.cli.reporting import Outcome, errors_reported, progress
 from cerflow.cli.request import Request
 from cerflow.cli.spark_runner import run_on_spark
@@ -46,13 +47,8 @@ def run_demo(directory: Path, events: int = 200_000, seed: int = 7) -> Outcome:
     request = Request.prepare(
         parse(query_text("dip")),
         [str(events_path)],
-        input_format=None,
-        type="type",
-        time="time",
-        sequence="id",
+        options=ColumnOptions(time=["time"], sequence=["id"]),
         output=str(matches_path),
-        output_format=None,
-        positions=True,
         bad_records=BadRecords(Policy.FAIL),
     )
     with progress() as show:

@@ -2,7 +2,8 @@
 
 Spark moves and orders the events, the recognisers of `cerflow.engine` run in its tasks. `batch` is the front door,
 `plan` decides what a query needs, `frames` and `positions` prepare the events as Spark expressions, `tasks` is what
-runs on the workers.
+runs on the workers. `job` writes matches and bad records to files and counts them; `stream_frames` makes several
+DataFrames one.
 """
 
 from importlib.util import find_spec
@@ -11,5 +12,8 @@ if find_spec("pyspark") is None:
     raise ImportError("cerflow.spark needs PySpark: pip install 'cerflow[spark]'")
 
 from cerflow.spark.batch import bad_records, match
+from cerflow.spark.job import RunResult, run
+from cerflow.spark.stream_frames import streams
+from cerflow.stream_inputs import Input, Streams
 
-__all__ = ["bad_records", "match"]
+__all__ = ["Input", "RunResult", "Streams", "bad_records", "match", "run", "streams"]

@@ -40,11 +40,15 @@ class Events:
 
     def reason(self) -> Column:
         """Why an event cannot be used, null if it can; the engine says the same (spec §7)."""
+        return F.coalesce(*[F.when(bad, F.lit(text)) for text, bad in self.reasons().items()])
+
+    def reasons(self) -> dict[str, Column]:
+        """Each reason why an event may not be usable, and whether it is one; the first one counts."""
         schema = self.schema
-        reason = F.when(F.col(self.plain(schema.type)).isNull(), f"no event type in '{schema.type}'")
+        found = {f"no event type in '{schema.type}'": F.col(self.plain(schema.type)).isNull()}
         if schema.time is not None:
-            reason = reason.when(self._missing(schema.time), f"no time in '{schema.time}'")
-        return reason
+            found[f"no time in '{schema.time}'"] = self._missing(schema.time)
+        return found
 
     def usable(self) -> Column:
         """Whether an event can be used."""

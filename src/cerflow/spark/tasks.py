@@ -16,7 +16,7 @@ from cerflow.predicates.predicate import Predicate
 from cerflow.predicates.registry import predicates_in, using
 from cerflow.query import Language, Query, parse
 
-__all__ = ["Recognition", "pack"]
+__all__ = ["Recognition", "pack", "shown"]
 
 #: Rows and bytes that are pushed at a time; Spark's own batches are small.
 _ROWS = 1 << 16
@@ -72,7 +72,7 @@ class Recognition:
     def _refuse(self, rows: pa.Table) -> None:
         """Rows of a distributed input have no number, so the first one is named by its values."""
         *columns, _, reason = rows.column_names
-        values = (f"{name}: {_text(rows.column(name)[0])}" for name in columns if name != self.position)
+        values = (f"{name}: {shown(rows.column(name)[0].as_py())}" for name in columns if name != self.position)
         raise BadRecordError(f"{{{', '.join(values)}}}", rows.column(reason)[0].as_py())
 
 
@@ -125,9 +125,9 @@ def _table(batches: list[pa.RecordBatch], names: list[str]) -> pa.Table:
     return pa.Table.from_batches([pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches])
 
 
-def _text(value: pa.Scalar) -> str:
-    found = value.as_py()
-    if found is None:
+def shown(value: object) -> str:
+    """A value of an event, as it stands in a message."""
+    if value is None:
         return "null"
-    text = repr(found) if isinstance(found, str) else str(found)
+    text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

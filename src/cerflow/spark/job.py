@@ -1,0 +1,172 @@
+"""A whole batch job: matches to files, bad records to others, and the counts of both."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F  # noqa: N812
+
+from cerflow.errors import BadRecordError, InputError
+from cerflow.query import Query
+from cerflow.schema import Schema
+from cerflow.spark.batch import bad_records, match
+from cerflow.spark.frames import Events
+from cerflow.spark.output import OutputMode, check_output, check_partitions, exists, write
+from cerflow.spark.schemas import arrow_schema
+from cerflow.spark.tasks import shown
+
+__all__ = ["RunResult", "run"]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a job came to.
+
+    ``events`` is the number of usable events, ``bad_records`` that of the others, ``reasons`` says how many of these
+    there were for which reason; None and nothing if they were not counted. ``matches`` is the number of rows written
+    (by this job, not those that were there). ``written`` is False if the output was there and ``mode="ignore"``:
+    nothing was read then. ``seconds`` is the time it took.
+    """
+
+    matches: int
+    events: int | None
+    bad_records: int | None
+    reasons: Mapping[str, int]
+    seconds: float
+    written: bool = True
+
+
+def run(
+    query: Query | str,
+    df: DataFrame,
+    output: str,
+    *,
+    format: str = "parquet",
+    mode: OutputMode = "error",
+    partition_by: Sequence[str] = (),
+    options: Mapping[str, str] | None = None,
+    on_bad_record: Literal["fail", "skip", "dead-letter"] = "fail",
+    dead_letter: str | None = None,
+    dead_letter_mode: OutputMode | None = None,
+    count_events: bool = True,
+    type: str = "type",
+    time: str | None = None,
+    sequence: str | None = None,
+    stream: str | None = None,
+    positions: bool = False,
+) -> RunResult:
+    """Write the matches of a query in a batch DataFrame to a directory, and say what that came to.
+
+    The query, ``type``, ``time``, ``sequence``, ``stream`` and ``positions`` are those of `match`. ``output`` is a
+    directory on any file system that Spark knows, ``format`` any of Spark's (in ``"csv"`` the list of events is JSON
+    text), ``options`` are those of its writer, and ``partition_by`` are columns of the result: partition keys or
+    computed columns. With ``mode`` ``"error"`` nothing may be there yet; ``"overwrite"`` replaces what is there, when
+    the writing begins; ``"append"`` adds to it; ``"ignore"`` does nothing if there is something.
+    ``"overwrite-partitions"`` replaces those partitions that the job writes to, at its very end.
+
+    ``on_bad_record`` says what becomes of events without a type or a time: ``"fail"`` raises a `BadRecordError` that
+    shows one, ``"skip"`` leaves them out, ``"dead-letter"`` writes them to the directory ``dead_letter``, in the same
+    format with a column ``reason``. These are written before the matches: where there are matches, the dead letters
+    belonging to them are complete. ``dead_letter_mode`` is ``mode`` unless given (``"append"`` for
+    ``"overwrite-partitions"``).
+
+    Events are counted by reading the columns for type and time once more before (for dead letters, by the job that
+    writes these); ``count_events=False`` saves that, and a bad record is then found while matching. Matches are
+    counted while they are written. All counts are exact, also if tasks fail and are repeated.
+
+    Raises what `match` raises, `InputError` for an output that is there (``mode="error"``) or columns that are not,
+    and `ValueError` for arguments that do not go together; all before any job. What Spark raises, passes through.
+    """
+    started = clock.perf_counter()
+    check_output(mode, partition_by)
+    letters = _letters_mode(mode, dead_letter_mode, on_bad_record, dead_letter, output)
+    spark = df.sparkSession
+    if mode == "ignore" and exists(spark, output):
+        return RunResult(0, None, None, {}, clock.perf_counter() - started, written=False)
+    for path, how in ((output, mode), (dead_letter, letters)):
+        if path is not None and how == "error" and exists(spark, path):
+            raise InputError(f"there is already something at '{path}'; choose another mode or remove it")
+    roles: dict[str, Any] = {"type": type, "time": time}
+    result = match(
+        query,
+        df,
+        sequence=sequence,
+        stream=stream,
+        positions=positions,
+        on_bad_record="fail" if on_bad_record == "fail" else "skip",
+        **roles,
+    )
+    check_partitions(result, partition_by)
+    counts = _Counts(Schema(arrow_schema(df), type, time, stream))
+    if dead_letter is not None:
+        seen = Observation()
+        bad = bad_records(counts.observed(df, seen), **roles)
+        write(bad, dead_letter, format=format, mode=letters, options=options)
+        counts.take(seen.get)
+    elif count_events:
+        counts.take(counts.of(df))
+        if counts.bad and on_bad_record == "fail":
+            _refuse(bad_records(df, **roles))
+    matches = write(result, output, format=format, mode=mode, partition_by=partition_by, options=options)
+    return RunResult(matches, counts.usable, counts.bad, counts.reasons, clock.perf_counter() - started)
+
+
+def _letters_mode(
+    mode: OutputMode, given: OutputMode | None, on_bad_record: str, dead_letter: str | None, output: str
+) -> OutputMode:
+    """How the dead letters are written; raises ValueError for arguments that do not go together."""
+    if on_bad_record not in ("fail", "skip", "dead-letter"):
+        raise ValueError(f"on_bad_record must be 'fail', 'skip' or 'dead-letter', not {on_bad_record!r}")
+    if (dead_letter is not None) != (on_bad_record == "dead-letter"):
+        raise ValueError("on_bad_record='dead-letter' and a path dead_letter go together")
+    if dead_letter == output:
+        raise ValueError("matches and dead letters need a directory each")
+    if given is not None:
+        check_output(given, ())
+        return given
+    # Those of other partitions, written by other jobs, must not be lost.
+    return "append" if mode == "overwrite-partitions" else mode
+
+
+class _Counts:
+    """Counts the events of a DataFrame: all, and those that cannot be used, by reason."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._events = Events(schema)
+        self._texts = list(self._events.reasons())
+        self.usable: int | None = None
+        self.bad: int | None = None
+        self.reasons: dict[str, int] = {}
+
+    def _columns(self) -> list[Column]:
+        reason = self._events.reason()
+        found = [F.count_if(reason == F.lit(text)).alias(f"bad{k}") for k, text in enumerate(self._texts)]
+        return [F.count(F.lit(1)).alias("all"), *found]
+
+    def of(self, df: DataFrame) -> dict[str, int]:
+        """The counts, by a job that reads the columns for type and time."""
+        (row,) = self._events.renamed(df).agg(*self._columns()).collect()
+        found: dict[str, int] = row.asDict()
+        return found
+
+    def observed(self, df: DataFrame, seen: Observation) -> DataFrame:
+        """The DataFrame, whose rows are counted when it is read; right if no shuffle follows in the same job."""
+        return self._events.renamed(df).observe(seen, *self._columns()).toDF(*df.columns)
+
+    def take(self, found: Mapping[str, int]) -> None:
+        """Remember counts."""
+        counts = {text: found[f"bad{k}"] for k, text in enumerate(self._texts)}
+        self.reasons = {text: count for text, count in counts.items() if count}
+        self.bad = sum(counts.values())
+        self.usable = found["all"] - self.bad
+
+
+def _refuse(bad: DataFrame) -> None:
+    """Raise the error for the first of these events."""
+    (row,) = bad.limit(1).toArrow().to_pylist()
+    *values, (_, reason) = row.items()
+    raise BadRecordError(f"{{{', '.join(f'{name}: {shown(value)}' for name, value in values)}}}", reason)

@@ -1,0 +1,265 @@
+"""Several inputs as several streams of one table: what their columns are called there, and of what type they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar
+
+import pyarrow as pa
+
+from cerflow.errors import InputError, nearest
+from cerflow.inputs import to_table
+
+__all__ = [
+    "Input",
+    "Roles",
+    "Streams",
+    "column_names",
+    "common_roles",
+    "common_schema",
+    "fitted",
+    "free_name",
+    "streams",
+]
+
+T = TypeVar("T")
+
+
+class Roles(TypedDict):
+    """The columns of a table of events that have a role, as `Query.match` and `cerflow.spark.match` take them."""
+
+    type: str
+    time: NotRequired[str]
+    sequence: NotRequired[str]
+    stream: NotRequired[str]
+
+
+@dataclass(frozen=True)
+class Input(Generic[T]):
+    """One input of several: its events, and what has to be known of its columns.
+
+    ``type``, ``time`` and ``sequence`` name its columns with these roles (None: the name common to all inputs), and
+    ``constant_type`` is the type of all its events if no column has it. ``rename`` gives attributes other names,
+    ``{"old": "new"}``. All names but the new ones are those of the input.
+    """
+
+    events: T
+    type: str | None = None
+    time: str | None = None
+    sequence: str | None = None
+    constant_type: str | None = None
+    rename: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.type is not None and self.constant_type is not None:
+            raise ValueError("an input has a type column or one type for all its events, not both")
+
+
+@dataclass(frozen=True)
+class Streams(Generic[T]):
+    """All inputs together. ``roles`` names the columns with a role: ``query.match(s.events, **s.roles)``."""
+
+    events: T
+    roles: Roles
+
+
+def streams(
+    inputs: Mapping[str, Input[Any]],
+    *,
+    type: str | None = None,
+    time: str | None = None,
+    sequence: str | None = None,
+    stream: str = "stream",
+) -> Streams[pa.Table]:
+    """The events of several inputs as one table, for queries ``FROM a, b``; the keys are the names of the streams.
+
+    The events of each `Input` are anything that `Query.match` takes. ``type``, ``time`` and ``sequence`` are what the
+    columns with these roles are called in the table; unless given, what all inputs call them, or else ``"type"``,
+    ``"time"`` and ``"sequence"``. ``stream`` gets the name of each event's stream; with an underscore in front if an
+    input has a column of that name. Columns of the same name become one, null where an input lacks it; numbers of
+    different types become the wider type.
+
+    Raises `InputError` for columns that are not there, that would have the same name, or whose types do not fit
+    together, and `ValueError` if there are no inputs.
+    """
+    common = common_roles(inputs, type=type, time=time, sequence=sequence)
+    tables = {}
+    for name, one in inputs.items():
+        table = to_table(one.events)
+        names = column_names(table.column_names, one, common, name)
+        if one.constant_type is not None:
+            constant = pa.repeat(pa.scalar(one.constant_type, pa.string()), len(table))
+            table = table.append_column(free_name("type", table.column_names), constant)
+        tables[name] = table.rename_columns(list(names))
+    schema = common_schema((name, table.schema) for name, table in tables.items())
+    stream = free_name(stream, schema.names)
+    parts = []
+    for name, table in tables.items():
+        part = fitted(table, schema, name)
+        parts.append(part.append_column(stream, pa.repeat(pa.scalar(name, pa.string()), len(part))))
+    return Streams(pa.concat_tables(parts), {**common, "stream": stream})
+
+
+def common_roles(
+    inputs: Mapping[str, Input[Any]],
+    *,
+    type: str | None = None,
+    time: str | None = None,
+    sequence: str | None = None,
+) -> Roles:
+    """What columns with a role are called in all inputs together; raises `InputError` if only some have a role."""
+    if not inputs:
+        raise ValueError("there must be at least one input")
+    types = {one.type or type or "type" for one in inputs.values() if one.constant_type is None}
+    roles: Roles = {"type": type or (next(iter(types)) if len(types) == 1 else "type")}
+    time = _common("time", time, {name: one.time for name, one in inputs.items()})
+    if time is not None:
+        roles["time"] = time
+    sequence = _common("sequence", sequence, {name: one.sequence for name, one in inputs.items()})
+    if sequence is not None:
+        roles["sequence"] = sequence
+    return roles
+
+
+def _common(role: str, given: str | None, own: Mapping[str, str | None]) -> str | None:
+    named = {column for column in own.values() if column is not None}
+    if given is not None or not named:
+        return given
+    for name, column in own.items():
+        if column is None:
+            other = next(n for n, c in own.items() if c is not None)
+            raise InputError(f"the input '{name}' has no {role} column, but the input '{other}' has one")
+    return next(iter(named)) if len(named) == 1 else role
+
+
+def column_names(columns: Sequence[str], of: Input[Any], common: Roles, name: str | None = None) -> tuple[str, ...]:
+    """What the columns of an input are called among all inputs, and last the constant type, if it has one.
+
+    ``name`` is what errors call the input. Raises `InputError` for columns that are not there, or that would have
+    the same name.
+    """
+    where = "the input" if name is None else f"the input '{name}'"
+    new = {column: column for column in columns}
+    for old, wanted in of.rename.items():
+        if old not in new:
+            raise InputError(f"the column '{old}', which is to be renamed, is not in {where}{_hint(old, columns)}")
+        new[old] = wanted
+    for role, own, called in _own_roles(of, common):
+        if own not in new:
+            raise InputError(f"the {role} column '{own}' is not in {where}{_hint(own, columns)}")
+        if new[own] not in (own, called):
+            raise InputError(f"'{own}' of {where} has a role and is called '{called}'; it cannot be '{new[own]}' too")
+        new[own] = called
+    names = [new[column] for column in columns]
+    if of.constant_type is not None:
+        names.append(common["type"])
+    for double in names:
+        if names.count(double) > 1:
+            sources = [f"its column '{old}'" for old in columns if new[old] == double]
+            if of.constant_type is not None and double == common["type"]:
+                sources.append("the type that is given")
+            said = " and ".join(dict.fromkeys(sources))
+            raise InputError(f"{where} would have more than one column '{double}': {said}; rename an attribute")
+    return tuple(names)
+
+
+def _own_roles(of: Input[Any], common: Roles) -> list[tuple[str, str, str]]:
+    """Each role that a column of the input has: what the input calls it, and what it is called in all of them."""
+    found = []
+    if of.constant_type is None:
+        found.append(("type", of.type or common["type"], common["type"]))
+    if "time" in common:
+        found.append(("time", of.time or common["time"], common["time"]))
+    if "sequence" in common:
+        found.append(("sequence", of.sequence or common["sequence"], common["sequence"]))
+    return found
+
+
+def common_schema(schemas: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:
+    """The columns of all inputs, in the order in which they appear, with types that hold the values of each.
+
+    Raises `InputError`, with the names of both inputs, for a column whose types do not fit together.
+    """
+    found: dict[str, tuple[pa.DataType, str]] = {}
+    for name, schema in schemas:
+        for column in schema:
+            if column.name not in found:
+                found[column.name] = (column.type, name)
+                continue
+            before, first = found[column.name]
+            wider = _wider(before, column.type)
+            if wider is None:
+                raise InputError(
+                    f"the inputs do not fit together: the column '{column.name}' is {before} in '{first}' "
+                    f"and {column.type} in '{name}'; convert or rename it in one of them"
+                )
+            # Whoever widened the type to what it is now is the one to name.
+            found[column.name] = (wider, first if wider == before else name)
+    return pa.schema([(name, kind) for name, (kind, _) in found.items()])
+
+
+def fitted(table: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
+    """The table with the columns of a schema, null where it has none; ``name`` is what errors call the input.
+
+    Raises `InputError` for values that do not fit the wider type.
+    """
+    columns = []
+    for column in schema:
+        if column.name not in table.column_names:
+            columns.append(pa.nulls(len(table), column.type))
+            continue
+        try:
+            columns.append(table.column(column.name).cast(column.type))
+        except pa.ArrowInvalid as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(
+                f"the column '{column.name}' of the input '{name}' is no {column.type}: {reason}"
+            ) from error
+    return pa.table(columns, schema=schema)
+
+
+def free_name(wish: str, taken: Iterable[str]) -> str:
+    """The name wished for, with underscores in front as long as it is taken."""
+    names = set(taken)
+    while wish in names:
+        wish = f"_{wish}"
+    return wish
+
+
+_Kind = Literal["integer", "float", "decimal", "string", "timestamp"]
+
+
+def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
+    """The smallest type for the values of both, None if there is none; integers beside fractions become doubles."""
+    a, b = (t.value_type if a != b and pa.types.is_dictionary(t) else t for t in (a, b))
+    if a == b or pa.types.is_null(b):
+        return a
+    if pa.types.is_null(a):
+        return b
+    kinds = {_kind(a), _kind(b)}
+    if kinds == {"timestamp"}:
+        if (a.tz is None) != (b.tz is None):
+            return None
+        units = ("s", "ms", "us", "ns")
+        return pa.timestamp(max(a.unit, b.unit, key=units.index), tz=a.tz)
+    if len(kinds) == 1 and None not in kinds:
+        pair = [pa.schema([("", t)]) for t in (a, b)]
+        return pa.unify_schemas(pair, promote_options="permissive").field(0).type
+    return pa.float64() if kinds <= {"integer", "float", "decimal"} else None
+
+
+def _kind(data_type: pa.DataType) -> _Kind | None:
+    kinds: dict[_Kind, bool] = {
+        "integer": pa.types.is_integer(data_type),
+        "float": pa.types.is_floating(data_type),
+        "decimal": pa.types.is_decimal(data_type),
+        "string": pa.types.is_string(data_type) or pa.types.is_large_string(data_type),
+        "timestamp": pa.types.is_timestamp(data_type),
+    }
+    return next((kind for kind, fits in kinds.items() if fits), None)
+
+
+def _hint(name: str, columns: Sequence[str]) -> str:
+    near = nearest(name, columns)
+    return f"; did you mean '{near}'?" if near else f"; the columns are {', '.join(columns)}"
