@@ -1,14 +1,51 @@
 """After warming up no kernel is left to compile."""
 
+import pyarrow as pa
+import pytest
 from numba.core.dispatcher import Dispatcher
 
-from cerflow.engine import counting, memory, recognizer, unfolding
+import cerflow
+from cerflow.engine import counting, encoding, memory, prefilter, recognizer, signatures, unfolding
 from cerflow.engine.warmup import warm_up
+
+ROOMS = (counting, encoding, memory, prefilter, recognizer, signatures, unfolding)
+KERNELS = {k for room in ROOMS for k in vars(room).values() if isinstance(k, Dispatcher)}
+#: Conditions on two columns of text.
+QUERY = "SELECT * WHERE (A AS a ; B AS b) FILTER a.s = 'x' AND b.u != 'yy' AND a.v < b.v"
+ROWS = pa.table({"type": ["A", "B"] * 3, "s": ["x", "z"] * 3, "u": ["", "y" * 20] * 3, "v": range(6)})
 
 
 def test_every_kernel_that_the_engine_calls_is_compiled():
     warm_up()
-    rooms = (counting, memory, recognizer, unfolding)
-    kernels = {k for room in rooms for k in vars(room).values() if isinstance(k, Dispatcher)}
-    assert len(kernels) >= 5
-    assert [k.__name__ for k in kernels if not k.signatures] == []
+    assert len(KERNELS) >= 8
+    assert [k.__name__ for k in KERNELS if not k.signatures] == []
+
+
+def through_memory(table, memory):
+    """The table in memory of a kind, as it comes from another process: ``bytes``, or a ``bytearray`` (mutable)."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return pa.ipc.open_stream(pa.py_buffer(memory(sink.getvalue()))).read_all()
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        ROWS,
+        ROWS.slice(1, 3),
+        ROWS.slice(0, 1),
+        through_memory(ROWS, bytes),
+        through_memory(ROWS, bytearray),
+        through_memory(ROWS.slice(1, 1), bytearray),
+        ROWS.set_column(1, "s", pa.array(["x", None] * 3)),
+        ROWS.set_column(1, "s", ROWS.column("s").combine_chunks().dictionary_encode()),
+        ROWS.set_column(2, "u", pa.array(["", None] * 3, pa.large_string())),
+    ],
+)
+def test_where_events_come_from_compiles_nothing_anew(table):
+    warm_up()
+    before = {k.__name__: k.signatures for k in KERNELS}
+    query = cerflow.parse(QUERY)
+    assert query.match(table).count() == query.match(pa.Table.from_pylist(table.to_pylist())).count()
+    assert {k.__name__: k.signatures for k in KERNELS} == before

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cerflow.engine.encoding import read_only
 from cerflow.engine.evaluate import Rows
 from cerflow.engine.kernels.encode import choose_rows, combine
 from cerflow.engine.vectors import Vector
@@ -58,7 +59,7 @@ class _Column:
         known = self._known(texts)
         of_code = np.fromiter((known[text] for text in texts), np.int64, len(texts))
         codes = vector.data if vector.nulls is None else np.where(vector.nulls, len(texts) - 1, vector.data)
-        return codes.astype(np.int64, copy=False), of_code
+        return read_only(codes.astype(np.int64, copy=False)), of_code
 
     def of(self, text: str | None) -> int:
         """The class of one text."""

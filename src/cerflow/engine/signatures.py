@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cerflow.automata.guards import TypeTest
 from cerflow.engine.binding import calls_in
+from cerflow.engine.encoding import read_only
 from cerflow.engine.evaluate import Rows
 from cerflow.engine.kernels.encode import combine
 from cerflow.engine.prefilter import TextTests
@@ -159,7 +160,7 @@ def _both(left: _Feature, right: _Feature) -> _Feature:
     if width * len(right.satisfied) <= _WIDEST:
         codes = left.codes.copy()
         seen = np.zeros(width * len(right.satisfied), np.uint8)
-        combine(right.codes, np.arange(len(right.satisfied)), width, codes, seen)
+        combine(read_only(right.codes), np.arange(len(right.satisfied)), width, codes, seen)
         satisfied: list[frozenset[int]] = [frozenset()] * len(seen)
         for c in np.flatnonzero(seen).tolist():
             satisfied[c] = left.satisfied[c % width] | right.satisfied[c // width]
