@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.engines import source_path
 from benchmarks.measure import DIFFER, OVER, Row
 from benchmarks.processes import OverLimitError, ProcessDiedError, Worker
-from benchmarks.spark.questions import ORDINARY, PASS, SOURCE, Question
+from benchmarks.spark.questions import ORDINARY, PASS, SCAN, SOURCE, Question
 
 __all__ = ["cores_of", "measure_jobs"]
 
@@ -59,7 +59,7 @@ def measure_jobs(
 
 
 def _ways(question: Question) -> Iterable[str]:
-    return (PASS,) if question.query is None else (ORDINARY, SOURCE)
+    return (SCAN, PASS) if question.query is None else (ORDINARY, SOURCE)
 
 
 def _row(question: Question, way: str, cores: int, events: int) -> Row:

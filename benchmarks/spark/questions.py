@@ -11,18 +11,23 @@ from benchmarks.spark.ticks import NARROW, WIDE
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["ORDINARY", "PASS", "QUESTIONS", "SOURCE", "WAYS", "Question", "frame_of", "missing"]
+__all__ = ["ORDINARY", "PASS", "QUESTIONS", "SCAN", "SOURCE", "WAYS", "Question", "frame_of", "missing"]
 
 #: The ways: names of engines in the results.
-PASS, ORDINARY, SOURCE = "mapInArrow, pass-through", "cerflow.spark.match", "cerflow data source"
-WAYS = (PASS, ORDINARY, SOURCE)
+SCAN, PASS, ORDINARY, SOURCE = (
+    "scan, no Python",
+    "mapInArrow, pass-through",
+    "cerflow.spark.match",
+    "cerflow data source",
+)
+WAYS = (SCAN, PASS, ORDINARY, SOURCE)
 
 
 @dataclass(frozen=True)
 class Question:
     """A query, the columns that it reads or reports, and the words that bars look for.
 
-    The pass-through hands on the same columns; without a query there is nothing but that.
+    The pass-through hands on the same columns; without a query there is nothing but that, and the scan before it.
     """
 
     name: str
@@ -84,7 +89,7 @@ def frame_of(session: SparkSession, way: str, question: Question, path: str) -> 
     """What the job computes: the events as they are, or the matches."""
     if question.query is None:
         events = session.read.parquet(path).select(*question.columns)
-        return events.mapInArrow(lambda batches: batches, events.schema)
+        return events if way == SCAN else events.mapInArrow(lambda batches: batches, events.schema)
     if way == ORDINARY:
         from cerflow.spark import match
 
