@@ -8,7 +8,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from cerflow.engine.warmup import warm_up
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.query import Query, parse
 from cerflow.schema import Schema
@@ -58,9 +57,6 @@ def match(
     columns = arrow_schema(df)
     plan = make_plan(compiled, columns, type=type, time=time, sequence=sequence, stream=stream, positions=positions)
     refuse_untransferable(df, columns, plan.needed)
-    if (df.sparkSession.conf.get("spark.master", "") or "").startswith("local"):
-        # The tasks of this machine then find the kernels compiled.
-        warm_up()
     events = ordered(df, plan, skip=on_bad_record == "skip")
     return events.mapInArrow(_recognition(plan), spark_schema(plan.result))
 
