@@ -27,8 +27,8 @@ def write(folder, table, files=((),), **options):
 
 def planned(query, path, **options):
     """The plan of a read, as on the driver."""
-    given = {"query": query, "path": str(path)} | {name: str(value) for name, value in options.items()}
-    return plan_read({name: value for name, value in given.items() if value != "None"})
+    given = {"query": query, "path": path} | options
+    return plan_read({name: str(value) for name, value in given.items() if value is not None})
 
 
 def recognised(query, path, **options):

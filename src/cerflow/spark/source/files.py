@@ -158,11 +158,13 @@ def opened(file: DataFile, dictionaries: Sequence[str]) -> pq.ParquetFile:
     if (info.size, info.mtime_ns or 0) != (file.size, file.changed):
         raise InputError(f"'{file.name}' has changed since it was planned to read it; load it again")
     local = isinstance(system, fs.LocalFileSystem)
+    footer = metadata_of(file)
+    there = {footer.schema.column(k).path for k in range(len(footer.schema.names))}
     return pq.ParquetFile(
         file.path,
         filesystem=system,
-        metadata=metadata_of(file),
-        read_dictionary=list(dictionaries),
+        metadata=footer,
+        read_dictionary=[name for name in dictionaries if name in there],
         memory_map=local,
         # Far away, the pieces of a row group are fetched together.
         pre_buffer=not local,

@@ -42,10 +42,10 @@ class Group:
         return self.file, self.index
 
 
-def columns_of(files: Sequence[DataFile]) -> pa.Schema:
-    """The columns of all files, in the types in which they are read; those that some files lack are null there.
+def columns_of(files: Sequence[DataFile]) -> tuple[pa.Schema, bool]:
+    """The columns of all files, in the types in which they are read, and whether all files have the same.
 
-    Raises `InputError` if the files do not go together.
+    Those that a file lacks are null there. Raises `InputError` if the files do not go together.
     """
     footers = each(metadata_of, files)
     schemas = dict.fromkeys(_readable(footer) for footer in footers)
@@ -59,7 +59,7 @@ def columns_of(files: Sequence[DataFile]) -> pa.Schema:
     for name, values in constants.items():
         if name not in whole.names:
             whole = whole.append(pa.field(name, _type_of(values)))
-    return whole
+    return whole, len(schemas) == 1
 
 
 def _readable(footer: pq.FileMetaData) -> pa.Schema:

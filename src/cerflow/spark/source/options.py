@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ _NAMES = (
     "positions",
     "onBadRecord",
     "sliceRows",
+    "cores",
     "path",
     "paths",
 )
@@ -38,7 +40,8 @@ class Options:
 
     ``type``, ``time``, ``sequence``, ``stream`` and ``positions`` mean what they mean to `cerflow.spark.match`;
     ``skip`` says that events without a type or a time are left out instead of making the job fail. ``slice_rows`` is
-    the number of events of a slice to aim at.
+    the number of events of a slice to aim at, ``cores`` the number of tasks that will run at a time (by default that
+    of this machine), which matters where slices cost reading the same events again.
     """
 
     query: str
@@ -51,6 +54,7 @@ class Options:
     positions: bool = False
     skip: bool = False
     slice_rows: int = _SLICE_ROWS
+    cores: int = 1
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> Options:
@@ -74,6 +78,7 @@ class Options:
             positions=_boolean(found, "positions"),
             skip=_choice(found, "onBadRecord", ("fail", "skip"), "fail") == "skip",
             slice_rows=_number(found, "sliceRows", _SLICE_ROWS),
+            cores=_number(found, "cores", os.cpu_count() or 1),
         )
 
 
@@ -128,5 +133,5 @@ def _boolean(found: Mapping[str, str], name: str) -> bool:
 def _number(found: Mapping[str, str], name: str, default: int) -> int:
     text = found.get(name, str(default))
     if not text.isdecimal() or int(text) < 1:
-        raise InputError(f"the option '{name}' must be a number of rows, not '{text}'")
+        raise InputError(f"the option '{name}' must be a number above 0, not '{text}'")
     return int(text)

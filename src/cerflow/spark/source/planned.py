@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,10 +40,13 @@ _TOLERANCE = 4
 class Planned:
     """All that is decided before a read.
 
-    ``rows`` is the number of events in the files, ``certain`` says that all of them have a type and a time.
+    ``schema`` is that of the matches, ``events`` that of the events, ``alike`` says that all files have the same
+    columns. ``rows`` is the number of events, ``certain`` says that all of them have a type and a time.
     """
 
     schema: StructType
+    events: Schema
+    alike: bool
     work: Work
     tasks: tuple[Task, ...]
     rows: int
@@ -71,7 +73,8 @@ def plan_read(given: Mapping[str, str]) -> Planned:
             hint="cerflow.spark.match takes them along: match(query, spark.read.parquet(path), …).",
         )
     files = find_files(options.paths)
-    schema = Schema(columns_of(files), options.type, options.time, options.stream)
+    columns, alike = columns_of(files)
+    schema = Schema(columns, options.type, options.time, options.stream)
     query.check(schema)
     in_order(schema.columns.empty_table(), options.time, options.sequence)
     work = _work(query, options, schema, files)
@@ -84,12 +87,11 @@ def plan_read(given: Mapping[str, str]) -> Planned:
         groups = [replace(group, least=None, greatest=None) for group in groups]
         slices = Slices((Slice(tuple(groups), None, None, None, 0),), sum(g.rows for g in groups), 0)
     else:
-        cores = os.cpu_count() or 1
         slices = cut(
             groups,
             reach,
             slice_rows=options.slice_rows,
-            cores=cores,
+            cores=options.cores,
             most_waiting=work.most_waiting // _TOLERANCE,
         )
     if slices.most_waiting * _TOLERANCE > work.most_waiting:
@@ -102,6 +104,8 @@ def plan_read(given: Mapping[str, str]) -> Planned:
     logging.getLogger("cerflow").info(explanation)
     return Planned(
         schema=struct,
+        events=schema,
+        alike=alike,
         work=work,
         tasks=tuple(Task(some, {g.file: files[g.file] for g in some.groups}) for some in slices.slices),
         rows=rows,

@@ -21,8 +21,6 @@ __all__ = ["Reach", "Slice", "Slices", "cut", "cut_at"]
 
 #: Cuts are looked for at so many places inside each row group, if not between them.
 _PLACES = 16
-#: Slices for each core, so that none has to wait long for another one at the end.
-_PER_CORE = 4
 
 Ints = NDArray[np.int64]
 
@@ -111,9 +109,9 @@ class _Groups:
         """About how many events of row groups have keys in ``[begin, stop)``, as if they were spread evenly."""
         least = self.least.astype(float)[some]
         length = np.maximum(1e-9, self.greatest.astype(float)[some] - least)
-        low = np.zeros(len(some)) if begin is None else np.clip((begin - least) / length, 0, 1)
-        high = np.ones(len(some)) if stop is None else np.clip((stop - least) / length, 0, 1)
-        found: NDArray[np.float64] = self.rows[some] * np.maximum(high - low, 0)
+        low = 0.0 if begin is None else np.clip((begin - least) / length, 0, 1)
+        high = 1.0 if stop is None else np.clip((stop - least) / length, 0, 1)
+        found: NDArray[np.float64] = self.rows[some] * np.maximum(high - low, 0.0)
         return found
 
     def waiting(self, some: Ints, shares: NDArray[np.float64]) -> int:
@@ -130,9 +128,9 @@ class _Groups:
 def cut(groups: Sequence[Group], reach: Reach | None, *, slice_rows: int, cores: int, most_waiting: int) -> Slices:
     """The slices of a stream, of about ``slice_rows`` events where the window is not too long for that.
 
-    Without ``reach`` there is one. All row groups must have bounds. Slices are chosen so that ``cores`` (or more, if
-    there is much to read) have done after the shortest time, and that no more than ``most_waiting`` events have to
-    wait in one, if that is possible; see the result.
+    Without ``reach`` there is one. All row groups must have bounds. Slices are chosen so that ``cores`` have done after
+    the shortest time, and that no more than ``most_waiting`` events have to wait in one, if that is possible; see the
+    result.
     """
     known = _Groups(groups)
     total = int(known.rows.sum())
@@ -140,7 +138,6 @@ def cut(groups: Sequence[Group], reach: Reach | None, *, slice_rows: int, cores:
     if reach is None or not total:
         return best
     most = max(1, total // slice_rows)
-    cores = max(cores, most // _PER_CORE)
     best_cost = _cost(best, total, cores, most_waiting)
     number = most
     while number > 1:
