@@ -48,6 +48,7 @@ def run_on_spark(
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
+        from cerflow.cli.spark_parquet import parquet_in_tasks
         from cerflow.cli.spark_reading import read_frame
 
         started = time.perf_counter()
@@ -55,9 +56,18 @@ def run_on_spark(
             if request.directory is not None and request.directory.ignored(spark):
                 return Outcome(0, 0, 0, time.perf_counter() - started, ignored=True)
             show("reading")
-            events = read_frame(spark, inputs)
-            usable = _refuse(events, request.bad_records)
-            written = _recognise(request, inputs, events, show)
+            found = parquet_in_tasks(spark, request, inputs)
+            if found is not None:
+                # There are no bad records, which is for the dead letters to say.
+                request.bad_records.write()
+                usable, result = found.events, found.matches
+                show(found.explanation)
+            else:
+                events = read_frame(spark, inputs)
+                usable = _refuse(events, request.bad_records)
+                result = _matched(request, inputs, events)
+                show("recognising")
+            written = _write(request, result, show)
         except PySparkException as error:
             raise InputError(_sentence(str(error))) from error
         except Py4JJavaError as error:
@@ -119,12 +129,12 @@ def _refuse(events: SparkEvents, bad_records: BadRecords) -> int:
     return usable
 
 
-def _recognise(request: Request, inputs: Inputs, events: SparkEvents, show: Callable[[str], None]) -> int:
+def _matched(request: Request, inputs: Inputs, events: SparkEvents) -> DataFrame:
     from cerflow.spark import match
     from cerflow.spark.schemas import arrow_schema
 
     further: dict[str, Any] = {} if events.stream is None else {"stream": events.stream}
-    result = match(
+    return match(
         request.query,
         events.everything if request.bad_records.policy is Policy.FAIL else events.usable,
         positions=request.positions,
@@ -132,7 +142,9 @@ def _recognise(request: Request, inputs: Inputs, events: SparkEvents, show: Call
         **inputs.columns.roles,
         **further,
     )
-    show("recognising")
+
+
+def _write(request: Request, result: DataFrame, show: Callable[[str], None]) -> int:
     if request.directory is not None:
         return request.directory.write(result, request.output_format)
     written = 0
