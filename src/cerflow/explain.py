@@ -15,7 +15,7 @@ from cerflow.automata.transducer import Transducer
 from cerflow.engine import layout
 from cerflow.engine.needs import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.parallel import divided_among_threads
-from cerflow.engine.planning import limit_of, transducer_of, with_one_run_each
+from cerflow.engine.planning import limit_of, made_ready, transducer_of
 from cerflow.engine.program import Program
 from cerflow.engine.results import Report, kept_labels
 from cerflow.engine.signatures import Evaluation, attributes_read
@@ -62,7 +62,7 @@ def explain_query(
     refused: UnsupportedQueryError | None = None
     try:
         compiled = transducer_of(select)
-        transducer = with_one_run_each(compiled)
+        transducer = made_ready(select, compiled)
         if schema is not None:
             program = Program(transducer, schema, keys=select.partition)
     except UnsupportedQueryError as error:
