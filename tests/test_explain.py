@@ -42,6 +42,7 @@ KEYS = {
     "select",
     "window",
     "automaton",
+    "recognition",
     "evaluation",
     "spark",
     "threads",

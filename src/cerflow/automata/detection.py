@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from cerflow.automata.fragment import Fragment
-from cerflow.automata.guards import conjuncts
+from cerflow.automata.guards import InWindow, Stored, conjuncts, leaves
 from cerflow.automata.simplify import simplify
 from cerflow.automata.transducer import HIDDEN_LABEL, Transducer, Transition, Write
 
-__all__ = ["begun", "for_detection"]
+__all__ = ["begun", "for_detection", "latest_starts"]
 
 #: Beyond so many pairs of states it is not found out which simulate which.
 MOST_PAIRS = 20_000
@@ -51,6 +51,25 @@ def begun(transducer: Transducer) -> frozenset[int]:
                 waiting.add(q)
                 pending.append(q)
     return frozenset(range(transducer.states)) - waiting
+
+
+def latest_starts(transducer: Transducer) -> tuple[int | None, ...]:
+    """For each state the register of which only the latest content matters: all else equal, it can do no less.
+
+    That is the start of a window of which nothing is asked but whether it has passed. None where there is none, or
+    where two starts would have to be compared at once.
+    """
+    windows = {r for r, kept in enumerate(transducer.registers) if kept.window is not None}
+    if transducer.window is not None or not windows:
+        return (None,) * transducer.states
+    for t in transducer.transitions:
+        for write in t.writes:
+            windows -= write.reads()
+        for atom in t.atoms:
+            if not (isinstance(atom, InWindow) and type(atom.start) is Stored):
+                windows -= {leaf.register for leaf in leaves(atom) if isinstance(leaf, Stored)}
+    kept = [[r for r in live if transducer.registers[r].window is not None] for live in transducer.live()]
+    return tuple(starts[0] if len(starts) == 1 and starts[0] in windows else None for starts in kept)
 
 
 def _simplified(transducer: Transducer, initial: frozenset[int], transitions: list[Transition]) -> Transducer:

@@ -171,8 +171,9 @@ class Tables(NamedTuple):
     checked: Smalls  # columns that must never decrease in a substream
     local: SmallRows  # (columns, 2): columns that hold the position in the substream, less a constant
     signature_start: Smalls  # (signatures + 1,) into signature_rows
-    # (rows, 5): state, first and last entry of signature_transitions, whether nothing stays, the event column that says
-    # in the index of the state which configurations are concerned, or -1
+    # (rows, 6): state, first and last entry of signature_transitions, whether nothing stays, the event column that says
+    # in the index of the state which configurations are concerned, or -1, whether one configuration that can go on
+    # from there is enough
     signature_rows: SmallRows
     signature_transitions: Smalls
     signature_state: SmallRows  # (signatures, states): row of signature_rows, or -1

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cerflow.automata.ambiguity import ambiguous
-from cerflow.automata.detection import begun
+from cerflow.automata.detection import begun, latest_starts
 from cerflow.automata.guards import InWindow, conjuncts
 from cerflow.automata.transducer import Accumulation, Transducer, Transition
 from cerflow.engine import layout
@@ -50,8 +50,8 @@ class Program:
     """The tables of one transducer for one schema, with all that is needed to prepare events for them.
 
     ``position`` is a column of the schema that is no attribute of whole events. With ``detecting`` nobody asks which
-    events a match has, only where there is one (the transducer is one `for_detection`). Predicates are looked up now: raises
-    `QueryError` if one is not registered any more.
+    events a match has, only where there is one (the transducer is one `for_detection`). Predicates are looked up
+    now: raises `QueryError` if one is not registered any more.
     """
 
     #: Signatures that are remembered from batch to batch.
@@ -136,6 +136,16 @@ class Program:
     def _begins_once(self) -> bool:
         """Whether the initial states do not outlast every event, so that it matters which event is the first."""
         return any(frozenset() not in self.loops[q] for q in self.transducer.initial)
+
+    @property
+    def hasty(self) -> bool:
+        """Whether the first configuration found that ends a match may keep the engine from looking at others.
+
+        What it does not look at it cannot forget, so all windows must be such that forgetting can be left for later.
+        """
+        windows = [self.transducer.window, *(register.window for register in self.transducer.registers)]
+        passing = all(window is None or is_global(window, self.partitioned) for window in windows)
+        return self.detecting and not self.grouped and passing
 
     @property
     def asks(self) -> bool:
@@ -264,14 +274,15 @@ class Program:
             found.add(self._test_numbers[test])
         return frozenset(found)
 
-    def _telling(self, state: int, windows: Windows) -> int:
-        """How many slots of a state tell its configurations apart.
+    def _telling(self) -> list[int]:
+        """For each state how many of its slots tell configurations apart.
 
-        For mere detection the start of a window that is all that matters of the past is not among them: the latest
-        one is kept.
+        For mere detection the last one may not: of the starts of a window the latest is kept.
         """
-        latest = self.detecting and self.transducer.window is None and windows.only_latest(state)
-        return self.slots.count[state] - int(latest)
+        if not self.detecting:
+            return self.slots.count
+        latest = latest_starts(self.transducer)
+        return [count - int(register is not None) for count, register in zip(self.slots.count, latest)]
 
     def label_set(self, labels: frozenset[str]) -> int:
         """The number of a label set."""
@@ -334,7 +345,7 @@ class Program:
             products=_table(steps.products, 4),
             skips=np.array(skips, np.int32),
             slots=np.array(self.slots.count, np.int32),
-            telling=np.array([self._telling(q, windows) for q in range(states)], np.int32),
+            telling=np.array(self._telling(), np.int32),
             expiring=_table(expiring, 3),
             expiring_start=np.array(expiring_start, np.int32),
             initial=np.array([q in self.transducer.initial for q in range(states)], np.int32),
@@ -343,7 +354,7 @@ class Program:
             checked=np.array(windows.checked_columns(), np.int32),
             local=_table(windows.local_columns(), 2),
             signature_start=np.zeros(1, np.int32),
-            signature_rows=_table([], 5),
+            signature_rows=_table([], 6),
             signature_transitions=np.zeros(0, np.int32),
             signature_state=np.zeros((0, states), np.int32),
             options=options,
@@ -416,11 +427,12 @@ class Program:
                 order.extend(by_state[q])
                 states[k, q] = first_row + len(rows)
                 column = -1 if q in left else self._indexes.column(q, by_state[q])
-                rows.append([q, begin, begin + len(by_state[q]), int(q in left), column])
+                enough = self.hasty and q not in left and all(self.moves[m].target < 0 for m in by_state[q])
+                rows.append([q, begin, begin + len(by_state[q]), int(q in left), column, int(enough)])
             starts.append(first_row + len(rows))
         return tables._replace(
             signature_start=np.append(tables.signature_start, np.array(starts, np.int32)),
-            signature_rows=np.concatenate([tables.signature_rows, _table(rows, 5)]),
+            signature_rows=np.concatenate([tables.signature_rows, _table(rows, 6)]),
             signature_transitions=np.append(tables.signature_transitions, np.array(order, np.int32)),
             signature_state=np.concatenate([tables.signature_state, states]),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cerflow.automata.guards import InWindow, Measure, Stored, leaves
+from cerflow.automata.guards import Measure
 from cerflow.automata.transducer import Transducer
 from cerflow.automata.windows import windows_needed
 from cerflow.engine.atoms import AtomCompiler
@@ -33,25 +33,6 @@ class Windows:
         """The slot of which only the greatest value matters among runs of equal output, or -1."""
         found = self._slots_of(state)
         return found[0][1] if len(found) == 1 else -1
-
-    def only_latest(self, state: int) -> bool:
-        """Whether the last slot holds the start of a window of which nothing is asked but whether it has passed.
-
-        Then a run with a later start goes on wherever one with an earlier start does, if they have all else in common.
-        """
-        found = self._slots_of(state)
-        return len(found) == 1 and found[0][0] not in self._read_otherwise()
-
-    def _read_otherwise(self) -> set[int]:
-        """The registers that are read by anything but a test of their window."""
-        found: set[int] = set()
-        for t in self._transducer.transitions:
-            for write in t.writes:
-                found.update(write.reads())
-            for atom in t.atoms:
-                if not (isinstance(atom, InWindow) and type(atom.start) is Stored):
-                    found.update(leaf.register for leaf in leaves(atom) if isinstance(leaf, Stored))
-        return found
 
     def expiring(self) -> tuple[list[list[int]], list[int]]:
         """Windows that every way from a state to a match still asks for: once they have passed, nothing comes of it."""

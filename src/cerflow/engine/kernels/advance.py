@@ -221,7 +221,12 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
     row = tables.signature_start[signature]
     last_row = tables.signature_start[signature + 1]
     initial = grouped and (p < 0 or state.partition[p, R_MOVED] == 0)
+    ended = False
     while row <= last_row:
+        ends = row < last_row and tables.signature_rows[row, 5] == 1
+        if ends and ended:
+            row += 1
+            continue
         group = np.int64(tables.signature_rows[row, 0]) if row < last_row else states
         c = np.int64(-1)
         key = np.int64(NULL)
@@ -298,6 +303,9 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
             if strategy != EVERYTHING:
                 for u in range(first, n):
                     scratch.updates[u, U_CLASS] = NO_EVENTS if begin else state.config[c, C_CLASS]
+            if ends and n > first:
+                ended = True
+                break
             begin = False
             c = after
         row += 1
