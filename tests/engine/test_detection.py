@@ -17,7 +17,7 @@ from cerflow.engine.planning import compile_select, transducer_of
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.formula import AttributeWindow, Strategy, Within
 from cerflow.language.node import walk
-from cerflow.language.select import Projection, ProjectionKind, Select
+from cerflow.language.select import CountItem, Projection, ProjectionKind, Select
 from cerflow.language.sremo import Regular
 from cerflow.semantics.events import Stream
 from cerflow.semantics.sremo import sremo_matches
@@ -238,8 +238,10 @@ def test_with_registers_no_more_than_the_window_is_kept(window, keys):
     query = cerflow.parse(f"SELECT NONE WHERE (A AS x ; B AS y) FILTER x.v < y.v {keys}WITHIN {window}")
     most = 3 * 500 if keys and "EVENTS" in window else 500
     assert all(live["configurations"] <= 4 * most for live in pushed(query, table, 3000))
-    several = query.match(table, time="t", threads=2).to_arrow()
-    assert several == query.match(table, time="t").to_arrow()
+    found = query.match(table, time="t").to_arrow()
+    assert query.match(table, time="t", threads=2).to_arrow() == found
+    counting = cerflow.Query(replace(query.tree, projection=Projection(ProjectionKind.ITEMS, (CountItem("n"),))))
+    assert counting.match(table, time="t").to_arrow()["detected_at"] == found["detected_at"]
 
 
 def test_threads_may_share_the_work():
