@@ -42,6 +42,7 @@ KEYS = {
     "select",
     "window",
     "automaton",
+    "recognition",
     "evaluation",
     "spark",
     "threads",
@@ -173,7 +174,7 @@ def test_text_is_laid_out_for_people():
         text = cerflow.parse(QUERY).explain(schema=schema)
         headings = [line for line in text.splitlines() if line and not line.startswith(" ")]
         assert headings[:6] == ["Query", "Formula", "Labels", "Filters", "Selection", "Automaton"]
-        assert headings[6:] == ["Evaluation", "With threads", "On Spark"]
+        assert headings[6:] == ["Recognition", "Evaluation", "With threads", "On Spark"]
         assert max(map(len, text.splitlines())) <= 104
         assert text == text.strip()
         assert "one must hold: low.volume > 10 | low.name = 'A'" in text

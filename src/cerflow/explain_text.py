@@ -38,6 +38,7 @@ def as_text(facts: _Facts) -> str:
     sections.append(_section("Selection", _table(_selection(facts))))
     if facts["automaton"] is not None:
         sections.append(_section("Automaton", _automaton(facts["automaton"])))
+        sections.append(_section("Recognition", _table(_recognition(facts["recognition"]))))
         sections.append(_section("Evaluation", _evaluation(facts["evaluation"])))
         sections.append(_section("With threads", _table(_threads(facts["threads"]))))
         sections.append(_section("On Spark", _table(_spark(facts["spark"]))))
@@ -181,6 +182,9 @@ def _automaton(automaton: _Facts) -> list[str]:
 
 
 def _runs(automaton: _Facts) -> str:
+    reduced = automaton["reduced_from"]
+    if reduced is not None:
+        return f"from any number of runs, of which nobody asks (before what that allows: {reduced['states']} states)"
     if not automaton["unambiguous"]:
         return "may come from several runs; runs with equal outputs are joined at run time"
     before = automaton["determinized_from"]
@@ -198,6 +202,17 @@ def _edge(t: _Facts) -> tuple[str, str]:
     parts = [f"| {t['labels']}", *(f"↓ {w}" for w in t["writes"])]
     rest = " ".join(part.replace(" ", _UNBROKEN) for part in parts)
     return f"q{t['source']} → q{t['target']}", f"{t['guard']} {rest}"
+
+
+def _recognition(recognition: _Facts) -> list[tuple[str, str]]:
+    if recognition["one_per"] is None:
+        return [("kept", f"a graph of all matches: {recognition['reason']}")]
+    one, *registers = recognition["one_per"]
+    contents = f" and content of {_list(registers)}" if registers else ""
+    return [
+        ("kept", f"detection only, the latest start of what may become a match: {recognition['reason']}"),
+        ("at most", f"one configuration for each {one}{contents} (in each partition)"),
+    ]
 
 
 def _evaluation(evaluation: _Facts) -> list[str]:
