@@ -14,7 +14,7 @@ from cerflow.automata.guards import conjuncts
 from cerflow.automata.transducer import Transducer
 from cerflow.engine import layout
 from cerflow.engine.needs import columns_needed, needs_positions, separable_by_key
-from cerflow.engine.parallel import divided
+from cerflow.engine.parallel import divided_among_threads
 from cerflow.engine.planning import limit_of, transducer_of, with_one_run_each
 from cerflow.engine.program import Program
 from cerflow.engine.results import Report, kept_labels
@@ -300,7 +300,7 @@ def _columns(select: Select, program: Program) -> _Facts:
 
 
 def _threads(select: Select, transducer: Transducer) -> _Facts:
-    division = divided(select, transducer)
+    division = divided_among_threads(select, transducer)
     return {"parallel": "by time" if division.window is not None else "one thread", "reason": division.reason}
 
 

@@ -14,7 +14,7 @@ from cerflow.engine.layout import NULL
 from cerflow.engine.vectors import Vector
 from cerflow.errors import InputError, QueryError
 from cerflow.schema import Kind
-from cerflow.semantics.values import aggregate
+from cerflow.semantics.operators import aggregate
 from runners import bag, examples, one_batch, semantics
 
 # --- conditions ------------------------------------------------------------------------------------------------------

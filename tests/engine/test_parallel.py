@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import cerflow
 import random_predicates
 from cerflow.engine import parallel
-from cerflow.engine.parallel import InSlices, divided
+from cerflow.engine.parallel import InSlices, divided_among_threads
 from cerflow.engine.planning import compile_select
 from cerflow.errors import BadRecordError, QueryError, UnsupportedQueryError
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Strategy
@@ -75,7 +75,7 @@ def test_random_queries(data, threads, events):
                 partition=select.partition if isinstance(window, DurationWindow) else (),
             )
         )
-        division = divided(query.tree, compile_select(query.tree))
+        division = divided_among_threads(query.tree, compile_select(query.tree))
     except (QueryError, UnsupportedQueryError):
         assume(False)
     event(division.reason)
@@ -128,8 +128,8 @@ def test_divided_queries(text, data):
 )
 def test_what_one_thread_does(text, reason, short):
     query = cerflow.parse(text)
-    assert reason in divided(query.tree, compile_select(query.tree)).reason
-    assert divided(query.tree, compile_select(query.tree)).window is None
+    assert reason in divided_among_threads(query.tree, compile_select(query.tree)).reason
+    assert divided_among_threads(query.tree, compile_select(query.tree)).window is None
     explained = cerflow.parse(text).explain()
     assert "in one thread" in explained
     table = table_of([{"type": "ABC"[n % 3], "t": n, "v": n, "w": 0.5, "s": "S", "k": 0, "n": n} for n in range(20)])
@@ -142,7 +142,7 @@ def test_what_one_thread_does(text, reason, short):
 def test_predicates_are_called_by_one_thread(short):
     with random_predicates.registered():
         query = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER close(x.v, y.v) WITHIN 3 EVENTS")
-        assert "predicates" in divided(query.tree, compile_select(query.tree)).reason
+        assert "predicates" in divided_among_threads(query.tree, compile_select(query.tree)).reason
 
 
 def table_with(**columns):

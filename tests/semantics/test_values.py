@@ -11,7 +11,8 @@ from cerflow.language.condition import Operator
 from cerflow.language.parser import parse_condition, parse_expression
 from cerflow.semantics.conditions import satisfies
 from cerflow.semantics.events import Stream, as_value
-from cerflow.semantics.values import aggregate, arithmetic, compare, like, value_of
+from cerflow.semantics.operators import aggregate, arithmetic, compare, like
+from cerflow.semantics.values import value_of
 
 LARGEST = 2**63 - 1
 UTC = datetime.UTC

@@ -37,7 +37,8 @@ from cerflow.predicates.asking import Each, ask_of_set
 from cerflow.predicates.registry import registered
 from cerflow.semantics.events import Event, Stream, Value
 from cerflow.semantics.formulas import ComplexEvent, within
-from cerflow.semantics.values import arithmetic, compare, shown, value_of
+from cerflow.semantics.operators import arithmetic, compare, shown
+from cerflow.semantics.values import value_of
 
 __all__ = ["Content", "Memory", "Run", "accepting_runs", "choices", "kept", "matches", "registers_of"]
 

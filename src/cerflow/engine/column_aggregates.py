@@ -1,7 +1,7 @@
 """Aggregates as computed columns: the events of a label in each match, side by side for many matches.
 
-The values are those of `cerflow.semantics.values.aggregate` to the last bit: floats are added one by one in the order
-of their positions, whole numbers exactly.
+The values are those of `cerflow.semantics.operators.aggregate` to the last bit: floats are added one by one in the
+order of their positions, whole numbers exactly.
 """
 
 from __future__ import annotations

@@ -16,20 +16,20 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.automata.transducer import Transducer
-from cerflow.automata.windows import window_of_runs
+from cerflow.engine.division import Division, divided
 from cerflow.engine.evaluate import Rows, finest_unit
 from cerflow.engine.finite import FiniteStream
 from cerflow.engine.layout import NULL
-from cerflow.engine.measures import bounds, is_global, measures
+from cerflow.engine.measures import bounds, measures
 from cerflow.engine.planning import limit_of
 from cerflow.engine.unfolding import Part
 from cerflow.language.condition import PredicateCall
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 from cerflow.language.node import walk
-from cerflow.language.select import Consumption, Select
+from cerflow.language.select import Select
 from cerflow.schema import Schema
 
-__all__ = ["Division", "divided", "in_slices"]
+__all__ = ["divided_among_threads", "in_slices"]
 
 #: Events of a slice: so few that there is work for all threads, so many that preparing them pays.
 LEAST_EVENTS, MOST_EVENTS = 1 << 14, 1 << 17
@@ -39,30 +39,13 @@ SLICES = 4
 TIMES, LEAST_TIMES = 4, 2
 
 
-@dataclass(frozen=True)
-class Division:
-    """The window that bounds every match, None if the stream is not to be divided, and why."""
-
-    window: Window | None
-    reason: str
-
-
-def divided(select: Select, transducer: Transducer) -> Division:
-    """Whether slices of the stream may be recognised apart from each other; ``transducer`` is that of the query."""
-    if select.consume is not Consumption.NONE:
-        return Division(None, "CONSUME makes every match depend on those before it")
+def divided_among_threads(select: Select, transducer: Transducer) -> Division:
+    """Whether several threads may recognise slices of a table, with the matches that one thread finds."""
     if limit_of(select) is not None:
         return Division(None, "which of the matches of an event are taken is settled for the whole stream only")
     if any(isinstance(n, PredicateCall) for n in walk(select)):
         return Division(None, "predicates of one's own are not called by several threads")
-    window = window_of_runs(transducer)
-    if window is None:
-        return Division(None, "no window bounds how far back a match may depend on events")
-    if not is_global(window, bool(select.partition)):
-        return Division(None, "the window passes for each partition by itself")
-    if isinstance(window, CountWindow) and select.streams:
-        return Division(None, "the window counts the events of some streams only")
-    return Division(window, "no match depends on events further back than the window")
+    return divided(select, transducer)
 
 
 @dataclass(frozen=True)
@@ -105,10 +88,11 @@ class InSlices:
 def in_slices(stream: FiniteStream, threads: int) -> InSlices | None:
     """The parts of the matches of a table, recognised by several threads.
 
-    None if one thread has to do it (see `divided`), or should as the window is long compared with the stream.
+    None if one thread has to do it (see `divided_among_threads`), or should as the window is long compared with the
+    stream.
     """
     plan = stream.plan
-    window = divided(plan.select, plan.transducer).window if threads > 1 else None
+    window = divided_among_threads(plan.select, plan.transducer).window if threads > 1 else None
     slices = None if window is None else _slices(window, stream.table, plan.schema, threads)
     return None if slices is None else InSlices(stream, threads, slices)
 

@@ -18,9 +18,10 @@ from cerflow.automata.ambiguity import ambiguous
 from cerflow.automata.guards import InWindow, conjuncts
 from cerflow.automata.transducer import Accumulation, Transducer, Transition
 from cerflow.engine import layout
-from cerflow.engine.atoms import AtomCompiler, Column
+from cerflow.engine.atoms import AtomCompiler
 from cerflow.engine.binding import bind, readable
 from cerflow.engine.indexes import Indexes
+from cerflow.engine.instructions import Column
 from cerflow.engine.kinds import register_kinds
 from cerflow.engine.layout import Tables
 from cerflow.engine.measures import is_global

@@ -29,7 +29,7 @@ from cerflow.language.condition import (
 )
 from cerflow.language.node import Node, fold
 from cerflow.schema import Kind, Schema
-from cerflow.semantics.values import applied
+from cerflow.semantics.operators import applied
 
 __all__ = ["Read", "scalar"]
 

@@ -12,9 +12,9 @@ from cerflow.engine.warmup import warm_up
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.query import Query, parse
 from cerflow.schema import Schema
-from cerflow.spark.frames import IDENTIFIER, POSITION, Events
+from cerflow.spark.frames import POSITION, Events
+from cerflow.spark.ordering import ordered
 from cerflow.spark.plan import Plan, make_plan
-from cerflow.spark.positions import number_rows, number_sorted
 from cerflow.spark.schemas import arrow_schema, refuse_untransferable, spark_schema
 from cerflow.spark.tasks import Recognition
 
@@ -61,8 +61,8 @@ def match(
     if (df.sparkSession.conf.get("spark.master", "") or "").startswith("local"):
         # The tasks of this machine then find the kernels compiled.
         warm_up()
-    ordered = _ordered(df, plan, skip=on_bad_record == "skip")
-    return ordered.mapInArrow(_recognition(plan), spark_schema(plan.result))
+    events = ordered(df, plan, skip=on_bad_record == "skip")
+    return events.mapInArrow(_recognition(plan), spark_schema(plan.result))
 
 
 def bad_records(df: DataFrame, *, type: str = "type", time: str | None = None) -> DataFrame:
@@ -89,33 +89,6 @@ def _check_frame(df: DataFrame) -> None:
             "a streaming DataFrame cannot be matched yet",
             hint="Match in batches, or push events to Query.recognizer as they come.",
         )
-
-
-def _ordered(df: DataFrame, plan: Plan, *, skip: bool) -> DataFrame:
-    """The events as tasks get them: the columns needed, with plain names, each task's share in order."""
-    events = Events(plan.schema)
-    names = [events.plain(name) for name in plan.needed]
-    extra = [] if plan.sequence is None else [events.plain(plan.sequence)]
-    frame = events.renamed(df).select(*dict.fromkeys(names + extra))
-    if skip:
-        frame = frame.filter(events.usable())
-    if plan.without_null_keys and not plan.numbered:
-        frame = frame.filter(events.has_keys(plan))
-    # Before any shuffle: this is the order of the input.
-    frame = frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
-    order = events.order(plan)
-    if plan.numbered:
-        leading = plan.schema.time or plan.sequence
-        if leading is None:
-            frame = number_rows(frame)
-        else:
-            frame = number_sorted(frame, events.plain(leading), order)
-        order = [F.col(POSITION).asc()]
-        names.append(POSITION)
-        # These events count, but have no substream.
-        frame = frame.filter(events.has_keys(plan))
-    frame = frame.repartition(*events.keys(plan)) if plan.by_key else frame.repartition(1)
-    return frame.sortWithinPartitions(*order).select(*names)
 
 
 def _recognition(plan: Plan) -> Recognition:

@@ -1,0 +1,42 @@
+"""Whether a stream may be cut into slices of time that are recognised apart from each other, and by which window.
+
+Where no match is longer than a window, what is detected in a slice depends on nothing that lies further back than one
+window before it. Threads over a table, tasks of Spark and readers of files all cut streams by this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cerflow.automata.transducer import Transducer
+from cerflow.automata.windows import window_of_runs
+from cerflow.engine.measures import is_global
+from cerflow.language.formula import CountWindow, Window
+from cerflow.language.select import Consumption, Select
+
+__all__ = ["Division", "divided"]
+
+
+@dataclass(frozen=True)
+class Division:
+    """The window that bounds every match, None if the stream is not to be divided, and why."""
+
+    window: Window | None
+    reason: str
+
+
+def divided(select: Select, transducer: Transducer) -> Division:
+    """Whether slices of the stream may be recognised apart from each other; ``transducer`` is that of the query.
+
+    With LIMIT or ANY an event has as many matches in its slice as in the whole stream, but which ones is open.
+    """
+    if select.consume is not Consumption.NONE:
+        return Division(None, "CONSUME makes every match depend on those before it")
+    window = window_of_runs(transducer)
+    if window is None:
+        return Division(None, "no window bounds how far back a match may depend on events")
+    if not is_global(window, bool(select.partition)):
+        return Division(None, "the window passes for each partition by itself")
+    if isinstance(window, CountWindow) and select.streams:
+        return Division(None, "the window counts the events of some streams only")
+    return Division(window, "no match depends on events further back than the window")

@@ -1,0 +1,294 @@
+"""Operators, functions, comparisons and aggregates on values: one at a time, with SQL's nulls."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import operator
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, reduce
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any
+
+from cerflow.language.condition import (
+    And,
+    Arithmetic,
+    Attribute,
+    Between,
+    Comparison,
+    Function,
+    In,
+    IsNull,
+    LabelReference,
+    Like,
+    Negative,
+    Not,
+    Operator,
+    Or,
+    PredicateCall,
+    Regexp,
+)
+from cerflow.language.node import Node, walk
+from cerflow.predicates.asking import array_of, ask, ask_of_each
+from cerflow.predicates.predicate import PredicateKind
+from cerflow.predicates.registry import registered
+from cerflow.semantics.events import Event, Value, as_value
+
+__all__ = ["aggregate", "applied", "arithmetic", "compare", "in_order", "labels_read", "like", "shown"]
+
+_LOWEST, _HIGHEST = -(2**63) + 1, 2**63 - 1
+
+
+def applied(current: Node, arguments: Sequence[Any]) -> Value:
+    """The value of an operator, function or condition on the values of its operands (of IN: on that before it)."""
+    match current:
+        case Arithmetic():
+            return arithmetic(current.operator, *arguments)
+        case Negative():
+            return arithmetic("-", 0, arguments[0]) if isinstance(arguments[0], int) else _float_negative(*arguments)
+        case Function():
+            return _function(current.name, arguments[0])
+        case Comparison():
+            return compare(current.operator, *arguments)
+        case Like():
+            found = None if arguments[0] is None else like(arguments[0], current.pattern)
+            return _negated(found, current.negated)
+        case Regexp():
+            found = None if arguments[0] is None else re.search(current.pattern, arguments[0]) is not None
+            return _negated(found, current.negated)
+        case In():
+            tests = [compare(Operator.EQ, arguments[0], as_value(item.value)) for item in current.items]
+            return _negated(_any(tests), current.negated)
+        case Between():
+            tests = []
+            rest = list(arguments[1:])
+            if current.low is not None:
+                tests.append(compare(Operator.GE, arguments[0], rest.pop(0)))
+            if current.high is not None:
+                tests.append(compare(Operator.LE, arguments[0], rest.pop(0)))
+            return _negated(_all(tests), current.negated)
+        case IsNull():
+            return (arguments[0] is None) != current.negated
+        case PredicateCall():
+            return _call(current, arguments)
+        case Not():
+            return _negated(arguments[0], True)
+        case And():
+            return _all(arguments)
+        case Or():
+            return _any(arguments)
+    raise TypeError(f"{type(current).__name__} has no value")
+
+
+def _all(tests: Iterable[bool | None]) -> bool | None:
+    seen = list(tests)
+    return False if False in seen else None if None in seen else True
+
+
+def _any(tests: Iterable[bool | None]) -> bool | None:
+    seen = list(tests)
+    return True if True in seen else None if None in seen else False
+
+
+def _negated(truth: bool | None, negated: bool) -> bool | None:
+    return truth if truth is None or not negated else not truth
+
+
+_RELATIONS: dict[Operator, Callable[[Any, Any], bool]] = {
+    Operator.EQ: operator.eq,
+    Operator.NE: operator.ne,
+    Operator.LT: operator.lt,
+    Operator.LE: operator.le,
+    Operator.GT: operator.gt,
+    Operator.GE: operator.ge,
+}
+
+
+def compare(relation: Operator, left: Value, right: Value) -> bool | None:
+    """Compare two values: unknown if one is null; floats on either side make both floats; strings by code points."""
+    if left is None or right is None:
+        return None
+    if isinstance(left, float) or isinstance(right, float):
+        left, right = float(left), float(right)  # type: ignore[arg-type]
+    elif isinstance(left, datetime.datetime) and isinstance(right, str):
+        right = _moment(right)
+    elif isinstance(left, str) and isinstance(right, datetime.datetime):
+        left = _moment(left)
+    return _RELATIONS[relation](left, right)
+
+
+@lru_cache(maxsize=1024)
+def _moment(text: str) -> datetime.datetime:
+    moment = as_value(datetime.datetime.fromisoformat(text))
+    assert isinstance(moment, datetime.datetime)
+    return moment
+
+
+def arithmetic(sign: str, left: Value, right: Value) -> Value:
+    """``left sign right``: 64-bit integers or floats; null where the value does not exist."""
+    if left is None or right is None:
+        return None
+    assert isinstance(left, int | float)
+    assert isinstance(right, int | float)
+    if sign == "/":
+        return None if right == 0 else _number(float(left) / float(right))
+    if sign == "%":
+        return _remainder(left, right)
+    return _number({"+": operator.add, "-": operator.sub, "*": operator.mul}[sign](*_same_kind(left, right)))
+
+
+def _same_kind(left: int | float, right: int | float) -> tuple[int | float, int | float]:
+    if isinstance(left, float) or isinstance(right, float):
+        return float(left), float(right)
+    return left, right
+
+
+def _remainder(left: int | float, right: int | float) -> Value:
+    left, right = _same_kind(left, right)
+    if right == 0:
+        return None
+    if isinstance(left, int) and isinstance(right, int):
+        rest = abs(left) % abs(right)
+        return -rest if left < 0 else rest
+    return None if math.isinf(left) else math.fmod(left, right)
+
+
+def _number(value: int | float) -> Value:
+    if isinstance(value, float):
+        return None if math.isnan(value) else value
+    return value if _LOWEST <= value <= _HIGHEST else None
+
+
+def _float_negative(value: float | None) -> Value:
+    return None if value is None else -value
+
+
+def _function(name: str, argument: Any) -> Value:
+    if argument is None:
+        return None
+    match name:
+        case "position":
+            return int(argument.position)
+        case "time":
+            return _number(argument.time)
+        case "abs":
+            return _number(abs(argument))
+        case "floor" | "ceil" | "round":
+            return argument if isinstance(argument, int) or math.isinf(argument) else _rounded(name, argument)
+        case "lower":
+            return str(argument).lower()
+        case "upper":
+            return str(argument).upper()
+        case "length":
+            return len(argument)
+    raise TypeError(f"there is no function '{name}'")
+
+
+def _rounded(name: str, value: float) -> float:
+    if name == "floor":
+        return float(math.floor(value))
+    if name == "ceil":
+        return float(math.ceil(value))
+    whole = math.trunc(value)
+    # Adding one half first would round 0.49999999999999994 up.
+    return float(whole + int(math.copysign(1, value)) if abs(value - whole) >= 0.5 else whole)
+
+
+@lru_cache(maxsize=1024)
+def _like_expression(pattern: str) -> re.Pattern[str]:
+    parts: list[str] = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == "\\":
+            parts.append(re.escape(next(characters, "\\")))
+        else:
+            parts.append({"%": ".*", "_": "."}.get(character, re.escape(character)))
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def like(text: str, pattern: str) -> bool:
+    """SQL's LIKE: ``%`` any characters, ``_`` one, a backslash takes the next literally; the whole string counts."""
+    return _like_expression(pattern).fullmatch(text) is not None
+
+
+def aggregate(name: str, values: Sequence[Value]) -> Value:
+    """An aggregate of values in the order of their positions.
+
+    As in SQL nulls do not count, and of no values only ``count`` is not null; ``first`` and ``last`` take the value
+    of the first and the last event, null or not. ``stddev`` is that of a sample: null for fewer than two values.
+    """
+    if name in ("first", "last"):
+        return values[0 if name == "first" else -1] if values else None
+    known: list[Any] = [v for v in values if v is not None]
+    if name == "count":
+        return len(known)
+    if not known:
+        return None
+    match name:
+        case "min":
+            return min(known)  # type: ignore[no-any-return]
+        case "max":
+            return max(known)  # type: ignore[no-any-return]
+        case "sum":
+            return _number(_sum(known))
+        case "avg":
+            return _number(float(_sum(known)) / len(known))
+        case "stddev":
+            if len(known) < 2:
+                return None
+            mean = float(_sum(known)) / len(known)
+            away = [v - mean for v in known]
+            return _number(math.sqrt(_sum([d * d for d in away]) / (len(known) - 1)))
+    raise TypeError(f"there is no aggregate '{name}'")
+
+
+def _sum(values: Sequence[int | float]) -> int | float:
+    # The built-in sum rounds floats otherwise than addition one by one, which is what is meant.
+    return reduce(operator.add, values)
+
+
+def shown(argument: Any) -> Any:
+    """An argument as predicates get it: a whole event as a mapping of its attributes, zero without a sign.
+
+    A point in time is a plain datetime, of which nanoseconds are cut off.
+    """
+    if isinstance(argument, Event):
+        return MappingProxyType({name: shown(value) for name, value in argument.attributes.items()})
+    if isinstance(argument, datetime.datetime) and type(argument) is not datetime.datetime:
+        moment = argument
+        return datetime.datetime.combine(moment.date(), moment.time(), moment.tzinfo)
+    return argument + 0.0 if isinstance(argument, float) else argument
+
+
+def _call(call: PredicateCall, arguments: Sequence[Any]) -> bool | None:
+    """A call of a predicate on one event for each label."""
+    predicate = registered(call.name)
+    given = [shown(argument) for argument in arguments]
+    if predicate.kind is PredicateKind.SCALAR:
+        return ask(predicate, given)
+    if any(argument is None for argument in arguments):
+        return None
+    of_event = [labels_read(argument) for argument in call.arguments]
+    arrays = [array_of([value]) if labels else value for value, labels in zip(given, of_event)]
+    true, unknown = ask_of_each(predicate, arrays, 1)
+    return None if unknown[0] else bool(true[0])
+
+
+def labels_read(root: Node) -> frozenset[str | None]:
+    """The labels that an expression reads (None: the event at hand)."""
+    return frozenset(n.label for n in walk(root) if isinstance(n, Attribute | LabelReference))
+
+
+_ORDERS = {
+    "increasing": Operator.LT,
+    "decreasing": Operator.GT,
+    "nondecreasing": Operator.LE,
+    "nonincreasing": Operator.GE,
+}
+
+
+def in_order(name: str, values: Sequence[Value]) -> bool | None:
+    """Whether values come in the order that a test such as ``increasing`` asks for; unknown where one is null."""
+    return _all(compare(_ORDERS[name], a, b) for a, b in pairwise(values))
