@@ -198,7 +198,7 @@ def _joined(parts: Sequence[Condition], join: type[And | Or], neutral: Constant,
             settled[opposite(leaf)] = absorbing
     if any(settled[p] == absorbing for p in operands if p in settled):
         return absorbing
-    changed = {
+    changed: dict[Condition, Condition] = {
         p: substituted(p, lambda leaf: settled.get(leaf, leaf))
         for p in compound
         if settled and len(own := leaves_of(p)) <= _MOST_LEAVES and any(leaf in settled for leaf in own)

@@ -235,8 +235,8 @@ def _is_signed(data_type: pa.DataType) -> bool:
 
 
 def _fits(value: int, data_type: pa.DataType) -> bool:
-    signed = pa.types.is_signed_integer(data_type)
-    limit = 1 << (data_type.bit_width - signed)
+    signed = bool(pa.types.is_signed_integer(data_type))
+    limit = 1 << (int(data_type.bit_width) - signed)
     return (-limit if signed else 0) <= value < limit
 
 

@@ -38,7 +38,7 @@ from cerflow.language.select import Select
 from cerflow.rewriting.clauses import OPPOSITE
 from cerflow.schema import Kind, Schema
 
-__all__ = ["Relevance", "or_unusable", "relevant_events"]
+__all__ = ["Relevance", "or_unusable", "plainly", "relevant_events"]
 
 #: The operator with its sides exchanged.
 _TURNED = {Operator.LT: Operator.GT, Operator.LE: Operator.GE, Operator.GT: Operator.LT, Operator.GE: Operator.LE}
@@ -61,14 +61,18 @@ def relevant_events(select: Select, transducer: Transducer, schema: Schema, *, c
     for key in select.partition:
         columns = (schema.type if name == "type" and name not in schema.attributes else name for name in key)
         only.append(any_of([IsNull(Attribute(None, name), negated=True) for name in columns]))
-    plain = substituted(found.condition, lambda leaf: _plain_leaf(leaf, schema, stream))
-    return Relevance(all_of([*only, plain]), found.reasons)
+    return Relevance(all_of([*only, plainly(found.condition, schema, stream)]), found.reasons)
 
 
 def or_unusable(condition: Condition, schema: Schema) -> Condition:
     """The proposition that an event satisfies another one, or lacks a type or a time and has to be reported."""
     roles = [name for name in (schema.type, schema.time) if name is not None]
     return any_of([*(IsNull(Attribute(None, name)) for name in roles), condition])
+
+
+def plainly(proposition: Condition, schema: Schema, stream: str | None = None) -> Condition:
+    """A proposition with leaves of few kinds; ``stream`` is the column with the names of streams, if they count."""
+    return substituted(proposition, lambda leaf: _plain_leaf(leaf, schema, stream))
 
 
 def _plain_leaf(leaf: Condition, schema: Schema, stream: str | None) -> Condition:
@@ -117,6 +121,8 @@ def _comparison(operator: Operator, left: Expression, right: Expression, schema:
     """A comparison with a literal on the right, and whole numbers compared with whole numbers where that is exact."""
     if isinstance(left, Literal) and not isinstance(right, Literal):
         operator, left, right = _TURNED.get(operator, operator), right, left
+    if right == Literal(None):
+        return Constant(False)
     if not isinstance(right, Literal) or _kind(left, schema) is not Kind.INTEGER:
         return Comparison(operator, left, right)
     value = right.value

@@ -132,10 +132,8 @@ class Conditions:
         match expression:
             case Attribute():
                 return self._attribute(expression.name)
-            case Literal(None):
-                return F.lit(None), _NULL
-            case Literal(value):
-                return self._constant(value)
+            case Literal():
+                return self._constant(expression.value)
             case Function("length", (operand,)):
                 column, kind = self._value(operand)
                 if kind != _TEXT:
@@ -145,18 +143,19 @@ class Conditions:
                 column, kind = self._computed(operand)
                 if kind == _REAL:
                     return F.abs(column), _REAL
-                return F.when(column < 0, _whole(F.try_subtract(F.lit(0).cast("bigint"), column))).otherwise(column), kind
+                return F.when(column < 0, _opposite(column)).otherwise(column), kind
             case Negative(operand):
                 column, kind = self._computed(operand)
-                if kind == _REAL:
-                    return -column, _REAL
-                return _whole(F.try_subtract(F.lit(0).cast("bigint"), column)), kind
+                return -column if kind == _REAL else _opposite(column), kind
             case Arithmetic(operator, left, right):
                 return self._arithmetic(operator, *self._computed(left), *self._computed(right))
         raise _UndecidedError
 
+    def _column(self, name: str) -> str:
+        return self._type if name == "type" and name not in self._types else name
+
     def _attribute(self, name: str) -> tuple[Column, int]:
-        name = self._type if name == "type" and name not in self._types else name
+        name = self._column(name)
         column, data_type = F.col(self._plain[name]), self._types[name]
         match data_type:
             case StringType() if type(data_type) is StringType and data_type.isUTF8BinaryCollation():
@@ -175,8 +174,10 @@ class Conditions:
             return column if isinstance(data_type, DoubleType) else column.cast("double"), _REAL
         raise _UndecidedError
 
-    def _constant(self, value: int | float | str | bool) -> tuple[Column, int]:
+    def _constant(self, value: int | float | str | bool | None) -> tuple[Column, int]:
         match value:
+            case None:
+                return F.lit(None), _NULL
             case bool():
                 return F.lit(value), _TRUTH
             case int() if _LEAST < value < 2**63:
@@ -203,13 +204,15 @@ class Conditions:
         raise _UndecidedError
 
     def _known(self, operand: Expression) -> Column:
-        if isinstance(operand, Attribute):
+        if not isinstance(operand, Attribute):
+            column, kind = self._value(operand)
+            floating = kind == _REAL
+        else:
             # Whatever its type.
-            name = self._type if operand.name == "type" and operand.name not in self._types else operand.name
-            column = F.col(self._plain[name])
-            return column.isNotNull() & ~F.isnan(column) if isinstance(self._types[name], _FLOATS) else column.isNotNull()
-        column, kind = self._value(operand)
-        return column.isNotNull() & ~F.isnan(column) if kind == _REAL else column.isNotNull()
+            name = self._column(operand.name)
+            column, floating = F.col(self._plain[name]), isinstance(self._types[name], _FLOATS)
+        known = column.isNotNull()
+        return known & _is_number(column) if floating else known
 
     def _computed(self, operand: Expression) -> tuple[Column, int]:
         """A number to compute with: 64 bits, whole or not."""
@@ -260,9 +263,8 @@ class Conditions:
             raise _UndecidedError
         found = _compared(operator, a, b)
         if kind == _REAL:
-            # To Spark NaN is the greatest number, to the engine it is null.
             for column, expression in ((a, left), (b, right)):
-                found = found if isinstance(expression, Literal) else found & ~F.isnan(column)
+                found = found if isinstance(expression, Literal) else found & _is_number(column)
         return found
 
     def _like(self, column: Column, pattern: str) -> Column:
@@ -287,6 +289,19 @@ class Conditions:
             else:
                 written.append({MANY: "%", ONE: "_"}[token])
         return column.like("".join(written))
+
+
+def _is_number(column: Column) -> Column:
+    """Whether a float is not NaN: that is the greatest number to Spark, and null to the engine.
+
+    Files can be searched for what is written like this, but not for `isnan`.
+    """
+    return column <= F.lit(math.inf)
+
+
+def _opposite(column: Column) -> Column:
+    """Minus a whole number of 64 bits."""
+    return _whole(F.try_subtract(F.lit(0).cast("bigint"), column))
 
 
 def _whole(column: Column) -> Column:
