@@ -10,13 +10,15 @@ from cerflow.analysis.types import check_types
 from cerflow.automata.ambiguity import ambiguous
 from cerflow.automata.compile import hoist_window
 from cerflow.automata.dot import show_condition, show_expression, show_guard, show_labels, show_write, to_dot
-from cerflow.automata.guards import conjuncts
+from cerflow.automata.guards import TRUE, conjuncts
+from cerflow.automata.relevance import noticed
 from cerflow.automata.transducer import Transducer
 from cerflow.engine import layout
 from cerflow.engine.needs import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.parallel import divided_among_threads
 from cerflow.engine.planning import limit_of, transducer_of, with_one_run_each
 from cerflow.engine.program import Program
+from cerflow.engine.relevance import relevant_events
 from cerflow.engine.results import Report, kept_labels
 from cerflow.engine.signatures import Evaluation, attributes_read
 from cerflow.errors import UnsupportedQueryError
@@ -87,6 +89,7 @@ def explain_query(
         "automaton": None if transducer is None else _automaton(transducer, compiled),
         "evaluation": None if transducer is None else _evaluation(select, transducer, program),
         "threads": None if transducer is None else _threads(select, transducer),
+        "relevant_events": None if transducer is None else _relevant(select, transducer, schema),
         "spark": None if transducer is None else _spark(select, schema),
     }
     return json.dumps(facts, indent=2, ensure_ascii=False) if format == "json" else as_text(facts)
@@ -302,6 +305,18 @@ def _columns(select: Select, program: Program) -> _Facts:
 def _threads(select: Select, transducer: Transducer) -> _Facts:
     division = divided_among_threads(select, transducer)
     return {"parallel": "by time" if division.window is not None else "one thread", "reason": division.reason}
+
+
+def _relevant(select: Select, transducer: Transducer, schema: Schema | None) -> _Facts:
+    """Which events can be left out before recognition, where positions in the whole stream are not asked for."""
+    if schema is None:
+        found = noticed(transducer)
+    else:
+        found = relevant_events(select, transducer, schema, counted=needs_positions(select, schema))
+    return {
+        "condition": None if found.condition == TRUE else show_condition(found.condition, transducer.registers),
+        "reasons": list(found.reasons),
+    }
 
 
 def _spark(select: Select, schema: Schema | None) -> _Facts:

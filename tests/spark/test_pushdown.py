@@ -13,7 +13,7 @@ from cerflow.automata.guards import Satisfied
 from cerflow.automata.propositions import is_not_true, is_true, leaves_of, weakened
 from cerflow.engine.relevance import plainly
 from cerflow.language.condition import Not
-from cerflow.spark import match, pushdown
+from cerflow.spark import explain, match, pushdown
 from cerflow.spark.conditions import Conditions
 from relevance_cases import FRAGMENTS, drawn
 from runners import examples
@@ -108,7 +108,7 @@ EVENTS = pa.Table.from_pylist(
         ("SELECT * WHERE A AS a ; B AS b FILTER a.v > 4 WITHIN 20 MILLISECONDS", "cast(4 as bigint)", {}),
         ("SELECT COUNT(*) AS n WHERE A ; B FILTER A.s LIKE 'p%' PARTITION BY k", "StartsWith", {}),
         ("SELECT * WHERE A ; B FILTER B.v = 2 PARTITION BY k", "cast(2 as bigint)", {"positions": True}),
-        ("SELECT NONE WHERE A ; B UNLESS C FILTER A.v < 2", "= C", {"on_bad_record": "skip"}),
+        ("SELECT NONE WHERE A ; B UNLESS C FILTER A.v < 2", "(B,C)", {"on_bad_record": "skip"}),
         ("SELECT * WHERE A ; B FILTER A.s REGEXP 'p' AND B.v = 1", "cast(1 as bigint)", {}),
     ],
 )
@@ -166,3 +166,15 @@ def test_conditions_without_end_are_sent_as_types(spark):
     assert "T149" in line
     assert "x" not in line.replace("T149", "")
     assert match(f"SELECT * WHERE {steps} FILTER {conditions}", frame, time="t").count() == 0
+
+
+def test_it_is_told_what_is_sent(spark):
+    frame = spark.createDataFrame(EVENTS)
+    text = explain("SELECT COUNT(*) AS n WHERE A ; B FILTER A.s REGEXP 'p' AND B.v < 3 AND A.v = 1", frame, time="t")
+    assert text.splitlines() == [
+        "Sent to the tasks",
+        "  rows               only those with  type = A AND v = 1 OR type = B AND v < 3",
+        "  left to the tasks  s REGEXP 'p'",
+        "  columns            type, v, s, t",
+    ]
+    assert "all: no event may come between" in explain("SELECT * WHERE A : B", frame)

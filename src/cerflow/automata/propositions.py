@@ -28,7 +28,18 @@ from cerflow.language.condition import (
 from cerflow.language.node import Node, fold
 from cerflow.rewriting.clauses import OPPOSITE
 
-__all__ = ["FALSE", "all_of", "any_of", "is_not_true", "is_true", "leaves_of", "opposite", "substituted", "weakened"]
+__all__ = [
+    "FALSE",
+    "all_of",
+    "any_of",
+    "is_not_true",
+    "is_true",
+    "leaves_of",
+    "operands_of",
+    "opposite",
+    "substituted",
+    "weakened",
+]
 
 FALSE = Constant(False)
 #: Beyond so many alternatives it is not looked for those that others make needless.
@@ -187,7 +198,7 @@ def any_of(parts: Sequence[Condition]) -> Condition:
 
 
 def _joined(parts: Sequence[Condition], join: type[And | Or], neutral: Constant, absorbing: Constant) -> Condition:
-    operands = list(dict.fromkeys(p for part in parts for p in _operands(part, join) if p != neutral))
+    operands = list(dict.fromkeys(p for part in parts for p in operands_of(part, join) if p != neutral))
     if absorbing in operands:
         return absorbing
     compound = [p for p in operands if isinstance(p, And | Or)]
@@ -209,7 +220,8 @@ def _joined(parts: Sequence[Condition], join: type[And | Or], neutral: Constant,
     return reduce(join, operands) if operands else neutral
 
 
-def _operands(condition: Condition, join: type[And | Or]) -> list[Condition]:
+def operands_of(condition: Condition, join: type[And | Or]) -> list[Condition]:
+    """What is joined by AND (OR) at the top of a proposition; itself if that is something else."""
     found: list[Condition] = []
     stack = [condition]
     while stack:
@@ -225,5 +237,5 @@ def _needed(operands: list[Condition], inner: type[And | Or]) -> list[Condition]
     """The operands without those that have all parts of another one and more."""
     if not 1 < len(operands) <= _MOST_COMPARED:
         return operands
-    parts = [frozenset(_operands(p, inner)) for p in operands]
+    parts = [frozenset(operands_of(p, inner)) for p in operands]
     return [p for p, own in zip(operands, parts) if not any(other < own for other in parts)]

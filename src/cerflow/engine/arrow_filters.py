@@ -6,6 +6,8 @@ Every leaf that is translated is true of the same events as to the engine; other
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +17,7 @@ from cerflow.automata.propositions import FALSE, leaves_of, weakened
 from cerflow.automata.transducer import Transducer
 from cerflow.engine.evaluate import instant
 from cerflow.engine.like import pieces
-from cerflow.engine.relevance import or_unusable, relevant_events
+from cerflow.engine.relevance import by_types, or_unusable, relevant_events
 from cerflow.language.condition import (
     And,
     Attribute,
@@ -62,7 +64,7 @@ def arrow_filter(proposition: Condition, schema: Schema) -> pc.Expression | None
     translation = _Translation(schema)
     left = weakened(proposition, translation.decides)
     if len(leaves_of(left)) > _MOST_LEAVES:
-        left = weakened(left, lambda leaf: isinstance(leaf, TypeTest | IsNull))
+        left = by_types(left, schema)
     return None if left == TRUE else translation.proposition(left)
 
 
@@ -190,11 +192,18 @@ class _Translation:
         own = self._type(name)
         for item in items:
             self._scalar(name, Operator.EQ, item.value)
-        if pa.types.is_dictionary(own) or not (pa.types.is_integer(own) or self.schema.kind(name) is Kind.STRING):
+        if pa.types.is_dictionary(own):
+            return self._any_of(name, items, negated)
+        if not (pa.types.is_integer(own) or self.schema.kind(name) is Kind.STRING):
             raise _UndecidedError
         values = [item.value for item in items if not isinstance(item.value, int) or _fits(item.value, own)]
         found = pc.field(name).isin(pa.array(values, own))
         return ~found & pc.field(name).is_valid() if negated else found
+
+    def _any_of(self, name: str, items: Sequence[Literal], negated: bool) -> pc.Expression:
+        """IN for dictionaries, which are not looked up."""
+        found = reduce(or_, [pc.field(name) == self._scalar(name, Operator.EQ, item.value) for item in items])
+        return ~found if negated else found
 
     def _like(self, text: pc.Expression, pattern: str) -> pc.Expression:
         parts = pieces(pattern) if _is_unicode(pattern) else None

@@ -15,7 +15,7 @@ from functools import reduce
 
 from cerflow.analysis.types import kind_of_expression
 from cerflow.automata.guards import TRUE, Satisfied, TypeTest
-from cerflow.automata.propositions import all_of, any_of, is_not_true, is_true, substituted
+from cerflow.automata.propositions import all_of, any_of, is_not_true, is_true, operands_of, substituted, weakened
 from cerflow.automata.relevance import Relevance, noticed
 from cerflow.automata.transducer import Transducer
 from cerflow.errors import QueryError
@@ -34,11 +34,12 @@ from cerflow.language.condition import (
     Operator,
     Or,
 )
+from cerflow.language.node import walk
 from cerflow.language.select import Select
 from cerflow.rewriting.clauses import OPPOSITE
 from cerflow.schema import Kind, Schema
 
-__all__ = ["Relevance", "or_unusable", "plainly", "relevant_events"]
+__all__ = ["Relevance", "by_types", "or_unusable", "plainly", "relevant_events"]
 
 #: The operator with its sides exchanged.
 _TURNED = {Operator.LT: Operator.GT, Operator.LE: Operator.GE, Operator.GT: Operator.LT, Operator.GE: Operator.LE}
@@ -61,7 +62,8 @@ def relevant_events(select: Select, transducer: Transducer, schema: Schema, *, c
     for key in select.partition:
         columns = (schema.type if name == "type" and name not in schema.attributes else name for name in key)
         only.append(any_of([IsNull(Attribute(None, name), negated=True) for name in columns]))
-    return Relevance(all_of([*only, plainly(found.condition, schema, stream)]), found.reasons)
+    condition = all_of([*only, plainly(found.condition, schema, stream)])
+    return Relevance(_types_together(condition, schema), found.reasons)
 
 
 def or_unusable(condition: Condition, schema: Schema) -> Condition:
@@ -73,6 +75,39 @@ def or_unusable(condition: Condition, schema: Schema) -> Condition:
 def plainly(proposition: Condition, schema: Schema, stream: str | None = None) -> Condition:
     """A proposition with leaves of few kinds; ``stream`` is the column with the names of streams, if they count."""
     return substituted(proposition, lambda leaf: _plain_leaf(leaf, schema, stream))
+
+
+def by_types(condition: Condition, schema: Schema) -> Condition:
+    """What is left of a proposition if of each event only the type is known, and which values are null."""
+
+    def known(leaf: Condition) -> bool:
+        read = {n.name for n in walk(leaf) if isinstance(n, Attribute)}
+        return isinstance(leaf, IsNull) or read <= {schema.type}
+
+    return weakened(condition, known)
+
+
+def _types_together(proposition: Condition, schema: Schema, depth: int = 4) -> Condition:
+    """Alternatives that only ask for a type as one, in the upper levels of a proposition."""
+    if not isinstance(proposition, And | Or) or not depth:
+        return proposition
+    join = type(proposition)
+    asked: list[str] = []
+    others: list[Condition] = []
+    for part in operands_of(proposition, join):
+        match part:
+            case TypeTest(name) if join is Or:
+                asked.append(name)
+            case Not(Satisfied(TypeTest(name))) if join is And:
+                asked.append(name)
+            case _:
+                others.append(_types_together(part, schema, depth - 1))
+    if asked:
+        types: Condition = TypeTest(asked[0])
+        if len(asked) > 1:
+            types = In(Attribute(None, schema.type), tuple(map(Literal, asked)))
+        others.insert(0, types if join is Or else Not(Satisfied(types)))
+    return reduce(join, others)
 
 
 def _plain_leaf(leaf: Condition, schema: Schema, stream: str | None) -> Condition:

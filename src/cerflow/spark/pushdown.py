@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from cerflow.automata.guards import TRUE, TypeTest
+from cerflow.automata.guards import TRUE
 from cerflow.automata.propositions import leaves_of, weakened
-from cerflow.engine.relevance import Relevance, or_unusable
-from cerflow.language.condition import Condition, IsNull
+from cerflow.engine.relevance import Relevance, by_types, or_unusable
+from cerflow.language.condition import Condition
 from cerflow.spark.conditions import Conditions
 from cerflow.spark.frames import Events
 from cerflow.spark.plan import Plan
@@ -47,7 +47,7 @@ def pushdown(relevance: Relevance, types: StructType, events: Events) -> Pushdow
     left = tuple(leaf for leaf in leaves_of(relevance.condition) if not conditions.decides(leaf))
     condition = weakened(relevance.condition, conditions.decides)
     if len(leaves_of(condition)) > _MOST_LEAVES:
-        condition = weakened(condition, lambda leaf: isinstance(leaf, TypeTest | IsNull))
+        condition = by_types(condition, events.schema)
     return Pushdown(condition, left, relevance.reasons)
 
 
