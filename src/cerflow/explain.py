@@ -11,13 +11,15 @@ from cerflow.automata.ambiguity import ambiguous
 from cerflow.automata.compile import hoist_window
 from cerflow.automata.detection import latest_starts
 from cerflow.automata.dot import show_condition, show_expression, show_guard, show_labels, show_write, to_dot
-from cerflow.automata.guards import conjuncts
+from cerflow.automata.guards import TRUE, conjuncts
+from cerflow.automata.relevance import noticed
 from cerflow.automata.transducer import Transducer
 from cerflow.engine import layout
 from cerflow.engine.needs import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.parallel import divided_among_threads
 from cerflow.engine.planning import detects_only, limit_of, made_ready, transducer_of
 from cerflow.engine.program import Program
+from cerflow.engine.relevance import relevant_events
 from cerflow.engine.results import Report, kept_labels
 from cerflow.engine.signatures import Evaluation, attributes_read
 from cerflow.errors import UnsupportedQueryError
@@ -89,6 +91,7 @@ def explain_query(
         "recognition": None if transducer is None else _recognition(select, transducer),
         "evaluation": None if transducer is None else _evaluation(select, transducer, program),
         "threads": None if transducer is None else _threads(select, transducer),
+        "relevant_events": None if transducer is None else _relevant(select, transducer, schema),
         "spark": None if transducer is None else _spark(select, schema),
     }
     return json.dumps(facts, indent=2, ensure_ascii=False) if format == "json" else as_text(facts)
@@ -320,6 +323,18 @@ def _columns(select: Select, program: Program) -> _Facts:
 def _threads(select: Select, transducer: Transducer) -> _Facts:
     division = divided_among_threads(select, transducer)
     return {"parallel": "by time" if division.window is not None else "one thread", "reason": division.reason}
+
+
+def _relevant(select: Select, transducer: Transducer, schema: Schema | None) -> _Facts:
+    """Which events can be left out before recognition, where positions in the whole stream are not asked for."""
+    if schema is None:
+        found = noticed(transducer)
+    else:
+        found = relevant_events(select, transducer, schema, counted=needs_positions(select, schema))
+    return {
+        "condition": None if found.condition == TRUE else show_condition(found.condition, transducer.registers),
+        "reasons": list(found.reasons),
+    }
 
 
 def _spark(select: Select, schema: Schema | None) -> _Facts:
