@@ -131,7 +131,6 @@ def _refuse(events: SparkEvents, bad_records: BadRecords) -> int:
 
 def _matched(request: Request, inputs: Inputs, events: SparkEvents) -> DataFrame:
     from cerflow.spark import match
-    from cerflow.spark.schemas import arrow_schema
 
     further: dict[str, Any] = {} if events.stream is None else {"stream": events.stream}
     return match(
@@ -147,6 +146,8 @@ def _matched(request: Request, inputs: Inputs, events: SparkEvents) -> DataFrame
 def _write(request: Request, result: DataFrame, show: Callable[[str], None]) -> int:
     if request.directory is not None:
         return request.directory.write(result, request.output_format)
+    from cerflow.spark.schemas import arrow_schema
+
     written = 0
     with open_sink(request.output, request.output_format, arrow_schema(result)) as sink:
         for batch in arrow_batches(result):
