@@ -8,8 +8,9 @@ from typing import Any, Literal, NamedTuple
 
 __all__ = ["Case", "Mode", "Peer", "Point", "Scale", "Stream"]
 
-#: Matches are counted on the shared graph, or all written to Arrow batches with the attributes of their events.
-Mode = Literal["count", "write"]
+#: Matches are counted on the shared graph, or all written to Arrow batches with the attributes of their events; or
+#: nobody asks for them, only at which events there are any (SELECT NONE).
+Mode = Literal["count", "write", "detect"]
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def _lines(rows: Sequence[Row], suite: str, path: Path) -> None:
                 points.setdefault((row.point.line, row.engine, row.mode), []).append(at)
         names = list(dict.fromkeys(line for line, _, _ in points))
         for (line, engine, mode), some in points.items():
-            style = ":" if not engine.startswith("cerflow") else "--" if mode == "count" else "-"
+            style = {"count": "--", "detect": "-."}.get(mode, "-") if engine.startswith("cerflow") else ":"
             label = f"{line}, {engine}, {mode}"
             axes.plot(*zip(*sorted(some)), style, marker=".", color=f"C{names.index(line)}", label=label)
         axes.set_xscale("log")

@@ -54,7 +54,7 @@ def cerflow_engine(name: str, layout: str, folder: Path) -> Engine:
         command = [sys.executable, "-m", "benchmarks.worker"]
         worker = Worker(command, folder=folder, environment=source_path({}))
         for text in _WARM_UP:
-            for mode in ("count", "write"):
+            for mode in ("count", "write", "detect"):
                 worker.ask(json.dumps({"stream": _SMALL, "query": text, "mode": mode}), 600)
         return worker
 

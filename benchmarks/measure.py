@@ -199,9 +199,15 @@ def _floor(rows: dict[tuple[int, str, str], Row], number: int, case: Case, engin
 
 
 def _check(cases: Sequence[Case], rows: dict[tuple[int, str, str], Row]) -> None:
-    """Compare the numbers of matches that the engines, layouts and modes of a case gave."""
+    """Compare the numbers of matches that the engines, layouts and modes of a case gave, and those of detections."""
     for number, case in enumerate(cases):
-        told = [row for (other, _, _), row in rows.items() if other == number and row.matches is not None]
+        answered = [row for (other, _, _), row in rows.items() if other == number and row.matches is not None]
+        told = [row for row in answered if row.mode != "detect"]
+        detected = [row for row in answered if row.mode == "detect"]
+        if len({row.matches for row in detected}) > 1:
+            for row in detected:
+                row.checked = False
+                row.note = f"{DIFFER}: " + ", ".join(f"{other.engine} {other.matches}" for other in detected)
         numbers = {row.matches for row in told}
         by = {row.engine for row in told}
         for row in told:

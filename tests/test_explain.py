@@ -42,7 +42,9 @@ KEYS = {
     "select",
     "window",
     "automaton",
+    "recognition",
     "evaluation",
+    "relevant_events",
     "spark",
     "threads",
 }
@@ -173,7 +175,7 @@ def test_text_is_laid_out_for_people():
         text = cerflow.parse(QUERY).explain(schema=schema)
         headings = [line for line in text.splitlines() if line and not line.startswith(" ")]
         assert headings[:6] == ["Query", "Formula", "Labels", "Filters", "Selection", "Automaton"]
-        assert headings[6:] == ["Evaluation", "With threads", "On Spark"]
+        assert headings[6:] == ["Recognition", "Evaluation", "Events that matter", "With threads", "On Spark"]
         assert max(map(len, text.splitlines())) <= 104
         assert text == text.strip()
         assert "one must hold: low.volume > 10 | low.name = 'A'" in text
@@ -312,3 +314,15 @@ def test_calls_of_predicates(predicate):
     assert "odd(v)  (once per event)" in shown
     assert "close(r0, v)  (a small program)" in shown
     assert "near(event from r1.0, EVENT)  (a small program)" in shown
+
+
+def test_which_events_matter():
+    relevant = facts("SELECT * WHERE A AS a ; B FILTER a.price > 3 PARTITION BY name", SCHEMA)["relevant_events"]
+    assert relevant == {"condition": "name IS NOT NULL AND (type = B OR type = A AND price > 3)", "reasons": []}
+    relevant = facts("SELECT * WHERE A AS a : B")["relevant_events"]
+    assert relevant == {"condition": None, "reasons": ["no event may come between some of those of a match"]}
+    relevant = facts("SELECT * WHERE A AS a ; B FILTER position(a) > 3", SCHEMA)["relevant_events"]
+    assert relevant["condition"] is None
+    text = cerflow.parse("SELECT * WHERE A ; B PARTITION BY name WITHIN 4 EVENTS").explain(schema=SCHEMA)
+    assert "only those with  name IS NOT NULL" in text
+    assert "of these all" in text

@@ -98,7 +98,7 @@ def _all(kind: str, name: str, pattern: Pattern, scale: Scale) -> Iterator[Case]
     if scale.quick and name not in ("seq3", "seq12", "kleene3", "nested4", "q1", "q5"):
         return
     for window in _QUICK_WINDOWS if scale.quick else _WINDOWS:
-        modes: tuple[Mode, ...] = ("count", "write") if window <= _WRITABLE[kind] else ("count",)
+        modes: tuple[Mode, ...] = ("count", *(("write",) if window <= _WRITABLE[kind] else ()), "detect")
         yield Case(
             "srt",
             f"{name}, {window} ms",

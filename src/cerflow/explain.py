@@ -9,14 +9,17 @@ from cerflow.analysis.scopes import Labels, labels_of, relation_names, resolve
 from cerflow.analysis.types import check_types
 from cerflow.automata.ambiguity import ambiguous
 from cerflow.automata.compile import hoist_window
+from cerflow.automata.detection import latest_starts
 from cerflow.automata.dot import show_condition, show_expression, show_guard, show_labels, show_write, to_dot
-from cerflow.automata.guards import conjuncts
+from cerflow.automata.guards import TRUE, conjuncts
+from cerflow.automata.relevance import noticed
 from cerflow.automata.transducer import Transducer
 from cerflow.engine import layout
 from cerflow.engine.needs import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.parallel import divided_among_threads
-from cerflow.engine.planning import limit_of, transducer_of, with_one_run_each
+from cerflow.engine.planning import detects_only, limit_of, made_ready, transducer_of
 from cerflow.engine.program import Program
+from cerflow.engine.relevance import relevant_events
 from cerflow.engine.results import Report, kept_labels
 from cerflow.engine.signatures import Evaluation, attributes_read
 from cerflow.errors import UnsupportedQueryError
@@ -62,7 +65,7 @@ def explain_query(
     refused: UnsupportedQueryError | None = None
     try:
         compiled = transducer_of(select)
-        transducer = with_one_run_each(compiled)
+        transducer = made_ready(select, compiled)
         if schema is not None:
             program = Program(transducer, schema, keys=select.partition)
     except UnsupportedQueryError as error:
@@ -84,9 +87,11 @@ def explain_query(
         "filters": _filters(select.formula),
         "select": _select(select),
         "window": _window(select, transducer),
-        "automaton": None if transducer is None else _automaton(transducer, compiled),
+        "automaton": None if transducer is None else _automaton(transducer, compiled, detects_only(select)),
+        "recognition": None if transducer is None else _recognition(select, transducer),
         "evaluation": None if transducer is None else _evaluation(select, transducer, program),
         "threads": None if transducer is None else _threads(select, transducer),
+        "relevant_events": None if transducer is None else _relevant(select, transducer, schema),
         "spark": None if transducer is None else _spark(select, schema),
     }
     return json.dumps(facts, indent=2, ensure_ascii=False) if format == "json" else as_text(facts)
@@ -197,16 +202,18 @@ def _window(select: Select, transducer: Transducer | None) -> _Facts | None:
 # -- the automaton ----------------------------------------------------------------------------------------------------
 
 
-def _automaton(transducer: Transducer, compiled: Transducer | None) -> _Facts:
-    """The automaton that is evaluated; ``compiled`` is the one of the query, before it was determinised."""
+def _automaton(transducer: Transducer, compiled: Transducer | None, detecting: bool) -> _Facts:
+    """The automaton that is evaluated; ``compiled`` is the one of the query, before it was determinised or reduced."""
     registers = transducer.registers
+    before = None if transducer is compiled or compiled is None else {"states": compiled.states}
     return {
         "states": transducer.states,
         "initial": sorted(transducer.initial),
         "final": sorted(transducer.final),
         "skipping": sorted(transducer.skipping),
         "unambiguous": not ambiguous(transducer),
-        "determinized_from": None if transducer is compiled or compiled is None else {"states": compiled.states},
+        "determinized_from": None if detecting else before,
+        "reduced_from": before if detecting else None,
         "registers": [
             {
                 "name": f"r{k}",
@@ -229,6 +236,20 @@ def _automaton(transducer: Transducer, compiled: Transducer | None) -> _Facts:
             }
             for t in transducer.transitions
         ],
+    }
+
+
+def _recognition(select: Select, transducer: Transducer) -> _Facts:
+    """What is kept of partial matches, and why; for mere detection also what tells them apart."""
+    if not detects_only(select):
+        return {"keeps": "matches", "reason": "the matches are asked for, or their number", "one_per": None}
+    latest = latest_starts(transducer)
+    registers = {r for live, start in zip(transducer.live(), latest) for r in live if r != start}
+    begins_once = not transducer.initial <= transducer.skipping - transducer.final
+    return {
+        "keeps": "latest starts",
+        "reason": "SELECT NONE asks only at which events there are matches",
+        "one_per": ["set of states" if begins_once else "state", *(f"r{r}" for r in sorted(registers))],
     }
 
 
@@ -302,6 +323,18 @@ def _columns(select: Select, program: Program) -> _Facts:
 def _threads(select: Select, transducer: Transducer) -> _Facts:
     division = divided_among_threads(select, transducer)
     return {"parallel": "by time" if division.window is not None else "one thread", "reason": division.reason}
+
+
+def _relevant(select: Select, transducer: Transducer, schema: Schema | None) -> _Facts:
+    """Which events can be left out before recognition, where positions in the whole stream are not asked for."""
+    if schema is None:
+        found = noticed(transducer)
+    else:
+        found = relevant_events(select, transducer, schema, counted=needs_positions(select, schema))
+    return {
+        "condition": None if found.condition == TRUE else show_condition(found.condition, transducer.registers),
+        "reasons": list(found.reasons),
+    }
 
 
 def _spark(select: Select, schema: Schema | None) -> _Facts:

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-__all__ = ["as_text"]
+__all__ = ["as_text", "relevant_lines", "section", "table"]
 
 _Facts = dict[str, Any]
 _WIDTH = 100
@@ -27,27 +27,30 @@ _KEEPS = {
 
 def as_text(facts: _Facts) -> str:
     """The facts about a query as text."""
-    sections = [_section("Query", _wrapped(facts["query"]))]
+    sections = [section("Query", _wrapped(facts["query"]))]
     if not facts["evaluable"]:
-        sections.append(_section("Not evaluable", _refusal(facts["unsupported"])))
+        sections.append(section("Not evaluable", _refusal(facts["unsupported"])))
     title = "Expression" if facts["formula"]["language"] == "sremo" else "Formula"
-    sections.append(_section(title, _formula(facts)))
-    sections.append(_section("Labels", _table(_labels(facts))))
+    sections.append(section(title, _formula(facts)))
+    sections.append(section("Labels", table(_labels(facts))))
     if facts["filters"]:
-        sections.append(_section("Filters", _filters(facts["filters"])))
-    sections.append(_section("Selection", _table(_selection(facts))))
+        sections.append(section("Filters", _filters(facts["filters"])))
+    sections.append(section("Selection", table(_selection(facts))))
     if facts["automaton"] is not None:
-        sections.append(_section("Automaton", _automaton(facts["automaton"])))
-        sections.append(_section("Evaluation", _evaluation(facts["evaluation"])))
-        sections.append(_section("With threads", _table(_threads(facts["threads"]))))
-        sections.append(_section("On Spark", _table(_spark(facts["spark"]))))
+        sections.append(section("Automaton", _automaton(facts["automaton"])))
+        sections.append(section("Recognition", table(_recognition(facts["recognition"]))))
+        sections.append(section("Evaluation", _evaluation(facts["evaluation"])))
+        sections.append(section("Events that matter", relevant_lines(facts["relevant_events"])))
+        sections.append(section("With threads", table(_threads(facts["threads"]))))
+        sections.append(section("On Spark", table(_spark(facts["spark"]))))
     return "\n".join(sections).rstrip()
 
 
 # -- layout -----------------------------------------------------------------------------------------------------------
 
 
-def _section(title: str, lines: Iterable[str]) -> str:
+def section(title: str, lines: Iterable[str]) -> str:
+    """Lines under a heading."""
     return "\n".join([title, *(f"  {line}".rstrip() for line in lines)]) + "\n"
 
 
@@ -56,7 +59,7 @@ def _wrapped(text: str, width: int = _WIDTH) -> list[str]:
     return [line.replace(_UNBROKEN, " ") for line in lines]
 
 
-def _table(rows: Sequence[tuple[str, str]]) -> list[str]:
+def table(rows: Sequence[tuple[str, str]]) -> list[str]:
     """Rows in two columns; a long first entry has a line of its own."""
     left = min(24, max((len(first) for first, _ in rows), default=0))
     lines: list[str] = []
@@ -96,7 +99,7 @@ def _refusal(unsupported: _Facts) -> list[str]:
 def _formula(facts: _Facts) -> list[str]:
     formula = facts["formula"]
     if formula["rewritten"]:
-        return _table([("written", formula["written"]), ("rewritten", formula["compiled"])])
+        return table([("written", formula["written"]), ("rewritten", formula["compiled"])])
     return _wrapped(formula["compiled"])
 
 
@@ -166,7 +169,7 @@ def _automaton(automaton: _Facts) -> list[str]:
         ("registers", str(len(automaton["registers"]))),
         ("matches", _runs(automaton)),
     ]
-    lines = _table(rows)
+    lines = table(rows)
     if automaton["registers"]:
         registers = [
             (
@@ -175,12 +178,15 @@ def _automaton(automaton: _Facts) -> list[str]:
             )
             for r in automaton["registers"]
         ]
-        lines += ["", *_table(_cut(registers, "registers"))]
+        lines += ["", *table(_cut(registers, "registers"))]
     transitions = [_edge(t) for t in automaton["transitions"]]
-    return [*lines, "", *_table(_cut(transitions, "transitions"))] if transitions else lines
+    return [*lines, "", *table(_cut(transitions, "transitions"))] if transitions else lines
 
 
 def _runs(automaton: _Facts) -> str:
+    reduced = automaton["reduced_from"]
+    if reduced is not None:
+        return f"from any number of runs, of which nobody asks (before what that allows: {reduced['states']} states)"
     if not automaton["unambiguous"]:
         return "may come from several runs; runs with equal outputs are joined at run time"
     before = automaton["determinized_from"]
@@ -200,6 +206,17 @@ def _edge(t: _Facts) -> tuple[str, str]:
     return f"q{t['source']} → q{t['target']}", f"{t['guard']} {rest}"
 
 
+def _recognition(recognition: _Facts) -> list[tuple[str, str]]:
+    if recognition["one_per"] is None:
+        return [("kept", f"a graph of all matches: {recognition['reason']}")]
+    one, *registers = recognition["one_per"]
+    contents = f" and content of {_list(registers)}" if registers else ""
+    return [
+        ("kept", f"detection only, the latest start of what may become a match: {recognition['reason']}"),
+        ("at most", f"one configuration for each {one}{contents} (in each partition)"),
+    ]
+
+
 def _evaluation(evaluation: _Facts) -> list[str]:
     tests = [(e["test"], "" if e["per"] is None else f"once per {e['per']}") for e in evaluation["tests"]]
     lines = ["once per event, on columns"]
@@ -213,7 +230,7 @@ def _evaluation(evaluation: _Facts) -> list[str]:
         lines += _indented(_pairs(_cut([(e["atom"], kinds[e["as"]]) for e in evaluation["atoms"]], "atoms")))
     columns = evaluation["columns"]
     if columns is not None:
-        lines += _table(
+        lines += table(
             [
                 ("columns read", _list(columns["recognition"])),
                 ("kept for results", _list(columns["results"])),
@@ -229,6 +246,16 @@ def _pairs(rows: Sequence[tuple[str, str]]) -> list[str]:
 
 def _indented(lines: Iterable[str]) -> list[str]:
     return [f"  {line}" for line in lines]
+
+
+def relevant_lines(relevant: _Facts) -> list[str]:
+    """Which events are not left out, and why not fewer of them."""
+    if relevant["condition"] is None:
+        return _wrapped(f"all: {'; '.join(relevant['reasons'])}")
+    rows = [("only those with", relevant["condition"])]
+    if relevant["reasons"]:
+        rows.append(("of these all", "; ".join(relevant["reasons"])))
+    return table(rows)
 
 
 def _threads(threads: _Facts) -> list[tuple[str, str]]:

@@ -75,6 +75,16 @@ def test_modes_and_layouts_agree():
     assert numbers != {"0"}
 
 
+def test_detections_are_counted_apart():
+    """As many as there are events that detect a match, in either layout."""
+    query = PATTERNS["kleene"]["kleene3"].cel(20_000)
+    events = next(load(TICKS.description).chunks())
+    expected = len({row["detected_at"] for row in cerflow.parse(query).match(events, time="stock_time")})
+    for layout in ("text", "encoded"):
+        found = answer({"stream": {**TICKS.description, "layout": layout}, "query": query, "mode": "detect"})
+        assert found["matches"] == str(expected)
+
+
 def test_streams_are_the_same_in_every_process_and_layout():
     description = {"kind": "synthetic", "events": 50, "types": "A,B,C", "last": "C", "weights": "1,1,0", "values": 9}
     texts, codes = (next(load({**description, "layout": x}).chunks()) for x in ("text", "encoded"))

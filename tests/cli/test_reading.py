@@ -7,6 +7,7 @@ import pyarrow.orc
 import pyarrow.parquet
 import pytest
 
+from cerflow.cli.file_groups import file_groups, json_names
 from cerflow.cli.reading import Columns, read_events
 from cerflow.cli.sources import InputFormat, parse_source
 from cerflow.cli.usage import Usage
@@ -154,7 +155,7 @@ def test_the_stream_column_does_not_hide_an_attribute(tmp_path):
 def test_inputs_that_do_not_fit_together(tmp_path):
     one = write(tmp_path, "a.csv", "type,v\nA,word\n")
     two = write(tmp_path, "b.csv", "type,v\nA,2024-01-01\n")
-    with pytest.raises(InputError, match="do not fit together: the column 'v' is string in .*a.csv' and date32"):
+    with pytest.raises(InputError, match="do not fit together: the column 'v' is string in 'a' and date32"):
         read(one, two, columns=Columns())
 
 
@@ -206,3 +207,74 @@ def test_names_and_formats_of_sources(tmp_path):
     assert parse_source(f"s={plain}", InputFormat.CSV).name == "s"
     assert parse_source(str(odd)).name is None
     assert parse_source(str(odd)).format is InputFormat.PARQUET
+
+
+def test_directories_say_more_of_their_files(tmp_path):
+    for directory, content in {
+        "day=2024-03-15/hour=7": "type,v\nA,1\n",
+        "day=a%20b/hour=__HIVE_DEFAULT_PARTITION__": "v,type\n2.5,B\n",
+    }.items():
+        (tmp_path / "root" / directory).mkdir(parents=True)
+        write(tmp_path / "root" / directory, "part.csv", content)
+    expected = [
+        {"type": "A", "v": 1.0, "day": "2024-03-15", "hour": 7},
+        {"type": "B", "v": 2.5, "day": "a b", "hour": None},
+    ]
+    columns = Columns(usage=Usage(numbers=frozenset({"hour"})))
+    assert read(tmp_path / "root", columns=columns).table.to_pylist() == expected
+    assert read(tmp_path / "root" / "day=*", columns=columns).table.to_pylist() == expected
+    assert read(tmp_path / "root" / "**" / "*.csv", columns=columns).table.to_pylist() == expected
+    assert "hour" not in read(tmp_path / "root/day=2024-03-15/hour=7", columns=columns).table.column_names
+
+
+def test_what_a_file_and_its_directory_say(tmp_path):
+    (tmp_path / "v=2").mkdir()
+    write(tmp_path / "v=2", "a.csv", "type,v\nA,1\n")
+    with pytest.raises(InputError, match=r"the column 'v' is in .* and in the name of its directory too"):
+        read(tmp_path, columns=Columns())
+
+
+def test_patterns(tmp_path):
+    for name in ("b", "a", "c[1]"):
+        write(tmp_path, f"{name}.csv", f"type\n{name}\n")
+    assert read(tmp_path / "[ab].csv", columns=Columns()).table.column("type").to_pylist() == ["a", "b"]
+    # What is there by this very name is meant.
+    assert read(tmp_path / "c[1].csv", columns=Columns()).table.column("type").to_pylist() == ["c[1]"]
+    with pytest.raises(InputError, match="no file or directory matches"):
+        parse_source(str(tmp_path / "*.json"))
+
+
+def test_a_column_without_values_fits_every_other(tmp_path):
+    one = write(tmp_path, "a.csv", "type,v,w\nA,1,\n")
+    two = write(tmp_path, "b.csv", "type,v,w\nA,,\n")
+    schema = read(one, two, columns=Columns()).table.schema
+    assert (schema.field("v").type, schema.field("w").type) == (pa.int64(), pa.string())
+
+
+def test_times_in_json_keep_their_zone(tmp_path):
+    lines = '{"type": "A", "at": "2024-01-01T02:00:00+02:00"}\n{"at": "2024-01-01T00:00:01Z", "type": "B"}\n'
+    table = read(write(tmp_path, "t.json", lines), columns=Columns(time="at")).table
+    assert table.column_names == ["type", "at"]
+    assert [value.isoformat() for value in table.column("at").to_pylist()] == [
+        "2024-01-01T00:00:00+00:00",
+        "2024-01-01T00:00:01+00:00",
+    ]
+
+
+def test_which_files_have_the_same_columns(tmp_path):
+    (tmp_path / "d").mkdir()
+    for name, content in {"a": "type,v\n", "b": "v,type\n", "c": "type,v\nA,1"}.items():
+        write(tmp_path / "d", f"{name}.csv", content)
+    source = parse_source(str(tmp_path / "d"))
+    names = [[file.stem for file in group] for group in file_groups(source, together=True)]
+    assert names == [["a", "c"], ["b"]]
+    assert len(file_groups(source, together=False)) == 3
+    write(tmp_path / "d", "d.csv", "")
+    with pytest.raises(InputError, match=r"d\.csv as csv: it is empty"):
+        file_groups(parse_source(str(tmp_path / "d")), together=True)
+
+
+def test_names_in_json_have_the_order_of_the_file(tmp_path):
+    array = write(tmp_path, "a.json", '[{"b": {"x": 1}, "a": "}{"},\n {"c": 1, "a": 2}]')
+    lines = write(tmp_path, "b.json", '{"b": 1}\nbroken {\n{"a": 1, "b": 2}\n{"z": ')
+    assert (json_names(array), json_names(lines)) == (["b", "a", "c"], ["b", "a"])

@@ -1,7 +1,10 @@
 """``cerflow run`` on Spark gives what the local runner gives."""
 
 import json
+import re
 
+import pyarrow as pa
+import pyarrow.orc
 import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
@@ -82,6 +85,131 @@ def test_parquet_in_parquet_out(tmp_path):
         )
     assert answers[0] == answers[1]
     assert answers[0]
+
+
+def both(directory, *arguments):
+    """What both runners give; it must be the same, but for the words with which a bad record is described."""
+    found = run(directory, "spark", *arguments)
+    assert found == run(directory, "local", *arguments)
+    return found
+
+
+def written(path, content):
+    """A file of text, packed as its name says."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with pa.output_stream(str(path), compression="detect") as stream:
+        stream.write(content.encode())
+
+
+def test_streams_with_columns_of_their_own(tmp_path):
+    written(tmp_path / "t.csv", "kind,at,px,007\nBUY,2,10,007\nSELL,4,11,007\nSELL,hot,12,8\n,6,13,9\n")
+    pyarrow.parquet.write_table(pa.table({"ts": [1, 3, 5], "price": [9.5, 12.0, 12.5]}), tmp_path / "quotes.parquet")
+    query = (
+        "SELECT q, s, s.price - q.price AS change FROM quotes, trades "
+        "WHERE quotes>QUOTE AS q ; trades>SELL AS s FILTER s.price >= q.price WITHIN 10 SECONDS"
+    )
+    matches, dead, said = both(
+        tmp_path,
+        *("-e", query, "--input", f"trades={tmp_path / 't.csv'}", "--input", tmp_path / "quotes.parquet"),
+        *("--type-column", "trades=kind", "--constant-type", "quotes=QUOTE", "--rename", "trades=price=px"),
+        *("--time-column", "trades=at", "--time-column", "quotes=ts"),
+    )
+    assert [(row["change"], [e["stream"] for e in row["events"]]) for row in matches] == [(1.5, ["quotes", "trades"])]
+    assert dead == [2, 3]
+    assert said == "5 events, 1 match, 2 bad records"
+
+
+def test_sources_of_every_kind(tmp_path):
+    columns = {"type": ["A", "B"], "v": [1, 2], "t": [1000, 2000]}
+    lines = [dict(zip(columns, row)) for row in zip(*columns.values())]
+    written(tmp_path / "csv/part=1/h=07/a.csv", "type,v,t,w\nA,1,3000,\nB,2,4000,\n")
+    # Other columns in another order: Spark by itself would mix them up.
+    written(tmp_path / "csv/part=x y/h=12/[b].csv.gz", "t,w,type,v\n5000,7,A,1.5\n6000,8,B,hot\n")
+    written(tmp_path / "lines/a.json.lz4", "\n".join(map(json.dumps, lines)))
+    written(tmp_path / "lines/b.json.bz2", json.dumps([{"v": 3, "type": "B", "t": 7000}]))
+    pyarrow.parquet.write_table(pa.table(columns | {"t": [8000, 9000]}), tmp_path / "p.parquet")
+    pyarrow.orc.write_table(pa.table(columns | {"t": [11_000, 12_000], "v": [0.5, 2]}), tmp_path / "p.orc")
+    inputs = [tmp_path / "csv", tmp_path / "lines" / "*.json.*", tmp_path / "p.parquet", tmp_path / "p.orc"]
+    query = "SELECT * WHERE A AS a ; B AS b FILTER a.v < b.v AND b.v > 0 AND (b.h IS NULL OR b.h > 5) WITHIN 4 SECONDS"
+    options = [option for path in inputs for option in ("--input", path)]
+    matches, dead, said = both(tmp_path, "-e", query, *options, "--time-column", "t")
+    assert {e["part"] for row in matches for e in row["events"]} == {None, "1", "x y"}
+    assert {e["h"] for row in matches for e in row["events"]} == {None, 7, 12}
+    assert len(matches) == 9
+    assert dead == [3]
+    assert said == "10 events, 9 matches, 1 bad record"
+
+
+def test_texts_and_times_in_files_without_types(tmp_path):
+    text = '{"type": "A", "b": "2024-01-01T02:00:00+02:00", "a": "2024-02-30", "c": 1}\n' \
+           '{"type": "B", "b": "2024-01-01T00:00:01Z", "a": "2024-02-01", "c": {"d": [1]}}\n'  # fmt: skip
+    written(tmp_path / "a.json", text.replace('"c": 1', '"c": null'))
+    written(tmp_path / "b.csv", 'type,b,e\nA,2024-01-01T00:00:02Z,""\nB,2024-01-01T00:00:03+00:00,\n')
+    options = ["--input", tmp_path / "a.json", "--input", tmp_path / "b.csv", "--time-column", "b"]
+    matches, _, _ = both(tmp_path, "-e", "SELECT * WHERE A ; B WITHIN 2 SECONDS", *options)
+    assert [row["start_time"][-10:] for row in matches] == ["00:00.000Z", "00:02.000Z"]
+    assert sorted((list(e) for row in matches for e in row["events"]), key=len)[-1][3:] == ["b", "a", "c", "e"]
+    assert [e["e"] for e in matches[1]["events"]] == ["", None]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.json", '[{"type": "A"},', "the JSON array is broken"),
+        ("a.parquet", "nonsense", "cannot read .* as parquet"),
+        ("a.orc", "nonsense", "cannot read .* as orc"),
+        ("a.csv", "", "cannot read .* as csv"),
+        ("type=A/a.csv", "type\nA\n", "the column 'type' is in .* and in the name of its directory"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path, name, content, says):
+    written(tmp_path / "in" / name, content)
+    for runner in ("spark", "local"):
+        result = CliRunner().invoke(
+            app, ["run", "-e", "SELECT * WHERE A", "--input", str(tmp_path / "in"), "--runner", runner]
+        )
+        assert result.exit_code == 1
+        assert result.stderr.startswith("error: ")
+        assert re.search(says, result.stderr)
+        assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_directory_of_files(tmp_path, session):
+    path = tmp_path / "farm=1.csv"
+    path.write_text(CSV)
+    output, dead = tmp_path / "out", tmp_path / "dead.jsonl"
+    query = QUERY.replace("SELECT *", "SELECT hot, dry").replace("WITHIN", "PARTITION BY id WITHIN")
+    arguments = ["run", "-e", query, "--input", path, "--time-column", "at", "--output", output]
+    arguments += ["--output-format", "csv", "--partition-by", "id"]
+    skip = ["--on-bad-record", f"dead-letter={dead}"]
+
+    def invoke(*options):
+        result = CliRunner().invoke(app, [str(a) for a in [*arguments, *options]])
+        return result.exit_code, result.stderr
+
+    code, said = invoke("--output-mode", "overwrite")
+    assert (code, said) == (1, "error: row 2: value is not a number: 'hot'\n")
+    assert not output.exists()
+    code, said = invoke(*skip)
+    assert (code, said.split(" s,")[0].rsplit(",", 1)[0]) == (0, "5 events, 3 matches, 4 bad records")
+    assert len(rows(dead)) == 4
+    assert [p.name for p in output.iterdir() if p.name[0] not in "._"] == ["id=0"]
+    found = [row.asDict() for row in session.read.csv(str(output), header=True, escape='"').collect()]
+    local = run(tmp_path, "local", *arguments[1:7])[0]
+    assert sorted((int(r["detected_at"]), r["events"]) for r in found) == sorted(
+        (r["detected_at"], json.dumps(r["events"], separators=(",", ":"))) for r in local
+    )
+    code, said = invoke(*skip)
+    assert (code, said) == (
+        1,
+        f"error: there is already something at '{output}'; choose another --output-mode or remove it\n",
+    )
+    assert invoke("--output-mode", "ignore") == (0, "there is an output already: nothing was read or written\n")
+    assert invoke("--output-mode", "overwrite-partitions", *skip)[0] == 0
+    assert session.read.csv(str(output), header=True).count() == 3
+    code, said = invoke("--output-mode", "overwrite", "--partition-by", "idd", *skip)
+    assert "the result has no column 'idd' to partition by; did you mean 'id'" in said
+    assert session.read.csv(str(output), header=True).count() == 3
 
 
 def test_the_demonstration(tmp_path, capsys):

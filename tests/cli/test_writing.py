@@ -5,10 +5,12 @@ from datetime import datetime
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.orc
 import pyarrow.parquet
 import pytest
 
 from cerflow.cli.bad_records import BadRecords, Policy, parse_policy
+from cerflow.cli.directory import Directory
 from cerflow.cli.writing import OutputFormat, check_writable, open_sink, output_format_of
 from cerflow.errors import BadRecordError, InputError
 
@@ -158,3 +160,34 @@ def test_dead_letters_are_kept(tmp_path, name):
 def test_no_dead_letters_leave_an_empty_file(tmp_path):
     BadRecords(Policy.DEAD_LETTER, str(tmp_path / "d.jsonl")).write()
     assert (tmp_path / "d.jsonl").read_text() == ""
+
+
+def test_orc(tmp_path):
+    write(tmp_path / "o.orc", OutputFormat.ORC, BATCH, BATCH)
+    table = pyarrow.orc.read_table(tmp_path / "o.orc")
+    assert table.column("n").to_pylist() == [1, None, 3, 1, None, 3]
+    assert table.column("events").to_pylist()[0] == [{"position": 3, "labels": ["A", "é"], "at": MOMENT}]
+    write(tmp_path / "empty.orc", OutputFormat.ORC)
+    assert pyarrow.orc.read_table(tmp_path / "empty.orc").column_names == SCHEMA.names
+
+
+def test_what_orc_does_not_hold(tmp_path):
+    schema = pa.schema([("nothing", pa.null())])
+    with (
+        pytest.raises(InputError, match="cannot be written as ORC"),
+        open_sink(str(tmp_path / "o.orc"), OutputFormat.ORC, schema),
+    ):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("-",), "are for directories"),
+        (("o", "overwrite-partitions"), "needs --partition-by COLUMN"),
+    ],
+)
+def test_directories_that_do_not_make_sense(arguments, says):
+    with pytest.raises(ValueError, match=says):
+        Directory(*arguments)

@@ -62,4 +62,4 @@ class Directory:
     @property
     def _uri(self) -> str:
         # A path is one of this machine, as those of inputs are; other file systems have addresses.
-        return self.path if "://" in self.path else Path(self.path).absolute().as_uri()
+        return self.path if "://" in self.path else f"file://{Path(self.path).absolute()}"

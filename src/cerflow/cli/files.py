@@ -18,7 +18,7 @@ import pyarrow.orc
 import pyarrow.parquet
 
 from cerflow.cli.conversion import to_times
-from cerflow.cli.sources import InputFormat, Source, partition_values
+from cerflow.cli.sources import InputFormat, Source, partition_values, refuse_double
 from cerflow.errors import InputError
 
 __all__ = ["Malformed", "read_files"]
@@ -38,12 +38,10 @@ def read_files(source: Source, text: Collection[str]) -> Iterable[tuple[str, pa.
         yield "standard input", *_guarded("standard input", source.format, sys.stdin.buffer.read(), text)
     for file in source.files:
         table, malformed = _guarded(str(file), source.format, file, text)
-        for name, value in partition_values(source, file).items():
-            column = pa.repeat(pa.scalar(value, pa.string()), len(table))
-            if name in table.column_names:
-                table = table.set_column(table.column_names.index(name), name, column)
-            else:
-                table = table.append_column(name, column)
+        partitions = partition_values(source, file)
+        refuse_double(file, table.column_names, partitions)
+        for name, value in partitions.items():
+            table = table.append_column(name, pa.repeat(pa.scalar(value, pa.string()), len(table)))
         yield str(file), table, malformed
 
 
@@ -107,6 +105,14 @@ def _read_json(content: Path | bytes, text: Collection[str]) -> tuple[pa.Table, 
         data = stream.read()
     try:
         table = pyarrow.json.read_json(io.BytesIO(data))
+        moments = [f for f in table.schema if pa.types.is_timestamp(f.type)]
+        if moments:
+            # Arrow drops their zones, so they are read as text first.
+            texts = pa.schema([f.with_type(pa.string()) for f in moments])
+            again = pyarrow.json.read_json(
+                io.BytesIO(data), parse_options=pyarrow.json.ParseOptions(explicit_schema=texts)
+            )
+            table = again.select(table.column_names)
     except pa.ArrowInvalid:
         # An array of objects, a broken line, or a column of mixed types: slower, but more patient.
         rows, malformed = _json_objects(data)

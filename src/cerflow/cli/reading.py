@@ -93,7 +93,8 @@ def read_events(inputs: Sequence[Input[Source]], columns: Columns, *, named: boo
         for name, table, malformed in read_files(one.events, text):
             table = _renamed(table, one, columns, label(one.events) if len(inputs) > 1 else None)
             count = len(table) + len(malformed)
-            parts.append(_usable(table, malformed, columns, offset, name, several))
+            part = name if len(one.events.files) > 1 else label(one.events)
+            parts.append(_usable(table, malformed, columns, offset, name if several else None, part))
             streams.append(label(one.events))
             offset += count
     schema = _settled(common_schema((part.name, part.table.schema) for part in parts), columns)
@@ -146,10 +147,9 @@ def as_refused(table: pa.Table) -> pa.Table:
 
 
 def _usable(
-    table: pa.Table, malformed: list[Malformed], columns: Columns, offset: int, file: str, several: bool
+    table: pa.Table, malformed: list[Malformed], columns: Columns, offset: int, name: str | None, part: str
 ) -> _Part:
     """Convert the columns of a file, and split off the rows that cannot be used."""
-    name = file if several else None
     broken = [m[0] for m in malformed]
     # Empty lines are counted by some readers, so a number may lie beyond the rows.
     last = max([len(table) + len(malformed), *(b + 1 for b in broken)])
@@ -187,7 +187,7 @@ def _usable(
         refused.append(head)
         table = table.filter(pa.array(~np.isin(np.arange(len(table)), bad)))
         numbers = np.delete(numbers, bad)
-    return _Part(file, table, numbers + offset, refused)
+    return _Part(part, table, numbers + offset, refused)
 
 
 def _converted(column: pa.ChunkedArray, name: str, columns: Columns) -> tuple[str, Converted] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -11,7 +12,7 @@ from urllib.parse import unquote
 
 from cerflow.errors import InputError
 
-__all__ = ["STANDARD_INPUT", "InputFormat", "Source", "parse_source", "partition_values", "stem"]
+__all__ = ["STANDARD_INPUT", "InputFormat", "Source", "parse_source", "partition_values", "refuse_double", "stem"]
 
 STANDARD_INPUT = "-"
 
@@ -86,6 +87,13 @@ def partition_values(source: Source, file: Path) -> dict[str, str | None]:
         return {}
     parts = (part.partition("=") for part in file.relative_to(source.root).parts[:-1])
     return {unquote(name): None if value == _NULL else unquote(value) for name, equals, value in parts if equals}
+
+
+def refuse_double(file: Path, columns: Iterable[str], partitions: Iterable[str]) -> None:
+    """Raise InputError for a column that a file has and its directories say, perhaps in different ways."""
+    for name in columns:
+        if name in partitions:
+            raise InputError(f"the column '{name}' is in {file} and in the name of its directory too")
 
 
 def _files(path: str) -> tuple[Path | None, tuple[Path, ...]]:

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, TypeAlias
 from pyspark.sql import functions as F  # noqa: N812  (the name under which everybody knows it)
 from pyspark.sql import types as T  # noqa: N812
 
-from cerflow.cli.file_groups import file_groups, is_array
+from cerflow.cli.file_groups import file_groups, is_array, json_names
 from cerflow.cli.mappings import label, names_in_files
 from cerflow.cli.reading import REFUSED, Columns
 from cerflow.cli.request import Inputs
 from cerflow.cli.sources import InputFormat, Source, partition_values
 from cerflow.errors import InputError
 from cerflow.schema import Schema
+from cerflow.spark.output import literal
 from cerflow.spark.schemas import arrow_schema
 from cerflow.spark.stream_frames import united
 from cerflow.stream_inputs import Input, column_names, free_name
@@ -83,11 +84,10 @@ def read_frame(spark: SparkSession, read: Inputs) -> SparkEvents:
     streams: list[str] = []
     for one in read.inputs:
         source = one.events
-        groups = file_groups(source, together=columns.time is not None)
-        for files in groups:
+        for files in file_groups(source, together=columns.time is not None):
             frame = _named(_read(spark, source, files, names_in_files(one, columns.roles, columns.text)), one, read)
-            part = str(files[0]) if len(groups) > 1 else label(source)
-            converted, reason = _usable(frame, columns)
+            part = str(files[0]) if len(source.files) > 1 else label(source)
+            converted, reason = _usable(frame, columns, source.format)
             values.append((part, frame.select(*converted, reason.alias(_REASON))))
             streams.append(label(source))
             attributes = [F.col(_quoted(c)).cast("string").alias(c) for c in frame.columns]
@@ -106,21 +106,28 @@ def read_frame(spark: SparkSession, read: Inputs) -> SparkEvents:
 
 def _read(spark: SparkSession, source: Source, files: Sequence[Path], text: frozenset[str]) -> DataFrame:
     """Files with the same columns as they stand; lines that cannot be split are in a column of their own."""
-    uris = [file.absolute().as_uri() for file in files]
+    # Not as_uri(), which escapes what Spark does not unescape.
+    uris = [literal(f"file://{file.absolute()}") for file in files]
     reader = spark.read
     partitions = list(partition_values(source, files[0]))
     if partitions and source.root is not None:
-        reader = reader.option("basePath", source.root.absolute().as_uri())
+        reader = reader.option("basePath", f"file://{source.root.absolute()}")
     if source.format in (InputFormat.PARQUET, InputFormat.ORC):
         frame = reader.format(source.format.value).load(uris)
     elif source.format is InputFormat.CSV:
-        options: _Options = {"header": True, "columnNameOfCorruptRecord": _LINE, "escape": '"'}
+        # An empty field is null, "" is not; so null is written as something that no file has.
+        options: _Options = {"header": True, "columnNameOfCorruptRecord": _LINE, "escape": '"', "nullValue": "\0"}
         reader = reader.options(**options)
         inferred = reader.csv(uris, inferSchema=True).schema
         fields = [T.StructField(f.name, T.StringType() if f.name in text else f.dataType) for f in inferred.fields]
         frame = reader.csv(uris, schema=T.StructType([*fields, T.StructField(_LINE, T.StringType())]))
     else:
-        frame = reader.json(uris, columnNameOfCorruptRecord=_LINE, multiLine=is_array(files[0]))
+        array = is_array(files[0])
+        frame = reader.json(uris, columnNameOfCorruptRecord=_LINE, multiLine=array)
+        if array and _LINE in frame.columns:
+            raise InputError(f"the JSON array is broken, or has something else than objects in it: {files[0]}")
+        order = {name: place for place, name in enumerate(json_names(files[0]))}
+        frame = frame.select(*sorted(map(_quoted, frame.columns), key=lambda c: order.get(c[1:-1], len(order))))
     # What directories say is text, whatever the session takes it for.
     return frame.withColumns({name: F.col(_quoted(name)).cast("string") for name in partitions})
 
@@ -136,9 +143,11 @@ def _named(frame: DataFrame, one: Input[Source], read: Inputs) -> DataFrame:
     return frame.select(*[value.alias(name) for value, name in zip(values, names)], line.alias(_LINE))
 
 
-def _usable(frame: DataFrame, columns: Columns) -> tuple[list[Column], Column]:
+def _usable(frame: DataFrame, columns: Columns, input_format: InputFormat) -> tuple[list[Column], Column]:
     """The attributes, converted, and why a row cannot be used, or null."""
-    converted, wrong = _conversions(frame, columns)
+    converted, wrong = _conversions(frame, columns, times=input_format is InputFormat.JSON)
+    if isinstance(frame.schema[columns.type].dataType, T.IntegralType):
+        converted[columns.type] = F.col(_quoted(columns.type)).cast("string")
     reasons: list[Column] = [
         F.when(bad, F.concat(F.lit(f"{name} is not {what}: '"), F.col(_quoted(name)), F.lit("'")))
         for name, (what, bad) in wrong.items()
@@ -175,46 +184,60 @@ def _without_empty(frames: list[tuple[str, DataFrame]]) -> list[tuple[str, DataF
     return found
 
 
-def _conversions(frame: DataFrame, columns: Columns) -> tuple[dict[str, Column], dict[str, tuple[str, Column]]]:
-    """Columns of text that the query takes for numbers or times: their values, and which of them are wrong."""
+def _conversions(
+    frame: DataFrame, columns: Columns, *, times: bool
+) -> tuple[dict[str, Column], dict[str, tuple[str, Column]]]:
+    """Columns of text that the query takes for numbers or times: their values, and which of them are wrong.
+
+    With ``times`` also columns in which every value is a time, for formats that have times as text only.
+    """
     usage = columns.usage
-    wanted = [
-        f.name
-        for f in frame.schema.fields
-        if isinstance(f.dataType, T.StringType)
-        and f.name != _LINE
-        and f.name in usage.numbers | usage.ordered | {columns.time, columns.sequence}
-    ]
+    text = [f.name for f in frame.schema.fields if isinstance(f.dataType, T.StringType) and f.name != _LINE]
+    used = usage.numbers | usage.ordered | {columns.time, columns.sequence}
+    wanted = [name for name in text if name in used or (times and name not in columns.text)]
     values: dict[str, Column] = {}
     wrong: dict[str, tuple[str, Column]] = {}
     if not wanted:
         return values, wrong
-    patterns = {"integers": _INTEGER, "numbers": _FLOAT, "times": _TIME, "zones": _ZONE}
-    counts = []
-    for index, name in enumerate(wanted):
-        text = F.trim(F.col(_quoted(name)))
-        counts.append(F.count(text).alias(f"all{index}"))
-        counts += [F.count_if(text.rlike(p)).alias(f"{key}{index}") for key, p in patterns.items()]
-    found = frame.agg(*counts).collect()[0].asDict()
-    for index, name in enumerate(wanted):
-        text = F.trim(F.col(_quoted(name)))
-        total, integers, numbers, times, zones = (found[f"{key}{index}"] for key in ("all", *patterns))
-        if name == columns.time and times >= numbers:
-            what, pattern = "a time", _TIME
-            as_time = F.try_to_timestamp(text) if zones else F.expr(f"try_cast(trim({_quoted(name)}) AS timestamp_ntz)")
-            value, right = F.when(text.rlike(pattern), as_time), times
+    found = _looks(frame, wanted)
+    for name in wanted:
+        look = found[name]
+        text_of = F.trim(F.col(_quoted(name)))
+        as_time = F.when(text_of.rlike(_TIME), _cast(name, "timestamp_ltz" if look["zones"] else "timestamp_ntz"))
+        if name not in used:
+            if look["all"] and look["all"] == look["moments"]:
+                values[name] = as_time
+            continue
+        if name == columns.time and look["times"] >= look["numbers"]:
+            what, value, right = "a time", as_time, look["times"]
         else:
             what = "a time" if name == columns.time else "a number"
-            kind = "bigint" if integers == numbers else "double"
-            cast = F.expr(f"try_cast(trim({_quoted(name)}) AS {kind})")
-            value, right = F.when(text.rlike(_FLOAT), cast), numbers
-            if name not in usage.numbers and name != columns.time and 2 * numbers <= total:
+            kind = "bigint" if look["integers"] == look["numbers"] else "double"
+            value, right = F.when(text_of.rlike(_FLOAT), _cast(name, kind)), look["numbers"]
+            if name not in usage.numbers and name != columns.time and 2 * look["numbers"] <= look["all"]:
                 continue
-        if total and not right:
+        if look["all"] and not right:
             raise InputError(f"no value of the column '{name}' is {what}")
         values[name] = value
-        wrong[name] = (what, text.isNotNull() & value.isNull())
+        wrong[name] = (what, text_of.isNotNull() & value.isNull())
     return values, wrong
+
+
+def _looks(frame: DataFrame, names: Sequence[str]) -> dict[str, dict[str, int]]:
+    """How many values of each of these columns look like what, by one job."""
+    patterns = {"integers": _INTEGER, "numbers": _FLOAT, "times": _TIME, "zones": _ZONE}
+    counts = []
+    for name in names:
+        text = F.trim(F.col(_quoted(name)))
+        counts += [F.count(text), *[F.count_if(text.rlike(pattern)) for pattern in patterns.values()]]
+        counts.append(F.count(F.when(text.rlike(_TIME), _cast(name, "timestamp_ltz"))))
+    row = list(frame.agg(*[count.alias(f"c{k}") for k, count in enumerate(counts)]).collect()[0])
+    kinds = ("all", *patterns, "moments")
+    return {name: dict(zip(kinds, row[k * len(kinds) :])) for k, name in enumerate(names)}
+
+
+def _cast(name: str, kind: str) -> Column:
+    return F.expr(f"try_cast(trim({_quoted(name)}) AS {kind})")
 
 
 def _numbered(frame: DataFrame) -> DataFrame:

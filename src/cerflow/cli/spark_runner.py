@@ -45,8 +45,10 @@ def run_on_spark(
     show("starting Spark")
     with _in_files(request.inputs) as inputs, spark_session(master, settings) as spark:
         # These need PySpark, which the session has just made sure of.
+        from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
+        from cerflow.cli.spark_parquet import parquet_in_tasks
         from cerflow.cli.spark_reading import read_frame
 
         started = time.perf_counter()
@@ -54,11 +56,23 @@ def run_on_spark(
             if request.directory is not None and request.directory.ignored(spark):
                 return Outcome(0, 0, 0, time.perf_counter() - started, ignored=True)
             show("reading")
-            events = read_frame(spark, inputs)
-            usable = _refuse(events, request.bad_records)
-            written = _recognise(request, inputs, events, show)
+            found = parquet_in_tasks(spark, request, inputs)
+            if found is not None:
+                # There are no bad records, which is for the dead letters to say.
+                request.bad_records.write()
+                usable, result = found.events, found.matches
+                show(found.explanation)
+            else:
+                events = read_frame(spark, inputs)
+                usable = _refuse(events, request.bad_records)
+                result = _matched(request, inputs, events)
+                show("recognising")
+            written = _write(request, result, show)
         except PySparkException as error:
-            raise InputError(_sentence(error)) from error
+            raise InputError(_sentence(str(error))) from error
+        except Py4JJavaError as error:
+            # What PySpark has no exception for, for example from the readers of files.
+            raise InputError(_sentence(str(error.java_exception))) from error
         return Outcome(usable, written, request.bad_records.count, time.perf_counter() - started)
 
 
@@ -115,11 +129,11 @@ def _refuse(events: SparkEvents, bad_records: BadRecords) -> int:
     return usable
 
 
-def _recognise(request: Request, inputs: Inputs, events: SparkEvents, show: Callable[[str], None]) -> int:
+def _matched(request: Request, inputs: Inputs, events: SparkEvents) -> DataFrame:
     from cerflow.spark import match
 
     further: dict[str, Any] = {} if events.stream is None else {"stream": events.stream}
-    result = match(
+    return match(
         request.query,
         events.everything if request.bad_records.policy is Policy.FAIL else events.usable,
         positions=request.positions,
@@ -127,13 +141,15 @@ def _recognise(request: Request, inputs: Inputs, events: SparkEvents, show: Call
         **inputs.columns.roles,
         **further,
     )
-    show("recognising")
+
+
+def _write(request: Request, result: DataFrame, show: Callable[[str], None]) -> int:
     if request.directory is not None:
         return request.directory.write(result, request.output_format)
-    from pyspark.sql.pandas.types import to_arrow_schema
+    from cerflow.spark.schemas import arrow_schema
 
     written = 0
-    with open_sink(request.output, request.output_format, to_arrow_schema(result.schema)) as sink:
+    with open_sink(request.output, request.output_format, arrow_schema(result)) as sink:
         for batch in arrow_batches(result):
             sink.write(batch)
             written += batch.num_rows
@@ -163,11 +179,10 @@ def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict({"payload": [sink.getvalue().to_pybytes()]})
 
 
-def _sentence(error: Exception) -> str:
+def _sentence(text: str) -> str:
     """What an error of Spark says, in one line; an error of cerflow in a task speaks for itself."""
-    text = str(error)
     own = _OWN_ERROR.findall(text)
     if own:
         return str(own[-1])
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"Spark failed: {lines[0] if lines else type(error).__name__}"
+    return f"Spark failed: {lines[0] if lines else 'without a word'}"

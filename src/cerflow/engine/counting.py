@@ -31,8 +31,10 @@ def detecting(detections: Ints) -> tuple[Ints, Ints]:
 
 def count_detections(part: Part, limit: int | None) -> tuple[Ints, list[int]]:
     """The positions of detecting events and for each the number of its matches, at most ``limit`` if there is one."""
-    numbers = Counting(part).numbers()
     positions, begins = detecting(part.detections)
+    if limit == 1:
+        return positions, [1] * len(positions)
+    numbers = Counting(part).numbers()
     totals = [sum(numbers[first:last]) for first, last in zip(begins[:-1].tolist(), begins[1:].tolist())]
     return positions, [total if limit is None else min(limit, total) for total in totals]
 

@@ -87,7 +87,8 @@ PARTITION_COLUMNS = 5
 ) = range(13)
 CONFIG_COLUMNS = 13
 # Columns of State.config_long (int64)
-L_LAST, L_HASH, L_KEY = range(3)
+L_LAST, L_HASH, L_KEY, L_START = range(4)
+CONFIG_LONG_COLUMNS = 4
 
 # Columns of State.classes: the next worse and better class of the partition (0: none; the latter chains free ones),
 # the configurations that have it, a number in the order of the classes
@@ -161,6 +162,7 @@ class Tables(NamedTuple):
     products: SmallRows  # (steps that add rows, 4)
     skips: Smalls  # (states,): 1 if events may be skipped there, all but those whose signature says otherwise
     slots: Smalls  # (states,): number of register slots
+    telling: Smalls  # (states,): so many of them, the first, tell configurations apart; see `Program`
     expiring: SmallRows  # (entries, 3): slot, bound column, whether it holds for all partitions; see `Program`
     expiring_start: Smalls  # (states + 1,)
     initial: Smalls  # (states,): 1 if initial
@@ -169,8 +171,9 @@ class Tables(NamedTuple):
     checked: Smalls  # columns that must never decrease in a substream
     local: SmallRows  # (columns, 2): columns that hold the position in the substream, less a constant
     signature_start: Smalls  # (signatures + 1,) into signature_rows
-    # (rows, 5): state, first and last entry of signature_transitions, whether nothing stays, the event column that says
-    # in the index of the state which configurations are concerned, or -1
+    # (rows, 6): state, first and last entry of signature_transitions, whether nothing stays, the event column that says
+    # in the index of the state which configurations are concerned, or -1, whether one configuration that can go on
+    # from there is enough
     signature_rows: SmallRows
     signature_transitions: Smalls
     signature_state: SmallRows  # (signatures, states): row of signature_rows, or -1
@@ -195,8 +198,9 @@ class Tables(NamedTuple):
     O_SETS,
     O_CHOOSE,
     O_SETTLE,
-) = range(15)
-OPTIONS = 15
+    O_DETECTING,  # only where there are matches is asked
+) = range(16)
+OPTIONS = 16
 #: In O_STRATEGY: report every match, or those of one support, which is the earliest or the latest choice of events.
 EVERYTHING, EARLIEST, LATEST = range(3)
 
@@ -220,7 +224,7 @@ class State(NamedTuple):
     nodes: IntRows  # (capacity, NODE_WORDS), each after those that it points to
     marks: IntRows  # (capacity of nodes, 2), in the order of the events; nodes and detections name them by number
     config: SmallRows  # (capacity, CONFIG_COLUMNS)
-    config_long: IntRows  # (capacity, 3)
+    config_long: IntRows  # (capacity, 4): see L_…; L_START is the latest start of its complex events
     values: IntRows  # (capacity, slots) registers of configurations with one member
     free: Smalls  # free configurations
     table: Smalls  # hash table of configurations
@@ -248,6 +252,7 @@ class Scratch(NamedTuple):
     """Room for what one event does before it is applied."""
 
     updates: SmallRows  # (capacity, 8)
+    starts: Ints  # (capacity,) latest start of what each update goes on from
     update_values: IntRows  # (capacity, slots)
     results: SmallRows  # (capacity, 6)
     result_values: IntRows  # (capacity, slots)

@@ -49,12 +49,13 @@ class Memory:
         classes = 65 if program.tables.options[layout.O_STRATEGY] else 1
         if not program.partitioned:
             counters[layout.N_PARTITIONS] = 1
+        nodes = 1 if program.detecting else _NODES
         self.state = State(
             counters=counters,
-            nodes=_first_nodes(_NODES),
-            marks=np.full((_NODES, 2), [-1, 0], np.int64),
+            nodes=_first_nodes(nodes),
+            marks=np.full((nodes, 2), [-1, 0], np.int64),
             config=np.zeros((64, layout.CONFIG_COLUMNS), np.int32),
-            config_long=np.zeros((64, 3), np.int64),
+            config_long=np.zeros((64, layout.CONFIG_LONG_COLUMNS), np.int64),
             values=np.zeros((64, slots), np.int64),
             free=np.zeros(64, np.int32),
             table=np.full(128, -1, np.int32),
@@ -147,8 +148,9 @@ class Memory:
         )
 
     def live_positions(self, bound: int) -> Ints:
-        """The positions of all events that may still be part of a match."""
-        self._collect_nodes(bound)
+        """The positions of all events that may still be part of a match that is reported."""
+        if not self._program.detecting:
+            self._collect_nodes(bound)
         n = int(self.state.counters[layout.N_MARKS])
         return np.unique(self.state.marks[1:n, layout.M_POSITION])
 
@@ -326,6 +328,7 @@ def _scratch(capacity: int, slots: int, program: Program) -> Scratch:
     fields = max([1, *(r.fields for r in program.transducer.registers)])
     return Scratch(
         updates=np.zeros((capacity, layout.UPDATE_COLUMNS), np.int32),
+        starts=np.zeros(capacity, np.int64),
         update_values=np.zeros((capacity, slots), np.int64),
         results=np.zeros((capacity, 6), np.int32),
         result_values=np.zeros((capacity, slots), np.int64),

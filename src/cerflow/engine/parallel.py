@@ -21,7 +21,7 @@ from cerflow.engine.evaluate import Rows, finest_unit
 from cerflow.engine.finite import FiniteStream
 from cerflow.engine.layout import NULL
 from cerflow.engine.measures import bounds, measures
-from cerflow.engine.planning import limit_of
+from cerflow.engine.planning import detects_only, limit_of
 from cerflow.engine.unfolding import Part
 from cerflow.language.condition import PredicateCall
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
@@ -41,7 +41,7 @@ TIMES, LEAST_TIMES = 4, 2
 
 def divided_among_threads(select: Select, transducer: Transducer) -> Division:
     """Whether several threads may recognise slices of a table, with the matches that one thread finds."""
-    if limit_of(select) is not None:
+    if limit_of(select) is not None and not detects_only(select):
         return Division(None, "which of the matches of an event are taken is settled for the whole stream only")
     if any(isinstance(n, PredicateCall) for n in walk(select)):
         return Division(None, "predicates of one's own are not called by several threads")

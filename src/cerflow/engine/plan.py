@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from cerflow.analysis.types import check_types
 from cerflow.automata.transducer import Transducer
-from cerflow.engine.planning import compile_select, limit_of, strategy_of
+from cerflow.engine.planning import compile_select, detects_only, limit_of, strategy_of
 from cerflow.engine.program import Program
 from cerflow.engine.results import Report
 from cerflow.engine.signatures import Evaluation, attributes_read
@@ -91,6 +91,7 @@ class Plan:
             consume=_CONSUME[self.select.consume],
             position=self.streams.position,
             strategy=strategy_of(self.select),
+            detecting=detects_only(self.select),
         )
 
     @property

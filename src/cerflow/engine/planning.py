@@ -7,6 +7,7 @@ from dataclasses import replace
 from cerflow.analysis.scopes import condition_labels
 from cerflow.automata.ambiguity import ambiguous
 from cerflow.automata.compile import compile_formula
+from cerflow.automata.detection import for_detection
 from cerflow.automata.outputs import determinized_on_outputs
 from cerflow.automata.transducer import Transducer
 from cerflow.engine import layout
@@ -14,7 +15,15 @@ from cerflow.engine.results import kept_labels
 from cerflow.language.formula import Selection, Strategy, Within
 from cerflow.language.select import ProjectionKind, Select
 
-__all__ = ["compile_select", "limit_of", "strategy_of", "transducer_of", "with_one_run_each"]
+__all__ = [
+    "compile_select",
+    "detects_only",
+    "limit_of",
+    "made_ready",
+    "strategy_of",
+    "transducer_of",
+    "with_one_run_each",
+]
 
 #: What the engine calls the strategies that it evaluates itself.
 _STRATEGIES = {Strategy.NEXT: layout.EARLIEST, Strategy.LAST: layout.LATEST}
@@ -22,7 +31,17 @@ _STRATEGIES = {Strategy.NEXT: layout.EARLIEST, Strategy.LAST: layout.LATEST}
 
 def compile_select(select: Select) -> Transducer:
     """The transducer that evaluates a query; raises `UnsupportedQueryError` for what the engine cannot evaluate."""
-    return with_one_run_each(transducer_of(select))
+    return made_ready(select, transducer_of(select))
+
+
+def made_ready(select: Select, transducer: Transducer) -> Transducer:
+    """The transducer of a query (see `transducer_of`) as the engine evaluates it."""
+    return for_detection(transducer) if detects_only(select) else with_one_run_each(transducer)
+
+
+def detects_only(select: Select) -> bool:
+    """Whether nobody asks for the matches of an event, only whether there are any."""
+    return select.projection.kind is ProjectionKind.NONE
 
 
 def with_one_run_each(transducer: Transducer) -> Transducer:
@@ -66,7 +85,12 @@ def _divided(select: Select) -> Select:
 
     STRICT and MAX are left to the automaton: for STRICT it does not matter whether the window comes before. NEXT and
     LAST cost less where the engine compares whole matches.
+
+    Where only detections are asked for, a strategy of the whole query makes no difference: of finitely many matches
+    of an event, if there are any, some are such that none is preferred to them. STRICT does, it compares none.
     """
+    if detects_only(select):
+        select = _without_preference(select)
     formula, window = select.formula, select.window
     match select.strategy:
         case Strategy.STRICT:
@@ -81,4 +105,16 @@ def _divided(select: Select) -> Select:
         case Strategy.ALL | Strategy.ANY:
             if window is None and isinstance(formula, Selection) and formula.strategy in _STRATEGIES:
                 return replace(select, formula=formula.operand, strategy=formula.strategy)
+    return select
+
+
+def _without_preference(select: Select) -> Select:
+    """The same query without the strategies that only say which of the matches of an event are reported."""
+    if select.strategy is not Strategy.STRICT:
+        select = replace(select, strategy=Strategy.ALL)
+        # A window comes before the strategy of the query, but after one in the formula.
+        while select.window is None and isinstance(select.formula, Selection):
+            if select.formula.strategy is Strategy.STRICT:
+                break
+            select = replace(select, formula=select.formula.operand)
     return select

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cerflow.automata.ambiguity import ambiguous
+from cerflow.automata.detection import begun, latest_starts
 from cerflow.automata.guards import InWindow, conjuncts
 from cerflow.automata.transducer import Accumulation, Transducer, Transition
 from cerflow.engine import layout
@@ -48,8 +49,9 @@ class _Move:
 class Program:
     """The tables of one transducer for one schema, with all that is needed to prepare events for them.
 
-    ``position`` is a column of the schema that is no attribute of whole events. Predicates are looked up now: raises
-    `QueryError` if one is not registered any more.
+    ``position`` is a column of the schema that is no attribute of whole events. With ``detecting`` nobody asks which
+    events a match has, only where there is one (the transducer is one `for_detection`). Predicates are looked up
+    now: raises `QueryError` if one is not registered any more.
     """
 
     #: Signatures that are remembered from batch to batch.
@@ -66,9 +68,13 @@ class Program:
         consume: int = 0,
         position: str | None = None,
         strategy: int = layout.EVERYTHING,
+        detecting: bool = False,
     ) -> None:
         self.transducer = transducer = bind(transducer, readable(schema, position))
         self.schema = schema
+        self.detecting = detecting
+        #: In these states it does not matter any more what is marked, as nothing but the first mark is measured.
+        self._measured = begun(transducer) if detecting else frozenset[int]()
         self.partitioned = bool(keys)
         self.key_kinds = [schema.kind(key[0]) for key in keys]
         self.live = transducer.live()
@@ -85,7 +91,7 @@ class Program:
         #: For each state the tests of its loops that change nothing: where one holds, a run may stay as it is.
         self.loops = self._loops()
         #: Whether runs are kept as sets: those with equal outputs, or those that begin with the first event.
-        self.grouped = self._begins_once or ambiguous(transducer)
+        self.grouped = self._begins_once or (not detecting and ambiguous(transducer))
         self.moves = self._moves()
         self._needs = [self._tests_of(move.transition) for move in self.moves]
         self._signatures: dict[frozenset[int], int] = {}
@@ -130,6 +136,16 @@ class Program:
     def _begins_once(self) -> bool:
         """Whether the initial states do not outlast every event, so that it matters which event is the first."""
         return any(frozenset() not in self.loops[q] for q in self.transducer.initial)
+
+    @property
+    def hasty(self) -> bool:
+        """Whether the first configuration found that ends a match may keep the engine from looking at others.
+
+        What it does not look at it cannot forget, so all windows must be such that forgetting can be left for later.
+        """
+        windows = [self.transducer.window, *(register.window for register in self.transducer.registers)]
+        passing = all(window is None or is_global(window, self.partitioned) for window in windows)
+        return self.detecting and not self.grouped and passing
 
     @property
     def asks(self) -> bool:
@@ -196,7 +212,7 @@ class Program:
         for live in self.live:
             places: dict[int, int] = {}
             used = 0
-            for register in sorted(live):
+            for register in sorted(live, key=lambda r: (self.transducer.registers[r].window is not None, r)):
                 places[register] = used
                 kept = self.transducer.registers[register]
                 used += 1 if kept.keeps is Accumulation.SET else kept.fields
@@ -232,7 +248,7 @@ class Program:
         together: dict[tuple[object, ...], list[Transition]] = {}
         for t in self.transducer.transitions:
             if not t.stays or t.source in final:
-                together.setdefault((t.source, t.test, t.atoms, t.labels), []).append(t)
+                together.setdefault((t.source, t.test, t.atoms, self._marks(t)), []).append(t)
         for group in together.values():
             ends = any(t.target in final for t in group)
             rows = [_Move(t, t.target, False) for t in group if t.target in going_on]
@@ -245,6 +261,10 @@ class Program:
             move.number = number
         return moves
 
+    def _marks(self, t: Transition) -> frozenset[str]:
+        """The labels of a transition as far as they matter."""
+        return frozenset() if t.source in self._measured else t.labels
+
     def _tests_of(self, t: Transition) -> frozenset[int]:
         found = set()
         for test in conjuncts(t.test):
@@ -253,6 +273,16 @@ class Program:
                 self.tests.append(test)
             found.add(self._test_numbers[test])
         return frozenset(found)
+
+    def _telling(self) -> list[int]:
+        """For each state how many of its slots tell configurations apart.
+
+        For mere detection the last one may not: of the starts of a window the latest is kept.
+        """
+        if not self.detecting:
+            return self.slots.count
+        latest = latest_starts(self.transducer)
+        return [count - int(register is not None) for count, register in zip(self.slots.count, latest)]
 
     def label_set(self, labels: frozenset[str]) -> int:
         """The number of a label set."""
@@ -270,7 +300,7 @@ class Program:
         for move in self.moves:
             t = move.transition
             self.atoms.move = move.number
-            row = [t.source, move.target, self.label_set(t.labels), int(move.final)]
+            row = [t.source, move.target, self.label_set(self._marks(t)), int(move.final)]
             row.append(self.atoms.count)
             for atom in t.atoms:
                 self.atoms.add(atom, self.slots.at[t.source])
@@ -300,6 +330,7 @@ class Program:
         if self.partitioned and isinstance(window, CountWindow):
             options[layout.O_LOCAL_WINDOW] = window.events
         options[layout.O_STRATEGY] = strategy
+        options[layout.O_DETECTING] = self.detecting
         options[layout.O_WINDOWED] = window is not None
         options[layout.O_MANY] = self.MANY_CONFIGURATIONS
         return Tables(
@@ -314,6 +345,7 @@ class Program:
             products=_table(steps.products, 4),
             skips=np.array(skips, np.int32),
             slots=np.array(self.slots.count, np.int32),
+            telling=np.array(self._telling(), np.int32),
             expiring=_table(expiring, 3),
             expiring_start=np.array(expiring_start, np.int32),
             initial=np.array([q in self.transducer.initial for q in range(states)], np.int32),
@@ -322,7 +354,7 @@ class Program:
             checked=np.array(windows.checked_columns(), np.int32),
             local=_table(windows.local_columns(), 2),
             signature_start=np.zeros(1, np.int32),
-            signature_rows=_table([], 5),
+            signature_rows=_table([], 6),
             signature_transitions=np.zeros(0, np.int32),
             signature_state=np.zeros((0, states), np.int32),
             options=options,
@@ -395,11 +427,12 @@ class Program:
                 order.extend(by_state[q])
                 states[k, q] = first_row + len(rows)
                 column = -1 if q in left else self._indexes.column(q, by_state[q])
-                rows.append([q, begin, begin + len(by_state[q]), int(q in left), column])
+                enough = self.hasty and q not in left and all(self.moves[m].target < 0 for m in by_state[q])
+                rows.append([q, begin, begin + len(by_state[q]), int(q in left), column, int(enough)])
             starts.append(first_row + len(rows))
         return tables._replace(
             signature_start=np.append(tables.signature_start, np.array(starts, np.int32)),
-            signature_rows=np.concatenate([tables.signature_rows, _table(rows, 5)]),
+            signature_rows=np.concatenate([tables.signature_rows, _table(rows, 6)]),
             signature_transitions=np.append(tables.signature_transitions, np.array(order, np.int32)),
             signature_state=np.concatenate([tables.signature_state, states]),
         )

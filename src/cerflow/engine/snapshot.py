@@ -21,7 +21,7 @@ from cerflow.errors import SnapshotError
 
 __all__ = ["pack", "read", "unpack", "write"]
 
-VERSION = 4
+VERSION = 5
 _MAGIC = "cerflow recognizer"
 _MAGIC_SET = "cerflow query set"
 _MEANING = {_MAGIC: "a recogniser", _MAGIC_SET: "a set of queries"}

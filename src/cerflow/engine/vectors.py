@@ -183,16 +183,21 @@ def _either_missing(left: Vector, right: Vector) -> Mask | None:
     return missing
 
 
+def _texts(vector: Vector) -> NDArray[np.object_]:
+    """The distinct texts as they are: NumPy's own strings lose zeros at their end."""
+    return np.array(vector.dictionary, dtype=object)
+
+
 def compare(operator: Operator, left: Vector, right: Vector) -> Truth:
     """``left operator right``, unknown where either is null."""
     ufunc = _UFUNCS[operator]
     unknown = _either_missing(left, right)
     if left.kind is Kind.STRING and right.kind is Kind.STRING:
         if right.data.ndim == 0:
-            allowed = ufunc(np.array(left.dictionary, dtype=object), right.dictionary[0]).astype(bool)
+            allowed = ufunc(_texts(left), _texts(right)).astype(bool)
             outcome = allowed[left.data] if len(allowed) else np.zeros(left.data.shape, bool)
         elif left.data.ndim == 0:
-            allowed = ufunc(left.dictionary[0], np.array(right.dictionary, dtype=object)).astype(bool)
+            allowed = ufunc(_texts(left), _texts(right)).astype(bool)
             outcome = allowed[right.data] if len(allowed) else np.zeros(right.data.shape, bool)
         else:
             order = {s: k for k, s in enumerate(sorted({*left.dictionary, *right.dictionary}))}

@@ -1,9 +1,10 @@
 """Queries on Spark: a DataFrame of events goes in, a DataFrame of matches comes out.
 
 Spark moves and orders the events, the recognisers of `cerflow.engine` run in its tasks. `batch` is the front door,
-`plan` decides what a query needs, `frames` and `positions` prepare the events as Spark expressions, `tasks` is what
-runs on the workers. `job` writes matches and bad records to files and counts them; `stream_frames` makes several
-DataFrames one.
+`plan` decides what a query needs, `pushdown` what need not be sent, `frames`, `conditions` and `positions` prepare the
+events as Spark expressions, `tasks` is what runs on the workers, and `explanation` tells of all that. `job` writes
+matches and bad records to files and counts them; `stream_frames` makes several DataFrames one. `source` is another
+way, for Parquet files that tasks read themselves.
 """
 
 from importlib.util import find_spec
@@ -12,8 +13,21 @@ if find_spec("pyspark") is None:
     raise ImportError("cerflow.spark needs PySpark: pip install 'cerflow[spark]'")
 
 from cerflow.spark.batch import bad_records, match
+from cerflow.spark.explanation import explain
 from cerflow.spark.job import RunResult, run
+from cerflow.spark.source import CerflowSource, register
 from cerflow.spark.stream_frames import streams
 from cerflow.stream_inputs import Input, Streams
 
-__all__ = ["Input", "RunResult", "Streams", "bad_records", "match", "run", "streams"]
+__all__ = [
+    "CerflowSource",
+    "Input",
+    "RunResult",
+    "Streams",
+    "bad_records",
+    "explain",
+    "match",
+    "register",
+    "run",
+    "streams",
+]

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from cerflow.spark.frames import IDENTIFIER, POSITION, Events
 from cerflow.spark.plan import Plan
 from cerflow.spark.positions import number_rows, number_sorted
+from cerflow.spark.pushdown import relevant
 
 __all__ = ["ordered"]
 
@@ -22,6 +23,8 @@ def ordered(df: DataFrame, plan: Plan, *, skip: bool) -> DataFrame:
         frame = frame.filter(events.usable())
     if plan.without_null_keys and not plan.numbered:
         frame = frame.filter(events.has_keys(plan))
+    if not plan.numbered:
+        frame = relevant(frame, plan, df.schema, events, skip=skip)
     # Before any shuffle: this is the order of the input.
     frame = frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
     order = events.order(plan)
@@ -34,6 +37,6 @@ def ordered(df: DataFrame, plan: Plan, *, skip: bool) -> DataFrame:
         order = [F.col(POSITION).asc()]
         names.append(POSITION)
         # These events count, but have no substream.
-        frame = frame.filter(events.has_keys(plan))
+        frame = relevant(frame.filter(events.has_keys(plan)), plan, df.schema, events, skip=skip)
     frame = frame.repartition(*events.keys(plan)) if plan.by_key else frame.repartition(1)
     return frame.sortWithinPartitions(*order).select(*names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
@@ -12,7 +13,7 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from cerflow.errors import InputError, nearest
 
-__all__ = ["OutputMode", "check_output", "check_partitions", "exists", "write"]
+__all__ = ["OutputMode", "check_output", "check_partitions", "exists", "literal", "write"]
 
 #: What happens to what is there already; see `cerflow.spark.run`.
 OutputMode = Literal["error", "overwrite", "append", "ignore", "overwrite-partitions"]
@@ -45,11 +46,16 @@ def check_partitions(frame: DataFrame, partition_by: Sequence[str]) -> None:
         raise InputError("the result cannot be partitioned by all its columns: nothing would be left for the files")
 
 
+def literal(path: str) -> str:
+    """A path for Spark's readers, which take it for a pattern, as its writers do not."""
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
+
+
 def exists(spark: SparkSession, path: str) -> bool:
     """Whether there is anything at a path, on whatever file system Spark finds it."""
     try:
         # Files of any kind; only their names are looked at.
-        _ = spark.read.format("binaryFile").load(path).schema
+        _ = spark.read.format("binaryFile").load(literal(path)).schema
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
             return False

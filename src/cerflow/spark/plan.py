@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from cerflow.engine.needs import columns_needed, needs_positions, separable_by_key
+from cerflow.engine.relevance import Relevance, relevant_events
 from cerflow.inputs import in_order
 from cerflow.query import Language, Query, query_text
 from cerflow.schema import Schema
@@ -22,7 +23,7 @@ class Plan:
     ``needed`` are the columns that the query reads or reports; ``keys`` the partition keys, each a tuple of columns
     of which the first that is not null counts. ``by_key`` says that substreams may be evaluated apart from each
     other, otherwise one task sees the whole stream. ``positions`` says that positions are reported or read.
-    ``predicates`` are those that the query calls, packed to travel.
+    ``predicates`` are those that the query calls, packed to travel. ``relevance`` says which events have to.
     """
 
     text: str
@@ -35,6 +36,7 @@ class Plan:
     positions: bool
     result: pa.Schema
     predicates: bytes | None
+    relevance: Relevance
 
     @property
     def numbered(self) -> bool:
@@ -67,6 +69,8 @@ def make_plan(
     # Orders nothing: it knows what to say of a sequence column that is not there.
     in_order(columns.empty_table(), time, sequence)
     select = query.tree
+    by_key = separable_by_key(select, schema)
+    numbering = positions or needs_positions(select, schema)
     keys = tuple(tuple(_column(name, schema) for name in key) for key in select.partition)
     return Plan(
         text=query_text(query),
@@ -75,10 +79,12 @@ def make_plan(
         sequence=sequence,
         needed=columns_needed(select, schema),
         keys=keys,
-        by_key=separable_by_key(select, schema),
-        positions=positions or needs_positions(select, schema),
+        by_key=by_key,
+        positions=numbering,
         result=result,
         predicates=pack(query),
+        # What is numbered before is not counted any more.
+        relevance=relevant_events(select, query.plan(schema).transducer, schema, counted=numbering and not by_key),
     )
 
 

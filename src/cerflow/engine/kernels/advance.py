@@ -8,20 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.blocks import call, events_at, halves, pointer_to, scratch_at, state_at, tables_at
-from cerflow.engine.kernels.graph import add_mark, add_to_set, meld
+from cerflow.engine.kernels.blocks import call, events_at, pointer_to, scratch_at, state_at, tables_at
+from cerflow.engine.kernels.detect import detects, keep_starts
+from cerflow.engine.kernels.grow import detect, grow
 from cerflow.engine.kernels.index import first_candidate, index_state, key_of, next_candidate, skip_candidate
 from cerflow.engine.kernels.jit import inlined, kernel
 from cerflow.engine.kernels.partitions import add_partition, drop_partition, find_partition
 from cerflow.engine.kernels.pool import (
-    add_one,
-    add_several,
     clear_partition,
-    find_one,
-    find_several,
-    hash_one,
-    hash_several,
-    seed,
     unlink,
     unlink_rest,
 )
@@ -33,10 +27,6 @@ from cerflow.engine.layout import (
     C_NEXT,
     C_ROOT,
     CALL_FAILED,
-    D_BOUND,
-    D_MARK,
-    D_POSITION,
-    D_ROOT,
     DECREASED,
     DONE,
     EVERYTHING,
@@ -48,6 +38,7 @@ from cerflow.engine.layout import (
     FULL_SCRATCH,
     FULL_SETS,
     L_LAST,
+    L_START,
     N_CONFIGS,
     N_CROWDED,
     N_DETECTIONS,
@@ -60,12 +51,12 @@ from cerflow.engine.layout import (
     N_RANK,
     N_VISITED,
     NO_EVENTS,
-    NO_MARK,
-    NOWHERE,
+    NOT_BEGUN,
     NULL,
     O_CHOOSE,
     O_CONSUME,
     O_COUNTED,
+    O_DETECTING,
     O_GROUPED,
     O_KEY,
     O_LOCAL_WINDOW,
@@ -76,16 +67,8 @@ from cerflow.engine.layout import (
     O_STRATEGY,
     R_LIVE,
     R_MOVED,
-    SEVERAL,
     U_CLASS,
-    U_COUNT,
-    U_FINAL,
-    U_LABEL,
-    U_MEMBER,
-    U_PLACE,
     U_ROOT,
-    U_STATE,
-    W_MEASURE,
 )
 
 
@@ -103,6 +86,7 @@ def advance(address, start, stop):
     counted = tables.options[O_COUNTED] == 1
     local_window = tables.options[O_LOCAL_WINDOW]
     strategy = tables.options[O_STRATEGY]
+    detecting = tables.options[O_DETECTING] == 1
     last_word = state.partition_long.shape[1] - 1
     for k in range(start, stop):
         p = np.int64(0)
@@ -135,7 +119,7 @@ def advance(address, start, stop):
             members = scratch.answers[0]
             removed = scratch.answers[1]
         if updates > 0 or moved:
-            lacking = _lacks_room(p, updates, members, state)
+            lacking = _lacks_room(p, updates, members, detecting, state)
             if lacking != DONE:
                 return lacking, k
             if p < 0:
@@ -154,7 +138,10 @@ def advance(address, start, stop):
         for r in range(removed):
             state.config[scratch.removed[r], C_DEAD] = 1
         if updates > 0:
-            found = _detect(updates, events.position[k], bound, state, scratch)
+            if detecting:
+                found = detects(updates, events.position[k], bound, state, scratch)
+            else:
+                found = detect(updates, events.position[k], bound, state, scratch)
             if found and tables.options[O_CONSUME] > 0:
                 if tables.options[O_CONSUME] == 1:
                     _clear_others(p, state, tables)
@@ -162,7 +149,10 @@ def advance(address, start, stop):
             else:
                 if strategy != EVERYTHING:
                     call(tables.options[O_SETTLE], (address, scratch.answers[2], p))
-                _apply(updates, p, k, place, measure, bound, events, tables, state, scratch)
+                if detecting:
+                    keep_starts(updates, p, place, measure, bound, tables, state, scratch)
+                else:
+                    grow(updates, p, k, place, measure, bound, events, tables, state, scratch)
                 if state.counters[N_CROWDED] > 0:
                     index_state(state.counters[N_CROWDED] - 1, state, tables)
                     state.counters[N_CROWDED] = 0
@@ -193,12 +183,13 @@ def _clear_others(p, state, tables):
 
 
 @inlined
-def _lacks_room(p, updates, members, state):
+def _lacks_room(p, updates, members, detecting, state):
     counters = state.counters
-    if counters[N_NODES] + updates * (2 * counters[N_RANK] + 6) > state.nodes.shape[0]:
-        return FULL_NODES
-    if counters[N_MARKS] + updates > state.marks.shape[0]:
-        return FULL_NODES
+    if not detecting:
+        if counters[N_NODES] + updates * (2 * counters[N_RANK] + 6) > state.nodes.shape[0]:
+            return FULL_NODES
+        if counters[N_MARKS] + updates > state.marks.shape[0]:
+            return FULL_NODES
     if counters[N_CONFIGS] - counters[N_FREE] + updates > state.config.shape[0]:
         return FULL_CONFIGS
     if counters[N_MEMBERS] + members > state.members.shape[0]:
@@ -230,7 +221,12 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
     row = tables.signature_start[signature]
     last_row = tables.signature_start[signature + 1]
     initial = grouped and (p < 0 or state.partition[p, R_MOVED] == 0)
+    ended = False
     while row <= last_row:
+        ends = row < last_row and tables.signature_rows[row, 5] == 1
+        if ends and ended:
+            row += 1
+            continue
         group = np.int64(tables.signature_rows[row, 0]) if row < last_row else states
         c = np.int64(-1)
         key = np.int64(NULL)
@@ -248,6 +244,7 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
         while begin or c >= 0:
             at = -1 if begin else c
             root = BOTTOM
+            start = np.int64(NOT_BEGUN)
             after = c
             if not begin:
                 state.counters[N_VISITED] += 1
@@ -266,6 +263,7 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
                     c = after
                     continue
                 root = state.config[c, C_ROOT]
+                start = state.config_long[c, L_START]
             if removed >= scratch.removed.shape[0]:
                 return -1, 0, 0, False
             first = n
@@ -300,9 +298,14 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
                 if not begin and tables.signature_rows[row, 3] == 1:
                     scratch.removed[removed] = c
                     removed += 1
+            for u in range(first, n):
+                scratch.starts[u] = start
             if strategy != EVERYTHING:
                 for u in range(first, n):
                     scratch.updates[u, U_CLASS] = NO_EVENTS if begin else state.config[c, C_CLASS]
+            if ends and n > first:
+                ended = True
+                break
             begin = False
             c = after
         row += 1
@@ -314,8 +317,7 @@ def _gone(c, group, k, place, bound, events, tables, state):
     """Whether a configuration can no longer take part in a match."""
     if state.config[c, C_DEAD] == 1:
         return True
-    root = state.config[c, C_ROOT]
-    if root != BOTTOM and state.nodes[root, W_MEASURE] <= bound:
+    if state.config_long[c, L_START] <= bound:
         return True
     if group < tables.options[O_STATES]:
         if tables.skips[group] == 0 and state.config_long[c, L_LAST] != place - 1:
@@ -324,73 +326,3 @@ def _gone(c, group, k, place, bound, events, tables, state):
             if state.values[c, tables.expiring[e, 0]] <= events.columns[k, tables.expiring[e, 1]]:
                 return True
     return False
-
-
-@inlined
-def _detect(updates, position, bound, state, scratch):
-    """Record the detections among the updates; returns whether there are any."""
-    found = False
-    for u in range(updates):
-        if scratch.updates[u, U_FINAL] == 1:
-            d = state.counters[N_DETECTIONS]
-            state.counters[N_DETECTIONS] = d + 1
-            state.detections[d, D_POSITION] = position
-            state.detections[d, D_BOUND] = bound
-            mark = NO_MARK
-            if scratch.updates[u, U_LABEL] > 0:
-                mark = add_mark(state.marks, state.counters, position, scratch.updates[u, U_LABEL])
-            state.detections[d, D_MARK] = mark
-            state.detections[d, D_ROOT] = scratch.updates[u, U_ROOT]
-            found = True
-    return found
-
-
-@inlined
-def _apply(updates, p, k, place, measure, bound, events, tables, state, scratch):
-    """Put the updates into effect: grow the match graph, find or make the configurations."""
-    placed = tables.options[O_STRATEGY] != EVERYTHING and tables.options[O_GROUPED] == 0
-    nodes = state.nodes
-    small = halves(nodes)
-    for u in range(updates):
-        q = np.int64(scratch.updates[u, U_STATE])
-        if q == NOWHERE:
-            continue
-        child = np.int64(scratch.updates[u, U_ROOT])
-        label = np.int64(scratch.updates[u, U_LABEL])
-        cls = np.int64(scratch.updates[u, U_CLASS])
-        from_seed = seed(p, cls, tables)
-        registers = pointer_to(scratch.update_values, u)
-        if q == SEVERAL:
-            first = np.int64(scratch.updates[u, U_MEMBER])
-            count = np.int64(scratch.updates[u, U_COUNT])
-            states, values = pointer_to(scratch.members, first), pointer_to(scratch.member_values, first)
-            h = hash_several(from_seed, states, values, count, state, tables)
-            c = find_several(p, states, values, count, h, cls, state, tables)
-        else:
-            h = hash_one(from_seed, q, registers, tables)
-            if placed:
-                c = np.int64(scratch.updates[u, U_PLACE])
-                if c < -1:
-                    c = np.int64(scratch.updates[-2 - c, U_PLACE])
-            else:
-                c = find_one(p, q, registers, h, cls, state, tables)
-        old = np.int64(-1)
-        if c >= 0:
-            old = np.int64(state.config[c, C_ROOT])
-            left_behind = q >= 0 and tables.skips[q] == 0 and state.config_long[c, L_LAST] != place
-            if left_behind or (old > BOTTOM and nodes[old, W_MEASURE] <= bound):
-                old = -1
-        if label > 0:
-            mark = add_mark(state.marks, state.counters, events.position[k], label)
-            root = add_to_set(nodes, small, state.counters, scratch.path, mark, measure, child, old, bound)
-        elif old < 0:
-            root = child
-        else:
-            root = meld(nodes, small, state.counters, scratch.path, child, old, bound)
-        if c >= 0:
-            state.config[c, C_ROOT] = root
-            state.config_long[c, L_LAST] = place
-        elif q == SEVERAL:
-            add_several(p, states, values, count, h, cls, root, place, state, tables)
-        else:
-            scratch.updates[u, U_PLACE] = add_one(p, q, registers, h, cls, root, place, state, tables)

@@ -72,7 +72,7 @@ def seed(p, cls, tables):
 @inlined
 def hash_one(begin, q, registers, tables):
     """A hash of a `seed` and one member with the registers that a pointer leads to."""
-    return hash_words(registers, np.int64(tables.slots[q]), begin * 31 + q)
+    return hash_words(registers, np.int64(tables.telling[q]), begin * 31 + q)
 
 
 @part
@@ -110,7 +110,7 @@ def find_one(p, q, registers, h, cls, state, tables):
             and config[c, C_GROUP] == q
         ):
             same = True
-            for s in range(tables.slots[q]):
+            for s in range(tables.telling[q]):
                 if state.values[c, s] != registers[s]:
                     same = False
                     break

@@ -10,7 +10,6 @@ from cerflow.engine.kernels.jit import kernel
 from cerflow.engine.kernels.partitions import FREE, drop_partition, enter_partition
 from cerflow.engine.kernels.pool import enter_table, hash_one, hash_several, seed, unlink
 from cerflow.engine.layout import (
-    BOTTOM,
     C_CLASS,
     C_COUNT,
     C_DEAD,
@@ -20,6 +19,7 @@ from cerflow.engine.layout import (
     C_PARTITION,
     C_ROOT,
     L_HASH,
+    L_START,
     N_CONFIGS,
     N_PARTITIONS,
     O_KEY,
@@ -27,7 +27,6 @@ from cerflow.engine.layout import (
     O_STATES,
     R_LIVE,
     R_MOVED,
-    W_MEASURE,
 )
 
 __all__ = ["compact_members", "rebuild_tables", "rehash", "sweep"]
@@ -49,8 +48,7 @@ def sweep(address, bound, k):
             c = np.int64(state.heads[p, g])
             while c >= 0:
                 after = np.int64(state.config[c, C_NEXT])
-                root = state.config[c, C_ROOT]
-                dead = state.config[c, C_DEAD] == 1 or (root != BOTTOM and state.nodes[root, W_MEASURE] <= bound)
+                dead = state.config[c, C_DEAD] == 1 or state.config_long[c, L_START] <= bound
                 if not dead and g < tables.options[O_STATES]:
                     for e in range(tables.expiring_start[g], tables.expiring_start[g + 1]):
                         value = state.values[c, tables.expiring[e, 0]]

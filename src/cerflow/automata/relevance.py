@@ -1,0 +1,140 @@
+"""Which events a transducer can notice, as a condition on one event.
+
+An event goes unnoticed if, whatever state a run is in, no transition that labels, writes or moves can fire, and the
+run may stay where it is. Without such events all runs are the same, so whatever is reported is the same but for the
+numbers of events. Nothing fires by time alone: windows are asked about when an event is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cerflow.automata.guards import TRUE, InWindow, Measure, Satisfied, TypeTest
+from cerflow.automata.propositions import (
+    FALSE,
+    all_of,
+    any_of,
+    is_not_true,
+    is_true,
+    leaves_of,
+    substituted,
+    weakened,
+)
+from cerflow.automata.transducer import Transducer
+from cerflow.language.condition import Condition, Not
+from cerflow.language.formula import CountWindow
+from cerflow.language.node import Node, walk
+
+__all__ = ["Relevance", "noticed"]
+
+#: Beyond so many distinct tests only the types of events are looked at.
+_MOST_TESTS = 500
+
+
+@dataclass(frozen=True)
+class Relevance:
+    """The events that can be noticed satisfy ``condition``, a proposition (see `propositions`).
+
+    ``reasons`` say to people why no more events are left out.
+    """
+
+    condition: Condition
+    reasons: tuple[str, ...] = ()
+
+    def and_only(self, condition: Condition) -> Relevance:
+        """The same for input of which only events that satisfy another proposition count at all."""
+        return Relevance(all_of([condition, self.condition]), self.reasons)
+
+
+def noticed(transducer: Transducer) -> Relevance:
+    """Which events a transducer may notice; where every event counts the condition is TRUE, with the reason."""
+    if _counts_events(transducer):
+        return Relevance(TRUE, ("a window of events counts every event",))
+    tests: dict[Condition, None] = {}
+    reasons: dict[str, None] = {}
+    going_on = {t.source for t in transducer.transitions}
+    for state in sorted(going_on):
+        staying = []
+        for t in transducer.leaving(state):
+            # To go on from a final state to itself is to detect once more.
+            if t.stays and state not in transducer.final:
+                staying.append(t.test)
+            else:
+                tests[is_true(t.test)] = None
+        if TRUE in staying:
+            continue
+        tests[_none_of(staying)] = None
+        if not staying and state in transducer.initial:
+            reasons["it counts which event is the first of the stream"] = None
+        elif not staying:
+            reasons["no event may come between some of those of a match"] = None
+    if len(tests) > _MOST_TESTS:
+        tests = {weakened(test, lambda leaf: _type_of(leaf) is not None): None for test in tests}
+    condition = _by_type(list(tests))
+    if condition == TRUE and not reasons:
+        reasons["events of every type may matter"] = None
+    return Relevance(condition, tuple(reasons))
+
+
+def _none_of(tests: Sequence[Condition]) -> Condition:
+    """The proposition that none of some conditions is true."""
+    return all_of([is_not_true(test) for test in tests]) if tests else TRUE
+
+
+def _counts_events(transducer: Transducer) -> bool:
+    """Whether the number of events between others matters."""
+    guards: list[Node] = [node for t in transducer.transitions for node in t.atoms]
+    guards += [e for t in transducer.transitions for w in t.writes for e in (*w.row, *w.where)]
+    windows = [transducer.window, *(r.window for r in transducer.registers)]
+    windows += [n.window for guard in guards for n in walk(guard) if isinstance(n, Measure | InWindow)]
+    return any(isinstance(window, CountWindow) for window in windows)
+
+
+def _type_of(leaf: Condition) -> str | None:
+    """The type that a leaf asks for, whatever stream the event comes from; None for other leaves."""
+    asked = leaf.operand.condition if isinstance(leaf, Not) and isinstance(leaf.operand, Satisfied) else leaf
+    return asked.type if isinstance(asked, TypeTest) else None
+
+
+def _by_type(tests: Sequence[Condition]) -> Condition:
+    """The disjunction of propositions, decided type by type: what is asked of events of each type, and of all others.
+
+    So an event is asked for its type once, and what its type rules out is gone.
+    """
+    asking: dict[str, list[Condition]] = {}
+    for test in tests:
+        for name in dict.fromkeys(name for leaf in leaves_of(test) if (name := _type_of(leaf)) is not None):
+            asking.setdefault(name, []).append(test)
+    # What a test asks of events of a type that it does not mention.
+    elsewhere = {test: rest for test in tests if (rest := _of_type(test, None)) != FALSE}
+    others = any_of(list(elsewhere.values()))
+    groups: dict[Condition, list[str]] = {}
+    for name, some in sorted(asking.items()):
+        here = [_of_type(test, name) for test in some]
+        asked = any_of([*here, *(rest for test, rest in elsewhere.items() if test not in some)])
+        groups.setdefault(asked, []).append(name)
+    alternatives = [
+        all_of([any_of([TypeTest(name) for name in names]), asked])
+        for asked, names in groups.items()
+        if asked not in (FALSE, others)
+    ]
+    apart = [name for asked, names in groups.items() if asked != others for name in names]
+    rest = all_of([*(Not(Satisfied(TypeTest(name))) for name in apart), others])
+    return any_of([*alternatives, rest])
+
+
+def _of_type(proposition: Condition, name: str | None) -> Condition:
+    """What is left of a proposition for events of a type, or (None) of one that is not mentioned."""
+
+    def known(leaf: Condition) -> Condition:
+        asked = _type_of(leaf)
+        if asked is None:
+            return leaf
+        if asked == name:
+            stream = next(n.stream for n in walk(leaf) if isinstance(n, TypeTest))
+            if stream is not None:
+                return leaf
+        return TRUE if (asked == name) != isinstance(leaf, Not) else FALSE
+
+    return substituted(proposition, known)

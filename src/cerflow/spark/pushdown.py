@@ -1,0 +1,65 @@
+"""Events that the query cannot notice stay where they are: Spark drops them, where it can while it reads the files.
+
+What can be noticed is decided by `cerflow.engine.relevance`; of that condition Spark gets the part that it surely
+evaluates as the engine does (see `conditions`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from cerflow.automata.guards import TRUE
+from cerflow.automata.propositions import leaves_of, weakened
+from cerflow.engine.relevance import Relevance, by_types, or_unusable
+from cerflow.language.condition import Condition
+from cerflow.spark.conditions import Conditions
+from cerflow.spark.frames import Events
+from cerflow.spark.plan import Plan
+
+__all__ = ["Pushdown", "pushdown", "relevant"]
+
+#: Tests turn it off to compare.
+_ENABLED = True
+#: Of larger conditions only the types of events are sent: Spark's optimiser takes trees apart by recursion.
+_MOST_LEAVES = 200
+
+
+@dataclass(frozen=True)
+class Pushdown:
+    """What Spark drops: events that do not satisfy ``condition``. TRUE drops none.
+
+    ``left`` are the conditions that only the engine can evaluate, and ``reasons`` say why no more is dropped.
+    """
+
+    condition: Condition
+    left: tuple[Condition, ...]
+    reasons: tuple[str, ...]
+
+
+def pushdown(relevance: Relevance, types: StructType, events: Events) -> Pushdown:
+    """The part of what is relevant that Spark can decide; ``types`` is the schema of the input."""
+    if not _ENABLED:
+        return Pushdown(TRUE, (), ("it is turned off",))
+    conditions = _conditions(types, events)
+    left = tuple(leaf for leaf in leaves_of(relevance.condition) if not conditions.decides(leaf))
+    condition = weakened(relevance.condition, conditions.decides)
+    if len(leaves_of(condition)) > _MOST_LEAVES:
+        condition = by_types(condition, events.schema)
+    return Pushdown(condition, left, relevance.reasons)
+
+
+def relevant(frame: DataFrame, plan: Plan, types: StructType, events: Events, *, skip: bool) -> DataFrame:
+    """The events of a frame with plain column names that a query can notice, and bad records if these must be told."""
+    pushed = pushdown(plan.relevance, types, events)
+    if pushed.condition == TRUE:
+        return frame
+    condition = pushed.condition if skip else or_unusable(pushed.condition, plan.schema)
+    return frame.filter(_conditions(types, events).holds(condition))
+
+
+def _conditions(types: StructType, events: Events) -> Conditions:
+    names = {field.name: field.dataType for field in types.fields}
+    return Conditions(names, {name: events.plain(name) for name in names}, events.schema.type)

@@ -1,0 +1,25 @@
+"""The data source ``cerflow``: the tasks of Spark read Parquet files themselves, recognise, and give matches.
+
+`planned` puts together what is decided before: `options`, the `files` with their `footers`, the `slices` of the stream.
+`task` is what runs on the workers; `row_groups` and `reading` give it the events of its slice in their order. The
+class that Spark finds by itself is in the package ``pyspark_cerflow``, which imports nothing of this before it has to.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_cerflow import DefaultSource as CerflowSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["CerflowSource", "register"]
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format ``cerflow`` known to a session that has not found it by itself.
+
+    Spark looks for it once, with the Python of the driver, and in what that can import.
+    """
+    spark.dataSource.register(CerflowSource)

@@ -1,0 +1,172 @@
+"""The Parquet files behind the paths, in their order, on any filesystem that Arrow knows."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import TypeVar
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from cerflow.errors import InputError
+
+__all__ = ["DataFile", "each", "find_files", "metadata_of", "opened"]
+
+_WILD = "*?["
+#: Footers that are fetched at a time, as each waits for its filesystem.
+_AT_ONCE = 16
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file as it was found: ``root`` is a URI of its filesystem ("" for local files), ``path`` its place there.
+
+    ``size`` (bytes) and ``changed`` (nanoseconds since the epoch, 0 where that is not known) tell whether it is still
+    the same when it is read. ``constants`` are the values of directories called ``name=value`` above it.
+    """
+
+    root: str
+    path: str
+    size: int
+    changed: int
+    constants: tuple[tuple[str, str | None], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What to call it in messages."""
+        return self.path
+
+
+def find_files(paths: Sequence[str]) -> list[DataFile]:
+    """The files of paths: files, directories and patterns, each with or without the scheme of a filesystem.
+
+    They come in the order of the paths, those of a directory or pattern in the order of their names. What begins with
+    ``_`` or ``.`` in a directory is left out, as everybody does. Raises `InputError` for what is not there.
+    """
+    found = [file for path in paths for file in _found(path)]
+    if not found:
+        raise InputError(f"there are no Parquet files in '{paths[0]}'")
+    return found
+
+
+def _found(path: str) -> Iterator[DataFile]:
+    root, base, pattern = _placed(path)
+    system = _filesystem(root)
+    if pattern is None:
+        info = system.get_file_info(base)
+        if info.type == fs.FileType.NotFound:
+            raise InputError(f"there is no file '{path}'")
+        yield from _below(system, root, info)
+        return
+    matching = [info for info in _matching(system, base, pattern) if not _hidden(info.base_name)]
+    if not matching:
+        raise InputError(f"nothing matches '{path}'")
+    for info in matching:
+        yield from _below(system, root, info)
+
+
+def _below(system: fs.FileSystem, root: str, info: fs.FileInfo) -> Iterator[DataFile]:
+    if info.type != fs.FileType.Directory:
+        yield DataFile(root, info.path, info.size, info.mtime_ns or 0)
+        return
+    below = system.get_file_info(fs.FileSelector(info.path, recursive=True))
+    for file in sorted(below, key=lambda f: f.path):
+        steps = file.path[len(info.path) :].strip("/").split("/")
+        if file.type == fs.FileType.File and not any(map(_hidden, steps)):
+            yield DataFile(root, file.path, file.size, file.mtime_ns or 0, _constants(steps[:-1]))
+
+
+def _constants(steps: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
+    """The values of directories ``name=value``, as Hive and Spark write them."""
+    pairs = [step.split("=", 1) for step in steps if "=" in step]
+    return tuple(
+        (unquote(name), None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value)) for name, value in pairs
+    )
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith((".", "_")) and "=" not in name
+
+
+def _placed(path: str) -> tuple[str, str, str | None]:
+    """A path as the URI of its filesystem, where it begins there, and the pattern if it is one."""
+    if "://" not in path and not path.startswith("file:"):
+        whole = os.path.abspath(path)
+        wild = any(c in path for c in _WILD) and not os.path.exists(whole)
+        return "", whole, whole if wild else None
+    fixed = path[: min(path.find(c) for c in _WILD if c in path)] if any(c in path for c in _WILD) else path
+    known = fixed if fixed == path else fixed[: fixed.rfind("/")]
+    try:
+        _, base = fs.FileSystem.from_uri(known)
+    except (pa.ArrowInvalid, OSError, NotImplementedError) as error:
+        raise InputError(f"cannot open '{path}': {error}") from error
+    pattern = None if fixed == path else base + path[len(known) :]
+    return ("" if path.startswith("file:") else known), base, pattern
+
+
+def _matching(system: fs.FileSystem, base: str, pattern: str) -> list[fs.FileInfo]:
+    if isinstance(system, fs.LocalFileSystem):
+        return list(system.get_file_info(sorted(glob.glob(pattern))))
+    depth = pattern.count("/")
+    infos = system.get_file_info(fs.FileSelector(base, recursive=True))
+    # A star stands for a part of one name.
+    fitting = [
+        info
+        for info in infos
+        if info.path.count("/") == depth and all(map(fnmatchcase, info.path.split("/"), pattern.split("/")))
+    ]
+    return sorted(fitting, key=lambda info: info.path)
+
+
+@lru_cache(maxsize=16)
+def _filesystem(root: str) -> fs.FileSystem:
+    return fs.FileSystem.from_uri(root)[0] if root else fs.LocalFileSystem()
+
+
+def each(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """The function of all items, several at a time: they wait for files."""
+    if len(items) < 2:
+        return [function(item) for item in items]
+    with ThreadPoolExecutor(min(_AT_ONCE, len(items))) as pool:
+        return list(pool.map(function, items))
+
+
+@lru_cache(maxsize=64)
+def metadata_of(file: DataFile) -> pq.FileMetaData:
+    """The footer of a file; raises `InputError` if it is no Parquet file."""
+    try:
+        return pq.read_metadata(file.path, filesystem=_filesystem(file.root))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"cannot read '{file.name}' as Parquet: {error}") from error
+
+
+def opened(file: DataFile, dictionaries: Sequence[str]) -> pq.ParquetFile:
+    """A file to be read, with some columns of text as dictionaries; raises `InputError` if it has changed."""
+    system = _filesystem(file.root)
+    info = system.get_file_info(file.path)
+    if (info.size, info.mtime_ns or 0) != (file.size, file.changed):
+        raise InputError(f"'{file.name}' has changed since it was planned to read it; load it again")
+    local = isinstance(system, fs.LocalFileSystem)
+    footer = metadata_of(file)
+    there = {footer.schema.column(k).path for k in range(len(footer.schema.names))}
+    return pq.ParquetFile(
+        file.path,
+        filesystem=system,
+        metadata=footer,
+        read_dictionary=[name for name in dictionaries if name in there],
+        memory_map=local,
+        # Far away, the pieces of a row group are fetched together.
+        pre_buffer=not local,
+        coerce_int96_timestamp_unit="us",
+    )

@@ -1,0 +1,188 @@
+"""A read of the data source as it is planned: the query is checked, the stream cut, the tasks described."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from cerflow.engine.division import divided
+from cerflow.engine.measures import duration
+from cerflow.engine.needs import columns_needed, needs_positions
+from cerflow.errors import BadRecordError, InputError, UnsupportedQueryError
+from cerflow.inputs import in_order
+from cerflow.language.formula import CountWindow, DurationWindow
+from cerflow.predicates.registry import predicates_in
+from cerflow.query import Query, parse
+from cerflow.schema import Kind, Schema
+from cerflow.spark.source.files import DataFile, find_files
+from cerflow.spark.source.footers import Group, columns_of, groups_of, short_texts
+from cerflow.spark.source.keys import is_orderly
+from cerflow.spark.source.options import Options
+from cerflow.spark.source.result import declared, refuse_foreign
+from cerflow.spark.source.row_groups import Scan
+from cerflow.spark.source.slices import Reach, Slice, Slices, cut
+from cerflow.spark.source.task import Task, Work
+
+__all__ = ["Planned", "plan_read"]
+
+#: Bytes of events that may wait in a task to be put into order, and the most that one value is taken to need.
+_WAITING_BYTES, _VALUE_BYTES = 1 << 28, 8
+#: Estimates of what waits may be wrong by this factor before a task gives up.
+_TOLERANCE = 4
+
+
+@dataclass(frozen=True)
+class Planned:
+    """All that is decided before a read.
+
+    ``schema`` is that of the matches, ``events`` that of the events, ``alike`` says that all files have the same
+    columns. ``rows`` is the number of events, ``certain`` says that all of them have a type and a time.
+    """
+
+    schema: StructType
+    events: Schema
+    alike: bool
+    work: Work
+    tasks: tuple[Task, ...]
+    rows: int
+    certain: bool
+    explanation: str
+
+    def packed(self) -> tuple[bytes, list[bytes]]:
+        """The work, and each task of it, as they travel."""
+        return pickle.dumps(self.work), [pickle.dumps(task) for task in self.tasks]
+
+
+def plan_read(given: Mapping[str, str]) -> Planned:
+    """Plan a read with the options as Spark hands them over. Only the footers of the files are read.
+
+    Raises `QuerySyntaxError` and `QueryError` for a query that is wrong or does not fit the columns, `InputError` for
+    options, files and columns that are not as they should be, and for files in which too many events would have to be
+    sorted, `UnsupportedQueryError` for what cannot be evaluated.
+    """
+    options = Options.read(given)
+    query = parse(options.query, language=options.language)
+    if predicates_in(query.tree):
+        raise UnsupportedQueryError(
+            "predicates of one's own are not known where the data source reads",
+            hint="cerflow.spark.match takes them along: match(query, spark.read.parquet(path), …).",
+        )
+    files = find_files(options.paths)
+    columns, alike = columns_of(files)
+    schema = Schema(columns, options.type, options.time, options.stream)
+    query.check(schema)
+    in_order(schema.columns.empty_table(), options.time, options.sequence)
+    work = _work(query, options, schema, files)
+    struct, _ = declared(work.result)
+    everything = groups_of(files, schema.columns, leading=work.scan.leading, type=schema.type, time=schema.time)
+    groups = _wanted(everything, files, options)
+    reach, reason = _reach(query, schema, groups, work)
+    if any(group.least is None for group in groups):
+        # Nobody knows where these belong, so all have to be where they should.
+        groups = [replace(group, least=None, greatest=None) for group in groups]
+        slices = Slices((Slice(tuple(groups), None, None, None, 0),), sum(g.rows for g in groups), 0)
+    else:
+        slices = cut(
+            groups,
+            reach,
+            slice_rows=options.slice_rows,
+            cores=options.cores,
+            most_waiting=work.most_waiting // _TOLERANCE,
+        )
+    if slices.most_waiting * _TOLERANCE > work.most_waiting:
+        raise InputError(
+            f"about {slices.most_waiting:,} events overlap in '{work.scan.leading}', too many to be sorted in a task; "
+            "write the files in that order, or let cerflow.spark.match sort them"
+        )
+    rows = sum(group.rows for group in everything)
+    explanation = _explanation(slices, rows, reason)
+    logging.getLogger("cerflow").info(explanation)
+    return Planned(
+        schema=struct,
+        events=schema,
+        alike=alike,
+        work=work,
+        tasks=tuple(Task(some, {g.file: files[g.file] for g in some.groups}) for some in slices.slices),
+        rows=rows,
+        certain=all(group.usable == group.rows for group in everything),
+        explanation=explanation,
+    )
+
+
+def _work(query: Query, options: Options, schema: Schema, files: Sequence[DataFile]) -> Work:
+    needed = columns_needed(query.tree, schema)
+    refuse_foreign(schema.columns, needed)
+    leading = options.time or options.sequence
+    if leading is not None and not is_orderly(schema.columns.field(leading).type):
+        found = schema.columns.field(leading).type
+        raise InputError(
+            f"the data source cannot order events by '{leading}', which has type {found}; cerflow.spark.match can"
+        )
+    sequence = options.sequence if options.time is not None else None
+    read = [*needed, *(name for name in {leading, sequence} - {None, *needed} if name is not None)]
+    texts = [name for name in read if schema.kind(name) is Kind.STRING and name != sequence]
+    short = short_texts(files, texts) | {schema.type}
+    encoded = pa.dictionary(pa.int32(), pa.string())
+    columns = pa.schema([(f.name, encoded if f.name in short else f.type) for f in schema.columns if f.name in read])
+    positions = options.positions or needs_positions(query.tree, schema)
+    result = query.recognizer(
+        pa.schema([schema.columns.field(name) for name in needed]),
+        type=schema.type,
+        time=schema.time,
+        stream=schema.stream,
+        positions=positions,
+    ).schema
+    return Work(
+        query=options.query,
+        language=options.language,
+        scan=Scan(columns, schema.type, schema.time, leading, sequence, options.skip),
+        needed=needed,
+        stream=schema.stream,
+        positions=positions,
+        result=result,
+        most_waiting=_TOLERANCE * _WAITING_BYTES // (_VALUE_BYTES * (len(read) + 1)),
+    )
+
+
+def _wanted(groups: Sequence[Group], files: Sequence[DataFile], options: Options) -> list[Group]:
+    """The row groups with events that can be used; where all must be usable, they count as such."""
+    if options.skip:
+        return [group for group in groups if group.usable != 0]
+    for group in groups:
+        if group.least is None and group.usable == 0:
+            raise BadRecordError(f"{group.first} of '{files[group.file].name}'", f"no time in '{options.time}'")
+    return [replace(group, usable=group.rows) for group in groups]
+
+
+def _reach(query: Query, schema: Schema, groups: Sequence[Group], work: Work) -> tuple[Reach | None, str]:
+    """How far back matches reach, None if the stream is not to be cut; and why."""
+    division = divided(query.tree, query.plan(schema).transducer)
+    window = division.window
+    if window is None:
+        return None, division.reason
+    if any(group.least is None for group in groups):
+        name = work.scan.leading
+        return None, f"the files have no statistics of '{name}', so their events are taken as they come"
+    if work.positions and work.scan.skip and any(group.usable is None for group in groups):
+        return None, "how many events are skipped, and so their positions, is known only when all are read"
+    if isinstance(window, CountWindow):
+        return Reach(events=window.events), division.reason
+    if not isinstance(window, DurationWindow):
+        return None, "a window of an attribute is not cut"
+    assert schema.time is not None
+    data_type = schema.columns.field(schema.time).type
+    unit = data_type.unit if pa.types.is_timestamp(data_type) else "ms"
+    return Reach(width=duration(window, schema, unit)), division.reason
+
+
+def _explanation(slices: Slices, rows: int, reason: str) -> str:
+    number = len(slices.slices)
+    if number == 1:
+        return f"one task reads all {rows:,} events in order: {reason}"
+    again = (slices.rows_read - rows) / rows
+    return f"{number} tasks read slices of {rows:,} events, {again:.0%} of them more than once: {reason}"

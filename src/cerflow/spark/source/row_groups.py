@@ -1,0 +1,231 @@
+"""One row group after another: the events in it that are wanted, in batches.
+
+The columns that decide which events these are, and where they belong, are read first; the others follow in batches, and
+not at all where no event is wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from cerflow.errors import BadRecordError, InputError
+from cerflow.spark.source.files import DataFile, opened
+from cerflow.spark.source.footers import Group
+from cerflow.spark.source.keys import Key, Keys, keys_of
+
+__all__ = ["ROWS", "Piece", "RowGroups", "Scan"]
+
+#: Rows that are read and handed on at a time.
+ROWS = 1 << 17
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+_Columns = Mapping[str, pa.Array]
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What is read of the files.
+
+    ``columns`` are all columns that are read, in the types of what is handed on: text that repeats as dictionaries.
+    Events are ordered by ``leading``, ties by ``sequence`` if there is one, then as they stand in the input; without
+    ``leading`` by the latter alone. ``skip`` leaves out events without a type or a ``time``, else they are errors.
+    """
+
+    columns: pa.Schema
+    type: str
+    time: str | None
+    leading: str | None
+    sequence: str | None
+    skip: bool
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Events in the order of their keys, from the row group at ``place``; ``last`` says that none follow from it."""
+
+    place: tuple[int, int]
+    keys: Keys
+    rows: pa.RecordBatch
+    last: bool
+
+    def slice(self, start: int, stop: int) -> Piece:
+        """Some of them, without a copy."""
+        return Piece(self.place, self.keys[start:stop], self.rows.slice(start, stop - start), self.last)
+
+
+class RowGroups:
+    """Reads the events with keys in ``[begin, stop)`` (None: no such bound) from row groups.
+
+    ``dropped`` counts the usable events before ``begin`` in what was read so far.
+    """
+
+    def __init__(self, scan: Scan, files: Mapping[int, DataFile], begin: Key | None, stop: Key | None) -> None:
+        self._scan = scan
+        self._files = files
+        self._begin = begin
+        self._stop = stop
+        self.dropped = 0
+        self._head = [name for name in dict.fromkeys((scan.type, scan.leading)) if name is not None]
+        self._body = [name for name in scan.columns.names if name not in self._head]
+        self._open: tuple[int, pq.ParquetFile] | None = None
+
+    def pieces(self, group: Group) -> Iterator[Piece]:
+        """The wanted events of a row group, in the order of their keys.
+
+        Raises `BadRecordError` for an event that cannot be used, unless these are skipped, and `InputError` if the
+        file is not what was planned with.
+        """
+        file = self._file(group)
+        head = self._read(group, file, self._head)
+        usable = self._usable(group, head)
+        keys = self._keys(group, head)
+        self._check(group, keys if usable is None else keys[usable])
+        wanted = np.ones(group.rows, bool) if usable is None else usable
+        if self._begin is not None:
+            self.dropped += int((wanted & (keys < self._begin)).sum())
+            wanted = wanted & (keys >= self._begin)
+        if self._stop is not None:
+            wanted = wanted & (keys < self._stop)
+        rows = np.flatnonzero(wanted)
+        if not len(rows):
+            return
+        if self._ascending(keys[rows] if len(rows) < group.rows else keys):
+            yield from self._streamed(group, file, head, keys, rows)
+        else:
+            order = rows[np.argsort(keys[rows], kind="stable")]
+            whole = {**head, **self._read(group, file, self._body)}
+            yield Piece(group.place, keys[order], self._batch(_taken(whole, order)), last=True)
+
+    @staticmethod
+    def _ascending(keys: Keys) -> bool:
+        return bool((keys[1:] >= keys[:-1]).all())
+
+    def _streamed(self, group: Group, file: pq.ParquetFile, head: _Columns, keys: Keys, rows: Ints) -> Iterator[Piece]:
+        """The chosen rows of a group, whose keys ascend."""
+        first, after = int(rows[0]), int(rows[-1]) + 1
+        at = 0
+        for count, body in self._batches(group, file):
+            start, stop = max(first, at), min(after, at + count)
+            low, high = np.searchsorted(rows, (start, stop))
+            if low < high:
+                columns = {**_sliced(head, start, stop), **_sliced(body, start - at, stop - at)}
+                some = keys[start:stop]
+                if high - low < stop - start:
+                    columns = _taken(columns, rows[low:high] - start)
+                    some = keys[rows[low:high]]
+                yield Piece(group.place, some, self._batch(columns), last=stop == after)
+            at += count
+            if at >= after:
+                return
+
+    def _batches(self, group: Group, file: pq.ParquetFile) -> Iterator[tuple[int, _Columns]]:
+        """The columns that do not decide, in batches, each with its number of rows."""
+        stored = [name for name in self._body if name in file.schema_arrow.names]
+        if not stored:
+            for start in range(0, group.rows, ROWS):
+                count = min(ROWS, group.rows - start)
+                yield count, self._fitted(group, None, self._body, count)
+            return
+        for batch in file.iter_batches(ROWS, row_groups=[group.index], columns=stored, use_threads=False):
+            yield batch.num_rows, self._fitted(group, pa.Table.from_batches([batch]), self._body, batch.num_rows)
+
+    def _read(self, group: Group, file: pq.ParquetFile, names: Sequence[str]) -> _Columns:
+        """Whole columns of a row group."""
+        stored = [name for name in names if name in file.schema_arrow.names]
+        table = file.read_row_group(group.index, columns=stored, use_threads=False) if stored else None
+        if table is not None and table.num_rows != group.rows:
+            raise InputError(f"'{self._files[group.file].name}' has changed since it was planned to read it")
+        return self._fitted(group, table, names, group.rows)
+
+    def _fitted(self, group: Group, table: pa.Table | None, names: Sequence[str], count: int) -> _Columns:
+        """Columns in the types that are wanted: as read, from the names of directories, or null."""
+        constants = dict(self._files[group.file].constants)
+        found = {}
+        for name in names:
+            data_type = self._scan.columns.field(name).type
+            if table is not None and name in table.column_names:
+                column = table.column(name)
+                if column.type != data_type:
+                    column = column.cast(data_type)
+                found[name] = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+            else:
+                found[name] = pa.repeat(pa.scalar(constants.get(name), pa.string()).cast(_plain(data_type)), count)
+                if pa.types.is_dictionary(data_type):
+                    found[name] = found[name].dictionary_encode().cast(data_type)
+        return found
+
+    def _batch(self, columns: _Columns) -> pa.RecordBatch:
+        schema = self._scan.columns
+        return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+    def _usable(self, group: Group, head: _Columns) -> Mask | None:
+        """Which events of a group can be used; None for all."""
+        scan = self._scan
+        usable: Mask | None = None
+        for name, what in ((scan.type, "event type"), (scan.time, "time")):
+            missing = None if name is None else _missing(head[name])
+            if missing is None:
+                continue
+            if not scan.skip:
+                row = group.first + int(np.flatnonzero(missing)[0])
+                raise BadRecordError(f"{row} of '{self._files[group.file].name}'", f"no {what} in '{name}'")
+            usable = ~missing if usable is None else usable & ~missing
+        return usable
+
+    def _keys(self, group: Group, head: _Columns) -> Keys:
+        leading = self._scan.leading
+        if leading is None:
+            assert group.least is not None
+            return np.arange(group.least, group.least + group.rows)
+        if leading != self._scan.time and _missing(head[leading]) is not None:
+            raise InputError(
+                f"'{leading}' is null in '{self._files[group.file].name}'; an order without a time needs it everywhere"
+            )
+        return keys_of(head[leading])
+
+    def _check(self, group: Group, keys: Keys) -> None:
+        if group.least is None or group.greatest is None or not len(keys):
+            return
+        if keys.min() < group.least or keys.max() > group.greatest:
+            raise InputError(
+                f"the statistics of '{self._scan.leading}' in row group {group.index} of "
+                f"'{self._files[group.file].name}' are wrong; write the file anew, or let cerflow.spark.match read it"
+            )
+
+    def _file(self, group: Group) -> pq.ParquetFile:
+        if self._open is None or self._open[0] != group.file:
+            texts = [field.name for field in self._scan.columns if pa.types.is_dictionary(field.type)]
+            self._open = (group.file, opened(self._files[group.file], texts))
+        return self._open[1]
+
+
+def _missing(column: pa.Array) -> Mask | None:
+    """Where a column is null or NaN; None if it is so nowhere."""
+    missing: Mask | None = None
+    if column.null_count:
+        missing = pc.is_null(column).to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(column.type):
+        unknown = np.isnan(keys_of(column))
+        missing = unknown if unknown.any() else None
+    return missing
+
+
+def _sliced(columns: _Columns, start: int, stop: int) -> dict[str, pa.Array]:
+    return {name: column.slice(start, stop - start) for name, column in columns.items()}
+
+
+def _taken(columns: _Columns, rows: Ints) -> dict[str, pa.Array]:
+    index = pa.array(rows)
+    return {name: column.take(index) for name, column in columns.items()}
+
+
+def _plain(data_type: pa.DataType) -> pa.DataType:
+    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type

@@ -1,0 +1,199 @@
+"""How the stream is cut into slices, by what the footers say of the row groups.
+
+A slice reports the matches detected at its own events. It reads all row groups that may have one of these or one that
+lies less than a window before them, so row groups at borders are read twice; the cut is by key, never between events
+of the same key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cerflow.spark.source.footers import Group
+from cerflow.spark.source.keys import Key, Keys
+
+__all__ = ["Reach", "Slice", "Slices", "cut", "cut_at"]
+
+#: Cuts are looked for at so many places inside each row group, if not between them.
+_PLACES = 16
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Events with keys in ``[start, stop)`` are its own; those in ``[begin, start)`` are recognised before them.
+
+    None is no bound. ``groups`` have to be read, in the order of their least keys. ``before`` is the number of events
+    before those that are read and not dropped, as far as ``usable`` is known of all groups.
+    """
+
+    groups: tuple[Group, ...]
+    begin: Key | None
+    start: Key | None
+    stop: Key | None
+    before: int
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far back matches reach: keys that are less than ``width`` lower, or ``events`` events."""
+
+    width: Fraction | None = None
+    events: int = 0
+
+    def earliest(self, key: Key) -> Key:
+        """A key that no event in a match detected at ``key`` or later lies before; for a width only."""
+        assert self.width is not None
+        if isinstance(key, float):
+            # Differences of floats are rounded.
+            width = float(self.width)
+            return float(key - width - (abs(key) + width) * 2.0**-40)
+        return max(key - -(-self.width.numerator // self.width.denominator), -(2**63))
+
+
+@dataclass(frozen=True)
+class Slices:
+    """The slices of a stream, and what was taken into account: rows read in all of them, rows that wait at most."""
+
+    slices: tuple[Slice, ...]
+    rows_read: int
+    most_waiting: int
+
+
+class _Groups:
+    """The row groups as arrays, in the order of their least keys."""
+
+    def __init__(self, groups: Sequence[Group]) -> None:
+        ordered = sorted(groups, key=lambda group: (group.least, group.place))
+        self.groups = ordered
+        self.least: Keys = np.array([group.least for group in ordered])
+        self.greatest: Keys = np.array([group.greatest for group in ordered])
+        self.rows: Ints = np.array([group.rows for group in ordered], np.int64)
+        #: Events that are certainly there.
+        self.usable: Ints = np.array([group.usable or 0 for group in ordered], np.int64)
+        self.reached: Keys = np.maximum.accumulate(self.greatest)
+        self.by_end = np.argsort(self.greatest, kind="stable")
+        self.ends: Keys = self.greatest[self.by_end]
+        self.ended: Ints = np.append(0, np.cumsum(self.usable[self.by_end]))
+
+    def touching(self, begin: Key | None, stop: Key | None) -> Ints:
+        """The row groups that may have events with keys in ``[begin, stop)``."""
+        low = 0 if begin is None else int(np.searchsorted(self.reached, begin, "left"))
+        high = len(self.groups) if stop is None else int(np.searchsorted(self.least, stop, "left"))
+        some = np.arange(low, max(low, high))
+        return some if begin is None else some[self.greatest[some] >= begin]
+
+    def earliest(self, start: Key, reach: Reach) -> Key | None:
+        """From where on events must be read for what is detected from ``start`` on; None from the beginning."""
+        if reach.width is not None:
+            return reach.earliest(start)
+        # So many events at least lie between.
+        after = int(np.searchsorted(self.ends, start, "left"))
+        enough = int(np.searchsorted(self.ended, self.ended[after] - reach.events, "right")) - 1
+        if enough < 0:
+            return None
+        found: Key = self.least[self.by_end[enough:after]].min().item() if enough < after else start
+        return found
+
+    def before(self, begin: Key | None) -> int:
+        """The events of row groups that end before ``begin``."""
+        return 0 if begin is None else int(self.ended[np.searchsorted(self.ends, begin, "left")])
+
+    def share(self, some: Ints, begin: Key | None, stop: Key | None) -> NDArray[np.float64]:
+        """About how many events of row groups have keys in ``[begin, stop)``, as if they were spread evenly."""
+        least = self.least.astype(float)[some]
+        length = np.maximum(1e-9, self.greatest.astype(float)[some] - least)
+        low = 0.0 if begin is None else np.clip((begin - least) / length, 0, 1)
+        high = 1.0 if stop is None else np.clip((stop - least) / length, 0, 1)
+        found: NDArray[np.float64] = self.rows[some] * np.maximum(high - low, 0.0)
+        return found
+
+    def waiting(self, some: Ints, shares: NDArray[np.float64]) -> int:
+        """About how many of these events are in memory at a time, waiting for others that may come before them."""
+        order = np.argsort(self.greatest[some], kind="stable")
+        gone = np.append(0, np.cumsum(shares[order]))
+        read = np.cumsum(shares)
+        edges = np.append(self.least[some][1:], np.inf)
+        # What ends before the next one begins has gone on; the group that is being read goes on in batches if it can.
+        left = read - gone[np.searchsorted(self.greatest[some][order], edges, "right")]
+        return int(left.max(initial=0))
+
+
+def cut(groups: Sequence[Group], reach: Reach | None, *, slice_rows: int, cores: int, most_waiting: int) -> Slices:
+    """The slices of a stream, of about ``slice_rows`` events where the window is not too long for that.
+
+    Without ``reach`` there is one. All row groups must have bounds. Slices are chosen so that ``cores`` have done after
+    the shortest time, and that no more than ``most_waiting`` events have to wait in one, if that is possible; see the
+    result.
+    """
+    known = _Groups(groups)
+    total = int(known.rows.sum())
+    best = _slices(known, [], reach)
+    if reach is None or not total:
+        return best
+    most = max(1, total // slice_rows)
+    best_cost = _cost(best, total, cores, most_waiting)
+    number = most
+    while number > 1:
+        for borders in (_between(known, number), _inside(known, number)):
+            found = _slices(known, borders, reach)
+            cost = _cost(found, total, cores, most_waiting)
+            if cost < best_cost:
+                best, best_cost = found, cost
+        number //= 2
+    return best
+
+
+def _cost(found: Slices, total: int, cores: int, most_waiting: int) -> tuple[bool, float]:
+    """What slices cost: in time, in passes over the stream; and before that, whether they fit into memory."""
+    number = len(found.slices)
+    at_once = min(number, cores)
+    # The last ones leave cores without work.
+    uneven = 1 + 0.5 * at_once / number if number > 1 else 1.0
+    return found.most_waiting > most_waiting, (found.rows_read + total) / total / at_once * uneven
+
+
+def _between(known: _Groups, number: int) -> list[Key]:
+    """About ``number`` slices that begin where row groups do."""
+    sums = np.cumsum(known.rows)
+    places = np.searchsorted(sums, sums[-1] * np.arange(1, number) / number, "left") + 1
+    return sorted(set(known.least[places[places < len(sums)]].tolist()) - {known.least[0].item()})
+
+
+def _inside(known: _Groups, number: int) -> list[Key]:
+    """About ``number`` slices with the same number of events each, wherever they begin."""
+    steps = (np.arange(_PLACES) + 0.5) / _PLACES
+    least = known.least.astype(float)[:, None]
+    keys = (least + (known.greatest.astype(float)[:, None] - least) * steps).ravel()
+    weights = np.repeat(known.rows / _PLACES, _PLACES)
+    order = np.argsort(keys, kind="stable")
+    sums = np.cumsum(weights[order])
+    places = np.searchsorted(sums, sums[-1] * np.arange(1, number) / number, "left")
+    found = keys[order][np.minimum(places, len(keys) - 1)]
+    exact = found if known.least.dtype.kind == "f" else np.round(found).astype(np.int64)
+    return sorted({key for key in exact.tolist() if key > known.least[0]})
+
+
+def cut_at(groups: Sequence[Group], borders: Sequence[Key], reach: Reach | None) -> Slices:
+    """The slices that begin at ``borders``, which ascend, and before the first of them."""
+    return _slices(_Groups(groups), borders, reach)
+
+
+def _slices(known: _Groups, borders: Sequence[Key], reach: Reach | None) -> Slices:
+    slices = []
+    read = waiting = 0
+    for start, stop in zip([None, *borders], [*borders, None]):
+        begin = None if start is None or reach is None else known.earliest(start, reach)
+        some = known.touching(begin, stop)
+        shares = known.share(some, begin, stop)
+        waiting = max(waiting, known.waiting(some, shares))
+        read += int(known.rows[some].sum())
+        groups = tuple(known.groups[k] for k in some.tolist())
+        slices.append(Slice(groups, begin, start, stop, known.before(begin)))
+    return Slices(tuple(slices), read, waiting)

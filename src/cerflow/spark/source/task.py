@@ -1,0 +1,108 @@
+"""What a task does: read the events of its slice, recognise, and hand on the matches that are its own."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+from cerflow.engine.recognizer import Recognizer
+from cerflow.query import Language, Query, parse
+from cerflow.spark.source.files import DataFile
+from cerflow.spark.source.reading import InOrder
+from cerflow.spark.source.result import declared
+from cerflow.spark.source.row_groups import RowGroups, Scan
+from cerflow.spark.source.slices import Slice
+
+__all__ = ["Task", "Work", "matches_in", "matches_of"]
+
+#: Rows of a result batch.
+_RESULT_ROWS = 1 << 14
+
+
+@dataclass(frozen=True)
+class Work:
+    """What all tasks of a read have in common.
+
+    ``needed`` are the columns that the query reads or reports. ``positions`` says that positions are reported or
+    read. ``result`` is the schema of the matches as the engine gives them. No more than ``most_waiting`` events wait in
+    a task to be put into order.
+    """
+
+    query: str
+    language: Language
+    scan: Scan
+    needed: tuple[str, ...]
+    stream: str | None
+    positions: bool
+    result: pa.Schema
+    most_waiting: int
+
+
+@dataclass(frozen=True)
+class Task:
+    """A slice, and the files of its row groups by their numbers."""
+
+    slice: Slice
+    files: Mapping[int, DataFile]
+
+
+def matches_of(work: bytes, task: bytes) -> Iterator[pa.RecordBatch]:
+    """The matches of a task, in batches of the declared schema; work and task as they travel."""
+    return matches_in(*_unpacked(work), pickle.loads(task))
+
+
+@lru_cache(maxsize=8)
+def _unpacked(work: bytes) -> tuple[Work, Query]:
+    """The work and its query, which is compiled once in each process that serves several tasks of it."""
+    some: Work = pickle.loads(work)
+    return some, parse(some.query, language=some.language)
+
+
+def matches_in(work: Work, query: Query, task: Task) -> Iterator[pa.RecordBatch]:
+    """The matches of a task; raises `InputError` if the files are not what was planned with, and `BadRecordError`."""
+    some = task.slice
+    reader = RowGroups(work.scan, task.files, some.begin, some.stop)
+    _, schema = declared(work.result)
+    recognizer, position = _recognizer(work, query)
+    read = 0
+    for piece in InOrder(work.scan, reader, some.groups, work.most_waiting):
+        rows = piece.rows.select(work.needed)
+        if position is not None:
+            first = some.before + reader.dropped + read
+            rows = rows.append_column(position, pa.array(np.arange(first, first + rows.num_rows)))
+        read += rows.num_rows
+        own = 0 if some.start is None else int(np.searchsorted(piece.keys, some.start, "left"))
+        if own:
+            # What is detected before the slice begins is another one's, and never looked at here.
+            recognizer.push(rows.slice(0, own))
+        if own < rows.num_rows:
+            for found in recognizer.push(rows.slice(own)).to_batches(_RESULT_ROWS):
+                yield _fitted(found, schema)
+
+
+def _recognizer(work: Work, query: Query) -> tuple[Recognizer, str | None]:
+    """A recogniser for the events of a task, and the name of the column with their positions, if there is one."""
+    scan = work.scan
+    columns = pa.schema([scan.columns.field(name) for name in work.needed])
+    position = None
+    if work.positions:
+        position = "position"
+        while position in columns.names:
+            position += "_"
+        columns = columns.append(pa.field(position, pa.int64()))
+    recognizer = query.recognizer(
+        columns, type=scan.type, time=scan.time, stream=work.stream, position=position, positions=work.positions
+    )
+    return recognizer, position
+
+
+def _fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch of matches in exactly the declared schema."""
+    if batch.schema.equals(schema, check_metadata=True):
+        return batch
+    return batch.cast(schema, safe=False)

@@ -1,0 +1,263 @@
+"""SELECT NONE: at which events there is any match, without the matches."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import assume, event, given
+from hypothesis import strategies as st
+
+import cerflow
+from cerflow.automata.detection import for_detection
+from cerflow.automata.runs import matches as matches_of_runs
+from cerflow.engine.parallel import divided_among_threads
+from cerflow.engine.planning import compile_select, transducer_of
+from cerflow.errors import QueryError, UnsupportedQueryError
+from cerflow.language.formula import AttributeWindow, Strategy, Within
+from cerflow.language.node import walk
+from cerflow.language.select import CountItem, Projection, ProjectionKind, Select
+from cerflow.language.sremo import Regular
+from cerflow.semantics.events import Stream
+from cerflow.semantics.sremo import sremo_matches
+from conformance import table_of
+from random_conditions import Fragment
+from random_queries import OPERATORS, cases
+from random_sremo import OPERATORS as SREMO_OPERATORS
+from random_sremo import streams, windowed_expressions
+from runners import ENGINE_RUNNERS, engine_refuses, examples, may_refuse, one_batch, semantics
+
+NONE = Projection(ProjectionKind.NONE)
+
+
+def drawn(data, **options):
+    """A query that asks for detections only, and events; some formulas have a window of their own at the end."""
+    select, rows = data.draw(cases(**options))
+    select = replace(select, projection=NONE)
+    if select.window is not None and data.draw(st.integers(0, 2)) == 0:
+        # A window that is no window of the whole query, as something may come before.
+        select = replace(select, formula=Within(select.formula, select.window), window=None)
+    try:
+        query = cerflow.Query(select)
+    except QueryError:
+        assume(False)
+    if any(isinstance(n, AttributeWindow) for n in walk(select)):
+        for row in rows:
+            if data.draw(st.integers(0, 4)) == 0:
+                row["n"] = None
+    return query, table_of(rows)
+
+
+def assert_detects(query, table, runners):
+    if engine_refuses(query, table, time="t"):
+        assert may_refuse(query)
+        assume(False)
+    expected = semantics(query, table, time="t")
+    for name, run in runners.items():
+        assert run(query, table, time="t") == expected, name
+    event("detecting" if expected else "not detecting")
+
+
+@examples(250)
+@given(st.data())
+def test_random_queries(data):
+    query, table = drawn(data, strategies=True)
+    assert_detects(query, table, {"one batch": one_batch})
+
+
+@examples(80)
+@given(st.data())
+def test_random_queries_in_batches_and_from_snapshots(data):
+    query, table = drawn(data, strategies=True, fragment=Fragment(aggregates=data.draw(st.booleans())))
+    assert_detects(query, table, ENGINE_RUNNERS)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+@examples(25)
+@given(data=st.data())
+def test_every_operator(operator, data):
+    query, table = drawn(data, operator=operator, fragment=Fragment(more=True))
+    assert_detects(query, table, ENGINE_RUNNERS)
+
+
+@pytest.mark.parametrize("operator", SREMO_OPERATORS, ids=lambda operator: operator.__name__)
+@examples(25)
+@given(data=st.data())
+def test_expressions_of_sremo(operator, data):
+    expression = data.draw(windowed_expressions(3, operator))
+    rows = data.draw(streams())
+    try:
+        query = cerflow.Query(Select(Regular(expression), NONE))
+        query.check()
+    except (QueryError, UnsupportedQueryError):
+        assume(False)
+    expected = sorted({n for n, _ in sremo_matches(expression, Stream.from_dicts(rows, time="t"))})
+    columns = {"type": pa.string(), "t": pa.int64(), "v": pa.int64(), "n": pa.int64()}
+    for name, run in ENGINE_RUNNERS.items():
+        found = run(query, table_of(rows, columns), time="t")
+        assert [row["detected_at"] for row in found] == expected, name
+    event("detecting" if expected else "not detecting")
+
+
+@examples(60)
+@given(st.data())
+def test_strategies_detect_where_all_matches_do(data):
+    """Those that only choose among the matches of an event: of some matches at least one is chosen."""
+    query, table = drawn(data)
+    chosen = [Strategy.ALL, Strategy.ANY, Strategy.NEXT, Strategy.LAST, Strategy.MAX]
+    queries = [cerflow.Query(replace(query.tree, strategy=strategy)) for strategy in chosen]
+    plans = {repr(compile_select(q.tree)) for q in queries}
+    assert len(plans) == 1
+    expected = [semantics(q, table, time="t") for q in queries]
+    assert all(found == expected[0] for found in expected)
+
+
+def detections(text, types, **roles):
+    rows = [{"type": t, "v": k % 3, "t": k} for k, t in enumerate(types)]
+    return [row["detected_at"] for row in cerflow.parse(text).match(rows, **roles)]
+
+
+@pytest.mark.parametrize(
+    ("text", "types", "expected"),
+    [
+        ("SELECT NONE WHERE A ; B", "BAABAB", [3, 5]),
+        ("SELECT NONE WHERE A ; B WITHIN 2 EVENTS", "BAABAB", [3, 5]),
+        ("SELECT NONE WHERE A ; B WITHIN 2 EVENTS", "ACBABB", [4]),
+        ("SELECT NONE WHERE A ; B+ ; C WITHIN 4 EVENTS", "ABBCBC", [3]),
+        ("SELECT NONE WHERE (A ; B)+ ; C WITHIN 3 EVENTS", "ABABCC", [4]),
+        ("SELECT NONE WHERE A : B", "ABACBAB", [1, 6]),
+        ("SELECT NONE WHERE A ; B CONSUME BY ANY", "ABBAAB", [1, 5]),
+        ("SELECT NONE WHERE START(A ; B)", "ACBB", [2, 3]),
+        ("SELECT NONE WHERE START(A ; B)", "CABB", []),
+        ("SELECT NONE WHERE (A ; B WITHIN 2 EVENTS) ; C", "ACBCABC", [6]),
+        ("SELECT NONE WHERE (A ; C) UNLESS B", "ACABC", [1]),
+        ("SELECT NONE WHERE (A AS x ; B AS y) FILTER x.v < y.v", "AABB", [2]),
+        ("SELECT NONE WHERE A ; B PARTITION BY v", "ABCBABAAB", [3]),
+        ("SELECT NONE WHERE A LIMIT 3", "AA", [0, 1]),
+    ],
+)
+def test_examples(text, types, expected):
+    assert detections(text, types) == expected
+    assert detections(text, types, runner="semantics") == expected
+
+
+def test_a_row_says_only_where():
+    """One row for each detecting event, whatever ends there; of a match nothing is known."""
+    rows = [{"type": t, "k": k} for t, k in zip("AAAB", "ppqp")]
+    found = cerflow.parse("SELECT NONE WHERE A+ ; B PARTITION BY k").match(rows)
+    nothing = dict.fromkeys(("start", "end", "start_time", "end_time"))
+    assert found.to_pylist() == [{"detected_at": 3, **nothing, "k": "p"}]
+    assert found.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("formula", "plain"),
+    [
+        ("A+", "A"),
+        ("A+ ; B", "A ; B"),
+        ("A ; B+ ; C", "A ; B ; C"),
+        ("(A ; B)+ ; C", "A ; B ; C"),
+        ("A ; (B ; C+)+ ; D", "A ; B ; C ; D"),
+        ("A OR A+ OR (A ; B)", "A OR (A ; B)"),
+        ("(A AS x ; B+ AS y ; C AS z) FILTER x.v < z.v", "(A AS x ; B ; C AS z) FILTER x.v < z.v"),
+    ],
+)
+@pytest.mark.parametrize("window", ["", " WITHIN 5 EVENTS"])
+def test_iterations_come_down_to_single_steps(formula, plain, window):
+    made = [compile_select(cerflow.parse(f"SELECT NONE WHERE {text}{window}").tree) for text in (formula, plain)]
+    sizes = {(each.states, len(each.transitions), len(each.registers)) for each in made}
+    assert len(sizes) == 1
+
+
+def test_iterations_that_matter_stay():
+    """In `A+` each value is compared with its neighbour, so the one before cannot be left out."""
+    for text in ("(A+ AS x ; B) FILTER increasing(x.v) AND count(x) > 2", "A ; B ; A ; B"):
+        query = cerflow.parse(f"SELECT NONE WHERE {text}")
+        assert len(compile_select(query.tree).transitions) > 4
+
+
+@examples(150)
+@given(st.data())
+def test_the_automaton_detects_at_the_same_events(data):
+    """What is left of marks and transitions is enough, by the definition of runs."""
+    select, rows = data.draw(cases())
+    select = replace(select, projection=NONE, partition=(), limit=None)
+    try:
+        query = cerflow.Query(select)
+        whole = transducer_of(query.tree)
+    except (QueryError, UnsupportedQueryError):
+        assume(False)
+    small = for_detection(whole)
+    assert small.states <= whole.states
+    assert len(small.transitions) <= len(whole.transitions)
+    stream = Stream.from_dicts(rows, time="t")
+    assert {n for n, _ in matches_of_runs(small, stream)} == {n for n, _ in matches_of_runs(whole, stream)}
+
+
+def pushed(query, table, size):
+    recognizer = query.recognizer(table.schema, time="t")
+    for start in range(0, table.num_rows, size):
+        recognizer.push(table.slice(start, size)).count()
+        yield recognizer.live
+
+
+@pytest.mark.parametrize(
+    ("formula", "configurations"),
+    [
+        ("A ; B+ ; C WITHIN 500 EVENTS", 2),
+        ("A ; B ; C", 2),
+        ("(A ; B+ WITHIN 500 EVENTS) ; C", 2),
+        ("A+ ; (B ; A)+ ; C", 3),
+        ("A ; B+ ; C PARTITION BY [v] WITHIN 500 EVENTS", 2 * 4),
+        ("START(A+ ; B+ ; C+)", 1),
+    ],
+)
+def test_nothing_grows(formula, configurations):
+    """At most one configuration for each state and key; work for each event that does not depend on the window."""
+    n, size = 40_000, 2000
+    rng = np.random.default_rng(5)
+    types = np.array(["A", "B", "C", "D"])[rng.integers(0, 4, n)]
+    table = pa.table({"type": types, "t": np.arange(n), "v": rng.integers(0, 4, n)})
+    visited = 0
+    for live in pushed(cerflow.parse(f"SELECT NONE WHERE {formula}"), table, size):
+        assert live["nodes"] == 1
+        assert live["configurations"] <= configurations
+        assert live["visited"] - visited <= 3 * size
+        visited = live["visited"]
+
+
+@pytest.mark.parametrize("window", ["500 EVENTS", "500 MILLISECONDS", "500 [t]"])
+@pytest.mark.parametrize("keys", ["", "PARTITION BY [k] "])
+def test_with_registers_no_more_than_the_window_is_kept(window, keys):
+    """Though events are often not compared with all that came before, what has passed is forgotten."""
+    n = 60_000
+    rng = np.random.default_rng(6)
+    types = np.array(["A", "B"])[rng.integers(0, 2, n)]
+    table = pa.table({"type": types, "t": np.arange(n), "v": rng.random(n), "k": rng.integers(0, 3, n)})
+    query = cerflow.parse(f"SELECT NONE WHERE (A AS x ; B AS y) FILTER x.v < y.v {keys}WITHIN {window}")
+    most = 3 * 500 if keys and "EVENTS" in window else 500
+    assert all(live["configurations"] <= 4 * most for live in pushed(query, table, 3000))
+    found = query.match(table, time="t").to_arrow()
+    assert query.match(table, time="t", threads=2).to_arrow() == found
+    counting = cerflow.Query(replace(query.tree, projection=Projection(ProjectionKind.ITEMS, (CountItem("n"),))))
+    assert counting.match(table, time="t").to_arrow()["detected_at"] == found["detected_at"]
+
+
+def test_threads_may_share_the_work():
+    select = cerflow.parse("SELECT NONE WHERE A ; B WITHIN 5 EVENTS").tree
+    assert divided_among_threads(select, compile_select(select)).window is not None
+
+
+def test_explained():
+    found = json.loads(cerflow.parse("SELECT NONE WHERE (A AS x ; B+ ; C AS y) FILTER x.v < y.v").explain("json"))
+    assert found["recognition"] == {
+        "keeps": "latest starts",
+        "reason": "SELECT NONE asks only at which events there are matches",
+        "one_per": ["state", "r0"],
+    }
+    assert found["automaton"]["reduced_from"] == {"states": 4}
+    assert found["automaton"]["determinized_from"] is None
+    text = cerflow.parse("SELECT NONE WHERE A ; B").explain()
+    assert "at most  one configuration for each state" in text
+    assert "detection only" not in cerflow.parse("SELECT * WHERE A ; B").explain()
