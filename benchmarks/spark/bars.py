@@ -17,12 +17,19 @@ def judge_jobs(rows: Sequence[Row]) -> list[Verdict]:
     return [bar.judge(rows) for bar in _BARS]
 
 
-def against_pass(row: Row, rows: Sequence[Row]) -> float | None:
-    """How many times faster than a pass-through of the same columns, on the same cores, in the same session."""
+def against_pass(row: Row, rows: Sequence[Row], *, processor: bool = False) -> float | None:
+    """How many times faster than a pass-through of the same columns, on the same cores, in the same session.
+
+    With ``processor`` by the processor time of all processes.
+    """
+
+    def taken(row: Row) -> float | None:
+        return row.least_processor if processor else row.best
+
     for other in rows:
-        same = other.engine == PASS and cores_of(other) == cores_of(row)
-        if same and other.details["columns"] == row.details["columns"] and other.best and row.best:
-            return other.best / row.best
+        if other.engine == PASS and all(other.details[name] == row.details[name] for name in ("cores", "columns")):
+            theirs, ours = taken(other), taken(row)
+            return theirs / ours if theirs and ours else None
     return None
 
 

@@ -97,6 +97,9 @@ class _Session:
             row.details["first"] = answer["seconds"]
         else:
             row.seconds.append(answer["seconds"])
+            row.processor.append(answer["jvm"] + answer["python"])
+            if row.least_processor == row.processor[-1]:
+                row.details |= {"jvm": answer["jvm"], "python": answer["python"]}
         for name in ("peak_mb", "peak_all_mb"):
             row.details[name] = max(row.details.get(name) or 0.0, answer[name] or 0.0) or None
         row.peak_mb = row.details["peak_mb"]

@@ -11,13 +11,14 @@ from benchmarks.spark.measure import cores_of
 
 __all__ = ["jobs"]
 
-_TIMES = ("Mev/s", "best", "worst", "first", "× pass", "× one core")
+_TIMES = ("Mev/s", "best", "worst", "first", "JVM", "Python", "× pass", "× pass, CPU", "× one core")
 _HEAD = ("query", "way", "cores", "rows", *_TIMES, "peak MB", "all", "")
 _NOTE = """Whole jobs, from planning to the last row, into Spark's sink `noop`. *Mev/s*: million events per second of
-the best run; *first*: the first run of the session, which starts processes and loads kernels; *× pass*: how many times
-faster than a pass-through of the same columns on the same cores; *× one core*: than itself on one core; *peak MB*: the
-most resident memory of one Python process, and of all of them together. Numbers of rows that were compared and are
-equal are marked `=`.
+the best run; *first*: the first run of the session, which starts processes and loads kernels; *JVM*, *Python*: the
+least processor time of a run, in seconds; *× pass*: how many times faster than a pass-through of the same columns on
+the same cores, and with how many times less processor time; *× one core*: than itself on one core; *peak MB*: the most
+resident memory of one Python process, and of all of them together. Numbers of rows that were compared and are equal
+are marked `=`.
 
 """
 
@@ -39,7 +40,10 @@ def jobs(rows: Sequence[Row]) -> str:
                 seconds(row.best),
                 seconds(max(row.seconds, default=None)),
                 seconds(row.details.get("first")),
+                number(row.details.get("jvm")),
+                number(row.details.get("python")),
                 number(against_pass(row, rows)),
+                number(against_pass(row, rows, processor=True)),
                 number(ratio),
                 number(row.peak_mb),
                 number(row.details.get("peak_all_mb")),

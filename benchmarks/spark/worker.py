@@ -12,8 +12,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.spark.memory import watched
 from benchmarks.spark.questions import QUESTIONS, frame_of
+from benchmarks.spark.usage import watched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,12 +65,19 @@ def _answer(session: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
 
     (question,) = (q for q in QUESTIONS if q.name == request["question"])
     rows = Observation()
-    with watched() as peak:
+    with watched() as usage:
         begin = time.perf_counter()
         frame = frame_of(session, request["way"], question, request["path"])
         frame.observe(rows, F.count(F.lit(1)).alias("rows")).write.format("noop").mode("overwrite").save()
         seconds = time.perf_counter() - begin
-    return {"seconds": seconds, "rows": rows.get["rows"], "peak_mb": peak.one, "peak_all_mb": peak.all}
+    return {
+        "seconds": seconds,
+        "rows": rows.get["rows"],
+        "peak_mb": usage.one_mb,
+        "peak_all_mb": usage.all_mb,
+        "jvm": usage.jvm,
+        "python": usage.python,
+    }
 
 
 def _last_line(failure: Exception) -> str:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from benchmarks.engines import source_path
 from benchmarks.measure import Row
 from benchmarks.report import Report
 from benchmarks.spark.bars import judge_jobs
 from benchmarks.spark.measure import measure_jobs
-from benchmarks.spark.memory import watched
 from benchmarks.spark.questions import ORDINARY, PASS, QUESTIONS, SCAN, SOURCE
 from benchmarks.spark.ticks import NARROW, WIDE, written_ticks
 
@@ -80,17 +80,31 @@ def test_reports_of_jobs_can_be_read_again(tmp_path):
     assert json.loads((tmp_path / "results.json").read_text())["missing"] == {SOURCE: "it is not here"}
     again = Report.read([tmp_path])
     assert again.rows == rows
-    assert "| a | cerflow.spark.match | 1 | – | 2.5e-05 | 4 s | 8 s | – | 2 |" in again.markdown()
+    assert "| a | cerflow.spark.match | 1 | – | 2.5e-05 | 4 s | 8 s | – | – | – | 2 |" in again.markdown()
+
+
+#: In a process of its own: below this one there may be a session.
+WATCH = """
+import json, subprocess, sys
+from benchmarks.spark.usage import watched
+with watched() as usage:
+    for script in sys.argv[1:]:
+        subprocess.run([sys.executable, "-c", script], check=True)
+print(json.dumps([usage.one_mb, usage.all_mb, usage.python, usage.jvm]))
+"""
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not tell of processes")
-def test_the_memory_of_python_processes_below_is_watched():
+def test_what_python_processes_below_use_is_watched():
     holding = "block = bytearray(200_000_000); block[::4096] = bytes(len(block[::4096])); import time; time.sleep(0.5)"
-    with watched() as peak:
-        subprocess.run([sys.executable, "-c", holding], check=True)
-    assert peak.one is not None
-    assert 200 < peak.one < 300
-    assert peak.one <= peak.all < 400
+    busy = "import time\nwhile time.process_time() < 0.5: pass\ntime.sleep(0.3)"
+    command = [sys.executable, "-c", WATCH, holding, busy]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=source_path({}))
+    one, everything, python, jvm = json.loads(done.stdout)
+    assert 200 < one < 300
+    assert one <= everything < 400
+    assert 0.5 <= python < 3
+    assert jvm == 0
 
 
 @pytest.mark.slow

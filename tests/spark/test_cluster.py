@@ -156,6 +156,7 @@ def test_the_wheel_is_pure_python_with_all_its_data(wheel):
     assert wheel.name.endswith("-py3-none-any.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
-    files = (file for file in PACKAGE.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
-    assert {str(Path("cerflow") / file.relative_to(PACKAGE)) for file in files} <= names
-    assert {"cerflow/py.typed", "cerflow/language/ceql.lark"} <= names
+    sources = PACKAGE.parent
+    files = (file for file in sources.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+    assert names == {str(file.relative_to(sources)) for file in files}
+    assert {"cerflow/py.typed", "cerflow/language/ceql.lark", "pyspark_cerflow/__init__.py"} <= names

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.engine.recognizer import Recognizer
+from cerflow.engine.warmup import ensure_compiled
 from cerflow.query import Language, Query, parse
 from cerflow.spark.source.files import DataFile
 from cerflow.spark.source.reading import InOrder
@@ -53,6 +54,7 @@ class Task:
 
 def matches_of(work: bytes, task: bytes) -> Iterator[pa.RecordBatch]:
     """The matches of a task, in batches of the declared schema; work and task as they travel."""
+    ensure_compiled()
     return matches_in(*_unpacked(work), pickle.loads(task))
 
 
