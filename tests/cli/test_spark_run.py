@@ -135,9 +135,9 @@ def test_sources_of_every_kind(tmp_path):
     matches, dead, said = both(tmp_path, "-e", query, *options, "--time-column", "t")
     assert {e["part"] for row in matches for e in row["events"]} == {None, "1", "x y"}
     assert {e["h"] for row in matches for e in row["events"]} == {None, 7, 12}
-    assert len(matches) == 9
+    assert len(matches) == 6
     assert dead == [3]
-    assert said == "10 events, 9 matches, 1 bad record"
+    assert said == "10 events, 6 matches, 1 bad record"
 
 
 def test_texts_and_times_in_files_without_types(tmp_path):
