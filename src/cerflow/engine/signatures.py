@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cerflow.automata.guards import TypeTest
 from cerflow.engine.binding import calls_in
 from cerflow.engine.evaluate import Rows
+from cerflow.engine.given import GIVEN, Given
 from cerflow.engine.kernels.encode import combine
 from cerflow.engine.prefilter import TextTests
 from cerflow.engine.program import Program
@@ -39,6 +40,8 @@ def attributes_read(tree: Node, program: Program) -> frozenset[str]:
             found.add(schema.type)
             if current.stream is not None and schema.stream is not None:
                 found.add(schema.stream)
+        elif isinstance(current, Given):
+            found.add(GIVEN)
         elif isinstance(current, Function) and current.name == "time" and schema.time is not None:
             found.add(schema.time)
     return frozenset(found)

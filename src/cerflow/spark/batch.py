@@ -13,6 +13,7 @@ from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.query import Query, parse
 from cerflow.schema import Schema
 from cerflow.spark.frames import POSITION, Events
+from cerflow.spark.narrowing import narrowed
 from cerflow.spark.ordering import ordered
 from cerflow.spark.plan import Plan, make_plan
 from cerflow.spark.schemas import arrow_schema, refuse_untransferable, spark_schema
@@ -61,6 +62,7 @@ def match(
     if (df.sparkSession.conf.get("spark.master", "") or "").startswith("local"):
         # The tasks of this machine then find the kernels compiled.
         warm_up()
+    plan, df = narrowed(compiled, plan, df, skip=on_bad_record == "skip")
     events = ordered(df, plan, skip=on_bad_record == "skip")
     return events.mapInArrow(_recognition(plan), spark_schema(plan.result))
 
@@ -110,4 +112,5 @@ def _recognition(plan: Plan) -> Recognition:
         position=position,
         positions=plan.positions,
         predicates=plan.predicates,
+        given=plan.given,
     )
