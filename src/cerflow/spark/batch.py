@@ -12,6 +12,7 @@ from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.query import Query, parse
 from cerflow.schema import Schema
 from cerflow.spark.frames import POSITION, Events
+from cerflow.spark.narrowing import narrowed
 from cerflow.spark.ordering import ordered
 from cerflow.spark.plan import Plan, make_plan
 from cerflow.spark.schemas import arrow_schema, refuse_untransferable, spark_schema
@@ -57,6 +58,7 @@ def match(
     columns = arrow_schema(df)
     plan = make_plan(compiled, columns, type=type, time=time, sequence=sequence, stream=stream, positions=positions)
     refuse_untransferable(df, columns, plan.needed)
+    plan, df = narrowed(compiled, plan, df, skip=on_bad_record == "skip")
     events = ordered(df, plan, skip=on_bad_record == "skip")
     return events.mapInArrow(_recognition(plan), spark_schema(plan.result))
 
@@ -106,4 +108,5 @@ def _recognition(plan: Plan) -> Recognition:
         position=position,
         positions=plan.positions,
         predicates=plan.predicates,
+        given=plan.given,
     )

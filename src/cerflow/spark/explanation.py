@@ -5,10 +5,12 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from cerflow.automata.guards import TRUE
+from cerflow.engine.given import GIVEN
 from cerflow.explain_text import relevant_lines, section, table
 from cerflow.language.printer import show
 from cerflow.query import Query, parse
 from cerflow.spark.frames import Events
+from cerflow.spark.narrowing import narrowed
 from cerflow.spark.plan import Plan, make_plan
 from cerflow.spark.pushdown import pushdown
 from cerflow.spark.schemas import arrow_schema
@@ -33,10 +35,10 @@ def explain(
     compiled = parse(query) if isinstance(query, str) else query
     columns = arrow_schema(df)
     plan = make_plan(compiled, columns, type=type, time=time, sequence=sequence, stream=stream, positions=positions)
-    return _sent(plan, df).rstrip()
+    return _sent(compiled, plan, df).rstrip()
 
 
-def _sent(plan: Plan, df: DataFrame) -> str:
+def _sent(query: Query, plan: Plan, df: DataFrame) -> str:
     """Which rows and columns leave Spark."""
     pushed = pushdown(plan.relevance, df.schema, Events(plan.schema))
     condition = None if pushed.condition == TRUE else show(pushed.condition)
@@ -45,5 +47,8 @@ def _sent(plan: Plan, df: DataFrame) -> str:
     rows[0] = ("rows", lines[0])
     if pushed.left:
         rows.append(("left to the tasks", "; ".join(map(show, pushed.left))))
-    rows.append(("columns", ", ".join(plan.needed)))
+    plan, _ = narrowed(query, plan, df, skip=False)
+    rows.append(("columns", ", ".join(name for name in plan.needed if name != GIVEN)))
+    if plan.given:
+        rows.append(("as bits", "; ".join(map(show, plan.given))))
     return section("Sent to the tasks", table(rows))

@@ -18,13 +18,14 @@ def ordered(df: DataFrame, plan: Plan, *, skip: bool) -> DataFrame:
     events = Events(plan.schema)
     names = [events.plain(name) for name in plan.needed]
     extra = [] if plan.sequence is None else [events.plain(plan.sequence)]
-    frame = events.renamed(df).select(*dict.fromkeys(names + extra))
+    frame = events.renamed(df)
     if skip:
         frame = frame.filter(events.usable())
     if plan.without_null_keys and not plan.numbered:
         frame = frame.filter(events.has_keys(plan))
     if not plan.numbered:
         frame = relevant(frame, plan, df.schema, events, skip=skip)
+    frame = frame.select(*dict.fromkeys(names + extra))
     # Before any shuffle: this is the order of the input.
     frame = frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
     order = events.order(plan)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from cerflow.engine.needs import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.relevance import Relevance, relevant_events
 from cerflow.inputs import in_order
+from cerflow.language.condition import Condition
 from cerflow.query import Language, Query, query_text
 from cerflow.schema import Schema
 from cerflow.spark.tasks import pack
@@ -23,7 +24,8 @@ class Plan:
     ``needed`` are the columns that the query reads or reports; ``keys`` the partition keys, each a tuple of columns
     of which the first that is not null counts. ``by_key`` says that substreams may be evaluated apart from each
     other, otherwise one task sees the whole stream. ``positions`` says that positions are reported or read.
-    ``predicates`` are those that the query calls, packed to travel. ``relevance`` says which events have to.
+    ``predicates`` are those that the query calls, packed to travel. ``relevance`` says which events have to,
+    ``given`` which conditions Spark evaluates so that less of them has to.
     """
 
     text: str
@@ -37,6 +39,7 @@ class Plan:
     result: pa.Schema
     predicates: bytes | None
     relevance: Relevance
+    given: tuple[Condition, ...] = ()
 
     @property
     def numbered(self) -> bool:

@@ -9,12 +9,16 @@ from functools import lru_cache
 import pyarrow as pa
 from pyspark import cloudpickle
 
+from cerflow.engine.given import GIVEN
+from cerflow.engine.plan import Plan
 from cerflow.engine.recognizer import Recognizer
 from cerflow.engine.warmup import ensure_compiled
 from cerflow.errors import BadRecordError, UnsupportedQueryError
+from cerflow.language.condition import Condition
 from cerflow.predicates.predicate import Predicate
 from cerflow.predicates.registry import predicates_in, using
 from cerflow.query import Language, Query, parse
+from cerflow.schema import Schema
 
 __all__ = ["Recognition", "pack", "shown"]
 
@@ -44,6 +48,7 @@ class Recognition:
     positions: bool
     predicates: bytes | None = None
     language: Language = "ceql"
+    given: tuple[Condition, ...] = ()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in the events of one task, which come in the order of time."""
@@ -59,7 +64,10 @@ class Recognition:
     def _recognizer(self, schema: pa.Schema) -> Recognizer:
         # A worker process may serve queries with other predicates of the same names.
         with using(() if self.predicates is None else _unpacked(self.predicates)):
-            return parse(self.query, language=self.language).recognizer(
+            query = parse(self.query, language=self.language)
+            if self.given:
+                return self._of_given(query, schema)
+            return query.recognizer(
                 schema,
                 type=self.type,
                 time=self.time,
@@ -69,11 +77,19 @@ class Recognition:
                 on_bad_record=self._refuse,
             )
 
+    def _of_given(self, query: Query, schema: pa.Schema) -> Recognizer:
+        """A recogniser for events of which some conditions are evaluated, and perhaps not even the type is sent."""
+        events = Schema(schema, self.type if self.type in schema.names else GIVEN, self.time, self.stream)
+        plan = Plan(query.tree, events, position=self.position, positions=self.positions, given=self.given)
+        return Recognizer(query.tree, events, on_bad_record=self._refuse, plan=plan)
+
     def _refuse(self, rows: pa.Table) -> None:
         """Rows of a distributed input have no number, so the first one is named by its values."""
         *columns, _, reason = rows.column_names
-        values = (f"{name}: {shown(rows.column(name)[0].as_py())}" for name in columns if name != self.position)
-        raise BadRecordError(f"{{{', '.join(values)}}}", rows.column(reason)[0].as_py())
+        values = (
+            f"{name}: {shown(rows.column(name)[0].as_py())}" for name in columns if name not in (self.position, GIVEN)
+        )
+        raise BadRecordError(f"{{{', '.join(values)}}}", rows.column(reason)[0].as_py().replace(GIVEN, self.type))
 
 
 def pack(query: Query) -> bytes | None:
