@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -12,11 +11,11 @@ from cerflow.engine.warmup import warm_up
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.query import Query, parse
 from cerflow.schema import Schema
-from cerflow.spark.frames import POSITION, Events
-from cerflow.spark.ordering import ordered
-from cerflow.spark.plan import Plan, make_plan
-from cerflow.spark.schemas import arrow_schema, refuse_untransferable, spark_schema
-from cerflow.spark.tasks import Recognition
+from cerflow.spark.frames import Events
+from cerflow.spark.ordering import recognized, selected
+from cerflow.spark.placement import place
+from cerflow.spark.plan import make_plan
+from cerflow.spark.schemas import arrow_schema, refuse_untransferable
 
 __all__ = ["bad_records", "match"]
 
@@ -61,8 +60,9 @@ def match(
     if (df.sparkSession.conf.get("spark.master", "") or "").startswith("local"):
         # The tasks of this machine then find the kernels compiled.
         warm_up()
-    events = ordered(df, plan, skip=on_bad_record == "skip")
-    return events.mapInArrow(_recognition(plan), spark_schema(plan.result))
+    events = Events(plan.schema)
+    frame = selected(df, plan, events, skip=on_bad_record == "skip")
+    return recognized(frame, plan, events, place(frame, plan, events))
 
 
 def bad_records(df: DataFrame, *, type: str = "type", time: str | None = None) -> DataFrame:
@@ -89,25 +89,3 @@ def _check_frame(df: DataFrame) -> None:
             "a streaming DataFrame cannot be matched yet",
             hint="Match in batches, or push events to Query.recognizer as they come.",
         )
-
-
-def _recognition(plan: Plan) -> Recognition:
-    schema = plan.schema
-    columns = pa.schema([schema.columns.field(name) for name in plan.needed])
-    position = None
-    if plan.numbered:
-        position = POSITION
-        while position in schema.attributes:
-            position += "_"
-        columns = columns.append(pa.field(position, pa.int64()))
-    return Recognition(
-        query=plan.text,
-        language=plan.language,
-        schema=columns.serialize().to_pybytes(),
-        type=schema.type,
-        time=schema.time,
-        stream=schema.stream,
-        position=position,
-        positions=plan.positions,
-        predicates=plan.predicates,
-    )

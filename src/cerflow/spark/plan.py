@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from cerflow.engine.division import Division, divided
 from cerflow.engine.needs import columns_needed, needs_positions, separable_by_key
 from cerflow.inputs import in_order
 from cerflow.query import Language, Query, query_text
@@ -22,7 +23,8 @@ class Plan:
     ``needed`` are the columns that the query reads or reports; ``keys`` the partition keys, each a tuple of columns
     of which the first that is not null counts. ``by_key`` says that substreams may be evaluated apart from each
     other, otherwise one task sees the whole stream. ``positions`` says that positions are reported or read.
-    ``predicates`` are those that the query calls, packed to travel.
+    ``predicates`` are those that the query calls, packed to travel. ``division`` says whether and how the stream may be
+    cut into slices.
     """
 
     text: str
@@ -35,16 +37,7 @@ class Plan:
     positions: bool
     result: pa.Schema
     predicates: bytes | None
-
-    @property
-    def numbered(self) -> bool:
-        """Whether positions must be known before recognition; one task that sees all events counts them itself."""
-        return self.positions and self.by_key
-
-    @property
-    def without_null_keys(self) -> bool:
-        """Whether events that belong to no substream can be left out: nothing counts them."""
-        return bool(self.keys) and (self.by_key or not self.positions)
+    division: Division
 
 
 def make_plan(
@@ -79,6 +72,7 @@ def make_plan(
         positions=positions or needs_positions(select, schema),
         result=result,
         predicates=pack(query),
+        division=divided(select, query.plan(schema).transducer),
     )
 
 

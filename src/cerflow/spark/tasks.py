@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,7 +15,7 @@ from cerflow.predicates.predicate import Predicate
 from cerflow.predicates.registry import predicates_in, using
 from cerflow.query import Language, Query, parse
 
-__all__ = ["Recognition", "pack"]
+__all__ = ["Recognition", "grouped", "named", "pack", "results"]
 
 #: Rows and bytes that are pushed at a time; Spark's own batches are small.
 _ROWS = 1 << 16
@@ -46,31 +46,49 @@ class Recognition:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in the events of one task, which come in the order of time."""
-        schema = pa.ipc.read_schema(pa.py_buffer(self.schema))
         recognizer = None
-        for rows in _grouped(batches, schema.names):
+        for rows in grouped(batches, self.columns.names):
             if recognizer is None:
-                recognizer = self._recognizer(schema)
-            yield from recognizer.push(rows).to_batches(_RESULT_ROWS)
+                recognizer = self.recognizers()()
+            yield from results(recognizer, rows)
 
-    def _recognizer(self, schema: pa.Schema) -> Recognizer:
-        # A worker process may serve queries with other predicates of the same names.
-        with using(() if self.predicates is None else _unpacked(self.predicates)):
-            return parse(self.query, language=self.language).recognizer(
-                schema,
-                type=self.type,
-                time=self.time,
-                stream=self.stream,
-                position=self.position,
-                positions=self.positions,
-                on_bad_record=self._refuse,
-            )
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns of the events, with that of positions."""
+        return pa.ipc.read_schema(pa.py_buffer(self.schema))
+
+    def recognizers(self) -> Callable[[], Recognizer]:
+        """What makes recognisers of the query, which is parsed and compiled once for all of them."""
+        schema = self.columns
+        predicates = () if self.predicates is None else _unpacked(self.predicates)
+        with using(predicates):
+            query = parse(self.query, language=self.language)
+
+        def recognizer() -> Recognizer:
+            # A worker process may serve queries with other predicates of the same names.
+            with using(predicates):
+                return query.recognizer(
+                    schema,
+                    type=self.type,
+                    time=self.time,
+                    stream=self.stream,
+                    position=self.position,
+                    positions=self.positions,
+                    on_bad_record=self._refuse,
+                )
+
+        return recognizer
 
     def _refuse(self, rows: pa.Table) -> None:
         """Rows of a distributed input have no number, so the first one is named by its values."""
         *columns, _, reason = rows.column_names
         values = (f"{name}: {_text(rows.column(name)[0])}" for name in columns if name != self.position)
         raise BadRecordError(f"{{{', '.join(values)}}}", rows.column(reason)[0].as_py())
+
+
+def results(recognizer: Recognizer, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """What is detected in some rows, a bounded number of matches at a time."""
+    yield from recognizer.push(rows).to_batches(_RESULT_ROWS)
 
 
 def pack(query: Query) -> bytes | None:
@@ -101,8 +119,8 @@ def _unpacked(packed: bytes) -> tuple[Predicate, ...]:
     return predicates
 
 
-def _grouped(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
-    """The rows in larger batches."""
+def grouped(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
+    """The rows of a task under the names of the input, as larger tables."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -110,13 +128,13 @@ def _grouped(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa
         rows += batch.num_rows
         size += batch.nbytes
         if rows >= _ROWS or size >= _BYTES:
-            yield _table(waiting, names)
+            yield named(waiting, names)
             waiting, rows, size = [], 0, 0
     if rows:
-        yield _table(waiting, names)
+        yield named(waiting, names)
 
 
-def _table(batches: list[pa.RecordBatch], names: list[str]) -> pa.Table:
+def named(batches: list[pa.RecordBatch], names: list[str]) -> pa.Table:
     """The batches under the names of the input; what Spark knows of nulls in a column is no part of its schema."""
     schema = pa.schema(zip(names, batches[0].schema.types))
     return pa.Table.from_batches([pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches])
