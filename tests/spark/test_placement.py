@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 import cerflow
-from cerflow.spark import match, placement
+from cerflow.spark import explain, match, placement
 from cerflow.spark.frames import Events
 from cerflow.spark.ordering import selected
 from cerflow.spark.placement import Clustered, Cut, Way, place
@@ -234,3 +234,21 @@ def test_days(spark):
     table = pa.table({"type": ["A", "B"] * 50, "t": [start + datetime.timedelta(days=k // 3) for k in range(100)]})
     frame = spark.createDataFrame(table).repartition(1)
     assert assert_alike("SELECT * WHERE A ; B WITHIN 36 HOURS", frame, table, False, time="t")
+
+
+def test_explain_says_what_is_done_and_why(spark, tmp_path, one_file_each):
+    frame = written(spark, tmp_path, in_parts(stream()))
+    query = f"{PAIR} WITHIN 6 MILLISECONDS"
+    text = explain(query, frame, time="t")
+    assert "in slices of time" in text
+    assert "4 partitions of the input lie one after the other" in text
+    assert "by the tasks, as they read" in text
+    assert "in one ordered task" in explain(f"{query} CONSUME BY ANY", frame, time="t")
+    assert "overlap by the window" in explain(query, frame.repartition(2), time="t")
+
+
+def test_small_input_is_not_worth_a_job(spark, monkeypatch):
+    monkeypatch.setattr(placement, "SMALL_BYTES", 1 << 22)
+    monkeypatch.setattr(placement, "survey", lambda *_: pytest.fail("a job was run"))
+    frame = spark.createDataFrame(stream(50))
+    assert placed(f"{PAIR} WITHIN 6 MILLISECONDS", frame, time="t").reason == "the input is small"

@@ -11,13 +11,14 @@ from cerflow.engine.warmup import warm_up
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.query import Query, parse
 from cerflow.schema import Schema
+from cerflow.spark.explained import explained
 from cerflow.spark.frames import Events
 from cerflow.spark.ordering import recognized, selected
 from cerflow.spark.placement import place
-from cerflow.spark.plan import make_plan
+from cerflow.spark.plan import Plan, make_plan
 from cerflow.spark.schemas import arrow_schema, refuse_untransferable
 
-__all__ = ["bad_records", "match"]
+__all__ = ["bad_records", "explain", "match"]
 
 
 def match(
@@ -37,11 +38,13 @@ def match(
     and then by where they stand in the DataFrame (partition, and row within it); without a time by the latter alone,
     so the DataFrame must come from a source that keeps an order, as files do.
 
-    Queries with PARTITION BY run in parallel, one recogniser per task for many keys; without it, or with
-    CONSUME BY ANY, one task sees all events. ``detected_at``, ``start``, ``end`` and ``position`` are null unless
-    ``positions`` is set or the query reads positions: to number the events of a query that runs in parallel, the
-    input is read once or twice before (at this call), shuffled and sorted once more. Nothing else is computed before
-    an action.
+    Queries whose matches a window bounds run in slices of time that overlap by the window, if the input is large;
+    other queries with PARTITION BY run in parallel by key, and what is left in one task that sees all events;
+    `explain` says which, and why. To decide, a large input is read once, for the ordering column alone (at this call).
+
+    ``detected_at``, ``start``, ``end`` and ``position`` are null unless ``positions`` is set or the query reads
+    positions: to number the events of a query that runs in parallel, some of the input is counted in another job at
+    this call; by key all of it is also shuffled and sorted once more. Nothing else is computed before an action.
 
     An event without a type or a time makes the job fail with a `BadRecordError` that shows its values
     (``on_bad_record="fail"``) or is left out (``"skip"``); `bad_records` gives these events.
@@ -50,6 +53,43 @@ def match(
     for columns that are not there, and `UnsupportedQueryError` for what cannot be evaluated, streaming DataFrames
     among it. All of that is found here, before any job.
     """
+    plan, frame, events = _prepared(query, df, type, time, sequence, stream, positions, on_bad_record)
+    if (df.sparkSession.conf.get("spark.master", "") or "").startswith("local"):
+        # The tasks of this machine then find the kernels compiled.
+        warm_up()
+    return recognized(frame, plan, events, place(frame, plan, events))
+
+
+def explain(
+    query: Query | str,
+    df: DataFrame,
+    *,
+    type: str = "type",
+    time: str | None = None,
+    sequence: str | None = None,
+    stream: str | None = None,
+    positions: bool = False,
+    on_bad_record: Literal["fail", "skip"] = "fail",
+) -> str:
+    """How `match` would evaluate a query on a DataFrame, with the reason: in one task, by key or in slices of time.
+
+    Takes and raises what `match` does, and runs the jobs by which `match` decides.
+    """
+    plan, frame, events = _prepared(query, df, type, time, sequence, stream, positions, on_bad_record)
+    return explained(plan, place(frame, plan, events))
+
+
+def _prepared(
+    query: Query | str,
+    df: DataFrame,
+    type: str,
+    time: str | None,
+    sequence: str | None,
+    stream: str | None,
+    positions: bool,
+    on_bad_record: str,
+) -> tuple[Plan, DataFrame, Events]:
+    """What is to be done, and the events that it needs; everything that can be wrong is refused here."""
     if on_bad_record not in ("fail", "skip"):
         raise ValueError(f"on_bad_record must be 'fail' or 'skip', not {on_bad_record!r}; see also bad_records")
     _check_frame(df)
@@ -57,12 +97,8 @@ def match(
     columns = arrow_schema(df)
     plan = make_plan(compiled, columns, type=type, time=time, sequence=sequence, stream=stream, positions=positions)
     refuse_untransferable(df, columns, plan.needed)
-    if (df.sparkSession.conf.get("spark.master", "") or "").startswith("local"):
-        # The tasks of this machine then find the kernels compiled.
-        warm_up()
     events = Events(plan.schema)
-    frame = selected(df, plan, events, skip=on_bad_record == "skip")
-    return recognized(frame, plan, events, place(frame, plan, events))
+    return plan, selected(df, plan, events, skip=on_bad_record == "skip"), events
 
 
 def bad_records(df: DataFrame, *, type: str = "type", time: str | None = None) -> DataFrame:
