@@ -176,6 +176,11 @@ def test_it_is_told_what_is_sent(spark):
         "  rows               only those with  type = A AND v = 1 OR type = B AND v < 3",
         "  left to the tasks  s REGEXP 'p'",
         "  columns            type, v, s, t",
+        "",
+        "Divided",
+        "  how        in one ordered task",
+        "  why        no window bounds how far back a match may depend on events",
+        "  positions  not asked for",
     ]
     assert "all: no event may come between" in explain("SELECT * WHERE A : B", frame)
 
