@@ -13,7 +13,7 @@ from cerflow.automata.guards import Satisfied
 from cerflow.automata.propositions import is_not_true, is_true, leaves_of, weakened
 from cerflow.engine.relevance import plainly
 from cerflow.language.condition import Not
-from cerflow.spark import explain, match, pushdown
+from cerflow.spark import batch, explain, match, pushdown
 from cerflow.spark.conditions import Conditions
 from relevance_cases import FRAGMENTS, drawn
 from runners import examples
@@ -70,6 +70,7 @@ def filters(frame):
 
 def turned_off(monkeypatch):
     monkeypatch.setattr(pushdown, "_ENABLED", False)
+    monkeypatch.setattr(batch, "narrowed", lambda query, plan, df, *, skip: (plan, df))
 
 
 @settings(

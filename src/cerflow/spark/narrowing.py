@@ -33,6 +33,8 @@ __all__ = ["given_conditions", "narrowed"]
 
 #: The bits of so many conditions fit a column of 32.
 _NARROW = 15
+#: Of more conditions it is not even asked whether Spark can evaluate them.
+_MOST_PARTS = 100
 
 
 def narrowed(query: Query, plan: Plan, df: DataFrame, *, skip: bool) -> tuple[Plan, DataFrame]:
@@ -67,6 +69,8 @@ def given_conditions(query: Query, schema: Schema, conditions: Conditions, strea
         return ()
     engine = query.plan(schema)
     parts = dict.fromkeys(part for test in engine.tests for part in elementary(test))
+    if len(parts) > _MOST_PARTS:
+        return ()
     sure = [part for part in parts if all(conditions.decides(leaf) for leaf in _leaves(part, schema, stream))]
     if not sure:
         return ()

@@ -44,11 +44,11 @@ def pushdown(relevance: Relevance, types: StructType, events: Events) -> Pushdow
     if not _ENABLED:
         return Pushdown(TRUE, (), ("it is turned off",))
     conditions = Conditions.of(types, events)
-    left = tuple(leaf for leaf in leaves_of(relevance.condition) if not conditions.decides(leaf))
-    condition = weakened(relevance.condition, conditions.decides)
-    if len(leaves_of(condition)) > _MOST_LEAVES:
-        condition = by_types(condition, events.schema)
-    return Pushdown(condition, left, relevance.reasons)
+    whole = relevance.condition
+    if len(leaves_of(whole)) > _MOST_LEAVES:
+        whole = by_types(whole, events.schema)
+    left = tuple(leaf for leaf in leaves_of(whole) if not conditions.decides(leaf))
+    return Pushdown(weakened(whole, conditions.decides), left, relevance.reasons)
 
 
 def relevant(frame: DataFrame, plan: Plan, types: StructType, events: Events, *, skip: bool) -> DataFrame:
