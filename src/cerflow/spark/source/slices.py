@@ -21,6 +21,8 @@ __all__ = ["Reach", "Slice", "Slices", "cut", "cut_at"]
 
 #: Cuts are looked for at so many places inside each row group, if not between them.
 _PLACES = 16
+#: Numbers of slices for each core that are tried, beside others.
+_ROUNDS = 8
 
 Ints = NDArray[np.int64]
 
@@ -145,14 +147,15 @@ def cut(groups: Sequence[Group], reach: Reach | None, *, slice_rows: int, cores:
         return best
     most = max(1, total // slice_rows)
     best_cost = _cost(best, total, cores, most_waiting)
-    number = most
-    while number > 1:
+    halves = {most >> k for k in range(most.bit_length())}
+    # So many that all cores have the same to do.
+    even = {k * cores for k in range(1, _ROUNDS + 1) if k * cores <= most}
+    for number in sorted((halves | even) - {1}):
         for borders in (_between(known, number), _inside(known, number)):
             found = _slices(known, borders, reach)
             cost = _cost(found, total, cores, most_waiting)
             if cost < best_cost:
                 best, best_cost = found, cost
-        number //= 2
     return best
 
 
@@ -160,8 +163,8 @@ def _cost(found: Slices, total: int, cores: int, most_waiting: int) -> tuple[boo
     """What slices cost: in time, in passes over the stream; and before that, whether they fit into memory."""
     number = len(found.slices)
     at_once = min(number, cores)
-    # The last ones leave cores without work.
-    uneven = 1 + 0.5 * at_once / number if number > 1 else 1.0
+    # The last ones leave cores without work, by their number and as some take longer than others.
+    uneven = -(-number // at_once) * at_once / number * (1 + 0.25 * at_once / number if number > 1 else 1.0)
     return found.most_waiting > most_waiting, (found.rows_read + total) / total / at_once * uneven
 
 
