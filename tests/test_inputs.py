@@ -131,6 +131,9 @@ def test_what_is_ordered_is_left_alone():
     ordered = LATE.take([1, 0, 2, 3])
     assert in_order(ordered, "t", None) is ordered
     assert in_order(ordered.slice(0, 1), "t", None).num_rows == 1
+    ties = pa.table({"t": [0, 0, 1, 1, 2], "q": [5, 5, 1, 3, 0], "id": range(5)})
+    assert in_order(ties, "t", "q") is ties
+    assert in_order(ties.set_column(1, "q", pa.array([5, 6, 3, 1, 0])), "t", "q")["id"].to_pylist() == [0, 1, 3, 2, 4]
 
 
 def test_matches_follow_time():

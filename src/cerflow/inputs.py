@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from cerflow.errors import InputError, nearest
 
@@ -68,13 +70,36 @@ def in_order(table: pa.Table, time: str | None, sequence: str | None) -> pa.Tabl
 
 
 def _ordered(table: pa.Table, keys: list[str]) -> bool:
-    if len(keys) > 1 or table.num_rows < 2:
+    if table.num_rows < 2:
         return False
-    column = table.column(keys[0])
-    if column.null_count == 0 and (pa.types.is_signed_integer(column.type) or pa.types.is_timestamp(column.type)):
-        pieces = [chunk.cast(pa.int64(), safe=False).to_numpy() for chunk in column.chunks if len(chunk)]
-        within = all(bool((piece[1:] >= piece[:-1]).all()) for piece in pieces)
-        return within and all(bool(b[0] >= a[-1]) for a, b in pairwise(pieces))
-    later, earlier = column.slice(1), column.slice(0, len(column) - 1)
+    columns = [table.column(key) for key in keys]
+    if all(_whole_and_known(column) for column in columns):
+        return _numbers_ordered(columns[0]) if len(columns) == 1 else _ties_ordered(columns)
+    if len(keys) > 1:
+        return False
+    later, earlier = columns[0].slice(1), columns[0].slice(0, len(columns[0]) - 1)
     outcome = pc.all(pc.greater_equal(later, earlier), skip_nulls=False).as_py()
     return bool(outcome)
+
+
+def _whole_and_known(column: pa.ChunkedArray) -> bool:
+    """Whether all values of a column are there, and are whole numbers of 64 bits or less."""
+    whole = pa.types.is_signed_integer(column.type) or pa.types.is_timestamp(column.type)
+    return bool(whole and column.null_count == 0)
+
+
+def _numbers_ordered(column: pa.ChunkedArray) -> bool:
+    pieces = [chunk.cast(pa.int64(), safe=False).to_numpy() for chunk in column.chunks if len(chunk)]
+    within = all(bool((piece[1:] >= piece[:-1]).all()) for piece in pieces)
+    return within and all(bool(b[0] >= a[-1]) for a, b in pairwise(pieces))
+
+
+def _ties_ordered(columns: list[pa.ChunkedArray]) -> bool:
+    """Whether the first column ascends, rows that are equal there by the next one, and so on."""
+    rising: NDArray[np.bool_] = np.zeros(len(columns[0]) - 1, bool)
+    equal = ~rising
+    for column in columns:
+        values = column.cast(pa.int64(), safe=False).to_numpy()
+        rising |= equal & (values[1:] > values[:-1])
+        equal = equal & (values[1:] == values[:-1])
+    return bool((rising | equal).all())

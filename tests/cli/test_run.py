@@ -185,6 +185,15 @@ def test_errors_of_the_input_are_one_sentence(farm, arguments, message):
     assert result.stdout == ""
 
 
+def test_dead_letters_do_not_lie_among_the_matches(farm, tmp_path):
+    (tmp_path / "o").mkdir()
+    directory = ["--output", tmp_path / "o", "--output-format", "orc", "--output-mode", "overwrite"]
+    dead = ["--on-bad-record", f"dead-letter={tmp_path / 'o' / 'dead.jsonl'}"]
+    result = cerflow("run", "-e", QUERY, "--input", farm, *directory, *dead)
+    assert result.exit_code == 1
+    assert "cannot lie in the directory of the matches" in result.stderr
+
+
 def test_a_wrong_query_shows_the_place(farm, tmp_path):
     path = tmp_path / "q.ceql"
     path.write_text("SELECT *\nWHERE A ; ; B\n")

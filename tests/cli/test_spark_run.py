@@ -9,7 +9,9 @@ import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
+from cerflow.cli import spark_parquet
 from cerflow.cli.app import app
+from cerflow.cli.spark_parquet import parquet_in_tasks
 from cerflow.cli.spark_session import spark_session
 from cerflow.examples import query_text, stocks
 
@@ -135,9 +137,9 @@ def test_sources_of_every_kind(tmp_path):
     matches, dead, said = both(tmp_path, "-e", query, *options, "--time-column", "t")
     assert {e["part"] for row in matches for e in row["events"]} == {None, "1", "x y"}
     assert {e["h"] for row in matches for e in row["events"]} == {None, 7, 12}
-    assert len(matches) == 9
+    assert len(matches) == 6
     assert dead == [3]
-    assert said == "10 events, 9 matches, 1 bad record"
+    assert said == "10 events, 6 matches, 1 bad record"
 
 
 def test_texts_and_times_in_files_without_types(tmp_path):
@@ -226,3 +228,38 @@ def test_the_demonstration(tmp_path, capsys):
         "matches.jsonl",
         "stocks.parquet",
     ]
+
+
+def test_parquet_is_read_in_the_tasks_where_that_gives_the_same(tmp_path, monkeypatch):
+    ticks = stocks(3_000, seed=3)
+    (tmp_path / "q.ceql").write_text(query_text("dip").replace("1 MINUTES", "30 MINUTES"))
+    types = [None if n % 1000 == 7 else name for n, name in enumerate(ticks.column("type").to_pylist())]
+    several = tmp_path / "several.parquet"
+    several.mkdir()
+    for part in range(3):
+        pyarrow.parquet.write_table(ticks.slice(part * 1_000, 1_000), several / f"{part}.parquet", row_group_size=300)
+    tables = {
+        "plain.parquet": ticks,
+        "bad.parquet": ticks.set_column(0, "type", pyarrow.array(types)),
+        "text.parquet": ticks.set_column(4, "price", ticks.column("price").cast("string")),
+    }
+    for name, table in tables.items():
+        pyarrow.parquet.write_table(table, tmp_path / name, row_group_size=500)
+    chosen = []
+
+    def watched(*arguments):
+        found = parquet_in_tasks(*arguments)
+        chosen.append(None if found is None else found.explanation)
+        return found
+
+    monkeypatch.setattr(spark_parquet, "parquet_in_tasks", watched)
+    found = {}
+    for name in ("plain.parquet", "several.parquet", "bad.parquet", "text.parquet"):
+        arguments = [tmp_path / "q.ceql", "--input", tmp_path / name, "--time-column", "time"]
+        found[name] = run(tmp_path, "spark", *arguments)
+        assert found[name] == run(tmp_path, "local", *arguments), name
+    assert found["plain.parquet"][0]
+    assert found["plain.parquet"][:2] == found["several.parquet"][:2]
+    assert len(found["bad.parquet"][1]) == 3
+    assert [how is not None for how in chosen] == [True, True, False, False]
+    assert "reads all 3,000 events in order" in chosen[0]

@@ -176,5 +176,45 @@ def test_it_is_told_what_is_sent(spark):
         "  rows               only those with  type = A AND v = 1 OR type = B AND v < 3",
         "  left to the tasks  s REGEXP 'p'",
         "  columns            type, v, s, t",
+        "",
+        "Divided",
+        "  how        in one ordered task",
+        "  why        no window bounds how far back a match may depend on events",
+        "  positions  not asked for",
     ]
     assert "all: no event may come between" in explain("SELECT * WHERE A : B", frame)
+
+
+@pytest.mark.parametrize(
+    ("query", "columns"),
+    [
+        ("SELECT COUNT(*) AS n WHERE A ; B FILTER A.s LIKE 'p%' AND B.v != 3 WITHIN 9 MILLISECONDS", ["t"]),
+        ("SELECT NONE WHERE A ; (EVENT AS x FILTER NOT x.s = 'q') ; B PARTITION BY k", ["k", "t"]),
+        ("SELECT x[v] WHERE A AS x ; B AS y FILTER y.s IN ('pq', 'r') AND x.v < y.v", ["type", "v", "t"]),
+        ("SELECT COUNT(*) AS n WHERE A : B FILTER A.s = 'q' PARTITION BY k", ["k", "t"]),
+    ],
+)
+def test_what_only_conditions_read_is_sent_as_bits(spark, query, columns):
+    text = explain(query, spark.createDataFrame(EVENTS), time="t")
+    assert f"columns    {', '.join(columns)}" in text
+    assert "as bits" in text
+    assert assert_same(spark, query, EVENTS, time="t")
+
+
+def test_where_columns_are_reported_nothing_is_sent_as_bits(spark):
+    frame = spark.createDataFrame(EVENTS)
+    for query, options in (
+        ("SELECT * WHERE A FILTER A.s = 'q'", {}),
+        ("SELECT COUNT(*) AS n WHERE A FILTER A.s = 'q'", {"positions": True}),
+        ("SELECT COUNT(*) AS n WHERE A FILTER A.s REGEXP 'q' AND A.type REGEXP 'A'", {}),
+    ):
+        assert "as bits" not in explain(query, frame, time="t", **options)
+
+
+def test_bad_records_are_told_where_types_are_not_sent(spark):
+    rows = [{"type": "A", "t": 1, "s": "x"}, {"type": None, "t": 3, "s": "y"}]
+    frame = spark.createDataFrame(pa.Table.from_pylist(rows))
+    query = "SELECT COUNT(*) AS n WHERE A FILTER A.s = 'x'"
+    with pytest.raises(Exception, match=r"\{t: 3\}.*no event type in 'type'"):
+        match(query, frame, time="t").count()
+    assert match(query, frame, time="t", on_bad_record="skip").count() == 1

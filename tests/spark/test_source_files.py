@@ -301,3 +301,31 @@ def test_the_query_may_be_in_a_file(tmp_path):
         found = recognised(None, tmp_path, queryFile=file, time="t")
         language = name.split(".")[1]
         assert found.num_rows == cerflow.parse(text, language=language).match(ticks(10), time="t").count()
+
+
+def test_row_groups_without_anything_to_notice_are_not_read(tmp_path, monkeypatch):
+    on_many_cores(monkeypatch)
+    kinds = ["A" if n % 100 == 3 else "B" if n % 100 == 5 else "C" for n in range(1000)]
+    table = ticks(1000, type=kinds, w=pa.array([float(n) for n in range(1000)]))
+    write(tmp_path, table, [[10] * 100])
+    read = []
+    batches = row_groups.RowGroups._batches
+    monkeypatch.setattr(
+        row_groups.RowGroups,
+        "_batches",
+        lambda self, group, file: read.append(group.index) or batches(self, group, file),
+    )
+    # Half of it is seen in the footers, by the bounds of w; of the rest, groups of other types are not read in full.
+    query = "SELECT * WHERE A AS x ; B AS y FILTER x.w > 500 AND y.w > 500 WITHIN 20 MILLISECONDS"
+    plan = planned(query, tmp_path, time="t")
+    assert "row groups have nothing that the query can notice" in plan.explanation
+    assert sum(len(some.slice.groups) for some in plan.tasks) < 60
+    assert_exact(query, tmp_path, table, time="t")
+    assert sorted(read) == [50, 60, 70, 80, 90]
+    assert_exact(query, tmp_path, table, time="t", positions=True)
+    # What cannot be used is not overlooked.
+    bad = table.set_column(0, "type", pa.array([None if n == 100 else kind for n, kind in enumerate(kinds)]))
+    write(tmp_path, bad, [[10] * 100])
+    with pytest.raises(BadRecordError, match="row 100 of"):
+        recognised(query, tmp_path, time="t")
+    assert_exact(query, tmp_path, bad, time="t", onBadRecord="skip")

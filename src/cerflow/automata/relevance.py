@@ -23,7 +23,7 @@ from cerflow.automata.propositions import (
 )
 from cerflow.automata.transducer import Transducer
 from cerflow.language.condition import Condition, Not
-from cerflow.language.formula import CountWindow
+from cerflow.language.formula import AttributeWindow, CountWindow, Window
 from cerflow.language.node import Node, walk
 
 __all__ = ["Relevance", "noticed"]
@@ -49,8 +49,12 @@ class Relevance:
 
 def noticed(transducer: Transducer) -> Relevance:
     """Which events a transducer may notice; where every event counts the condition is TRUE, with the reason."""
-    if _counts_events(transducer):
+    windows = _windows(transducer)
+    if any(isinstance(window, CountWindow) for window in windows):
         return Relevance(TRUE, ("a window of events counts every event",))
+    if any(isinstance(window, AttributeWindow) for window in windows):
+        # One that decreases is a bad record, and one that is null has the measure of the event before.
+        return Relevance(TRUE, ("the attribute that measures a window is read of every event",))
     tests: dict[Condition, None] = {}
     reasons: dict[str, None] = {}
     going_on = {t.source for t in transducer.transitions}
@@ -82,13 +86,12 @@ def _none_of(tests: Sequence[Condition]) -> Condition:
     return all_of([is_not_true(test) for test in tests]) if tests else TRUE
 
 
-def _counts_events(transducer: Transducer) -> bool:
-    """Whether the number of events between others matters."""
+def _windows(transducer: Transducer) -> list[Window | None]:
+    """All windows that a transducer asks for."""
     guards: list[Node] = [node for t in transducer.transitions for node in t.atoms]
     guards += [e for t in transducer.transitions for w in t.writes for e in (*w.row, *w.where)]
-    windows = [transducer.window, *(r.window for r in transducer.registers)]
-    windows += [n.window for guard in guards for n in walk(guard) if isinstance(n, Measure | InWindow)]
-    return any(isinstance(window, CountWindow) for window in windows)
+    found = [transducer.window, *(r.window for r in transducer.registers)]
+    return [*found, *(n.window for guard in guards for n in walk(guard) if isinstance(n, Measure | InWindow))]
 
 
 def _type_of(leaf: Condition) -> str | None:

@@ -72,6 +72,8 @@ class Request:
         read = Inputs.prepare(query, inputs, input_format, options)
         if directory is None:
             check_writable(output)
+        elif bad_records.path is not None and Path(bad_records.path).absolute().is_relative_to(Path(output).absolute()):
+            raise InputError("the dead letters cannot lie in the directory of the matches, which may be replaced")
         return cls(
             query=query,
             inputs=read,

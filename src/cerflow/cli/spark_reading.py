@@ -97,7 +97,7 @@ def read_frame(spark: SparkSession, read: Inputs) -> SparkEvents:
     if read.named:
         stream = free_name("stream", [c for _, frame in frames for c in frame.columns])
         frames = [(part, f.select("*", F.lit(name).alias(stream))) for (part, f), name in zip(frames, streams)]
-    reasons = united(frames)
+    reasons = united(frames, last=stream)
     everything = reasons.drop(_REASON)
     Schema(arrow_schema(everything), type=columns.type, time=columns.time, stream=stream)
     usable = reasons.filter(F.col(_REASON).isNull()).drop(_REASON)

@@ -98,9 +98,10 @@ def _unpacked(source: Source, directory: Path) -> Source:
     """The source with its LZ4 files unpacked; Spark takes LZ4 for something else, and runs out of memory on it."""
     files = []
     for number, file in enumerate(source.files):
-        below = file.parent.relative_to(source.root) if source.root is not None else Path(str(number))
+        below = file.parent.relative_to(source.root) if source.root is not None else Path()
         packed = file.suffix.lower() == ".lz4"
-        copy = directory / below / (file.stem if packed else file.name)
+        # A file may lie there packed and as it is.
+        copy = directory / below / f"{number}-{file.stem if packed else file.name}"
         copy.parent.mkdir(parents=True, exist_ok=True)
         files.append(copy)
         if not packed:

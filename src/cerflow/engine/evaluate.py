@@ -15,6 +15,7 @@ from cerflow.automata.guards import Truth as TruthOf
 from cerflow.automata.values import Known, Word
 from cerflow.engine.answers import Columns, answer_for_none, answers
 from cerflow.engine.binding import Call, CallOfSet, WholeEvent
+from cerflow.engine.given import GIVEN, Given, given_truth
 from cerflow.engine.vectors import (
     Truth,
     Vector,
@@ -227,6 +228,8 @@ class Rows:
                 return Truth(truths[0].true)
             case TypeTest():
                 return self._type_test(current)
+            case Given():
+                return given_truth(self.attribute(GIVEN), current.number)
             case Comparison():
                 return self._compare(current.operator, *operands)
             case Between():

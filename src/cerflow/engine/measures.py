@@ -13,7 +13,7 @@ from cerflow.engine.vectors import Vector
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.schema import Kind, Schema
 
-__all__ = ["bounds", "duration", "is_global", "measures"]
+__all__ = ["bounds", "duration", "floats_of", "is_global", "measures"]
 
 Ints = NDArray[np.int64]
 
@@ -86,15 +86,15 @@ def _edges(now: NDArray[np.float64], width: float) -> Ints:
         high = np.full(some.shape, _ordered(np.array(np.inf)))
         while (high - 1 > low).any():
             middle = (low & high) + ((low ^ high) >> 1)
-            outside = some - _float(middle) >= width
+            outside = some - floats_of(middle) >= width
             low = np.where(outside, middle, low)
             high = np.where(outside, high, middle)
         edges[unsettled] = low
     return edges
 
 
-def _float(order: Ints) -> NDArray[np.float64]:
-    """The inverse of `_ordered`."""
+def floats_of(order: Ints) -> NDArray[np.float64]:
+    """The floats that these integers stand for, as `measures` and `bounds` order them."""
     return np.where(order < 0, np.int64(NULL) - order - 1, order).view(np.float64)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from cerflow.analysis.types import check_types
@@ -11,7 +13,7 @@ from cerflow.engine.program import Program
 from cerflow.engine.results import Report
 from cerflow.engine.signatures import Evaluation, attributes_read
 from cerflow.engine.streams import InputStreams
-from cerflow.language.condition import PredicateCall
+from cerflow.language.condition import Condition, PredicateCall
 from cerflow.language.formula import AttributeWindow, DurationWindow
 from cerflow.language.node import Node, walk
 from cerflow.language.select import Consumption, Select
@@ -33,8 +35,9 @@ def lasting(select: Select) -> bool:
 class Plan:
     """What `Recognizer` needs of a query, a schema and where positions come from.
 
-    Raises `QueryError` if the query does not fit the schema and `UnsupportedQueryError` if the engine cannot evaluate
-    it.
+    ``given`` are conditions that are evaluated already, by whoever hands over the events with a column
+    `cerflow.engine.given.GIVEN`; columns that nothing else reads need not be in the schema then. Raises `QueryError` if
+    the query does not fit the schema and `UnsupportedQueryError` if the engine cannot evaluate it.
     """
 
     def __init__(
@@ -45,12 +48,16 @@ class Plan:
         position: str | None = None,
         positions: bool = True,
         transducer: Transducer | None = None,
+        given: Sequence[Condition] = (),
     ) -> None:
-        check_types(select, schema)
+        if not given:
+            # Otherwise that was done where the columns were that are not here.
+            check_types(select, schema)
         self.select = select
         self.schema = schema
         self.position = position
         self.positions = positions
+        self._given = given
         self.streams = InputStreams(select, schema, position)
         inner = self.streams.schema
         self.report = Report(select, inner, positions=positions, position=self.streams.position)
@@ -60,8 +67,8 @@ class Plan:
         self.transducer = compile_select(select) if transducer is None else transducer
         self._program = self._make()
         self.evaluation = Evaluation.of(self._program)
-        #: The columns that recognition reads, in the order of the input.
-        self.reads = [name for name in schema.attributes if name in self._read()]
+        #: The columns that recognition reads, in the order of the input; at least one says how many rows there are.
+        self.reads = [name for name in schema.attributes if name in self._read() | {schema.type}]
 
     def _read(self) -> frozenset[str]:
         program = self._program
@@ -69,8 +76,7 @@ class Plan:
             # Predicates may be shown whole events.
             return frozenset(self.schema.attributes)
         trees: list[Node] = [*program.tests, *(c.expression for c in program.columns if c.expression is not None)]
-        # At least one column says how many rows there are.
-        found = {self.schema.type, *(name for tree in trees for name in attributes_read(tree, program))}
+        found = {name for tree in trees for name in attributes_read(tree, program)}
         windows = [program.transducer.window, *(column.window for column in program.columns)]
         found.update(window.attribute for window in windows if isinstance(window, AttributeWindow))
         if any(isinstance(window, DurationWindow) for window in windows):
@@ -83,6 +89,20 @@ class Plan:
         found.update(name for name in (self.schema.stream, self.position) if name is not None)
         return frozenset(found)
 
+    @property
+    def needs(self) -> frozenset[str]:
+        """The columns without which nothing can be recognised or reported, the type of events only if it is read."""
+        return self._read() | self.report.shown_columns
+
+    @property
+    def tests(self) -> list[Condition]:
+        """The conditions on one event alone that its transitions have."""
+        return self._program.tests
+
+    def reading(self, test: Condition) -> frozenset[str]:
+        """The columns that a condition on one event reads."""
+        return attributes_read(test, self._program)
+
     def _make(self) -> Program:
         return Program(
             self.transducer,
@@ -92,6 +112,7 @@ class Plan:
             position=self.streams.position,
             strategy=strategy_of(self.select),
             detecting=detects_only(self.select),
+            given=self._given,
         )
 
     @property

@@ -21,6 +21,7 @@ from cerflow.automata.transducer import Accumulation, Transducer, Transition
 from cerflow.engine import layout
 from cerflow.engine.atoms import AtomCompiler
 from cerflow.engine.binding import bind, readable
+from cerflow.engine.given import numbered, with_given
 from cerflow.engine.indexes import Indexes
 from cerflow.engine.instructions import Column
 from cerflow.engine.kinds import register_kinds
@@ -49,9 +50,10 @@ class _Move:
 class Program:
     """The tables of one transducer for one schema, with all that is needed to prepare events for them.
 
-    ``position`` is a column of the schema that is no attribute of whole events. With ``detecting`` nobody asks which
-    events a match has, only where there is one (the transducer is one `for_detection`). Predicates are looked up
-    now: raises `QueryError` if one is not registered any more.
+    ``position`` is a column of the schema that is no attribute of whole events; ``given`` are conditions that are
+    evaluated already (see `cerflow.engine.given`). With ``detecting`` nobody asks which events a match has, only where
+    there is one (the transducer is one `for_detection`). Predicates are looked up now: raises `QueryError` if one is
+    not registered any more.
     """
 
     #: Signatures that are remembered from batch to batch.
@@ -69,6 +71,7 @@ class Program:
         position: str | None = None,
         strategy: int = layout.EVERYTHING,
         detecting: bool = False,
+        given: Sequence[Condition] = (),
     ) -> None:
         self.transducer = transducer = bind(transducer, readable(schema, position))
         self.schema = schema
@@ -87,6 +90,7 @@ class Program:
         self._label_numbers: dict[frozenset[str], int] = {frozenset(): 0}
         #: The tests of which signatures are made.
         self.tests: list[Condition] = []
+        self._given = numbered(given)
         self._test_numbers: dict[Condition, int] = {}
         #: For each state the tests of its loops that change nothing: where one holds, a run may stay as it is.
         self.loops = self._loops()
@@ -267,7 +271,8 @@ class Program:
 
     def _tests_of(self, t: Transition) -> frozenset[int]:
         found = set()
-        for test in conjuncts(t.test):
+        for own in conjuncts(t.test):
+            test = with_given(own, self._given)
             if test not in self._test_numbers:
                 self._test_numbers[test] = len(self.tests)
                 self.tests.append(test)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from cerflow.analysis.scopes import condition_labels
 from cerflow.analysis.types import kind_of_expression
 from cerflow.engine.computed import ARROW_TYPES, selected_attribute
+from cerflow.engine.given import GIVEN
 from cerflow.errors import nearest
 from cerflow.language.condition import Attribute, Expression
 from cerflow.language.node import walk
@@ -73,13 +74,20 @@ class Report:
             wanted.update(item.attributes)
         if not self.listed:
             wanted = None
-        names = [n for n in self.events.attributes if n not in (self.events.type, self.position)]
+        names = [n for n in self.events.attributes if n not in (self.events.type, self.position, GIVEN)]
         return [n for n in names if wanted is None or n in wanted]
 
     @property
     def stored(self) -> list[str]:
+        """The input columns that results are made of, and one at least."""
+        return [n for n in self.events.attributes if n in self.shown_columns or n == self.events.type]
+
+    @property
+    def shown_columns(self) -> frozenset[str]:
         """The input columns that results are made of."""
-        found = {self.events.type, *self.attributes}
+        found = set(self.attributes)
+        if not self.counts and self.select.projection.kind is not ProjectionKind.NONE:
+            found.add(self.events.type)
         if self.events.time is not None:
             found.add(self.events.time)
         for key in self.select.partition:
@@ -90,7 +98,7 @@ class Report:
                     found.add(self.column(current.name))
         if self.position is not None:
             found.add(self.position)
-        return [n for n in self.events.attributes if n in found]
+        return frozenset(found)
 
     def column(self, name: str) -> str:
         """The column that holds an attribute: ``type`` is the type of the event if no attribute is called so."""

@@ -12,6 +12,7 @@ from cerflow.automata.guards import TypeTest
 from cerflow.engine.binding import calls_in
 from cerflow.engine.encoding import read_only
 from cerflow.engine.evaluate import Rows
+from cerflow.engine.given import GIVEN, Given
 from cerflow.engine.kernels.encode import combine
 from cerflow.engine.prefilter import TextTests
 from cerflow.engine.program import Program
@@ -40,6 +41,8 @@ def attributes_read(tree: Node, program: Program) -> frozenset[str]:
             found.add(schema.type)
             if current.stream is not None and schema.stream is not None:
                 found.add(schema.stream)
+        elif isinstance(current, Given):
+            found.add(GIVEN)
         elif isinstance(current, Function) and current.name == "time" and schema.time is not None:
             found.add(schema.time)
     return frozenset(found)

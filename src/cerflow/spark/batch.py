@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Literal
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.query import Query, parse
 from cerflow.schema import Schema
-from cerflow.spark.frames import POSITION, Events
-from cerflow.spark.ordering import ordered
+from cerflow.spark.explanation import explained
+from cerflow.spark.frames import Events
+from cerflow.spark.narrowing import narrowed
+from cerflow.spark.ordering import Selected, recognized, selected
+from cerflow.spark.placement import place
 from cerflow.spark.plan import Plan, make_plan
-from cerflow.spark.schemas import arrow_schema, refuse_untransferable, spark_schema
-from cerflow.spark.tasks import Recognition
+from cerflow.spark.schemas import arrow_schema, refuse_untransferable
 
-__all__ = ["bad_records", "match"]
+__all__ = ["bad_records", "explain", "match"]
 
 
 def match(
@@ -37,11 +38,13 @@ def match(
     and then by where they stand in the DataFrame (partition, and row within it); without a time by the latter alone,
     so the DataFrame must come from a source that keeps an order, as files do.
 
-    Queries with PARTITION BY run in parallel, one recogniser per task for many keys; without it, or with
-    CONSUME BY ANY, one task sees all events. ``detected_at``, ``start``, ``end`` and ``position`` are null unless
-    ``positions`` is set or the query reads positions: to number the events of a query that runs in parallel, the
-    input is read once or twice before (at this call), shuffled and sorted once more. Nothing else is computed before
-    an action.
+    Queries whose matches a window bounds run in slices of time that overlap by the window, if the input is large;
+    other queries with PARTITION BY run in parallel by key, and what is left in one task that sees all events;
+    `explain` says which, and why. To decide, a large input is read once, for the ordering column alone (at this call).
+
+    ``detected_at``, ``start``, ``end`` and ``position`` are null unless ``positions`` is set or the query reads
+    positions: to number the events of a query that runs in parallel, some of the input is counted in another job at
+    this call; by key all of it is also shuffled and sorted once more. Nothing else is computed before an action.
 
     An event without a type or a time makes the job fail with a `BadRecordError` that shows its values
     (``on_bad_record="fail"``) or is left out (``"skip"``); `bad_records` gives these events.
@@ -50,6 +53,41 @@ def match(
     for columns that are not there, and `UnsupportedQueryError` for what cannot be evaluated, streaming DataFrames
     among it. All of that is found here, before any job.
     """
+    _, plan, rows = _prepared(query, df, type, time, sequence, stream, positions, on_bad_record)
+    return recognized(rows, plan, place(rows.frame, plan, rows.events))
+
+
+def explain(
+    query: Query | str,
+    df: DataFrame,
+    *,
+    type: str = "type",
+    time: str | None = None,
+    sequence: str | None = None,
+    stream: str | None = None,
+    positions: bool = False,
+    on_bad_record: Literal["fail", "skip"] = "fail",
+) -> str:
+    """What `match` would do with a query and a DataFrame, as text; `Query.explain` tells the rest of a query.
+
+    That is which events and columns are sent to the tasks, and how they are divided: one task, by key or slices of
+    time, with the reason. Takes and raises what `match` does, and runs the jobs by which `match` decides.
+    """
+    whole, plan, rows = _prepared(query, df, type, time, sequence, stream, positions, on_bad_record)
+    return explained(whole, plan, df.schema, place(rows.frame, plan, rows.events))
+
+
+def _prepared(
+    query: Query | str,
+    df: DataFrame,
+    type: str,
+    time: str | None,
+    sequence: str | None,
+    stream: str | None,
+    positions: bool,
+    on_bad_record: str,
+) -> tuple[Plan, Plan, Selected]:
+    """What is to be done, the same for the columns that are sent, and the events; all that can be wrong is refused."""
     if on_bad_record not in ("fail", "skip"):
         raise ValueError(f"on_bad_record must be 'fail' or 'skip', not {on_bad_record!r}; see also bad_records")
     _check_frame(df)
@@ -57,8 +95,9 @@ def match(
     columns = arrow_schema(df)
     plan = make_plan(compiled, columns, type=type, time=time, sequence=sequence, stream=stream, positions=positions)
     refuse_untransferable(df, columns, plan.needed)
-    events = ordered(df, plan, skip=on_bad_record == "skip")
-    return events.mapInArrow(_recognition(plan), spark_schema(plan.result))
+    skip = on_bad_record == "skip"
+    sent, frame = narrowed(compiled, plan, df, skip=skip)
+    return plan, sent, selected(frame, sent, skip=skip)
 
 
 def bad_records(df: DataFrame, *, type: str = "type", time: str | None = None) -> DataFrame:
@@ -85,25 +124,3 @@ def _check_frame(df: DataFrame) -> None:
             "a streaming DataFrame cannot be matched yet",
             hint="Match in batches, or push events to Query.recognizer as they come.",
         )
-
-
-def _recognition(plan: Plan) -> Recognition:
-    schema = plan.schema
-    columns = pa.schema([schema.columns.field(name) for name in plan.needed])
-    position = None
-    if plan.numbered:
-        position = POSITION
-        while position in schema.attributes:
-            position += "_"
-        columns = columns.append(pa.field(position, pa.int64()))
-    return Recognition(
-        query=plan.text,
-        language=plan.language,
-        schema=columns.serialize().to_pybytes(),
-        type=schema.type,
-        time=schema.time,
-        stream=schema.stream,
-        position=position,
-        positions=plan.positions,
-        predicates=plan.predicates,
-    )

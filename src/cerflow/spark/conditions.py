@@ -23,6 +23,7 @@ from pyspark.sql.types import (
     LongType,
     ShortType,
     StringType,
+    StructType,
     TimestampNTZType,
     TimestampType,
 )
@@ -48,6 +49,7 @@ from cerflow.language.condition import (
     Operator,
     Or,
 )
+from cerflow.spark.frames import Events
 
 __all__ = ["Conditions"]
 
@@ -76,6 +78,12 @@ class Conditions:
         self._types = types
         self._plain = plain
         self._type = type
+
+    @classmethod
+    def of(cls, types: StructType, events: Events) -> Conditions:
+        """Those about a frame with the plain column names of some events; ``types`` is the schema of the input."""
+        names = {field.name: field.dataType for field in types.fields}
+        return cls(names, {name: events.plain(name) for name in names}, events.schema.type)
 
     def decides(self, leaf: Condition) -> bool:
         """Whether a leaf has a translation."""

@@ -2,48 +2,50 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from cerflow.automata.guards import TRUE
+from cerflow.engine.given import GIVEN
 from cerflow.explain_text import relevant_lines, section, table
 from cerflow.language.printer import show
-from cerflow.query import Query, parse
 from cerflow.spark.frames import Events
-from cerflow.spark.plan import Plan, make_plan
-from cerflow.spark.pushdown import pushdown
-from cerflow.spark.schemas import arrow_schema
+from cerflow.spark.placement import Clustered, Placement, Way
+from cerflow.spark.plan import Plan
+from cerflow.spark.pushdown import Pushdown, pushdown
 
-__all__ = ["explain"]
+__all__ = ["explained"]
 
 
-def explain(
-    query: Query | str,
-    df: DataFrame,
-    *,
-    type: str = "type",
-    time: str | None = None,
-    sequence: str | None = None,
-    stream: str | None = None,
-    positions: bool = False,
-) -> str:
-    """What `match` does with the same arguments, as text; `Query.explain` tells the rest of a query.
+def explained(plan: Plan, sent: Plan, types: StructType, placement: Placement) -> str:
+    """Two paragraphs about a plan, what it became for the columns that are ``sent``, and where the events go.
 
-    Nothing is computed. Raises what `match` raises for a query that does not fit the DataFrame.
+    ``types`` is the schema of the input.
     """
-    compiled = parse(query) if isinstance(query, str) else query
-    columns = arrow_schema(df)
-    plan = make_plan(compiled, columns, type=type, time=time, sequence=sequence, stream=stream, positions=positions)
-    return _sent(plan, df).rstrip()
+    paragraphs = [section("Sent to the tasks", table(_sent(plan, sent, types, placement)))]
+    paragraphs.append(section("Divided", table(_divided(plan, placement))))
+    return "\n".join(paragraphs).rstrip()
 
 
-def _sent(plan: Plan, df: DataFrame) -> str:
-    """Which rows and columns leave Spark."""
-    pushed = pushdown(plan.relevance, df.schema, Events(plan.schema))
+def _sent(plan: Plan, sent: Plan, types: StructType, placement: Placement) -> list[tuple[str, str]]:
+    pushed = pushdown(plan.relevance, types, Events(plan.schema))
+    if plan.positions and placement.way is not Way.BY_KEY:
+        # By key events are numbered before; else tasks count them.
+        pushed = Pushdown(TRUE, (), ("positions count every event",))
     condition = None if pushed.condition == TRUE else show(pushed.condition)
     lines = relevant_lines({"condition": condition, "reasons": pushed.reasons})
     rows = [("", line) for line in lines]
     rows[0] = ("rows", lines[0])
     if pushed.left:
         rows.append(("left to the tasks", "; ".join(map(show, pushed.left))))
-    rows.append(("columns", ", ".join(plan.needed)))
-    return section("Sent to the tasks", table(rows))
+    rows.append(("columns", ", ".join(name for name in sent.needed if name != GIVEN)))
+    if sent.given:
+        rows.append(("as bits", "; ".join(map(show, sent.given))))
+    return rows
+
+
+def _divided(plan: Plan, placement: Placement) -> list[tuple[str, str]]:
+    rows = [("how", str(placement.way)), ("why", placement.reason)]
+    if isinstance(placement.how, Clustered):
+        rows.append(("put in order", "by the tasks, as they read" if placement.how.in_order else "by Spark"))
+    rows.append(("positions", "numbered" if plan.positions else "not asked for"))
+    return rows

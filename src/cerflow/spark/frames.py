@@ -13,9 +13,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  (the name under which everybody knows it)
 
 from cerflow.schema import Kind, Schema
+from cerflow.spark.axis import Axis
 from cerflow.spark.plan import Plan
 
-__all__ = ["IDENTIFIER", "POSITION", "Events"]
+__all__ = ["IDENTIFIER", "POSITION", "Events", "halved", "number_of_cuts"]
 
 #: Numbers the rows of the input: the partition in the upper bits, the row in the partition in the lower 33.
 IDENTIFIER = "row"
@@ -77,7 +78,32 @@ class Events:
         known = reduce(Column.__and__, [key.isNotNull() for key in self.keys(plan)])
         return known | ~self.usable()
 
+    def leading(self) -> Column:
+        """What an `Axis` measures: the time, or, without one, the identifier of the row."""
+        return F.col(IDENTIFIER if self.schema.time is None else self.plain(self.schema.time))
+
     def order(self, plan: Plan) -> list[Column]:
         """What orders the events of the input: time, sequence, and then as they came (nulls last, as in-process)."""
         names = [name for name in (plan.schema.time, plan.sequence) if name is not None]
         return [F.col(self.plain(name)).asc_nulls_last() for name in names] + [F.col(IDENTIFIER).asc()]
+
+
+def halved(value: Column, cuts: Sequence[object], data_type: str) -> Column:
+    """The number of cuts (ascending, to be cast to a type) that are not greater than a value, all for null.
+
+    Found by halving, so a row costs a few comparisons.
+    """
+
+    def search(low: int, high: int) -> Column:
+        if low == high:
+            return F.lit(low)
+        middle = (low + high) // 2
+        cut = F.lit(cuts[middle]).cast(data_type)
+        return F.when(value < cut, search(low, middle)).otherwise(search(middle + 1, high))
+
+    return search(0, len(cuts))
+
+
+def number_of_cuts(value: Column, axis: Axis, keys: Sequence[int]) -> Column:
+    """The same for cuts given as keys of an axis, to which the value belongs."""
+    return halved(axis.compared(value), axis.literals(keys), axis.data_type)

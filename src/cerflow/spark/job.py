@@ -123,8 +123,11 @@ def _letters_mode(
         raise ValueError(f"on_bad_record must be 'fail', 'skip' or 'dead-letter', not {on_bad_record!r}")
     if (dead_letter is not None) != (on_bad_record == "dead-letter"):
         raise ValueError("on_bad_record='dead-letter' and a path dead_letter go together")
-    if dead_letter == output:
-        raise ValueError("matches and dead letters need a directory each")
+    if dead_letter is not None:
+        paths = [f"{path.rstrip('/')}/" for path in (dead_letter, output)]
+        if paths[0].startswith(paths[1]) or paths[1].startswith(paths[0]):
+            # Overwriting one would remove the other.
+            raise ValueError("matches and dead letters need a directory each, neither within the other")
     if given is not None:
         check_output(given, ())
         return given

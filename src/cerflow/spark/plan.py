@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from cerflow.engine.division import Division, divided
 from cerflow.engine.needs import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.relevance import Relevance, relevant_events
 from cerflow.inputs import in_order
+from cerflow.language.condition import Condition
 from cerflow.query import Language, Query, query_text
 from cerflow.schema import Schema
 from cerflow.spark.tasks import pack
@@ -23,7 +25,9 @@ class Plan:
     ``needed`` are the columns that the query reads or reports; ``keys`` the partition keys, each a tuple of columns
     of which the first that is not null counts. ``by_key`` says that substreams may be evaluated apart from each
     other, otherwise one task sees the whole stream. ``positions`` says that positions are reported or read.
-    ``predicates`` are those that the query calls, packed to travel. ``relevance`` says which events have to.
+    ``predicates`` are those that the query calls, packed to travel. ``division`` says whether and how the stream may be
+    cut into slices, ``relevance`` which events have to be sent, and ``given`` which conditions Spark evaluates so that
+    less of them has to.
     """
 
     text: str
@@ -36,17 +40,9 @@ class Plan:
     positions: bool
     result: pa.Schema
     predicates: bytes | None
+    division: Division
     relevance: Relevance
-
-    @property
-    def numbered(self) -> bool:
-        """Whether positions must be known before recognition; one task that sees all events counts them itself."""
-        return self.positions and self.by_key
-
-    @property
-    def without_null_keys(self) -> bool:
-        """Whether events that belong to no substream can be left out: nothing counts them."""
-        return bool(self.keys) and (self.by_key or not self.positions)
+    given: tuple[Condition, ...] = ()
 
 
 def make_plan(
@@ -72,6 +68,7 @@ def make_plan(
     by_key = separable_by_key(select, schema)
     numbering = positions or needs_positions(select, schema)
     keys = tuple(tuple(_column(name, schema) for name in key) for key in select.partition)
+    transducer = query.plan(schema).transducer
     return Plan(
         text=query_text(query),
         language=query.language,
@@ -83,8 +80,9 @@ def make_plan(
         positions=numbering,
         result=result,
         predicates=pack(query),
+        division=divided(select, transducer),
         # What is numbered before is not counted any more.
-        relevance=relevant_events(select, query.plan(schema).transducer, schema, counted=numbering and not by_key),
+        relevance=relevant_events(select, transducer, schema, counted=numbering and not by_key),
     )
 
 

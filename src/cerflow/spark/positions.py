@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DateType, NumericType, TimestampNTZType, TimestampType
 
-from cerflow.spark.frames import IDENTIFIER, POSITION
+from cerflow.spark.frames import IDENTIFIER, POSITION, halved
 
 __all__ = ["number_rows", "number_sorted"]
 
@@ -47,7 +47,7 @@ def number_sorted(frame: DataFrame, leading: str, order: Sequence[Column]) -> Da
     Runs two jobs: one for quantiles of ``leading``, which cut the stream into parts of about the same size, and one
     that counts the parts. The result shuffles and sorts all rows; a part is numbered by one task.
     """
-    part = _part_of(F.col(leading), frame.schema[leading].dataType.simpleString(), _cuts(frame, leading))
+    part = halved(F.col(leading), _cuts(frame, leading), frame.schema[leading].dataType.simpleString())
     counts, offsets = _counted(frame.select(part.alias(_PART)))
     cut = frame.withColumn(_PART, part)
     whole = Window.partitionBy(_PART)
@@ -80,16 +80,3 @@ def _cuts(frame: DataFrame, leading: str) -> list[str]:
     quantiles = F.percentile_approx(leading, fractions, F.lit(20 * parts)).cast("array<string>")
     (row,) = frame.agg(quantiles.alias("cuts")).collect()
     return list(dict.fromkeys(row["cuts"] or []))
-
-
-def _part_of(value: Column, data_type: str, cuts: Sequence[str]) -> Column:
-    """The number of cuts that are not greater than a value (all of them for null), by halving."""
-
-    def search(low: int, high: int) -> Column:
-        if low == high:
-            return F.lit(low)
-        middle = (low + high) // 2
-        cut = F.lit(cuts[middle]).cast(data_type)
-        return F.when(value < cut, search(low, middle)).otherwise(search(middle + 1, high))
-
-    return search(0, len(cuts))

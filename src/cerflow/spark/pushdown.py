@@ -43,7 +43,7 @@ def pushdown(relevance: Relevance, types: StructType, events: Events) -> Pushdow
     """The part of what is relevant that Spark can decide; ``types`` is the schema of the input."""
     if not _ENABLED:
         return Pushdown(TRUE, (), ("it is turned off",))
-    conditions = _conditions(types, events)
+    conditions = Conditions.of(types, events)
     left = tuple(leaf for leaf in leaves_of(relevance.condition) if not conditions.decides(leaf))
     condition = weakened(relevance.condition, conditions.decides)
     if len(leaves_of(condition)) > _MOST_LEAVES:
@@ -53,13 +53,10 @@ def pushdown(relevance: Relevance, types: StructType, events: Events) -> Pushdow
 
 def relevant(frame: DataFrame, plan: Plan, types: StructType, events: Events, *, skip: bool) -> DataFrame:
     """The events of a frame with plain column names that a query can notice, and bad records if these must be told."""
+    if plan.relevance.condition == TRUE:
+        return frame
     pushed = pushdown(plan.relevance, types, events)
     if pushed.condition == TRUE:
         return frame
     condition = pushed.condition if skip else or_unusable(pushed.condition, plan.schema)
-    return frame.filter(_conditions(types, events).holds(condition))
-
-
-def _conditions(types: StructType, events: Events) -> Conditions:
-    names = {field.name: field.dataType for field in types.fields}
-    return Conditions(names, {name: events.plain(name) for name in names}, events.schema.type)
+    return frame.filter(Conditions.of(types, events).holds(condition))

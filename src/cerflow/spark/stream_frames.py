@@ -37,7 +37,7 @@ def streams(
     frames = [(name, renamed(one, column_names(one.events.columns, one, common, name))) for name, one in inputs.items()]
     stream = free_name(stream, [column for _, frame in frames for column in frame.columns])
     told_apart = [(name, frame.select("*", F.lit(name).alias(stream))) for name, frame in frames]
-    return Streams(united(told_apart), {**common, "stream": stream})
+    return Streams(united(told_apart, last=stream), {**common, "stream": stream})
 
 
 def renamed(one: Input[DataFrame], names: Sequence[str]) -> DataFrame:
@@ -49,12 +49,15 @@ def renamed(one: Input[DataFrame], names: Sequence[str]) -> DataFrame:
     return frame.toDF(*names)
 
 
-def united(frames: Sequence[tuple[str, DataFrame]]) -> DataFrame:
+def united(frames: Sequence[tuple[str, DataFrame]], last: str | None = None) -> DataFrame:
     """The rows of all frames one after the other, in columns that hold the values of each.
 
-    Raises `InputError`, which calls the frames by the names given, for columns whose types do not fit together.
+    The columns stand in the order in which they appear, but for the one that is to be the last. Raises `InputError`,
+    which calls the frames by the names given, for columns whose types do not fit together.
     """
     types = _common_types(frames)
+    if last is not None:
+        types[last] = types.pop(last)
     parts = []
     for _, frame in frames:
         own = {field.name: (f"c{k}", field.dataType) for k, field in enumerate(frame.schema.fields)}

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 import pyarrow as pa
 from pyspark import cloudpickle
 
+from cerflow.engine.given import GIVEN
+from cerflow.engine.plan import Plan
 from cerflow.engine.recognizer import Recognizer
 from cerflow.engine.warmup import ensure_compiled
 from cerflow.errors import BadRecordError, UnsupportedQueryError
+from cerflow.language.condition import Condition
 from cerflow.predicates.predicate import Predicate
 from cerflow.predicates.registry import predicates_in, using
 from cerflow.query import Language, Query, parse
+from cerflow.schema import Schema
 
-__all__ = ["Recognition", "pack", "shown"]
+__all__ = ["Recognition", "grouped", "named", "pack", "results", "shown"]
 
 #: Rows and bytes that are pushed at a time; Spark's own batches are small.
 _ROWS = 1 << 16
@@ -44,36 +48,60 @@ class Recognition:
     positions: bool
     predicates: bytes | None = None
     language: Language = "ceql"
+    given: tuple[Condition, ...] = ()
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in the events of one task, which come in the order of time."""
+        recognizer = None
+        for rows in grouped(batches, self.columns.names):
+            if recognizer is None:
+                recognizer = self.recognizers()()
+            yield from results(recognizer, rows)
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns of the events, with that of positions."""
+        return pa.ipc.read_schema(pa.py_buffer(self.schema))
+
+    def recognizers(self) -> Callable[[], Recognizer]:
+        """What makes recognisers of the query, which is parsed and compiled once for all of them."""
         # Before the first events, so that the processes of a node do not all compile what the first one needs.
         ensure_compiled()
-        schema = pa.ipc.read_schema(pa.py_buffer(self.schema))
-        recognizer = None
-        for rows in _grouped(batches, schema.names):
-            if recognizer is None:
-                recognizer = self._recognizer(schema)
-            yield from recognizer.push(rows).to_batches(_RESULT_ROWS)
+        columns = self.columns
+        # Perhaps not even the type is sent.
+        type = self.type if self.type in columns.names else GIVEN
+        schema = Schema(columns, type, self.time, self.stream)
+        predicates = () if self.predicates is None else _unpacked(self.predicates)
+        with using(predicates):
+            query = parse(self.query, language=self.language)
 
-    def _recognizer(self, schema: pa.Schema) -> Recognizer:
-        # A worker process may serve queries with other predicates of the same names.
-        with using(() if self.predicates is None else _unpacked(self.predicates)):
-            return parse(self.query, language=self.language).recognizer(
-                schema,
-                type=self.type,
-                time=self.time,
-                stream=self.stream,
-                position=self.position,
-                positions=self.positions,
-                on_bad_record=self._refuse,
-            )
+        def plan() -> Plan:
+            if self.given:
+                return Plan(query.tree, schema, position=self.position, positions=self.positions, given=self.given)
+            return query.plan(schema, self.position, self.positions)
+
+        lasting = plan() if self.given else None
+
+        def recognizer() -> Recognizer:
+            # A worker process may serve queries with other predicates of the same names.
+            with using(predicates):
+                found = lasting or plan()
+                return Recognizer(query.tree, schema, on_bad_record=self._refuse, plan=found)
+
+        return recognizer
 
     def _refuse(self, rows: pa.Table) -> None:
         """Rows of a distributed input have no number, so the first one is named by its values."""
         *columns, _, reason = rows.column_names
-        values = (f"{name}: {shown(rows.column(name)[0].as_py())}" for name in columns if name != self.position)
-        raise BadRecordError(f"{{{', '.join(values)}}}", rows.column(reason)[0].as_py())
+        values = (
+            f"{name}: {shown(rows.column(name)[0].as_py())}" for name in columns if name not in (self.position, GIVEN)
+        )
+        raise BadRecordError(f"{{{', '.join(values)}}}", rows.column(reason)[0].as_py().replace(GIVEN, self.type))
+
+
+def results(recognizer: Recognizer, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """What is detected in some rows, a bounded number of matches at a time."""
+    yield from recognizer.push(rows).to_batches(_RESULT_ROWS)
 
 
 def pack(query: Query) -> bytes | None:
@@ -104,8 +132,8 @@ def _unpacked(packed: bytes) -> tuple[Predicate, ...]:
     return predicates
 
 
-def _grouped(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
-    """The rows in larger batches."""
+def grouped(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
+    """The rows of a task under the names of the input, as larger tables."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -113,13 +141,13 @@ def _grouped(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa
         rows += batch.num_rows
         size += batch.nbytes
         if rows >= _ROWS or size >= _BYTES:
-            yield _table(waiting, names)
+            yield named(waiting, names)
             waiting, rows, size = [], 0, 0
     if rows:
-        yield _table(waiting, names)
+        yield named(waiting, names)
 
 
-def _table(batches: list[pa.RecordBatch], names: list[str]) -> pa.Table:
+def named(batches: list[pa.RecordBatch], names: list[str]) -> pa.Table:
     """The batches under the names of the input; what Spark knows of nulls in a column is no part of its schema."""
     schema = pa.schema(zip(names, batches[0].schema.types))
     return pa.Table.from_batches([pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches])

@@ -210,6 +210,7 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
     """
     grouped = tables.options[O_GROUPED] == 1
     strategy = tables.options[O_STRATEGY]
+    detecting = tables.options[O_DETECTING] == 1
     states = tables.options[O_STATES]
     # Typed zeros: a literal would make Numba compile everything below once more.
     n = np.int64(0)
@@ -263,7 +264,8 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
                     c = after
                     continue
                 root = state.config[c, C_ROOT]
-                start = state.config_long[c, L_START]
+                if detecting:
+                    start = state.config_long[c, L_START]
             if removed >= scratch.removed.shape[0]:
                 return -1, 0, 0, False
             first = n
@@ -298,8 +300,9 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
                 if not begin and tables.signature_rows[row, 3] == 1:
                     scratch.removed[removed] = c
                     removed += 1
-            for u in range(first, n):
-                scratch.starts[u] = start
+            if detecting:
+                for u in range(first, n):
+                    scratch.starts[u] = start
             if strategy != EVERYTHING:
                 for u in range(first, n):
                     scratch.updates[u, U_CLASS] = NO_EVENTS if begin else state.config[c, C_CLASS]

@@ -18,7 +18,7 @@ from pyarrow import fs
 
 from cerflow.errors import InputError
 
-__all__ = ["DataFile", "each", "find_files", "metadata_of", "opened"]
+__all__ = ["DataFile", "each", "filesystem_of", "find_files", "metadata_of", "opened"]
 
 _WILD = "*?["
 #: Footers that are fetched at a time, as each waits for its filesystem.
@@ -62,7 +62,7 @@ def find_files(paths: Sequence[str]) -> list[DataFile]:
 
 def _found(path: str) -> Iterator[DataFile]:
     root, base, pattern = _placed(path)
-    system = _filesystem(root)
+    system = filesystem_of(root)
     if pattern is None:
         info = system.get_file_info(base)
         if info.type == fs.FileType.NotFound:
@@ -130,7 +130,8 @@ def _matching(system: fs.FileSystem, base: str, pattern: str) -> list[fs.FileInf
 
 
 @lru_cache(maxsize=16)
-def _filesystem(root: str) -> fs.FileSystem:
+def filesystem_of(root: str) -> fs.FileSystem:
+    """The filesystem of a `DataFile`."""
     return fs.FileSystem.from_uri(root)[0] if root else fs.LocalFileSystem()
 
 
@@ -146,14 +147,14 @@ def each(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
 def metadata_of(file: DataFile) -> pq.FileMetaData:
     """The footer of a file; raises `InputError` if it is no Parquet file."""
     try:
-        return pq.read_metadata(file.path, filesystem=_filesystem(file.root))
+        return pq.read_metadata(file.path, filesystem=filesystem_of(file.root))
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"cannot read '{file.name}' as Parquet: {error}") from error
 
 
 def opened(file: DataFile, dictionaries: Sequence[str]) -> pq.ParquetFile:
     """A file to be read, with some columns of text as dictionaries; raises `InputError` if it has changed."""
-    system = _filesystem(file.root)
+    system = filesystem_of(file.root)
     info = system.get_file_info(file.path)
     if (info.size, info.mtime_ns or 0) != (file.size, file.changed):
         raise InputError(f"'{file.name}' has changed since it was planned to read it; load it again")

@@ -25,6 +25,7 @@ from cerflow.spark.source.keys import is_orderly
 from cerflow.spark.source.options import Options
 from cerflow.spark.source.result import declared, refuse_foreign
 from cerflow.spark.source.row_groups import Scan
+from cerflow.spark.source.skipping import noticed, noticed_groups, noticed_types
 from cerflow.spark.source.slices import Reach, Slice, Slices, cut
 from cerflow.spark.source.task import Task, Work
 
@@ -80,7 +81,13 @@ def plan_read(given: Mapping[str, str]) -> Planned:
     work = _work(query, options, schema, files)
     struct, _ = declared(work.result)
     everything = groups_of(files, schema.columns, leading=work.scan.leading, type=schema.type, time=schema.time)
-    groups = _wanted(everything, files, options)
+    condition = noticed(query.tree, query.plan(schema).transducer, schema, counted=work.positions)
+    work = replace(work, scan=replace(work.scan, types=noticed_types(condition, schema)))
+    groups = everything
+    if alike and not any(file.constants for file in files):
+        groups = noticed_groups(everything, files, condition, schema, skip=options.skip)
+    unnoticed = len(everything) - len(groups)
+    groups = _wanted(groups, files, options)
     reach, reason = _reach(query, schema, groups, work)
     if any(group.least is None for group in groups):
         # Nobody knows where these belong, so all have to be where they should.
@@ -101,6 +108,8 @@ def plan_read(given: Mapping[str, str]) -> Planned:
         )
     rows = sum(group.rows for group in everything)
     explanation = _explanation(slices, rows, reason)
+    if unnoticed:
+        explanation += f"; {unnoticed} of {len(everything)} row groups have nothing that the query can notice"
     logging.getLogger("cerflow").info(explanation)
     return Planned(
         schema=struct,
@@ -184,5 +193,4 @@ def _explanation(slices: Slices, rows: int, reason: str) -> str:
     number = len(slices.slices)
     if number == 1:
         return f"one task reads all {rows:,} events in order: {reason}"
-    again = (slices.rows_read - rows) / rows
-    return f"{number} tasks read slices of {rows:,} events, {again:.0%} of them more than once: {reason}"
+    return f"{number} tasks read slices of {rows:,} events, {slices.again:.0%} of them more than once: {reason}"

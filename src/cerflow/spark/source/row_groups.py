@@ -37,6 +37,7 @@ class Scan:
     ``columns`` are all columns that are read, in the types of what is handed on: text that repeats as dictionaries.
     Events are ordered by ``leading``, ties by ``sequence`` if there is one, then as they stand in the input; without
     ``leading`` by the latter alone. ``skip`` leaves out events without a type or a ``time``, else they are errors.
+    ``types`` is a filter of event types that all events that matter satisfy, None if there is none.
     """
 
     columns: pa.Schema
@@ -45,6 +46,7 @@ class Scan:
     leading: str | None
     sequence: str | None
     skip: bool
+    types: pc.Expression | None = None
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ class RowGroups:
         if self._stop is not None:
             wanted = wanted & (keys < self._stop)
         rows = np.flatnonzero(wanted)
-        if not len(rows):
+        if not len(rows) or not self._has_noticed(head[self._scan.type]):
             return
         if self._ascending(keys[rows] if len(rows) < group.rows else keys):
             yield from self._streamed(group, file, head, keys, rows)
@@ -103,6 +105,11 @@ class RowGroups:
             order = rows[np.argsort(keys[rows], kind="stable")]
             whole = {**head, **self._read(group, file, self._body)}
             yield Piece(group.place, keys[order], self._batch(_taken(whole, order)), last=True)
+
+    def _has_noticed(self, types: pa.Array) -> bool:
+        """Whether there are events of a type that matters; the dictionary of a group has its types only."""
+        wanted = self._scan.types
+        return wanted is None or bool(pa.table({self._scan.type: types.dictionary}).filter(wanted).num_rows)
 
     @staticmethod
     def _ascending(keys: Keys) -> bool:

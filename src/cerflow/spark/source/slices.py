@@ -65,6 +65,12 @@ class Slices:
     rows_read: int
     most_waiting: int
 
+    @property
+    def again(self) -> float:
+        """The share of the events that is read more than once, or how many times all are."""
+        rows = sum({group.place: group.rows for some in self.slices for group in some.groups}.values())
+        return (self.rows_read - rows) / rows if rows else 0.0
+
 
 class _Groups:
     """The row groups as arrays, in the order of their least keys."""

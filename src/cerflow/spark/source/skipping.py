@@ -1,0 +1,58 @@
+"""Row groups with nothing that a query can notice: by their statistics, and by the types of their events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from cerflow.automata.propositions import weakened
+from cerflow.automata.transducer import Transducer
+from cerflow.engine.arrow_filters import arrow_filter
+from cerflow.engine.relevance import relevant_events
+from cerflow.language.condition import Attribute, Condition
+from cerflow.language.node import walk
+from cerflow.language.select import Select
+from cerflow.schema import Schema
+from cerflow.spark.source.files import DataFile, each, filesystem_of
+from cerflow.spark.source.footers import Group
+
+__all__ = ["noticed", "noticed_groups", "noticed_types"]
+
+
+def noticed(select: Select, transducer: Transducer, schema: Schema, *, counted: bool) -> Condition:
+    """What is true of every event that a query can notice; ``counted`` says that all are numbered."""
+    return relevant_events(select, transducer, schema, counted=counted).condition
+
+
+def noticed_types(condition: Condition, schema: Schema) -> pc.Expression | None:
+    """A filter of event types, in a column of text alone, that no event of another type satisfies; None for all."""
+
+    def of_type(leaf: Condition) -> bool:
+        return {n.name for n in walk(leaf) if isinstance(n, Attribute)} <= {schema.type}
+
+    return arrow_filter(weakened(condition, of_type), schema)
+
+
+def noticed_groups(
+    groups: Sequence[Group], files: Sequence[DataFile], condition: Condition, schema: Schema, *, skip: bool
+) -> list[Group]:
+    """The row groups of some files that may have an event to notice, by their statistics.
+
+    All files have the columns of ``schema``. A group that may have bad records is left out only if these are skipped.
+    """
+    wanted = arrow_filter(condition, schema)
+    if wanted is None:
+        return list(groups)
+
+    def some(of_file: tuple[int, list[Group]]) -> list[Group]:
+        number, own = of_file
+        file = files[number]
+        fragment = ds.ParquetFileFormat().make_fragment(file.path, filesystem_of(file.root))
+        kept = {info.id for info in fragment.subset(wanted, schema=schema.columns).row_groups}
+        return [group for group in own if group.index in kept or not (skip or group.usable == group.rows)]
+
+    by_file = [(number, list(own)) for number, own in groupby(groups, key=lambda group: group.file)]
+    return [group for own in each(some, by_file) for group in own]

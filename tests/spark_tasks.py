@@ -1,0 +1,134 @@
+"""What Spark would do around the tasks of slices, done in-process: surveys, shuffles, partitions."""
+
+import numpy as np
+import pyarrow as pa
+
+from cerflow.engine.layout import NULL
+from cerflow.engine.measures import measures
+from cerflow.inputs import in_order
+from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
+from cerflow.query import query_text
+from cerflow.schema import Schema
+from cerflow.spark.axis import Axis
+from cerflow.spark.frames import Events
+from cerflow.spark.slice_tasks import OwnSlices, PartitionInOrder, PartitionsInOrder
+from cerflow.spark.slices import Counting, Lasting, Measured, Pieces, boundaries, cut
+from cerflow.spark.survey import ROW_BITS, _rows, bound_of
+from cerflow.spark.tasks import Recognition
+
+
+class Simulation:
+    """A query on a table that is cut in slices or partitions, all tasks run one after the other."""
+
+    def __init__(self, query, schema, *, time, window, positions):
+        self.schema = Schema(schema, "type", time)
+        self.axis = Axis(self.schema)
+        self.events = Events(self.schema)
+        self.time, self.window, self.positions = time, window, positions
+        columns = schema.append(pa.field("number", pa.int64())) if positions else schema
+        self.recognition = Recognition(
+            query=query_text(query),
+            language=query.language,
+            schema=columns.serialize().to_pybytes(),
+            type="type",
+            time=time,
+            stream=None,
+            position="number" if positions else None,
+            positions=positions,
+        )
+
+    def keys(self, table, first=0):
+        if self.time is None:
+            return first + np.arange(table.num_rows)
+        return self.axis.keys(table.column(self.time))
+
+    def measure(self, table):
+        if not isinstance(self.window, AttributeWindow):
+            return NULL
+        found = measures(self.window, _rows(table.column(self.window.attribute), self.window, self.events), self.schema)
+        return int(found.max())
+
+    def pieces(self, tables):
+        """What a survey finds: each table is (part, row within it, rows)."""
+        rows = []
+        for part, first, table in tables:
+            if table.num_rows:
+                keys = self.keys(table, (part << ROW_BITS) + first)
+                rows.append((part, int(keys.min()), int(keys.max()), table.num_rows, self.measure(table)))
+        return Pieces(*(np.array([row[k] for row in rows], np.int64) for k in range(5)))
+
+    def reach(self, pieces):
+        match self.window:
+            case DurationWindow():
+                return Lasting(self.window, self.axis)
+            case CountWindow(events=events):
+                return Counting(events, pieces)
+        return Measured(bound_of(self.window, self.events), pieces)
+
+    def run(self, task, rows, batch):
+        """The matches of a task, given its rows in batches."""
+        found = list(task(iter(rows.to_batches(max_chunksize=batch))))
+        return [match for some in found for match in some.to_pylist()]
+
+    def slice_rows(self, table, keys, slices):
+        """For each slice how many rows precede those that it reads, and these, with what tasks are told of them."""
+        for number, some in enumerate(slices):
+            read = np.flatnonzero((keys >= some.begin) & (keys < some.stop))
+            code = 2 * number + (keys[read] >= some.start)
+            taken = table.select(self.schema.columns.names).take(pa.array(read))
+            yield int((keys < some.begin).sum()), taken.append_column("code", pa.array(code))
+
+    def sliced(self, table, starts, *, batch, parts):
+        """All matches of a table in order, cut at some keys; ``parts`` are keys between which events are counted."""
+        keys = self.keys(table)
+        where = np.searchsorted(np.unique([*starts, *parts]), keys, side="right")
+        pieces = self.pieces(
+            (int(k), int(np.flatnonzero(where == k)[0]), table.filter(pa.array(where == k))) for k in np.unique(where)
+        )
+        slices = cut(sorted(starts), self.reach(pieces), int(keys.min()), int(keys.max()))
+        rows = list(self.slice_rows(table, keys, slices))
+        first = tuple(before for before, _ in rows) if self.positions else None
+        counts = tuple(int(((keys >= s.start) & (keys < s.stop)).sum()) for s in slices)
+        task = OwnSlices(self.recognition, first, counts)
+        # Several slices may share a task.
+        return self.run(task, pa.concat_tables(some for _, some in rows), batch), slices
+
+    def partitioned(self, tables, *, piece, batch, sequence=None, in_order_already=False):
+        """All matches of partitions that stay where they are, and of the slices between them."""
+        tables = [in_order(t, self.time, sequence) if in_order_already else t for t in tables]
+        cut_up = [
+            (part, at, table.slice(at, piece))
+            for part, table in enumerate(tables)
+            for at in range(0, table.num_rows, piece)
+        ]
+        pieces = self.pieces(cut_up)
+        between = boundaries(pieces, self.reach(pieces))
+        partitions, offset = {}, 0
+        for part in pieces.parts():
+            partitions[part] = PartitionInOrder(pieces.of(part), offset)
+            offset += partitions[part].pieces.total
+        task = PartitionsInOrder(
+            recognition=self.recognition,
+            partitions=partitions,
+            edges=tuple(key for s in between for key in (s.start, s.stop)),
+            sequence=sequence is not None,
+            in_order=in_order_already or self.time is None,
+            numbered=self.positions,
+            piece=piece,
+        )
+        found = []
+        for part, table in enumerate(tables):
+            rows = table.select(self.schema.columns.names)
+            rows = rows if sequence is None else rows.append_column("sequence", table.column(sequence))
+            found += self.run(task, rows.append_column("part", pa.array([part] * table.num_rows, pa.int32())), batch)
+        whole = pa.concat_tables(tables)
+        keys = np.concatenate([self.keys(t, part << ROW_BITS) for part, t in enumerate(tables)])
+        if self.time is not None:
+            order = pa.array(np.argsort(keys, kind="stable")) if sequence is None else None
+            whole = in_order(whole, self.time, sequence) if order is None else whole.take(order)
+            keys = self.keys(whole)
+        rows = list(self.slice_rows(whole, keys, between))
+        if rows:
+            first = tuple(before for before, _ in rows) if self.positions else None
+            found += self.run(OwnSlices(self.recognition, first, None), pa.concat_tables(r for _, r in rows), batch)
+        return found, between
