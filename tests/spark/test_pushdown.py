@@ -193,7 +193,7 @@ def test_it_is_told_what_is_sent(spark):
         ("SELECT COUNT(*) AS n WHERE A ; B FILTER A.s LIKE 'p%' AND B.v != 3 WITHIN 9 MILLISECONDS", ["t"]),
         ("SELECT NONE WHERE A ; (EVENT AS x FILTER NOT x.s = 'q') ; B PARTITION BY k", ["k", "t"]),
         ("SELECT x[v] WHERE A AS x ; B AS y FILTER y.s IN ('pq', 'r') AND x.v < y.v", ["type", "v", "t"]),
-        ("SELECT COUNT(*) AS n WHERE A : B FILTER A.s = 'q' PARTITION BY k", ["k", "t"]),
+        ("SELECT COUNT(*) AS n WHERE A : D FILTER A.s = 'q' PARTITION BY k", ["k", "t"]),
     ],
 )
 def test_what_only_conditions_read_is_sent_as_bits(spark, query, columns):
