@@ -107,6 +107,8 @@ def plan_read(given: Mapping[str, str]) -> Planned:
             "write the files in that order, or let cerflow.spark.match sort them"
         )
     rows = sum(group.rows for group in everything)
+    if reach is not None and len(slices.slices) == 1:
+        reason = "they are too few, or lie in too few row groups, for more slices than one"
     explanation = _explanation(slices, rows, reason)
     if unnoticed:
         explanation += f"; {unnoticed} of {len(everything)} row groups have nothing that the query can notice"
