@@ -1,4 +1,4 @@
-"""One session after the other, each with its number of cores; in every run each way has its turn at each question."""
+"""One session after the other, each with its number of cores; in every run of a question each way has its turn."""
 
 from __future__ import annotations
 
@@ -46,11 +46,13 @@ def measure_jobs(
             (q.name, way): _row(q, way, number, events) for q in questions for way in _ways(q) if way not in missing
         }
         try:
-            for run in range(runs + 1):
-                for (question, way), row in jobs.items():
-                    tell(f"{number} cores, {f'run {run} of {runs}' if run else 'first run'}: {question}, {way}")
-                    if row.status == "ok":
-                        session.ask(row, way, first=not run)
+            # Spark ends Python processes that had nothing to do for a minute, so the runs of a question follow at once.
+            for question in questions:
+                for run in range(runs + 1):
+                    for way, row in ((way, row) for (name, way), row in jobs.items() if name == question.name):
+                        tell(f"{number} cores, {f'run {run} of {runs}' if run else 'first run'}: {row.case}, {way}")
+                        if row.status == "ok":
+                            session.ask(row, way, first=not run)
         finally:
             session.close()
         rows += jobs.values()
