@@ -85,7 +85,8 @@ def main(master, zipped, events, output, query):
 
     folder = Path(output)
     frame = spark.read.parquet(events)
-    seen = spark.range(16).repartition(4).mapInArrow(where, "seen string").collect()
+    # Tasks behind a barrier start together, so each executor has one.
+    seen = spark.range(16).repartition(2).mapInArrow(where, "seen string", barrier=True).collect()
     (folder / "seen.json").write_text(json.dumps([json.loads(row["seen"]) for row in seen]))
 
     def run(name, before=None, after=None):
