@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Any
 
 from cerflow.automata.guards import TRUE, Satisfied, TypeTest
 from cerflow.language.condition import (
@@ -38,6 +39,7 @@ __all__ = [
     "operands_of",
     "opposite",
     "substituted",
+    "translated",
     "weakened",
 ]
 
@@ -136,6 +138,25 @@ def opposite(leaf: Condition) -> Condition:
     if isinstance(leaf, Not) and isinstance(leaf.operand, Satisfied):
         return leaf.operand.condition
     return is_not_true(leaf)
+
+
+def translated(proposition: Condition, leaf: Callable[[Condition], Any]) -> Any:
+    """What a proposition becomes in a system whose conditions are joined by ``&`` and ``|``.
+
+    ``leaf`` is asked for the leaves, and for TRUE and FALSE.
+    """
+    done: list[Any] = []
+    stack = [(proposition, False)]
+    while stack:
+        current, ready = stack.pop()
+        if not isinstance(current, And | Or):
+            done.append(leaf(current))
+        elif ready:
+            right, left = done.pop(), done.pop()
+            done.append(left & right if isinstance(current, And) else left | right)
+        else:
+            stack += [(current, True), (current.right, False), (current.left, False)]
+    return done[0]
 
 
 def substituted(proposition: Condition, replacement: Callable[[Condition], Condition]) -> Condition:

@@ -13,13 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.automata.guards import TRUE, Satisfied, TypeTest
-from cerflow.automata.propositions import FALSE, leaves_of, weakened
+from cerflow.automata.propositions import FALSE, leaves_of, translated, weakened
 from cerflow.automata.transducer import Transducer
 from cerflow.engine.evaluate import instant
 from cerflow.engine.like import pieces
 from cerflow.engine.relevance import by_types, or_unusable, relevant_events
 from cerflow.language.condition import (
-    And,
     Attribute,
     Comparison,
     Condition,
@@ -31,10 +30,10 @@ from cerflow.language.condition import (
     Literal,
     Not,
     Operator,
-    Or,
 )
 from cerflow.language.select import Select
 from cerflow.schema import Kind, Schema
+from cerflow.semantics.operators import RELATIONS
 
 __all__ = ["arrow_filter", "relevant_rows"]
 
@@ -84,18 +83,7 @@ class _Translation:
 
     def proposition(self, whole: Condition) -> pc.Expression:
         """The expression of a proposition all of whose leaves are decided."""
-        done: list[pc.Expression] = []
-        stack = [(whole, False)]
-        while stack:
-            current, ready = stack.pop()
-            if not isinstance(current, And | Or):
-                done.append(pc.scalar(False) if current == FALSE else self.leaf(current))
-            elif ready:
-                right, left = done.pop(), done.pop()
-                done.append(left & right if isinstance(current, And) else left | right)
-            else:
-                stack += [(current, True), (current.right, False), (current.left, False)]
-        return done[0]
+        return translated(whole, lambda leaf: pc.scalar(False) if leaf == FALSE else self.leaf(leaf))
 
     def leaf(self, leaf: Condition) -> pc.Expression:
         """The expression of a leaf; raises `_UndecidedError`."""
@@ -143,7 +131,7 @@ class _Translation:
         if isinstance(left, Function) and left.name == "length" and isinstance(left.arguments[0], Attribute):
             if not isinstance(right, Literal) or type(right.value) is not int or abs(right.value) >= 2**31:
                 raise _UndecidedError
-            return _compared(operator, pc.utf8_length(self._text(left.arguments[0].name)), pa.scalar(right.value))
+            return RELATIONS[operator](pc.utf8_length(self._text(left.arguments[0].name)), pa.scalar(right.value))
         if not isinstance(left, Attribute):
             raise _UndecidedError
         name = self._column(left.name)
@@ -153,14 +141,14 @@ class _Translation:
             raise _UndecidedError
         if right.value is None:
             return pc.scalar(False)
-        found = _compared(operator, pc.field(name), self._scalar(name, operator, right.value))
+        found = RELATIONS[operator](pc.field(name), self._scalar(name, operator, right.value))
         return found & ~pc.is_nan(pc.field(name)) if _is_float(self._type(name)) else found
 
     def _two(self, operator: Operator, left: str, right: str) -> pc.Expression:
         own = self._type(left)
         if own != self._type(right) or not (_is_float(own) or pa.types.is_integer(own) or pa.types.is_string(own)):
             raise _UndecidedError
-        found = _compared(operator, pc.field(left), pc.field(right))
+        found = RELATIONS[operator](pc.field(left), pc.field(right))
         return found & ~pc.is_nan(pc.field(left)) & ~pc.is_nan(pc.field(right)) if _is_float(own) else found
 
     def _scalar(self, name: str, operator: Operator, value: int | float | str | bool | None) -> pa.Scalar:
@@ -216,22 +204,6 @@ class _Translation:
         first, last = parts
         length = len(f"{first}{last}".encode())
         return pc.starts_with(text, first) & pc.ends_with(text, last) & (pc.binary_length(text) >= pa.scalar(length))
-
-
-def _compared(operator: Operator, left: pc.Expression, right: pc.Expression | pa.Scalar) -> pc.Expression:
-    match operator:
-        case Operator.EQ:
-            return left == right
-        case Operator.NE:
-            return left != right
-        case Operator.LT:
-            return left < right
-        case Operator.LE:
-            return left <= right
-        case Operator.GT:
-            return left > right
-        case Operator.GE:
-            return left >= right
 
 
 def _is_float(data_type: pa.DataType) -> bool:

@@ -36,7 +36,7 @@ from cerflow.predicates.predicate import PredicateKind
 from cerflow.predicates.registry import registered
 from cerflow.semantics.events import Event, Value, as_value
 
-__all__ = ["aggregate", "applied", "arithmetic", "compare", "in_order", "labels_read", "like", "shown"]
+__all__ = ["RELATIONS", "aggregate", "applied", "arithmetic", "compare", "in_order", "labels_read", "like", "shown"]
 
 _LOWEST, _HIGHEST = -(2**63) + 1, 2**63 - 1
 
@@ -96,7 +96,8 @@ def _negated(truth: bool | None, negated: bool) -> bool | None:
     return truth if truth is None or not negated else not truth
 
 
-_RELATIONS: dict[Operator, Callable[[Any, Any], bool]] = {
+#: The operators of Python for those of comparisons, on whatever has them: values, columns, expressions.
+RELATIONS: dict[Operator, Callable[[Any, Any], Any]] = {
     Operator.EQ: operator.eq,
     Operator.NE: operator.ne,
     Operator.LT: operator.lt,
@@ -116,7 +117,7 @@ def compare(relation: Operator, left: Value, right: Value) -> bool | None:
         right = _moment(right)
     elif isinstance(left, str) and isinstance(right, datetime.datetime):
         left = _moment(left)
-    return _RELATIONS[relation](left, right)
+    return bool(RELATIONS[relation](left, right))
 
 
 @lru_cache(maxsize=1024)

@@ -29,10 +29,10 @@ from pyspark.sql.types import (
 )
 
 from cerflow.automata.guards import Satisfied, TypeTest
+from cerflow.automata.propositions import translated
 from cerflow.engine.evaluate import instant
 from cerflow.engine.like import MANY, ONE, pieces, tokens
 from cerflow.language.condition import (
-    And,
     Arithmetic,
     Attribute,
     Comparison,
@@ -47,8 +47,8 @@ from cerflow.language.condition import (
     Negative,
     Not,
     Operator,
-    Or,
 )
+from cerflow.semantics.operators import RELATIONS
 from cerflow.spark.frames import Events
 
 __all__ = ["Conditions"]
@@ -95,18 +95,10 @@ class Conditions:
 
     def holds(self, proposition: Condition) -> Column:
         """True where a proposition holds, all of whose leaves are decided; elsewhere false or null."""
-        done: list[Column] = []
-        stack = [(proposition, False)]
-        while stack:
-            current, ready = stack.pop()
-            if not isinstance(current, And | Or):
-                done.append(F.lit(current.value) if isinstance(current, Constant) else self._leaf(current))
-            elif ready:
-                right, left = done.pop(), done.pop()
-                done.append(left & right if isinstance(current, And) else left | right)
-            else:
-                stack += [(current, True), (current.right, False), (current.left, False)]
-        return done[0]
+        found: Column = translated(
+            proposition, lambda leaf: F.lit(leaf.value) if isinstance(leaf, Constant) else self._leaf(leaf)
+        )
+        return found
 
     def _leaf(self, leaf: Condition) -> Column:
         match leaf:
@@ -269,7 +261,7 @@ class Conditions:
             b, other = _instant(right.value, kind), kind
         if kind != other or (kind == _TRUTH and operator not in (Operator.EQ, Operator.NE)):
             raise _UndecidedError
-        found = _compared(operator, a, b)
+        found: Column = RELATIONS[operator](a, b)
         if kind == _REAL:
             for column, expression in ((a, left), (b, right)):
                 found = found if isinstance(expression, Literal) else found & _is_number(column)
@@ -326,19 +318,3 @@ def _instant(text: str, kind: int) -> Column:
     except OverflowError:
         raise _UndecidedError from None
     return F.lit(moment.replace(tzinfo=None).isoformat(" ", "microseconds")).cast("timestamp_ntz")
-
-
-def _compared(operator: Operator, left: Column, right: Column) -> Column:
-    match operator:
-        case Operator.EQ:
-            return left == right
-        case Operator.NE:
-            return left != right
-        case Operator.LT:
-            return left < right
-        case Operator.LE:
-            return left <= right
-        case Operator.GT:
-            return left > right
-        case Operator.GE:
-            return left >= right

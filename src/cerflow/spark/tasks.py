@@ -74,19 +74,16 @@ class Recognition:
         predicates = () if self.predicates is None else _unpacked(self.predicates)
         with using(predicates):
             query = parse(self.query, language=self.language)
-
-        def plan() -> Plan:
-            if self.given:
-                return Plan(query.tree, schema, position=self.position, positions=self.positions, given=self.given)
-            return query.plan(schema, self.position, self.positions)
-
-        lasting = plan() if self.given else None
+        given = None
+        if self.given:
+            # Queries with predicates have none of these.
+            given = Plan(query.tree, schema, position=self.position, positions=self.positions, given=self.given)
 
         def recognizer() -> Recognizer:
             # A worker process may serve queries with other predicates of the same names.
             with using(predicates):
-                found = lasting or plan()
-                return Recognizer(query.tree, schema, on_bad_record=self._refuse, plan=found)
+                plan = given or query.plan(schema, self.position, self.positions)
+                return Recognizer(query.tree, schema, on_bad_record=self._refuse, plan=plan)
 
         return recognizer
 
