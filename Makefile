@@ -5,6 +5,8 @@ PY := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 # The interpreter for a new environment; without it the newest suitable one on the PATH is taken.
 PYTHON ?=
+# Tests run in so many processes; each may start a Spark of its own.
+TEST_PROCESSES ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help test demo bench lint types format java clean
@@ -18,7 +20,7 @@ help:
 	@echo "make clean   remove the virtual environment, caches and the demo's output"
 
 test: java $(INSTALLED)
-	@$(PY) -m pytest $(PYTEST_ARGS)
+	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
 
 demo: java $(INSTALLED)
 	@$(PY) -m cerflow.examples.demo

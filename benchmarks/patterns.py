@@ -47,11 +47,13 @@ class Pattern:
     """A sequence of steps and groups; other events may come between any two."""
 
     parts: tuple[Step | Group, ...]
+    #: The attribute that windows measure.
+    clock: str = "stock_time"
 
     def cel(self, window: int) -> str:
-        """The pattern in cerflow's language, within a window in ms of ``stock_time``."""
+        """The pattern in cerflow's language, within a window of its clock."""
         conditions = " AND ".join(_conditions(self.parts))
-        return f"SELECT * WHERE ({_sequence(self.parts)}) FILTER {conditions} WITHIN {window} [stock_time]"
+        return f"SELECT * WHERE ({_sequence(self.parts)}) FILTER {conditions} WITHIN {window} [{self.clock}]"
 
     def sremo(self, window: int) -> str:
         """The same in SREMO: skip-till-any-match, with a register for every step that a later one speaks of."""
@@ -61,7 +63,7 @@ class Pattern:
             for _, _, value in step.conditions
             if isinstance(value, Attribute)
         }
-        return f"{_skipping(self.parts, stored)} WITHIN {window} [stock_time]"
+        return f"{_skipping(self.parts, stored)} WITHIN {window} [{self.clock}]"
 
     def flink(self) -> list[str]:
         """The pattern in the words of our Java program (`peers/flink/Patterns.java`)."""

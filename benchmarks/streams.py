@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from cerflow.examples import stocks
+from cerflow.examples import smart_homes, stocks, taxis
 
 __all__ = ["Events", "load", "write_ticks"]
 
@@ -21,6 +21,8 @@ CHUNK = 1_000_000
 KEPT = 2_000_000
 #: Columns of the ticks, in the order in which other engines get them.
 TICK = ("type", "id", "name", "volume", "price", "stock_time")
+#: The other streams of the generators.
+_EXAMPLES = {"smart_homes": smart_homes, "taxis": taxis}
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ def load(description: Mapping[str, Any]) -> Events:
     if description["kind"] == "stocks":
         table = next(iter(_kept(_key(description))))
         return Events(description, table.num_rows, "stock_time")
-    return Events(description, int(description["events"]), None)
+    clock = "timestamp" if description["kind"] in _EXAMPLES else None
+    return Events(description, int(description["events"]), clock)
 
 
 def write_ticks(description: Mapping[str, Any], path: Path) -> None:
@@ -69,6 +72,10 @@ def _kept(key: tuple[tuple[str, Any], ...]) -> list[pa.Table]:
 def _made(description: Mapping[str, Any]) -> Iterator[pa.Table]:
     if description["kind"] == "stocks":
         yield _ticks(description)
+    elif description["kind"] in _EXAMPLES:
+        table = _EXAMPLES[description["kind"]](description["events"])
+        texts = [name for name in table.column_names if pa.types.is_string(table.schema.field(name).type)]
+        yield _laid_out(table, texts, description)
     else:
         yield from _synthetic(**{name: value for name, value in description.items() if name != "kind"})
 
@@ -82,7 +89,12 @@ def _ticks(description: Mapping[str, Any]) -> pa.Table:
         table = pyarrow.csv.read_csv(path)
         table = table.rename_columns(["type" if name == "event_type" else name for name in table.column_names])
     table = table.select(list(TICK)).slice(0, events)
-    for name in ("type", "name"):
+    return _laid_out(table, ["type", "name"], description)
+
+
+def _laid_out(table: pa.Table, texts: list[str], description: Mapping[str, Any]) -> pa.Table:
+    """The table in one piece, its columns of text in the layout that is wanted."""
+    for name in texts:
         column = table.column(name).combine_chunks()
         if description.get("layout") == "encoded":
             column = column.dictionary_encode()

@@ -67,6 +67,7 @@ _VALUES: dict[str, tuple[pa.DataType, tuple[Any, ...]]] = {
     "f64": (pa.float64(), FLOATS),
     "g64": (pa.float64(), FLOATS),
     "dec": (pa.decimal128(12, 3), (Decimal("0.000"), Decimal("0.100"), Decimal("-2.500"), Decimal("999999999.999"))),
+    "whole": (pa.decimal128(18, 0), (Decimal(0), Decimal(10**18 - 1), Decimal(-(2**53) - 1), Decimal(3))),
     "wide": (pa.decimal128(30, 2), (Decimal("0.00"), Decimal(2**60) / 4, Decimal("-2.50"))),
     "s": (pa.string(), TEXTS),
     "r": (pa.string(), TEXTS),
@@ -90,7 +91,7 @@ def _table(rows: int) -> pa.Table:
 
 TABLE = _table(300)
 SCHEMA = Schema(TABLE.schema)
-_NUMERIC = ("i8", "i32", "i64", "j64", "f32", "f64", "g64", "dec", "wide")
+_NUMERIC = ("i8", "i32", "i64", "j64", "f32", "f64", "g64", "dec", "whole")
 _LITERALS = (*INTEGERS, *FLOATS, None)
 
 
@@ -120,12 +121,17 @@ def _elementary(draw: st.DrawFn) -> Condition:
     equal = draw(st.sampled_from((Operator.EQ, Operator.NE)))
     negated = draw(st.booleans())
     sides: tuple[Expression, Expression]
-    match draw(st.integers(0, 15)):
+    match draw(st.integers(0, 16)):
         case 0 | 1 | 2 | 3:
             sides = (_number(draw), Literal(draw(st.sampled_from(_LITERALS))))
             return Comparison(operator, *(sides if draw(st.booleans()) else sides[::-1]))
         case 4:
             return Comparison(operator, _number(draw), _number(draw))
+        case 15:
+            wide = Attribute(None, "wide")
+            if draw(st.booleans()):
+                return In(wide, (Literal(0), Literal("288230376151711744.00"), Literal(2.5)), negated)
+            return Comparison(operator, wide, Literal(draw(st.sampled_from((0, -2.5, "288230376151711743.99", None)))))
         case 5 | 6:
             return Comparison(operator, _text(draw), Literal(draw(st.sampled_from(TEXTS))))
         case 7:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from cerflow.analysis.scopes import condition_labels
 from cerflow.language.condition import (
     Aggregate,
     And,
@@ -31,6 +32,7 @@ from cerflow.language.condition import (
     PredicateCall,
     Regexp,
     SetTest,
+    Some,
 )
 
 TYPES = ("A", "B", "C")
@@ -45,6 +47,7 @@ class Fragment:
     relating: bool = True  # atoms over several labels
     outer: bool = True  # labels bound by an enclosing formula
     aggregates: bool = False
+    some: bool = False  # existential conditions
     predicates: bool = False  # those of `random_predicates`
     strict: bool = True  # `:` and `:+`
     windows: bool = True
@@ -249,6 +252,28 @@ def _in_bracket(draw: st.DrawFn, own: str, labels: list[str], depth: int) -> Con
     return _atom_on_one(draw, None)
 
 
+def _some(draw: st.DrawFn, labels: list[str], fragment: Fragment) -> Condition:
+    """An existential condition; now and then it leaves out a label that must have one event then."""
+    one = draw(st.sampled_from(labels))
+    inner: Condition
+    match draw(st.integers(0, 5)):
+        case 0:
+            inner = Bracket(one, _in_bracket(draw, one, labels if fragment.relating else [], 2))
+        case 1:
+            inner = draw(st.sampled_from((And, Or)))(_atom_on_one(draw, one), Not(_atom_on_one(draw, one)))
+        case 2 | 3 | 4 if fragment.relating:
+            inner = atom_on_several(draw, labels)
+            if draw(st.booleans()):
+                inner = draw(st.sampled_from((And, Or)))(inner, atom_on_several(draw, labels))
+        case _:
+            inner = _atom_on_one(draw, one)
+    read = list(condition_labels(inner))
+    if not read:
+        return inner
+    listed = read[1:] if len(read) > 1 and draw(st.integers(0, 4)) == 0 else read
+    return Some(tuple(listed), inner)
+
+
 @st.composite
 def conditions(draw: st.DrawFn, labels: list[str], fragment: Fragment = FIRST, depth: int = 2) -> Condition:
     """A condition over some of the labels."""
@@ -261,6 +286,8 @@ def conditions(draw: st.DrawFn, labels: list[str], fragment: Fragment = FIRST, d
                 return Or(left, draw(conditions(labels, fragment, depth - 1)))
         return Not(left)
     kind = draw(st.integers(0, 9))
+    if fragment.some and kind != 9:
+        return _some(draw, labels, fragment)
     if fragment.predicates and kind in (1, 2, 5, 6):
         one = draw(st.sampled_from(labels))
         if kind == 1:

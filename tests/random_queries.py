@@ -137,7 +137,10 @@ def _renamed(draw: st.DrawFn, formula: f.Formula, names: _Names) -> f.Formula:
 def _filtered(draw: st.DrawFn, formula: f.Formula, outer: list[str], fragment: Fragment) -> f.Formula:
     labels = labels_of(formula)
     own = sorted(labels.assigned)
-    further = [label for label in outer if label not in labels.assigned]
+    if labels.wildcard and draw(st.booleans()):
+        # Of an enclosing formula, if that binds the name, and otherwise an event of this one.
+        own = sorted({*own, draw(st.sampled_from(TYPES))})
+    further = [label for label in outer if label not in own]
     # Labels of the formula stand twice: filters speak more often of them than of those further out.
     known = [*own, *own, *further]
     if fragment.relating and own and further and draw(st.booleans()):
@@ -359,7 +362,10 @@ def _projection(draw: st.DrawFn, formula: f.Formula) -> q.Projection:
             return q.Projection(q.ProjectionKind.ITEMS, (q.CountItem("matches"),))
         case 3 | 4 | 5:
             kept = draw(st.lists(st.sampled_from(assigned), max_size=2, unique=True)) if assigned else []
-            items = [*map(q.LabelItem, kept), *_columns(draw, formula)]
+            columns = _columns(draw, formula)
+            items = [*map(q.LabelItem, kept), *columns]
+            if columns and draw(st.booleans()):
+                return q.Projection(q.ProjectionKind.ALL, tuple(columns))
             if items:
                 return q.Projection(q.ProjectionKind.ITEMS, tuple(items))
     return q.Projection(q.ProjectionKind.ALL)

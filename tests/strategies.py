@@ -136,6 +136,9 @@ def conditions(
     def larger(inner: SearchStrategy[c.Condition]) -> SearchStrategy[c.Condition]:
         return st.one_of(st.builds(c.And, inner, inner), st.builds(c.Or, inner, inner), st.builds(c.Not, inner))
 
+    if brackets and not bare:
+        chosen = st.lists(label, min_size=1, max_size=3).map(tuple)
+        atoms.append(st.builds(c.Some, chosen, st.recursive(st.one_of(*atoms), larger, max_leaves=3)))
     return st.recursive(st.one_of(atoms), larger, max_leaves=leaves)
 
 
@@ -187,14 +190,12 @@ def projections(labels: Names = LABELS, attributes: Names = ATTRIBUTES) -> Searc
     """``*``, NONE, and lists of items."""
     label, attribute = _some(labels), _some(attributes)
     chosen = st.one_of(st.none(), st.lists(attribute, min_size=1, max_size=3).map(tuple))
-    item = st.one_of(
-        st.builds(s.LabelItem, label, chosen),
-        st.builds(s.ExpressionItem, expressions(label, attribute), label),
-        st.builds(s.CountItem, label),
-    )
+    computed = st.builds(s.ExpressionItem, expressions(label, attribute), label)
+    item = st.one_of(st.builds(s.LabelItem, label, chosen), computed, st.builds(s.CountItem, label))
     listed = st.builds(s.Projection, st.just(s.ProjectionKind.ITEMS), st.lists(item, min_size=1, max_size=3).map(tuple))
-    whole = st.sampled_from((s.Projection(s.ProjectionKind.ALL), s.Projection(s.ProjectionKind.NONE)))
-    return st.one_of(whole, listed)
+    columns = st.lists(computed, max_size=2).map(tuple)
+    everything = st.builds(s.Projection, st.just(s.ProjectionKind.ALL), columns)
+    return st.one_of(st.just(s.Projection(s.ProjectionKind.NONE)), everything, listed)
 
 
 def selects(
@@ -229,7 +230,7 @@ def sremos(
     *,
     leaves: int = 6,
 ) -> SearchStrategy[r.Sremo]:
-    """Expressions of SREMO with every operator."""
+    """Expressions of SREMO with every operator, as they are when complete: names that nothing writes are attributes."""
     register = _some(registers)
     terminal = st.builds(
         r.Terminal,
@@ -248,4 +249,4 @@ def sremos(
             st.builds(r.Windowed, inner, windows(attributes)),
         )
 
-    return st.recursive(base, larger, max_leaves=leaves)
+    return st.recursive(base, larger, max_leaves=leaves).map(r.names_told_apart)

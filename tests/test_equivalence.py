@@ -131,11 +131,14 @@ def test_what_cannot_be_asked():
 
 
 def warned(text, schema=None, **options):
-    return [(w.reason, w.column) for w in cerflow.parse(text, **options).warnings(schema)]
+    return [(w.reason.split(":")[0], w.column) for w in cerflow.parse(text, **options).warnings(schema)]
 
 
 NEVER, PART = "this query can never match", "this part can never match"
-REDUNDANT = "this branch of OR is redundant: all that it adds is found by the rest of the query"
+REDUNDANT = "this branch of OR is redundant"
+NOTHING, ANY = "this excludes nothing", "this excludes hardly anything"
+BEFORE = "this excludes only by what comes before the first event of a match"
+AGAIN = "'a' means an event of the excluded part here, not the one before it"
 
 
 @pytest.mark.parametrize(
@@ -161,7 +164,22 @@ REDUNDANT = "this branch of OR is redundant: all that it adds is found by the re
         # Only the whole shows that a branch adds nothing.
         ("SELECT * WHERE (A+ OR B) ; C", []),
         ("SELECT * WHERE (A+ OR (A ; A))+ ; C", [(REDUNDANT, 24)]),
-        ("SELECT * WHERE C UNLESS (A OR (A ; B))", [(REDUNDANT, 32)]),
+        ("SELECT * WHERE C UNLESS (A OR (A ; B))", [(BEFORE, 26), (REDUNDANT, 32)]),
+        # What is excluded has to fit where it is looked for.
+        ("SELECT * WHERE A WITHOUT B", [(NOTHING, 26)]),
+        ("SELECT * WHERE A AS a WITHOUT (B AS b FILTER b.k = a.k)", [(NOTHING, 32)]),
+        ("SELECT * WHERE (A : B) WITHOUT C", [(NOTHING, 32)]),
+        ("SELECT * WHERE (A ; B) WITHOUT C", []),
+        ("SELECT * WHERE (A ; B) WITHOUT (C ; C) WITHIN 3 EVENTS", [(NOTHING, 33)]),
+        ("SELECT * WHERE (A ; B) WITHOUT (C ; C) WITHIN 4 EVENTS", []),
+        ("SELECT * WHERE START(A) UNLESS B", [(NOTHING, 32)]),
+        ("SELECT * WHERE C ; (A WITHOUT B)", [(NOTHING, 31)]),
+        ("SELECT * WHERE A UNLESS B WITHIN 5 EVENTS", [(BEFORE, 25)]),
+        ("SELECT * WHERE A AS a UNLESS (B AS b FILTER b.k = a.k)", [(BEFORE, 31)]),
+        ("SELECT * WHERE C ; (A UNLESS B)", []),
+        ("SELECT * WHERE (A AS a ; EVENT AS e) UNLESS (B AS b FILTER b.k = a.k)", [(ANY, 46)]),
+        ("SELECT * WHERE (A AS a ; EVENT AS e FILTER e.k = 1) UNLESS (B AS b FILTER b.k = a.k)", []),
+        ("SELECT * WHERE (A AS a ; C) WITHOUT (B AS b ; B AS a FILTER b.k = a.k)", [(AGAIN, 67)]),
         # Unknown, too large, no kinds that fit: nothing is said.
         ("SELECT * WHERE A FILTER A.s REGEXP 'a' AND A.s NOT LIKE '%a%'", []),
         ("SELECT * WHERE A FILTER A.v > 1 AND A.v = 'x'", []),

@@ -39,6 +39,7 @@ KEYS = {
     "attributes",
     "labels",
     "filters",
+    "keys_kept",
     "select",
     "window",
     "automaton",

@@ -1,13 +1,18 @@
 """Events as people have them: tables of many libraries, dicts, batches, in any order."""
 
+import pathlib
+
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
 import pytest
 
 import cerflow
 from cerflow.errors import InputError
-from cerflow.inputs import in_order, to_table
+from cerflow.event_tables import to_table
+from cerflow.inputs import in_order
 
 QUERY = cerflow.parse("SELECT x, x.v + y.v AS total WHERE (A AS x ; B AS y) FILTER x.s = y.s")
 ROWS = [{"type": "A", "v": 1, "s": "p"}, {"type": "C", "v": 2, "s": "q"}, {"type": "B", "v": 3, "s": "p"}]
@@ -78,22 +83,157 @@ def test_nothing_at_all():
     assert QUERY.match(TABLE.schema.empty_table()).count() == 0
 
 
-@pytest.mark.parametrize(
-    ("events", "message"),
-    [
-        (5, "int is not a table"),
-        ("AB", "str is not a table"),
-        (None, "NoneType is not a table"),
-        ([1, 2], "not int"),
-        ([TABLE.to_batches()[0], {"type": "A"}], "not (RecordBatch|dict)"),
-        ([{"type": "A", "v": 1}, {"type": "A", "v": "x"}], "cannot be made an Arrow table"),
-        ([{"type": "A", "v": object()}], "cannot be made an Arrow table"),
-        ({"type": ["A"], "v": [1, 2]}, "cannot be made an Arrow table"),
-    ],
-)
-def test_what_is_no_table(events, message):
-    with pytest.raises(InputError, match=message):
-        QUERY.match(events)
+# What is given, what is said by match, and what by push (None: the same; "": it is taken).
+NO_EVENTS = {
+    "number": (5, "int is not a table", None),
+    "text": (
+        "AB.csv",
+        r"'AB.csv' is not a table of events; if it is the path of a file, read that first: cerflow.read_events",
+        None,
+    ),
+    "path": (pathlib.Path("a.parquet"), "if it is the path of a file, read that first", None),
+    "nothing": (None, r"there are no events: None was given; give a table .* \(\[\] if there are no events\)", None),
+    "numbers": ([1, 2], "must be dicts, or record batches all of them, but number 0 is 1, of type int", None),
+    "None among dicts": ([{"type": "A"}, None], "number 1 is None, of type NoneType", None),
+    "batches and dicts": ([TABLE.to_batches()[0], {"type": "A"}], "number 0 is .*, of type RecordBatch", None),
+    "mixed": (
+        [{"type": "A", "v": 1}, {"type": "A", "v": "x"}],
+        "row 1: the value 'x' of 'v' is of type str, but the values before it are int64; a column holds one type",
+        "row 1: the value 'x' of 'v' does not fit the column, which has type int64",
+    ),
+    "object": (
+        [{"type": "A", "v": object()}],
+        "row 0: the value <object .*> of 'v' is of type object, which no column of Arrow can hold",
+        "row 0: the value <object .*> of 'v' does not fit",
+    ),
+    "large": (
+        [{"type": "A", "v": 1}, {"type": "A", "v": 2**70}],
+        "row 1: the value 1180591620717411303424 of 'v' does not fit 64 bits; give it as text or as a decimal",
+        "row 1: the value 1180591620717411303424 of 'v' does not fit the column",
+    ),
+    "fraction": (
+        [{"type": "A", "v": 1}, {"type": "A", "v": 1.5}],
+        "unknown attribute 's'",
+        "row 1: the value 1.5 of 'v' does not fit",
+    ),
+    "type that is a number": (
+        [{"type": 3, "v": 1, "s": "x"}],
+        "the type column 'type' must hold text, not int64",
+        "value 3 of 'type'",
+    ),
+    "names that are numbers": ([{1: 2}], "the keys of events must be names, not 1 of type int", "no event type"),
+    "uneven columns": ({"type": ["A"], "v": [1, 2]}, "cannot be made an Arrow table", "of 'type' does not fit"),
+    "one event": (
+        {"type": "A", "v": 1},
+        r"the column 'type' of the events is 'A'; a dict must hold a list for every column \(a single event",
+        "",
+    ),
+    "pandas series": (TABLE.to_pandas()["v"], r"one column \(Series of pandas\) is no table of events", None),
+    "polars series": (pl.from_arrow(TABLE)["v"], r"one column \(Series of polars\) is no table", None),
+    "array": (pa.array([1]), r"one column \(Int64Array of pyarrow\)", None),
+    "chunks": (TABLE["v"], r"one column \(ChunkedArray of pyarrow\)", None),
+    "numpy": (np.array([1]), r"give pandas.DataFrame\(array\)", None),
+    "objects in pandas": (pd.DataFrame({"type": ["A", "A"], "v": [1, "x"]}), "'x'.* column v", None),
+}
+
+
+@pytest.mark.parametrize("case", NO_EVENTS)
+def test_what_is_no_table(case):
+    events, said, said_by_push = NO_EVENTS[case]
+    said_by_push = said if said_by_push is None else said_by_push
+    for take, message in (
+        (QUERY.match, said),
+        (cerflow.QuerySet({"q": QUERY}).match, said),
+        (QUERY.recognizer(TABLE.schema).push, said_by_push),
+        (cerflow.QuerySet({"q": QUERY}).recognizer(TABLE.schema).push, said_by_push),
+    ):
+        if message:
+            with pytest.raises((InputError, cerflow.QueryError), match=message):
+                take(events)
+
+
+def forms(table):
+    """The same events in the forms that people have them in, each made when it is asked for."""
+    return {
+        "table": lambda: table,
+        "batches": lambda: table.to_batches(),
+        "tables": lambda: [table.slice(0, 1), table.slice(1)],
+        "dicts": lambda: table.to_pylist(),
+        "generator": lambda: (row for row in table.to_pylist()),
+        "pandas": lambda: table.to_pandas(),
+        "polars": lambda: pl.from_arrow(table),
+        "lazy": lambda: pl.from_arrow(table).lazy(),
+        "dataset": lambda: pa.dataset.dataset(table),
+        "scanner": lambda: pa.dataset.dataset(table).scanner(),
+        "reader": lambda: pa.RecordBatchReader.from_batches(table.schema, table.to_batches()),
+        "capsule": lambda: Capsule(table),
+        "structs": lambda: pa.array(table.to_pylist()),
+    }
+
+
+@pytest.mark.parametrize("form", forms(TABLE))
+def test_push_takes_what_match_takes(form):
+    events = forms(TABLE)[form]
+    expected = QUERY.match(TABLE).to_pylist()
+    assert expected
+    assert QUERY.match(events()).to_pylist() == expected
+    assert QUERY.recognizer(TABLE.schema).push(events()).to_pylist() == expected
+    queries = cerflow.QuerySet({"q": QUERY})
+    assert queries.match(events())["q"].to_pylist() == expected
+    assert queries.recognizer(TABLE.schema).push(events())["q"].to_pylist() == expected
+
+
+def test_dicts_that_are_pushed_have_the_types_of_the_columns():
+    recognizer = QUERY.recognizer(TABLE.schema)
+    assert not recognizer.push([{"type": "A", "v": None, "s": "p", "more": 1}, {"type": "A", "v": 4, "s": "p"}])
+    assert recognizer.push(({"type": "B", "v": 1.0, "s": "p"},)).to_pylist()[1]["total"] in (None, 5)
+    # What does not fit changes nothing.
+    with pytest.raises(InputError):
+        recognizer.push([{"type": "B", "v": 1, "s": "p"}, {"type": "B", "v": "x", "s": "p"}])
+    assert recognizer.events == 3
+
+
+NOTHING = {
+    "list": [],
+    "dict": {},
+    "pandas": pd.DataFrame(),
+    "pandas with columns": pd.DataFrame(columns=["type", "v", "s", "t", "k"]),
+    "polars": pl.DataFrame(),
+    "polars with columns": pl.DataFrame(schema=["type", "v", "s", "t", "k"]),
+    "table": pa.table({}),
+    "typed": pa.table({"type": ["A"], "v": [1], "s": ["x"], "t": [1], "k": [1]}).slice(1),
+    "generator": (row for row in ()),
+}
+
+
+@pytest.mark.parametrize("events", NOTHING.values(), ids=NOTHING)
+@pytest.mark.parametrize("roles", [{}, {"time": "t"}])
+def test_no_events_give_no_matches(events, roles):
+    queries = cerflow.QuerySet(
+        {
+            "all": "SELECT * WHERE (A AS x ; B+ AS y) FILTER x.v < 3 AND y.s = x.s PARTITION BY k WITHIN 5 EVENTS",
+            "computed": "SELECT x.v + 1 AS w, count(y) AS n WHERE A AS x ; B+ AS y PARTITION BY [k, v]",
+            "count": "SELECT COUNT(*) AS n WHERE A AS x WITHIN 4 [v]",
+            "none": "SELECT NONE WHERE A AS x",
+        }
+    )
+    found = queries.match(events, **roles)
+    for name, query in queries.items():
+        for matches in (found[name], query.match(events, **roles), query.match(events, runner="semantics", **roles)):
+            assert not matches
+            assert len(matches) == matches.count() == matches.to_arrow().num_rows == len(matches.to_pylist()) == 0
+            assert matches.schema.names == query.match([], **roles).schema.names
+    recognizer = queries.recognizer(NOTHING["typed"].schema, **roles)
+    if type(events) is not dict:  # which is an event without a type
+        assert recognizer.push(events) == {}
+        assert not queries["all"].recognizer(NOTHING["typed"].schema, **roles).push(events)
+
+
+def test_names_are_looked_up_where_there_are_columns():
+    with pytest.raises(InputError, match="the time column 'tt' is not in the input; did you mean 't'"):
+        QUERY.match(NOTHING["pandas with columns"], time="tt")
+    with pytest.raises(cerflow.QueryError, match="unknown attribute"):
+        QUERY.match(pa.table({"type": ["A"], "v": [1]}).slice(1))
 
 
 @pytest.mark.parametrize(

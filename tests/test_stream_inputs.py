@@ -138,3 +138,13 @@ def test_wrong_calls():
         Input(ROW, type="x", constant_type="A")
     with pytest.raises(ValueError, match="at least one input"):
         streams({})
+
+
+def test_inputs_without_events():
+    query = cerflow.parse("SELECT * FROM a, b WHERE a>A AS x ; b>B AS y FILTER x.v < y.v")
+    roles = {"type": "kind", "time": "t"}
+    both = streams({"a": Input([], **roles), "b": Input([{"kind": "B", "t": 1, "v": 2}], **roles)})
+    assert both.events.num_rows == 1
+    assert not query.match(both.events, **both.roles)
+    neither = streams({"a": Input([], **roles), "b": Input([], constant_type="B", time="t")})
+    assert not query.match(neither.events, **neither.roles)

@@ -1,7 +1,8 @@
 """The suite *cel*: the queries Q1 to Q6 of the paper on complex event logic, on random streams of a few types.
 
 Three experiments: stress (no match before the last event, which completes them all), consumption (everything begun is
-forgotten at a match), and selection strategies (two distributions of types).
+forgotten at a match), and selection strategies (two distributions of types, without a window as in the paper, and in
+windows of growing size).
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ _STRESS = {"Q1": "A,B,C", "Q2": "A,B,C,D"}
 #: The distributions of the strategies' experiment; the second one's shares are the paper's, which sum to 1.2.
 _SHARES = {"S1": "1,1,1,1,1", "S2": "4,3,2,1,2"}
 _STRATEGIES = ("ALL", "NEXT", "LAST", "MAX", "STRICT")
+#: Events in the windows in which NEXT and LAST are compared with ALL.
+_WINDOWS = (20, 100, 1_000, 10_000)
 
 
 def cases(scale: Scale) -> list[Case]:
@@ -61,16 +64,21 @@ def _consumption(scale: Scale) -> list[Case]:
 
 
 def _strategies(scale: Scale) -> list[Case]:
+    """One match of each detecting event is asked for: there are too many to be written, or even to be counted."""
     found = []
     names = ("Q1", "Q5") if scale.quick else tuple(QUERIES)
     for distribution, weights in _SHARES.items():
         stream = Stream("synthetic", {"events": scale.events, "types": "A,B,C,D,E", "weights": weights})
         for name in names:
             for strategy in _STRATEGIES:
-                # Thousands of matches for each event, or exponentially many.
-                modes: tuple[Mode, ...] = ("count",) if strategy in ("ALL", "MAX") else ("count", "write")
-                text = f"SELECT {strategy} * WHERE {QUERIES[name]} WITHIN 20 EVENTS"
-                found.append(_case(f"{strategy} {name}, {distribution}", text, stream, modes))
+                text = f"SELECT {strategy} * WHERE {QUERIES[name]} LIMIT 1"
+                found.append(_case(f"{strategy} {name}, {distribution}", text, stream, ("count",)))
+            for window in _WINDOWS:
+                for strategy in ("ALL", "NEXT", "LAST"):
+                    text = f"SELECT {strategy} * WHERE {QUERIES[name]} WITHIN {window} EVENTS LIMIT 1"
+                    point = Point("window", window, f"{strategy} {name}, {distribution}")
+                    case = f"{strategy} {name}, {distribution}, window of {window:,}"
+                    found.append(_case(case, text, stream, ("count",), point))
     return found
 
 

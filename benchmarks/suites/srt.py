@@ -1,4 +1,4 @@
-"""The suite *srt*: the stock patterns of the paper on symbolic register transducers; peer FlinkCEP.
+"""The suite *srt*: the patterns of the paper on symbolic register transducers; peer FlinkCEP on the stock patterns.
 
 Sequences and sequences with iterations of 3 to 12 steps, one condition between events for every three of them;
 nested iterations of 4 to 16 steps; and the queries q1 to q5. All with skip-till-any-match.
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from benchmarks.cases import Case, Mode, Peer, Point, Scale
 from benchmarks.patterns import Group, Pattern, Step
+from benchmarks.suites.srt_streams import cases_on_streams
 
 __all__ = ["PATTERNS", "cases"]
 
@@ -89,9 +90,10 @@ PATTERNS: dict[str, dict[str, Pattern]] = {
 
 def cases(scale: Scale) -> list[Case]:
     """The cases of the suite, every pattern in every window; `at bar` marks the windows that a bar speaks of."""
-    return [
+    found = [
         case for kind, named in PATTERNS.items() for name, p in named.items() for case in _all(kind, name, p, scale)
     ]
+    return [*found, *cases_on_streams(scale)]
 
 
 def _all(kind: str, name: str, pattern: Pattern, scale: Scale) -> Iterator[Case]:

@@ -15,14 +15,18 @@ from cerflow.errors import (
     BadRecordError,
     CerflowError,
     InputError,
+    InUseError,
+    OutputError,
     PerformanceWarning,
     PredicateError,
     QueryError,
     QuerySyntaxError,
     QueryWarning,
     SnapshotError,
+    TooManyMatchesError,
     UnsupportedQueryError,
 )
+from cerflow.files.events import read_events
 from cerflow.language.parser import parse_formula
 from cerflow.language.sremo_parser import parse_sremo
 from cerflow.predicates.decorator import predicate
@@ -35,9 +39,11 @@ from cerflow.stream_inputs import Input, Streams, streams
 __all__ = [
     "BadRecordError",
     "CerflowError",
+    "InUseError",
     "Input",
     "InputError",
     "Matches",
+    "OutputError",
     "PerformanceWarning",
     "PredicateError",
     "Query",
@@ -50,6 +56,7 @@ __all__ = [
     "SetRecognizer",
     "SnapshotError",
     "Streams",
+    "TooManyMatchesError",
     "UnsupportedQueryError",
     "Verdict",
     "automata",
@@ -60,9 +67,19 @@ __all__ = [
     "parse_formula",
     "parse_sremo",
     "predicate",
+    "read_events",
     "registered_predicates",
     "rewritings",
     "satisfiable",
     "streams",
     "unregister_predicate",
 ]
+
+
+def __getattr__(name: str) -> str:
+    # Only who asks waits for the metadata to be read.
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("cerflow")
+    raise AttributeError(f"module 'cerflow' has no attribute '{name}'")

@@ -1,38 +1,84 @@
-"""The folder for what is computed once per machine: tables of parsers, compiled kernels. It may be deleted any time."""
+"""The folder for what is computed once per machine: tables of parsers, compiled kernels. It may be deleted any time.
+
+Kernels are executed, and Numba finds them through pickles, which are executed too. So a folder is used only if nobody
+else can put anything there: it and all folders above it belong to the user or to root, and nobody else can write to
+them. Above it a folder like ``/tmp``, in which only owners can replace what is there, will do.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 
-__all__ = ["cache_folder", "writable"]
+__all__ = ["cache_folder", "usable"]
 
 
 def cache_folder() -> Path | None:
     """``$CERFLOW_CACHE_DIR``, else ``cerflow`` in the user's folder for caches, else one of the user's in ``/tmp``.
 
-    The folder is made. None if the variable names a place that cannot be written to, or if there is no place at all.
+    The folder is made. None if the variable names a place that cannot be used, or if there is no place at all.
     """
     given = os.environ.get("CERFLOW_CACHE_DIR")
     if given:
-        return Path(given) if writable(Path(given)) else None
+        return usable(Path(given))
     folder = _of_user()
-    if folder is not None and writable(folder):
-        return folder
-    return _temporary()
+    return (folder and usable(folder)) or _temporary()
 
 
-def writable(folder: Path) -> bool:
-    """Whether files can be made in a folder, which is made if it is not there."""
+def usable(folder: Path) -> Path | None:
+    """The folder, without links on the way, if files can be made in it, by nobody else; it is made if it is not there.
+
+    A warning says why a folder is not used to which others can write.
+    """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.resolve(strict=True)
+        reason = _doubt(found)
+        if reason is None:
+            tempfile.TemporaryFile(dir=found).close()
+            return found
+    except (OSError, RuntimeError):  # links in a circle
+        return None
+    _warn(f"nothing is kept in '{folder}', because what lies there is executed, and {reason}")
+    return None
+
+
+def _doubt(folder: Path) -> str | None:
+    """Why somebody else may put files into a folder; None if nobody can."""
+    if not hasattr(os, "getuid"):  # on Windows profiles are closed to others
+        return None
+    for place in (folder, *folder.parents):
+        status = place.stat()
+        if status.st_uid not in (0, os.getuid()):
+            return f"'{place}' belongs to the user with number {status.st_uid}"
+        mode = status.st_mode
+        if mode & stat.S_ISVTX and place != folder:
+            continue
+        if mode & stat.S_IWOTH or (mode & stat.S_IWGRP and not _is_private(status.st_gid)):
+            return f"others can write to '{place}' (mode {stat.S_IMODE(mode):o}; chmod go-w would do)"
+    return None
+
+
+def _is_private(group: int) -> bool:
+    """Whether a group is the user's own, as many systems make one for every user."""
+    import grp
+    import pwd
+
+    try:
+        user, found = pwd.getpwuid(os.getuid()), grp.getgrgid(group)
+    except KeyError:
         return False
-    return True
+    return found.gr_gid == user.pw_gid and found.gr_name == user.pw_name and not set(found.gr_mem) - {user.pw_name}
+
+
+@cache
+def _warn(text: str) -> None:
+    logging.getLogger("cerflow").warning("%s", text)
 
 
 def _of_user() -> Path | None:
@@ -44,14 +90,9 @@ def _of_user() -> Path | None:
 
 
 def _temporary() -> Path | None:
-    """A folder that nobody else can write to: what lies in it is executed."""
+    """A folder of the user's own where everybody may make folders."""
     if not hasattr(os, "getuid"):
         return None
     folder = Path(tempfile.gettempdir()) / f"cerflow-{os.getuid()}"
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        status = folder.lstat()
-    except OSError:
-        return None
-    own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
-    return folder if own and writable(folder) else None
+    # Somebody may have put a link there, to a folder of the user's that is for other things.
+    return None if folder.is_symlink() else usable(folder)

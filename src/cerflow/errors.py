@@ -8,8 +8,11 @@
     ├── UnsupportedQueryError (also NotImplementedError)            it has a meaning, but cannot be evaluated like this
     ├── InputError            (also ValueError)                     the events as a whole cannot be read
     │   └── BadRecordError    (also ValueError)                     one event cannot be used
+    ├── OutputError           (also OSError)                        the result cannot be written where it should be
     ├── PredicateError        (also RuntimeError)                   a function that the user registered has failed
+    ├── TooManyMatchesError   (also OverflowError)                  their number does not fit, or passes a bound
     ├── SnapshotError         (also ValueError)                     a snapshot does not fit this query or version
+    ├── InUseError            (also RuntimeError)                   a recogniser is used from two places at once
     └── QueryWarning          (also UserWarning)                    something that is probably not meant; not raised
 
 and warns of (all are UserWarnings)::
@@ -20,13 +23,16 @@ and warns of (all are UserWarnings)::
 from __future__ import annotations
 
 import difflib
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 __all__ = [
     "BadRecordError",
     "CerflowError",
+    "InUseError",
     "InputError",
+    "OutputError",
     "PerformanceWarning",
     "PredicateError",
     "QueryError",
@@ -34,8 +40,12 @@ __all__ = [
     "QueryWarning",
     "SnapshotError",
     "Span",
+    "TooManyMatchesError",
     "UnsupportedQueryError",
+    "at_least_one",
+    "expect",
     "nearest",
+    "visible",
 ]
 
 
@@ -79,7 +89,7 @@ class _LocatedError(CerflowError):
             width = max(1, min(self.span.end, before + len(line)) - start)
             # Long lines are cut around the place, so that the caret stays visible in a terminal.
             left = max(0, self.column - 61)
-            shown = line[left : left + 120]
+            shown = visible(line[left : left + 120])
             lead = "…" if left else ""
             pad = "".join("\t" if c == "\t" else " " for c in shown[: self.column - 1 - left])
             caret = " " * len(lead) + pad + "^" * max(1, min(width, len(shown) - (self.column - 1 - left)))
@@ -141,6 +151,10 @@ class BadRecordError(InputError):
         self.reason = reason
 
 
+class OutputError(CerflowError, OSError):
+    """The result cannot be written: the place is not fit for it, the disk is full, the file is an input too."""
+
+
 class PredicateError(CerflowError, RuntimeError):
     """The function of a registered predicate has failed; its own exception is the cause (``__cause__``).
 
@@ -156,12 +170,62 @@ class SnapshotError(CerflowError, ValueError):
     """A snapshot cannot be restored: damaged, of another version, or taken from another query."""
 
 
+class InUseError(CerflowError, RuntimeError):
+    """A recogniser was called while another call of it was running; nothing was done. ``what`` names the recogniser."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what} is in use: another thread, or what called the function that runs now, is within 'push' or "
+            "'snapshot'. Give each thread its own, or let them take turns with a lock."
+        )
+
+
+class TooManyMatchesError(CerflowError, OverflowError):
+    """There are more matches than were to be listed, or their number does not fit the column that it is for."""
+
+
 class PerformanceWarning(UserWarning):
     """Something gives the right result, but slower than it might: a predicate that cannot be compiled."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+#: Control characters (a terminal obeys them) and those that turn the direction of writing, or break a line, as signs of
+#: the same width.
+_HIDDEN = (0x61C, 0x200E, 0x200F, *range(0x80, 0xA0), *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+_VISIBLE = {
+    **{code: 0x2400 + code for code in range(0x20) if chr(code) not in "\t\n"},
+    0x7F: 0x2421,
+    # Halves of characters cannot be written at all.
+    **dict.fromkeys((*_HIDDEN, *range(0xD800, 0xE000)), 0xFFFD),
+}
+
+
+def visible(text: str) -> str:
+    """A text of unknown origin as it may be shown on a terminal: one character for each, none that is obeyed."""
+    return text.translate(_VISIBLE)
+
+
+def expect(given: object, kind: type | tuple[type, ...], what: str) -> None:
+    """Raise `TypeError` for an argument that is of no such kind; ``what`` says what it is and must be."""
+    if not isinstance(given, kind):
+        text = repr(given)
+        shown = text if len(text) <= 60 else f"{text[:59]}…"
+        raise TypeError(f"{what}, not {shown} of type {type(given).__name__}")
+
+
+def at_least_one(given: object, what: str) -> int:
+    """The argument if it is a whole number from 1 on; raises `TypeError` and `ValueError`, ``what`` names it."""
+    if not hasattr(given, "__index__"):
+        expect(given, (), f"{what} must be a whole number")
+    number: int = operator.index(given)  # type: ignore[arg-type]
+    if number < 1:
+        raise ValueError(f"{what} must be at least 1, not {number}")
+    return number
+
+
+def nearest(name: object, known: Iterable[str]) -> str | None:
     """The known name most like ``name``, or None if nothing is near; upper and lower case count as equal."""
+    if not isinstance(name, str):
+        return None
     names = sorted(set(known))
     by_folded = {n.casefold(): n for n in reversed(names)}
     found = difflib.get_close_matches(name.casefold(), list(by_folded), n=1, cutoff=0.6)

@@ -15,9 +15,10 @@ from cerflow.automata.guards import TRUE, conjuncts
 from cerflow.automata.relevance import noticed
 from cerflow.automata.transducer import Transducer
 from cerflow.engine import layout
+from cerflow.engine.division import keys_kept
 from cerflow.engine.needs import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.parallel import divided_among_threads
-from cerflow.engine.planning import detects_only, limit_of, made_ready, transducer_of
+from cerflow.engine.planning import detects_only, limit_of, made_ready, transducer_of, with_windows_of_time
 from cerflow.engine.program import Program
 from cerflow.engine.relevance import relevant_events
 from cerflow.engine.results import Report, kept_labels
@@ -64,8 +65,9 @@ def explain_query(
     program: Program | None = None
     refused: UnsupportedQueryError | None = None
     try:
-        compiled = transducer_of(select)
-        transducer = made_ready(select, compiled)
+        evaluated = select if schema is None else with_windows_of_time(select, schema)
+        compiled = transducer_of(evaluated)
+        transducer = made_ready(evaluated, compiled)
         if schema is not None:
             program = Program(transducer, schema, keys=select.partition)
     except UnsupportedQueryError as error:
@@ -86,11 +88,12 @@ def explain_query(
         "labels": _labels(select.formula),
         "filters": _filters(select.formula),
         "select": _select(select),
+        "keys_kept": None if transducer is None else keys_kept(select, transducer, schema),
         "window": _window(select, transducer),
         "automaton": None if transducer is None else _automaton(transducer, compiled, detects_only(select)),
         "recognition": None if transducer is None else _recognition(select, transducer),
         "evaluation": None if transducer is None else _evaluation(select, transducer, program),
-        "threads": None if transducer is None else _threads(select, transducer),
+        "threads": None if transducer is None else _threads(select, transducer, schema),
         "relevant_events": None if transducer is None else _relevant(select, transducer, schema),
         "spark": None if transducer is None else _spark(select, schema),
     }
@@ -159,7 +162,9 @@ def _filters(formula: Formula) -> list[_Facts]:
         current = nodes[index]
         assert isinstance(current, Filter | NotEvent)
         assert current.condition is not None
-        filtered = current.operand if isinstance(current, Filter) else current.event
+        filtered: Formula = current.operand if isinstance(current, Filter) else current.event
+        while isinstance(filtered, Filter):
+            filtered = filtered.operand
         try:
             normal = [[show(atom) for atom in clause] for clause in clauses(current.condition)]
         except UnsupportedQueryError:
@@ -320,8 +325,8 @@ def _columns(select: Select, program: Program) -> _Facts:
     }
 
 
-def _threads(select: Select, transducer: Transducer) -> _Facts:
-    division = divided_among_threads(select, transducer)
+def _threads(select: Select, transducer: Transducer, schema: Schema | None) -> _Facts:
+    division = divided_among_threads(select, transducer, schema)
     return {"parallel": "by time" if division.window is not None else "one thread", "reason": division.reason}
 
 

@@ -146,6 +146,8 @@ def _selection(facts: _Facts) -> list[tuple[str, str]]:
         rows.append(("windows inside", f"{_list(window['inner'])}, checked in registers"))
     if select["partition"]:
         rows.append(("partitions", "; ".join(" or else ".join(key) for key in select["partition"])))
+    if facts["keys_kept"] is not None:
+        rows.append(("keys", facts["keys_kept"]))
     if select["consume"] != "NONE":
         rows.append(("consumption", select["consume"]))
     if select["limit"] is not None:

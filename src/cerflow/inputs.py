@@ -1,72 +1,76 @@
-"""Events as people have them, as Arrow tables in the order of time."""
+"""Tables of events in the order of time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cerflow.engine.records import RecordChecker
 from cerflow.errors import InputError, nearest
+from cerflow.language.parser import parse_duration
+from cerflow.schema import Schema
 
-__all__ = ["in_order", "to_table"]
-
-
-def to_table(events: Any) -> pa.Table:
-    """A table of events.
-
-    Takes Arrow tables and record batches (also many of them), whatever exports Arrow data by the PyCapsule interface
-    (pandas, Polars, DuckDB, …), and lists of dicts, whose keys are united. Raises `InputError` for anything else and
-    for values that have no Arrow type.
-    """
-    try:
-        if isinstance(events, pa.Table):
-            return _plain_strings(events, pa.types.is_string_view)
-        if isinstance(events, pa.RecordBatch):
-            return _plain_strings(pa.Table.from_batches([events]), pa.types.is_string_view)
-        if hasattr(events, "__arrow_c_stream__") or hasattr(events, "__arrow_c_array__"):
-            return _plain_strings(pa.table(events), pa.types.is_string_view, pa.types.is_large_string)
-        if isinstance(events, Mapping):
-            return pa.table(dict(events))
-        if isinstance(events, Iterable) and not isinstance(events, str | bytes):
-            return _from_rows(list(events))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise InputError(f"the events cannot be made an Arrow table: {error}") from error
-    raise InputError(f"{type(events).__name__} is not a table of events")
-
-
-def _from_rows(rows: list[Any]) -> pa.Table:
-    if rows and all(isinstance(r, pa.RecordBatch) for r in rows):
-        return _plain_strings(pa.Table.from_batches(rows), pa.types.is_string_view)
-    if not all(isinstance(r, Mapping) for r in rows):
-        found = next(r for r in rows if not isinstance(r, Mapping))
-        raise InputError(f"events in a list must be dicts or record batches, not {type(found).__name__}")
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return pa.table({name: pa.array([row.get(name) for row in rows]) for name in names})
-
-
-def _plain_strings(table: pa.Table, *views: Callable[[pa.DataType], bool]) -> pa.Table:
-    """Views of strings as ordinary ones, which every compute function takes."""
-    if not any(is_view(f.type) for f in table.schema for is_view in views):
-        return table
-    fields = [pa.field(f.name, pa.string()) if any(is_view(f.type) for is_view in views) else f for f in table.schema]
-    return table.cast(pa.schema(fields))
+__all__ = ["extent", "in_order", "microseconds", "usable_in_order"]
 
 
 def in_order(table: pa.Table, time: str | None, sequence: str | None) -> pa.Table:
     """The rows ordered by time, ties by ``sequence``, and then as they came; untouched if they are so already."""
+    order = _order(table, time, sequence)
+    return table if order is None else table.take(order)
+
+
+def microseconds(duration: timedelta | str | None) -> int | None:
+    """A duration given as such or as text (``"30 minutes"``) in microseconds.
+
+    Raises `ValueError` for text that is none, and for one that is not above zero.
+    """
+    if duration is None:
+        return None
+    found = parse_duration(duration) if isinstance(duration, str) else duration // timedelta(microseconds=1)
+    if found <= 0:
+        raise ValueError(f"a duration must be above zero, not {duration}")
+    return found
+
+
+def extent(table: pa.Table, schema: Schema) -> tuple[float | None, float | None]:
+    """The least and the greatest time of events, if times are numbers without a unit; else nothing."""
+    if schema.time is None or schema.time_unit is not None or not schema.kind(schema.time).numeric:
+        return None, None
+    column = table.column(schema.time)
+    found = pc.min_max(column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column).as_py()
+    return found["min"], found["max"]
+
+
+def usable_in_order(
+    table: pa.Table, checker: RecordChecker, sequence: str | None
+) -> tuple[pa.Table, NDArray[np.int64] | None]:
+    """The rows that a checker lets through, ordered as by `in_order`, and the number of each in ``table``.
+
+    No numbers if they are the same. Raises what the checker raises.
+    """
+    usable = checker.usable(table)
+    order = _order(usable, checker.schema.time, sequence)
+    if order is None:
+        return usable, checker.rows
+    numbers: NDArray[np.int64] = order.to_numpy(zero_copy_only=False).astype(np.int64)
+    return usable.take(order), numbers if checker.rows is None else checker.rows[numbers]
+
+
+def _order(table: pa.Table, time: str | None, sequence: str | None) -> pa.Array | None:
+    """The numbers of the rows in the order of `in_order`; None if they stand in it already."""
     if sequence is not None and sequence not in table.column_names:
         near = nearest(sequence, table.column_names)
         hint = f"; did you mean '{near}'?" if near else ""
         raise InputError(f"the sequence column '{sequence}' is not in the input{hint}")
     keys = [name for name in (time, sequence) if name is not None]
     if not keys or _ordered(table, keys):
-        return table
-    return table.take(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in keys]))
+        return None
+    return pc.sort_indices(table, sort_keys=[(name, "ascending") for name in keys])
 
 
 def _ordered(table: pa.Table, keys: list[str]) -> bool:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import warnings as python_warnings
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from html import escape
+from textwrap import dedent
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -11,27 +16,31 @@ from cerflow.analysis.first_order import check_first_order
 from cerflow.analysis.scopes import relation_names
 from cerflow.analysis.types import check_types
 from cerflow.automata.remarks import remarks
+from cerflow.engine.division import keys_kept
 from cerflow.engine.finite import FiniteStream
 from cerflow.engine.matches import Matches
+from cerflow.engine.needs import attributes_read, holding
 from cerflow.engine.parallel import in_slices
 from cerflow.engine.plan import Plan, Plans
+from cerflow.engine.planning import limit_of
 from cerflow.engine.recognizer import Recognizer
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.results import Report
-from cerflow.errors import QueryError, QuerySyntaxError, QueryWarning, UnsupportedQueryError
+from cerflow.errors import QueryError, QuerySyntaxError, QueryWarning, UnsupportedQueryError, at_least_one, expect
+from cerflow.event_tables import supposed, to_table, unknown_types
 from cerflow.explain import ExplainFormat, explain_query
-from cerflow.inputs import in_order, to_table
+from cerflow.inputs import extent, microseconds, usable_in_order
 from cerflow.language.condition import Constant
-from cerflow.language.formula import CountWindow, EventType, Filter, Formula
+from cerflow.language.formula import CountWindow, DurationWindow, EventType, Filter, Formula
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_query
 from cerflow.language.printer import show
 from cerflow.language.select import Select, sole_expression
-from cerflow.language.sremo import Regular, Sremo
+from cerflow.language.sremo import Regular, Sremo, names_told_apart
 from cerflow.language.sremo_parser import parse_sremo
 from cerflow.reference import reference_matches
 from cerflow.rewriting.first_order import from_first_order
-from cerflow.schema import Schema
+from cerflow.schema import Schema, TimeUnit
 
 __all__ = ["Language", "Query", "Reading", "parse", "query_text"]
 
@@ -83,8 +92,10 @@ class Query:
     def __init__(self, tree: Select | Sremo, *, text: str | None = None, reading: Reading = "second-order") -> None:
         if reading not in ("second-order", "first-order"):
             raise ValueError(f"reading must be 'second-order' or 'first-order', not {reading!r}")
+        expect(tree, (Select, Sremo), "a Query is made of a tree; cerflow.parse reads a text")
         if isinstance(tree, Sremo):
             tree = Select(Regular(tree, span=tree.span))
+        tree = names_told_apart(tree)
         if reading == "first-order" and any(isinstance(n, Regular) for n in walk(tree)):
             raise ValueError("the first-order reading is for formulas, not for SREMO")
         self.text = text
@@ -98,6 +109,16 @@ class Query:
     def __repr__(self) -> str:
         return f"<Query {show(self.written)}>"
 
+    def _repr_html_(self) -> str:
+        text = show(self.written) if self.text is None else dedent(self.text).strip()
+        return f"<pre>{escape(text)}</pre>"
+
+    def __reduce__(self) -> tuple[Callable[..., Query], tuple[object, ...]]:
+        # What was made ready of it is made anew, where it is needed.
+        if self.text is None:
+            return _from_tree, (self.written, self.reading)
+        return _from_text, (self.text, self.language, self.reading)
+
     @property
     def language(self) -> Language:
         """The language of the query as a whole: an expression of SREMO, or SELECT … WHERE …."""
@@ -109,20 +130,34 @@ class Query:
         *,
         type: str = "type",
         time: str | None = None,
+        time_unit: TimeUnit | None = None,
         sequence: str | None = None,
         stream: str | None = None,
         positions: bool = True,
+        forget: timedelta | str | None = None,
         on_bad_record: BadRecordPolicy = "fail",
         runner: Runner = "engine",
         threads: int = 1,
     ) -> Matches:
         """The matches of the query in a finite stream.
 
+        >>> import cerflow
+        >>> query = cerflow.parse("SELECT * WHERE (T AS hot ; H AS dry) FILTER hot.value > 40 AND dry.value <= 25")
+        >>> events = [{"type": "T", "value": 45}, {"type": "H", "value": 30}, {"type": "H", "value": 20}]
+        >>> for match in query.match(events):
+        ...     print([(event["labels"], event["value"]) for event in match["events"]])
+        [(['T', 'hot'], 45), (['H', 'dry'], 20)]
+
         ``events`` is an Arrow table or record batch, anything that exports Arrow data (pandas, Polars), a list of
-        record batches or a list of dicts. ``type``, ``time`` and ``stream`` name the columns with an event's type,
-        time and input stream. With a time the events are ordered by it, ties by the column ``sequence`` and then as
-        they came; without one the order of the rows counts. Numbers as times are milliseconds. ``runner="semantics"``
-        evaluates by definition (for short streams and every construct).
+        record batches or a list of dicts; without rows there are no matches. ``type``, ``time`` and ``stream`` name
+        the columns with an event's type, time and input stream. With a time the events are ordered by it, ties by the
+        column ``sequence`` and then as they came; without one the order of the rows counts. ``time_unit`` says what
+        times that are numbers count: ``"s"``, ``"ms"`` (unless given), ``"us"`` or ``"ns"``; timestamps need none, so
+        giving one is an error. ``runner="semantics"`` evaluates by definition (for short streams and every construct).
+
+        ``forget`` (a duration, or text such as ``"30 minutes"``) cuts the substream of each key into sessions: a key
+        whose next event comes later than that after its last one begins anew. So keys that had their time need not be
+        remembered; without PARTITION BY there is one substream, the whole stream.
 
         With ``threads`` the engine recognises slices of the stream side by side, each with the events of one window
         before it. The matches are the same, in the order of their detection; those of one event may come in
@@ -136,20 +171,29 @@ class Query:
         """
         if runner not in ("engine", "semantics"):
             raise ValueError(f"runner must be 'engine' or 'semantics', not {runner!r}")
-        if threads < 1:
-            raise ValueError(f"threads must be at least 1, not {threads}")
+        threads = at_least_one(threads, "threads")
         table = to_table(events)
-        schema = Schema(table.schema, type, time, stream)
+        if unknown_types(table):
+            # The query cannot be compared with what is not known.
+            columns = supposed(table.schema, {"type": type, "time": time, "stream": stream}, attributes_read(self.tree))
+            report = Report(
+                self.tree, Schema(columns, type, time, stream, time_unit), positions=positions, position=None
+            )
+            return Matches((), report, limit_of(self.tree))
+        schema = Schema(table.schema, type, time, stream, time_unit, microseconds(forget))
         with _Located(self.text):
             check_types(self.tree, schema)
+        self.warn_of_times(schema, extent(table, schema))
         # Before sorting, so that a refused event is named by its place in the input.
-        table = in_order(RecordChecker(schema, on_bad_record, in_order=False).usable(table), time, sequence)
+        table, numbers = usable_in_order(
+            table, RecordChecker(holding(schema, [self.tree]), on_bad_record, in_order=False), sequence
+        )
         with _Located(self.text):
             if runner == "semantics":
                 return reference_matches(self.tree, table, schema, positions=positions)
             # Made here, so that what cannot be evaluated fails now and not when the matches are read.
             plan = self._plans.plan(schema, positions=positions)
-        whole = FiniteStream(plan, table)
+        whole = FiniteStream(plan, table, numbers)
         return Matches(in_slices(whole, threads) or whole, plan.report, plan.limit)
 
     def plan(self, schema: Schema, position: str | None = None, positions: bool = True) -> Plan:
@@ -163,14 +207,16 @@ class Query:
         *,
         type: str = "type",
         time: str | None = None,
+        time_unit: TimeUnit | None = None,
         stream: str | None = None,
         position: str | None = None,
         positions: bool = True,
+        forget: timedelta | str | None = None,
         on_bad_record: BadRecordPolicy = "fail",
     ) -> Recognizer:
         """A recogniser for a stream of batches with this Arrow schema; see `Recognizer`."""
         with _Located(self.text):
-            described = Schema(schema, type, time, stream)
+            described = Schema(schema, type, time, stream, time_unit, microseconds(forget))
             return Recognizer(
                 self.tree,
                 described,
@@ -181,10 +227,16 @@ class Query:
             )
 
     def result_schema(
-        self, schema: pa.Schema, *, type: str = "type", time: str | None = None, stream: str | None = None
+        self,
+        schema: pa.Schema,
+        *,
+        type: str = "type",
+        time: str | None = None,
+        time_unit: TimeUnit | None = None,
+        stream: str | None = None,
     ) -> pa.Schema:
         """The Arrow schema of the result for events of an Arrow schema (spec §6)."""
-        events = Schema(schema, type, time, stream)
+        events = Schema(schema, type, time, stream, time_unit)
         with _Located(self.text):
             check_types(self.tree, events)
             return Report(self.tree, events, positions=True, position=None).schema
@@ -194,19 +246,35 @@ class Query:
 
         Raises `QueryError` or `UnsupportedQueryError`, with the place.
         """
+        _check_schema(schema)
         with _Located(self.text):
             if schema is None:
                 self._plans.transducer()
             else:
                 self._plans.plan(schema)
 
-    def warnings(self, schema: Schema | None = None) -> tuple[QueryWarning, ...]:
+    def keys_kept(self, schema: Schema | None = None) -> str | None:
+        """Why keys with partial matches are remembered for good, and what can be done; None if they are forgotten.
+
+        Raises as `check`.
+        """
+        with _Located(self.text):
+            transducer = self._plans.transducer() if schema is None else self._plans.plan(schema).transducer
+        return keys_kept(self.tree, transducer, schema)
+
+    def warnings(
+        self, schema: Schema | None = None, times: tuple[float | None, float | None] | None = None
+    ) -> tuple[QueryWarning, ...]:
         """What is probably not meant: parts of the query that can never match, branches of OR that add nothing.
+
+        With ``times``, the least and the greatest time of the events, also numbers that look like another unit than
+        they are taken for, if that was not given and the query has a window of time.
 
         Only what is certain for all events (of a schema) and found out within a fraction of a second is told, so
         there may be more that nothing is said of. The window counts if it is one of events. Raises `QueryError` if
         the query does not fit the schema.
         """
+        _check_schema(schema)
         window = self.tree.window if isinstance(self.tree.window, CountWindow) else None
         # Of the branches that safe forms have, the user knows nothing.
         branches = self.reading == "second-order"
@@ -215,10 +283,25 @@ class Query:
                 check_types(self.tree, schema)
             found = remarks(self.tree.formula, window=window, branches=branches, schema=schema)
         warnings = [QueryWarning(r.text, span=r.span or self.written.formula.span) for r in found]
+        if schema is not None and times is not None:
+            warnings += self._doubts(schema, times)
         if self.text is not None:
             for warning in warnings:
                 warning.with_source(self.text)
         return tuple(warnings)
+
+    def _doubts(self, schema: Schema, times: tuple[float | None, float | None]) -> Iterator[QueryWarning]:
+        window = next((node for node in walk(self.tree) if isinstance(node, DurationWindow)), None)
+        text = None if window is None else schema.doubtful_unit(*times)
+        if window is not None and text is not None:
+            yield QueryWarning(text, span=window.span)
+
+    def warn_of_times(self, schema: Schema, times: tuple[float | None, float | None]) -> None:
+        """Give the warning about the unit of ``times`` (see `warnings`) as a Python warning, if there is one."""
+        for warning in self._doubts(schema, times):
+            if self.text is not None:
+                warning.with_source(self.text)
+            python_warnings.warn(warning, stacklevel=3)
 
     def explain(self, format: ExplainFormat = "text", schema: Schema | None = None) -> str:
         """What the query means to the engine: normal form, labels, automaton, registers, and what is evaluated where.
@@ -228,10 +311,24 @@ class Query:
         evaluate yet is explained as far as possible, with the reason. Raises `QueryError` if the query does not fit
         the schema.
         """
+        _check_schema(schema)
         with _Located(self.text):
             return explain_query(
                 self.written, self.tree, text=self.text, reading=self.reading, format=format, schema=schema
             )
+
+
+def _check_schema(schema: Schema | None) -> None:
+    if schema is not None:
+        expect(schema, Schema, "the schema must be a cerflow.Schema, such as cerflow.Schema(table.schema, time='t')")
+
+
+def _from_text(text: str, language: Language, reading: Reading) -> Query:
+    return parse(text, language=language, reading=reading)
+
+
+def _from_tree(tree: Select | Sremo, reading: Reading) -> Query:
+    return Query(tree, reading=reading)
 
 
 class _Located:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from cerflow.engine.matches import Matches
+from cerflow.engine.needs import holding
 from cerflow.engine.plan import Plan
 from cerflow.engine.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.together import Together
 from cerflow.engine.unfolding import Part
-from cerflow.errors import CerflowError
-from cerflow.inputs import in_order, to_table
+from cerflow.errors import CerflowError, expect
+from cerflow.event_tables import to_table, unknown_types
+from cerflow.inputs import extent, microseconds, usable_in_order
 from cerflow.query import Query, parse
-from cerflow.schema import Schema
+from cerflow.schema import Schema, TimeUnit
 
 __all__ = ["QuerySet", "SetRecognizer"]
 
@@ -36,11 +41,13 @@ class QuerySet(Mapping[str, Query]):
     """
 
     def __init__(self, queries: Mapping[str, Query | str]) -> None:
+        expect(queries, Mapping, "a set of queries is made of a dict of queries or texts by name")
         if not queries:
             raise ValueError("a set of queries needs at least one")
         self._queries: dict[str, Query] = {}
         for name, query in queries.items():
             with _named(name):
+                expect(query, (Query, str), f"the query '{name}' must be a Query or a text")
                 self._queries[name] = parse(query) if isinstance(query, str) else query
 
     def __getitem__(self, name: str) -> Query:
@@ -61,9 +68,11 @@ class QuerySet(Mapping[str, Query]):
         *,
         type: str = "type",
         time: str | None = None,
+        time_unit: TimeUnit | None = None,
         sequence: str | None = None,
         stream: str | None = None,
         positions: bool = True,
+        forget: timedelta | str | None = None,
         on_bad_record: BadRecordPolicy = "fail",
     ) -> dict[str, Matches]:
         """The matches of each query in a finite stream; events and columns are given as to `Query.match`.
@@ -72,10 +81,17 @@ class QuerySet(Mapping[str, Query]):
         found is remembered in its shared form, whatever the number of matches. Raises as `Query.match` does.
         """
         table = to_table(events)
-        schema = Schema(table.schema, type, time, stream)
+        if unknown_types(table):
+            return {
+                name: query.match(table, type=type, time=time, time_unit=time_unit, stream=stream, positions=positions)
+                for name, query in self.items()
+            }
+        schema = Schema(table.schema, type, time, stream, time_unit, microseconds(forget))
         plans = self._plans(schema, None, positions)
-        table = in_order(RecordChecker(schema, on_bad_record, in_order=False).usable(table), time, sequence)
-        found = _Pass(plans, table, schema)
+        for query in self.values():
+            query.warn_of_times(schema, extent(table, schema))
+        checker = RecordChecker(self._holding(schema), on_bad_record, in_order=False)
+        found = _Pass(plans, schema, *usable_in_order(table, checker, sequence))
         return {name: Matches(_PartsOf(found, name), plan.report, plan.limit) for name, plan in plans.items()}
 
     def recognizer(
@@ -84,14 +100,16 @@ class QuerySet(Mapping[str, Query]):
         *,
         type: str = "type",
         time: str | None = None,
+        time_unit: TimeUnit | None = None,
         stream: str | None = None,
         position: str | None = None,
         positions: bool = True,
+        forget: timedelta | str | None = None,
         on_bad_record: BadRecordPolicy = "fail",
     ) -> SetRecognizer:
         """A recogniser for a stream of batches with this Arrow schema; the arguments are those of `Recognizer`."""
-        described = Schema(schema, type, time, stream)
-        return SetRecognizer(self._plans(described, position, positions), described, on_bad_record)
+        described = Schema(schema, type, time, stream, time_unit, microseconds(forget))
+        return SetRecognizer(self._plans(described, position, positions), self._holding(described), on_bad_record)
 
     def restore(self, data: bytes, schema: pa.Schema, **roles: Any) -> SetRecognizer:
         """The recogniser that a snapshot was taken of, made with the same arguments as by `recognizer`.
@@ -101,6 +119,9 @@ class QuerySet(Mapping[str, Query]):
         recognizer = self.recognizer(schema, **roles)
         recognizer.take_over(data)
         return recognizer
+
+    def _holding(self, schema: Schema) -> Schema:
+        return holding(schema, [query.tree for query in self.values()])
 
     def _plans(self, schema: Schema, position: str | None, positions: bool) -> dict[str, Plan]:
         plans: dict[str, Plan] = {}
@@ -121,10 +142,13 @@ def _named(name: str) -> Iterator[None]:
 
 
 class SetRecognizer:
-    """Recognises the matches of several queries in a stream that comes in batches; see `QuerySet.recognizer`."""
+    """Recognises the matches of several queries in a stream that comes in batches; see `QuerySet.recognizer`.
+
+    Like a `Recognizer` it is for one caller at a time.
+    """
 
     def __init__(self, plans: Mapping[str, Plan], schema: Schema, on_bad_record: BadRecordPolicy) -> None:
-        self._together = Together(plans, schema, on_bad_record)
+        self._together = Together(plans, RecordChecker(schema, on_bad_record))
 
     @property
     def events(self) -> int:
@@ -133,10 +157,10 @@ class SetRecognizer:
 
     @property
     def bad_records(self) -> int:
-        """The number of events refused so far; one that single queries refuse counts once for each of them."""
+        """The number of events refused so far, those included that only some of the queries refuse."""
         return self._together.bad_records
 
-    def push(self, events: pa.RecordBatch | pa.Table | Mapping[str, Any]) -> dict[str, Matches]:
+    def push(self, events: Any) -> dict[str, Matches]:
         """Process events; returns the matches they detect, of each query that has any. See `Recognizer.push`."""
         return self._together.push(events)
 
@@ -152,16 +176,19 @@ class SetRecognizer:
 class _Pass:
     """What all queries found in a table, once somebody asks."""
 
-    def __init__(self, plans: Mapping[str, Plan], table: pa.Table, schema: Schema) -> None:
+    def __init__(
+        self, plans: Mapping[str, Plan], schema: Schema, table: pa.Table, numbers: NDArray[np.int64] | None
+    ) -> None:
         self._plans = plans
-        self._table = table
         self._schema = schema
+        self._table = table
+        self._numbers = numbers
         self._found: dict[str, list[Part]] | None = None
 
     def parts(self, name: str) -> list[Part]:
         if self._found is None:
             found: dict[str, list[Part]] = {name: [] for name in self._plans}
-            for some, parts in Together.parts_of(self._plans, self._schema, self._table):
+            for some, parts in Together.parts_of(self._plans, self._schema, self._table, self._numbers):
                 found[some].extend(parts)
             self._found = found
         return self._found[name]

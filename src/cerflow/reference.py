@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.engine.matches import ROWS, Matches
+from cerflow.engine.picking import Picker, Span
 from cerflow.engine.planning import limit_of
-from cerflow.engine.results import EventForm, Report
-from cerflow.errors import UnsupportedQueryError
+from cerflow.engine.results import CountForm, EventForm, Report
+from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.language.select import ProjectionKind, Select
-from cerflow.schema import Schema
+from cerflow.schema import Kind, Schema, kind_of
 from cerflow.semantics.events import Stream
 from cerflow.semantics.queries import Match, evaluate
 
@@ -25,30 +26,77 @@ __all__ = ["reference_matches"]
 class _Listed(Matches):
     """Matches that are already a table."""
 
-    def __init__(self, report: Report, table: pa.Table, count: int) -> None:
+    def __init__(self, report: Report, table: pa.Table) -> None:
         super().__init__((), report, None)
         self._table = table
-        self._count = count
 
     def count(self) -> int:
-        return self._count
+        if not self._report.counts:
+            return self._rows()
+        return sum(int(n) for n in self._table.column(self._report.counts[0].name).to_pylist())
+
+    def _rows(self) -> int:
+        return int(self._table.num_rows)
+
+    def __bool__(self) -> bool:
+        return self._rows() > 0
+
+    def _chosen(self, picker: Picker) -> Matches:
+        assert isinstance(picker, Span)  # `_refuse` refuses all others
+        rows = range(self._table.num_rows)[picker.begin : picker.stop : picker.step]
+        table = self._table.take(pa.array(rows, pa.int64()))
+        return _Listed(self._report, table)
 
     def to_batches(
-        self, max_rows: int = ROWS, *, events: EventForm = "structs", columns: Sequence[str] | None = None
+        self,
+        max_rows: int = ROWS,
+        *,
+        flat: bool = False,
+        events: EventForm = "structs",
+        columns: Sequence[str] | None = None,
+        counts: CountForm = "decimal",
     ) -> Iterator[pa.RecordBatch]:
-        schema = self._report.shown(events, columns)
-        table = self._table.select(schema.names)
+        schema = self._report.shown(events, columns, flat, counts)
+        table = _flat(self._table, self._report) if flat else self._table
+        table = table.select(schema.names)
+        if self._report.counts:
+            table = table.cast(schema)
         if "events" in schema.names and events == "dictionary":
             table = table.set_column(schema.get_field_index("events"), "events", _encoded(table["events"]))
         yield from table.to_batches(max_rows)
 
-    def to_arrow(self, *, events: EventForm = "structs", columns: Sequence[str] | None = None) -> pa.Table:
-        schema = self._report.shown(events, columns)
-        return pa.Table.from_batches(self.to_batches(events=events, columns=columns), schema)
+    def to_arrow(
+        self,
+        *,
+        flat: bool = False,
+        events: EventForm = "structs",
+        columns: Sequence[str] | None = None,
+        counts: CountForm = "decimal",
+    ) -> pa.Table:
+        schema = self._report.shown(events, columns, flat, counts)
+        return pa.Table.from_batches(self.to_batches(flat=flat, events=events, columns=columns, counts=counts), schema)
 
     def _refuse(self, what: str) -> None:
         why = f"matches of the definitions cannot be {what}"
         raise UnsupportedQueryError(why, hint="Leave out runner='semantics'.")
+
+
+def _flat(table: pa.Table, report: Report) -> pa.Table:
+    """The events of each match as columns, straight from the lists of them."""
+    lists = table["events"].to_pylist() if report.flat else []
+    labels = {column.label for column in report.flat}
+    for column in report.flat:
+        values = []
+        for events in lists:
+            having = [
+                e
+                for e in events
+                if column.label in e["labels"] or (column.label is None and not labels & {*e["labels"]})
+            ]
+            found = [event[column.field] for event in having]
+            values.append(found if column.several else next(iter(found), None))
+        table = table.append_column(pa.field(column.name, column.type), [pa.array(values, column.type)])
+    return table
 
 
 def _encoded(lists: pa.ChunkedArray) -> pa.Array:
@@ -72,14 +120,20 @@ def _encoded(lists: pa.ChunkedArray) -> pa.Array:
 def reference_matches(select: Select, table: pa.Table, schema: Schema, *, positions: bool) -> Matches:
     """Evaluate a query by the definitions of the spec; the table must be in the order of time."""
     report = Report(select, schema, positions=positions, position=None)
-    rows = table.to_pylist()
-    stream = Stream.from_dicts(rows, type=schema.type, time=schema.time, stream=schema.stream)
-    matches = evaluate(select, stream)
+    try:
+        rows = table.to_pylist()
+    except OverflowError as error:
+        raise InputError(f"runner='semantics' reads times of the years 1 to 9999 only: {error}") from error
+    values = _values(table, rows)
+    stream = Stream.from_dicts(
+        values, type=schema.type, time=schema.time, time_unit=schema.time_unit, stream=schema.stream
+    )
+    matches = evaluate(select, stream, forget=schema.forget)
     if select.projection.kind is ProjectionKind.NONE:
         matches = list({m.detected_at: m for m in matches}.values())
     writer = _Writer(select, report, rows, positions)
     if report.counts:
-        return _Listed(report, writer.table([writer.counted(m) for m in matches]), _total(matches))
+        return _Listed(report, writer.table([writer.counted(m) for m in matches]))
     limit = limit_of(select)
     taken: Counter[int] = Counter()
     listed = []
@@ -87,15 +141,26 @@ def reference_matches(select: Select, table: pa.Table, schema: Schema, *, positi
         if limit is None or taken[match.detected_at] < limit:
             taken[match.detected_at] += 1
             listed.append(writer.listed(match))
-    return _Listed(report, writer.table(listed), len(listed))
-
-
-def _total(matches: list[Match]) -> int:
-    return sum(int(value) for m in matches for _, value in m.columns[:1] if isinstance(value, int))
+    return _Listed(report, writer.table(listed))
 
 
 def _decimal(value: Any, data_type: pa.DataType) -> Any:
     return pa.scalar(value).cast(data_type).as_py() if isinstance(value, float) else value
+
+
+def _values(table: pa.Table, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with decimals that are integers or floats to conditions as these, and TRUE for what none can read."""
+    forms = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64()}
+    changed = {
+        f.name: table.column(f.name).cast(forms[kind_of(f.type)]).to_pylist()
+        for f in table.schema
+        if pa.types.is_decimal(f.type) and kind_of(f.type) in forms
+    }
+    for field in table.schema:
+        if kind_of(field.type) is Kind.OTHER:
+            known = table.column(field.name).is_valid().to_pylist()
+            changed[field.name] = [True if value else None for value in known]
+    return [{**row, **{name: values[k] for name, values in changed.items()}} for k, row in enumerate(rows)]
 
 
 class _Writer:
@@ -109,7 +174,7 @@ class _Writer:
 
     def table(self, rows: list[dict[str, Any]]) -> pa.Table:
         schema = self.report.schema
-        # The semantics knows no decimals, only the floats that they are.
+        # To the semantics some decimals are floats.
         decimals = [f.name for f in schema if pa.types.is_decimal(f.type)]
         plain = [{**row, **{n: _decimal(row.get(n), schema.field(n).type) for n in decimals}} for row in rows]
         return pa.Table.from_pylist(plain, schema)
@@ -137,6 +202,7 @@ class _Writer:
         labels: dict[int, set[str]] = {}
         for label, position in match.complex_event:
             labels.setdefault(position, set()).add(label)
+        events = {"events": [self.event(p, labels[p]) for p in support]} if self.select.projection.has_events else {}
         return {
             "detected_at": self.place(match.detected_at),
             "start": self.place(first),
@@ -145,17 +211,17 @@ class _Writer:
             "end_time": self.time(last),
             **self.keys(match),
             **dict(match.columns),
-            "events": [self.event(p, labels[p]) for p in support],
+            **events,
         }
 
     def event(self, position: int, labels: set[str]) -> dict[str, Any]:
         row = self.rows[position]
-        shown = {i.label: i.attributes for i in self.report.listed}
+        shown = self.report.listed
         fields = self.report.event_fields
         result: dict[str, Any] = {"position": self.place(position), "labels": sorted(labels)}
         result["type"] = row[self.report.events.type]
         for name, field in fields.items():
-            limits = [shown[label] for label in labels if label in shown]
+            limits = [item.attributes for item in shown if item.label in labels]
             visible = not shown or any(a is None or name in a for a in limits)
             result[field] = row[name] if visible else None
         return result

@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fractions import Fraction
+from typing import Literal
 
 import pyarrow as pa
 
-from cerflow.errors import InputError, nearest
+from cerflow.errors import InputError, expect, nearest
+from cerflow.plain_columns import plain_type
 
-__all__ = ["Kind", "Schema", "kind_of"]
+__all__ = ["MICROSECONDS", "Kind", "Schema", "TimeUnit", "check_unit", "kind_of"]
+
+#: Units of the numbers in a time column.
+TimeUnit = Literal["s", "ms", "us", "ns"]
+#: The microseconds of each unit.
+MICROSECONDS: Mapping[str, Fraction] = {
+    "s": Fraction(10**6),
+    "ms": Fraction(1000),
+    "us": Fraction(1),
+    "ns": Fraction(1, 1000),
+}
+
+#: Seconds since 1970, from 2001 to 2096, between which times of today lie.
+_SINCE_1970 = (10**9, 4 * 10**9)
+
+
+def check_unit(unit: str) -> None:
+    """Raise `ValueError` for what is no unit of times."""
+    if not isinstance(unit, str) or unit not in MICROSECONDS:
+        raise ValueError(f"a time unit must be {', '.join(map(repr, MICROSECONDS))}, not {unit!r}")
 
 
 class Kind(StrEnum):
@@ -21,6 +43,8 @@ class Kind(StrEnum):
     STRING = "string"
     BOOLEAN = "boolean"
     TIMESTAMP = "timestamp"
+    #: Decimals that are neither whole numbers of 64 bits nor surely apart as floats: compared, but not computed with.
+    DECIMAL = "decimal"
     OTHER = "other"
 
     @property
@@ -28,22 +52,42 @@ class Kind(StrEnum):
         """Whether arithmetic and comparison with numbers make sense."""
         return self in (Kind.INTEGER, Kind.FLOAT)
 
+    @property
+    def coded(self) -> bool:
+        """Whether the engine has values of the kind as codes into a table of texts."""
+        return self in (Kind.STRING, Kind.DECIMAL)
+
+
+#: Decimals of so many digits, of which at most so many are fractions, are apart and in order as 64-bit floats, to
+#: every system that converts them.
+_FLOAT_DIGITS, _FLOAT_SCALE = 15, 22
+#: Whole numbers of so many digits fit 64 bits.
+_WHOLE_DIGITS = 18
+
 
 def kind_of(data_type: pa.DataType) -> Kind:
     """The kind of an Arrow type; types no condition can read (lists, structs, …) are ``OTHER``."""
-    if pa.types.is_dictionary(data_type):
+    if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
         return kind_of(data_type.value_type)
     if pa.types.is_boolean(data_type):
         return Kind.BOOLEAN
     if pa.types.is_integer(data_type):
         return Kind.INTEGER
-    if pa.types.is_floating(data_type) or pa.types.is_decimal(data_type):
+    if pa.types.is_floating(data_type):
         return Kind.FLOAT
+    if pa.types.is_decimal(data_type):
+        return _kind_of_decimal(data_type.precision, data_type.scale)
     if pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type):
         return Kind.STRING
     if pa.types.is_timestamp(data_type) or pa.types.is_date(data_type):
         return Kind.TIMESTAMP
     return Kind.OTHER
+
+
+def _kind_of_decimal(precision: int, scale: int) -> Kind:
+    if scale <= 0 and precision - scale <= _WHOLE_DIGITS:
+        return Kind.INTEGER
+    return Kind.FLOAT if precision <= _FLOAT_DIGITS and 0 < scale <= _FLOAT_SCALE else Kind.DECIMAL
 
 
 @dataclass(frozen=True)
@@ -53,16 +97,29 @@ class Schema:
     ``columns`` is the Arrow schema of the input. ``type`` names the column that holds the event type, ``time`` the
     one that holds its time (None: time is the position), ``stream`` the one that holds the name of the input stream
     (None: one unnamed stream). Every column is an attribute of every event (null where an event does not carry it),
-    the type column too. A numeric time column counts milliseconds.
+    the type column too. ``time_unit`` is what a numeric time column counts (None: not said, milliseconds).
+    ``forget`` is a number of microseconds: a substream whose next event comes later than that after its last one
+    begins anew (None: it never does).
     """
 
     columns: pa.Schema
     type: str = "type"
     time: str | None = None
     stream: str | None = None
+    time_unit: TimeUnit | None = None
+    forget: int | None = None
+    #: The columns in which the engine needs the values as 64 bits, with the greatest magnitude of whole numbers there:
+    #: an event with another value cannot be used. Plans say which.
+    held: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
     _kinds: Mapping[str, Kind] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        expect(self.columns, pa.Schema, "the schema of events must be one of Arrow, such as table.schema")
+        if self.type is None:
+            raise InputError(
+                "type=None names no column, but every event needs a type: name the column that holds it, or give all "
+                "events one, as cerflow.Input(events, constant_type='reading') does"
+            )
         names = self.columns.names
         for role, name in (("type", self.type), ("time", self.time), ("stream", self.stream)):
             if name is not None and name not in names:
@@ -72,20 +129,75 @@ class Schema:
         doubles = sorted({n for n in names if names.count(n) > 1})
         if doubles:
             raise InputError(f"the input has more than one column called '{doubles[0]}'")
-        # Compute functions do not take views of strings; batches are cast to the columns named here.
-        plain = [f.with_type(pa.string()) if pa.types.is_string_view(f.type) else f for f in self.columns]
+        # Batches are brought to the types named here.
+        plain = [f.with_type(self._plain(f)) for f in self.columns]
         object.__setattr__(self, "columns", pa.schema(plain, self.columns.metadata))
         object.__setattr__(self, "_kinds", {f.name: kind_of(f.type) for f in self.columns})
         if self.time is not None and self.kind(self.time) not in (Kind.INTEGER, Kind.FLOAT, Kind.TIMESTAMP):
             raise InputError(
                 f"the time column '{self.time}' has type {self.columns.field(self.time).type}; "
-                "it must be a timestamp, a date, or a number of milliseconds"
+                "it must be a timestamp, a date, or a number"
+                + (" that fits 64 bits: cast it to int64" if self.kind(self.time) is Kind.DECIMAL else "")
             )
+        if self.forget is not None and self.time is None:
+            raise InputError(
+                "forget= (--key-timeout) lets a key begin anew after a time without events, but no time column is named"
+            )
+        if self.time_unit is not None:
+            self._check_unit(self.time_unit)
+
+    def _check_unit(self, unit: TimeUnit) -> None:
+        check_unit(unit)
+        if self.time is None:
+            raise InputError(f"the time unit '{unit}' is given, but no time column is named")
+        if self.kind(self.time) is Kind.TIMESTAMP:
+            raise InputError(
+                f"the time unit '{unit}' is given, but the time column '{self.time}' holds times of type "
+                f"{self.columns.field(self.time).type}, not numbers; leave the unit out"
+            )
+
+    def doubtful_unit(self, least: float | None, greatest: float | None) -> str | None:
+        """What is odd about times from ``least`` to ``greatest`` if no unit was given: they look like another one."""
+        if least is None or greatest is None or self.time is None or self.time_unit is not None:
+            return None
+        if not self.kind(self.time).numeric:
+            return None
+        for unit, name in (("s", "seconds"), ("us", "microseconds"), ("ns", "nanoseconds")):
+            low, high = (bound * 10**6 / MICROSECONDS[unit] for bound in _SINCE_1970)
+            if low <= least and greatest <= high:
+                return (
+                    f"the numbers in the time column '{self.time}', such as {least}, look like {name} since 1970, but "
+                    f"count as milliseconds; if they are {name}, say time_unit='{unit}' (--time-unit {unit})"
+                )
+        return None
+
+    @property
+    def microseconds(self) -> Fraction:
+        """The microseconds that one in a numeric time column counts."""
+        return MICROSECONDS[self.time_unit or "ms"]
+
+    def _plain(self, field: pa.Field) -> pa.DataType:
+        """The type in which a column is read; a column without any value has the role that it is given."""
+        found = plain_type(field.type)
+        if not pa.types.is_null(found) or field.name not in (self.type, self.time, self.stream):
+            return found
+        return pa.int64() if field.name == self.time else pa.string()
 
     @property
     def attributes(self) -> tuple[str, ...]:
         """The attribute names, in the order of the columns."""
         return tuple(self.columns.names)
+
+    def column(self, attribute: str) -> str:
+        """The column of an attribute: ``type`` is the type of the event if no attribute is called so."""
+        return self.type if attribute == "type" and "type" not in self._kinds else attribute
+
+    def key_kind(self, key: Sequence[str]) -> Kind:
+        """The kind of a partition key that attributes are: floats where integers meet floats; nulls go with all."""
+        kinds = {self._kinds[self.column(name)] for name in key} - {Kind.OTHER}
+        if Kind.FLOAT in kinds:
+            return Kind.FLOAT
+        return kinds.pop() if kinds else Kind.OTHER
 
     def kind(self, attribute: str) -> Kind:
         """The kind of an attribute; raises KeyError if there is none of that name."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from cerflow.errors import InputError, nearest
-from cerflow.inputs import to_table
+from cerflow.errors import InputError, expect, nearest
+from cerflow.event_tables import supposed, to_table, unknown_types
+from cerflow.schema import MICROSECONDS, TimeUnit, check_unit, kind_of
 
 __all__ = [
     "Input",
@@ -20,6 +23,8 @@ __all__ = [
     "common_schema",
     "fitted",
     "free_name",
+    "in_common_unit",
+    "ratio_of_units",
     "streams",
 ]
 
@@ -31,6 +36,7 @@ class Roles(TypedDict):
 
     type: str
     time: NotRequired[str]
+    time_unit: NotRequired[TimeUnit]
     sequence: NotRequired[str]
     stream: NotRequired[str]
 
@@ -39,21 +45,28 @@ class Roles(TypedDict):
 class Input(Generic[T]):
     """One input of several: its events, and what has to be known of its columns.
 
-    ``type``, ``time`` and ``sequence`` name its columns with these roles (None: the name common to all inputs), and
-    ``constant_type`` is the type of all its events if no column has it. ``rename`` gives attributes other names,
+    ``type``, ``time`` and ``sequence`` name its columns with these roles (None: the name common to all inputs),
+    ``time_unit`` is what a time column of numbers counts (None: what is common to all inputs, or else milliseconds),
+    and ``constant_type`` is the type of all its events if no column has it. ``rename`` gives attributes other names,
     ``{"old": "new"}``. All names but the new ones are those of the input.
     """
 
     events: T
     type: str | None = None
     time: str | None = None
+    time_unit: TimeUnit | None = None
     sequence: str | None = None
     constant_type: str | None = None
     rename: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for role in ("type", "time", "sequence", "constant_type"):
+            expect(getattr(self, role), (str, NoneType), f"{role} of an input must be text")
+        expect(self.rename, Mapping, "rename must be a dict of new names by old ones")
         if self.type is not None and self.constant_type is not None:
             raise ValueError("an input has a type column or one type for all its events, not both")
+        if self.time_unit is not None:
+            check_unit(self.time_unit)
 
 
 @dataclass(frozen=True)
@@ -69,6 +82,7 @@ def streams(
     *,
     type: str | None = None,
     time: str | None = None,
+    time_unit: TimeUnit | None = None,
     sequence: str | None = None,
     stream: str = "stream",
 ) -> Streams[pa.Table]:
@@ -78,20 +92,28 @@ def streams(
     columns with these roles are called in the table; unless given, what all inputs call them, or else ``"type"``,
     ``"time"`` and ``"sequence"``. ``stream`` gets the name of each event's stream; with an underscore in front if an
     input has a column of that name. Columns of the same name become one, null where an input lacks it; numbers of
-    different types become the wider type.
+    different types become the wider type, and times of different units count the finest of them.
 
     Raises `InputError` for columns that are not there, that would have the same name, or whose types do not fit
     together, and `ValueError` if there are no inputs.
     """
-    common = common_roles(inputs, type=type, time=time, sequence=sequence)
+    expect(stream, str, "the name of the column of streams must be text")
+    common = common_roles(inputs, type=type, time=time, time_unit=time_unit, sequence=sequence)
+    given = {name: to_table(one.events) for name, one in inputs.items()}
+    if not any(table.num_columns for table in given.values()):
+        # No query finds anything in nothing, whatever it reads.
+        return Streams(pa.table({}), {**common, "stream": stream})
     tables = {}
     for name, one in inputs.items():
-        table = to_table(one.events)
+        table = given[name]
+        if unknown_types(table):
+            own = {"type": None if one.constant_type else one.type or common["type"], "time": one.time}
+            table = supposed(table.schema, own, one.rename).empty_table()
         names = column_names(table.column_names, one, common, name)
         if one.constant_type is not None:
             constant = pa.repeat(pa.scalar(one.constant_type, pa.string()), len(table))
             table = table.append_column(free_name("type", table.column_names), constant)
-        tables[name] = table.rename_columns(list(names))
+        tables[name] = in_common_unit(table.rename_columns(list(names)), one.time_unit or time_unit, common, name)
     schema = common_schema((name, table.schema) for name, table in tables.items())
     stream = free_name(stream, schema.names)
     parts = []
@@ -106,11 +128,20 @@ def common_roles(
     *,
     type: str | None = None,
     time: str | None = None,
+    time_unit: TimeUnit | None = None,
     sequence: str | None = None,
 ) -> Roles:
     """What columns with a role are called in all inputs together; raises `InputError` if only some have a role."""
+    for role, column in (("type", type), ("time", time), ("sequence", sequence)):
+        expect(column, (str, NoneType), f"the name of the {role} column must be text")
+    expect(inputs, Mapping, "inputs are given as a dict by the names of their streams")
+    for name, one in inputs.items():
+        expect(name, str, "the name of a stream must be text")
+        expect(one, Input, f"the input '{name}' must be a cerflow.Input")
     if not inputs:
         raise ValueError("there must be at least one input")
+    if time_unit is not None:
+        check_unit(time_unit)
     types = {one.type or type or "type" for one in inputs.values() if one.constant_type is None}
     roles: Roles = {"type": type or (next(iter(types)) if len(types) == 1 else "type")}
     time = _common("time", time, {name: one.time for name, one in inputs.items()})
@@ -119,7 +150,38 @@ def common_roles(
     sequence = _common("sequence", sequence, {name: one.sequence for name, one in inputs.items()})
     if sequence is not None:
         roles["sequence"] = sequence
+    units = {one.time_unit or time_unit for one in inputs.values()}
+    if units != {None}:
+        if time is None:
+            raise InputError("a unit of times is given, but no time column is named")
+        roles["time_unit"] = min((unit or "ms" for unit in units), key=MICROSECONDS.__getitem__)
     return roles
+
+
+def ratio_of_units(unit: TimeUnit | None, common: Roles) -> int:
+    """How many of the common unit a unit is (None: milliseconds); 1 if no unit was given at all."""
+    return int(MICROSECONDS[unit or "ms"] / MICROSECONDS[common.get("time_unit", unit or "ms")])
+
+
+def in_common_unit(table: pa.Table, unit: TimeUnit | None, common: Roles, name: str) -> pa.Table:
+    """The table of an input with its times, which count ``unit``, in the unit of all inputs.
+
+    Raises `InputError` for times that leave 64 bits.
+    """
+    ratio = ratio_of_units(unit, common)
+    if ratio == 1 or not kind_of(table.schema.field(common["time"]).type).numeric:
+        return table
+    index = table.schema.get_field_index(common["time"])
+    column = table.column(index)
+    whole = pa.types.is_integer(column.type)
+    try:
+        values = pc.multiply_checked(column.cast(pa.int64() if whole else pa.float64()), ratio)
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            f"a time in '{common['time']}' of the input '{name}' does not fit 64 bits in the unit "
+            f"'{common['time_unit']}', which the times of all inputs are brought to"
+        ) from error
+    return table.set_column(index, common["time"], values)
 
 
 def _common(role: str, given: str | None, own: Mapping[str, str | None]) -> str | None:

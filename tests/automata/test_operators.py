@@ -1,11 +1,12 @@
 """The constructions of the second-order operators, and of the strategies inside formulas, against the definitions."""
 
 import pytest
-from hypothesis import event, given
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from cerflow.automata.compile import compile_formula
 from cerflow.automata.runs import matches
+from cerflow.automata.selection import next_of_each_start
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import Selection, Strategy
 from cerflow.language.node import walk
@@ -51,6 +52,8 @@ def test_max_as_algorithm_7_and_strict_as_algorithm_8(data):
     formula = data.draw(formulas(UNARY))
     stream = stream_of(data.draw(streams(max_size=7, like=formula)))
     automaton = compile_formula(formula)
+    # The algorithms know no registers.
+    assume(not automaton.registers)
     assert found(Selection(Strategy.MAX, formula), stream) == max_evaluate(automaton, stream)
     assert found(Selection(Strategy.STRICT, formula), stream) == strict_evaluate(automaton, stream)
 
@@ -150,6 +153,7 @@ def test_strategies_choose_among_what_is_detected_together(data):
     [
         (" ; ".join(f"T{k} AS x{k}" for k in range(24)), 25),
         (f"NEXT({' ; '.join(f'T{k} AS x{k}' for k in range(8))})", 9),
+        (f"LAST({' ; '.join(f'T{k}' for k in range(16))}) ; T", 138),
         ("MAX(A+ ; B+ ; C+ ; D)", 11),
         ("MAX((A AS a ; B AS b ; C AS c) FILTER a.v < b.v AND b.v < c.v WITHIN 10 MINUTES)", 20),
         ("(A ; B ; C ; D) UNLESS (X AS x ; (Y AS y FILTER y.id = x.id) ; Z AS z FILTER z.v > x.v)", 20),
@@ -158,3 +162,26 @@ def test_strategies_choose_among_what_is_detected_together(data):
 )
 def test_automata_are_small(formula, most):
     assert compile_formula(parse_formula(formula)).states <= most
+
+
+@pytest.mark.parametrize(("formula", "most"), [(" ; ".join(f"T{k}+" for k in range(24)), 49), ("(A+ ; B)+ ; C", 7)])
+def test_next_of_each_start_is_small(formula, most):
+    transducer = compile_formula(parse_formula(f"{formula} WITHIN 9 EVENTS"))
+    assert next_of_each_start(transducer).states <= most
+    assert next_of_each_start(transducer).one_support
+
+
+@examples(80)
+@given(st.data())
+def test_next_of_each_start_as_next_of_those_that_begin_there(data):
+    formula = data.draw(formulas(UNARY))
+    stream = stream_of(data.draw(streams(max_size=7, like=formula)))
+    transducer = compile_formula(formula)
+    by_ends = {}
+    for n, c in matches(transducer, stream):
+        by_ends.setdefault((n, min(support(c), default=-1)), set()).add(c)
+    try:
+        chosen = matches(next_of_each_start(transducer), stream)
+    except UnsupportedQueryError:
+        assume(False)
+    assert chosen == {(n, c) for (n, _), found in by_ends.items() for c in select(Strategy.NEXT, found)}

@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -56,10 +55,8 @@ def test_worker_tells_what_it_needs(tmp_path):
 
 def test_worker_over_the_limit_is_ended():
     worker = _worker()
-    begin = time.monotonic()
     with pytest.raises(OverLimitError):
-        worker.ask("60 1", 0.1)
-    assert time.monotonic() - begin < 10
+        worker.ask("3600 1", 0.1)  # nobody waits for that
     with pytest.raises((ProcessDiedError, ValueError)):
         worker.ask("0 1", 1)
 

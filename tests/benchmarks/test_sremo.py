@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 from benchmarks.suites.srt import PATTERNS
+from benchmarks.suites.srt_streams import SMART_HOMES, TAXIS
 from pyarrow import csv
 
 import cerflow
+from cerflow.examples import query_names, query_text, smart_homes, taxis
 from cerflow.examples import stocks as generated
 from runners import supports
 
@@ -61,3 +63,44 @@ def test_counts_of_real_trades(name, trades):
     cel, sremo = both(name, 2000)
     counts = [query.match(trades, type="event_type", time="stock_time").count() for query in (cel, sremo)]
     assert counts[0] == counts[1]
+
+
+STREAMS = [(SMART_HOMES, smart_homes, 20_000, 5), (TAXIS, taxis, 60_000, 100)]
+
+
+@pytest.mark.parametrize(("patterns", "make", "events", "window"), STREAMS)
+def test_matches_of_homes_and_trips(patterns, make, events, window):
+    """The same matches in both notations, and of a sequence about as many as in the paper."""
+    table, total = make(events), 0
+    for named in patterns.values():
+        for name, pattern in named.items():
+            wide = window * (1 if name in ("seq3", "kleene3") else 2)
+            cel, sremo = cerflow.parse(pattern.cel(wide)), cerflow.parse(pattern.sremo(wide), language="sremo")
+            expected = cel.match(table, time="timestamp")
+            found = sremo.match(table, time="timestamp")
+            assert found.count() == expected.count(), name
+            if expected.count() < 2_000:
+                assert supports(found.to_pylist()) == supports(expected.to_pylist()), name
+            total += expected.count()
+    assert total > 0
+
+
+@pytest.mark.parametrize(
+    ("patterns", "make", "window", "shares"),
+    [(SMART_HOMES, smart_homes, 5, (0.36, 1.35)), (TAXIS, taxis, 100, (0.05, 0.08))],
+)
+def test_matches_are_as_frequent_as_in_the_paper(patterns, make, window, shares):
+    """Matches per hundred events; half and double are near, as so few matches vary from seed to seed."""
+    table = make(200_000)
+    for (kind, name), share in zip([("seq", "seq3"), ("kleene", "kleene3")], shares):
+        count = cerflow.parse(patterns[kind][name].cel(window)).match(table, time="timestamp").count()
+        assert share / 2 < 100 * count / len(table) < 2 * share, name
+
+
+@pytest.mark.parametrize("name", query_names("sremo"))
+def test_queries_of_the_package_in_both_notations(name):
+    table = (taxis if name.startswith("taxi") else smart_homes)(30_000)
+    cel, sremo = (cerflow.parse(query_text(name, language), language=language) for language in ("ceql", "sremo"))
+    expected = supports(cel.match(table, time="timestamp").to_pylist())
+    assert expected
+    assert supports(sremo.match(table, time="timestamp").to_pylist()) == expected

@@ -27,7 +27,32 @@ def test_a_sound_query_gets_a_summary():
 
 def test_partitions_are_part_of_the_summary():
     result = cerflow("check", "-e", "SELECT * FROM s WHERE EVENT+ PARTITION BY a, [b, c]")
-    assert result.stdout.endswith("window:      none\npartitioned: a, b/c\n")
+    assert (
+        "window:      none\npartitioned: a, b/c\nkeys:        one with a partial match is remembered" in result.stdout
+    )
+    assert "forget= (--key-timeout)" in result.stdout
+
+
+def test_keys_that_are_forgotten():
+    query = "SELECT * WHERE A ; B PARTITION BY k WITHIN"
+    assert "keys:" in cerflow("check", "-e", f"{query} 20 EVENTS").stdout
+    assert "its window passes with its own events only" in cerflow("check", "-e", f"{query} 20 [t]").stdout
+    assert "keys:" not in cerflow("check", "-e", f"{query} 20 SECONDS").stdout
+
+
+def test_a_key_timeout(tmp_path):
+    path = tmp_path / "events.csv"
+    path.write_text("type,t,k\nA,1,p\nB,9,p\n")
+    given = ("-e", "SELECT * WHERE A ; B PARTITION BY k WITHIN 20 EVENTS", "--input", path, "--time-column", "t")
+    assert "keys:" in cerflow("check", *given).stdout
+    assert "keys:" not in cerflow("check", *given, "--key-timeout", "5 milliseconds").stdout
+    assert "begins anew after a pause" in " ".join(cerflow("explain", *given, "--key-timeout", "1 day").stdout.split())
+    assert "keys:" not in cerflow("check", "-e", given[1].replace("20 EVENTS", "20 [t]"), *given[2:]).stdout
+    for timeout, found in (("5 milliseconds", 0), ("8 milliseconds", 1)):
+        result = cerflow("run", "--runner", "local", *given, "--key-timeout", timeout)
+        assert len(result.stdout.splitlines()) == found, result.stderr
+    result = cerflow("run", "--runner", "local", *given, "--key-timeout", "5")
+    assert (result.exit_code, "is no duration" in result.stderr) == (2, True)
 
 
 def test_types_that_never_occur_are_warned_of(readings):
@@ -37,10 +62,53 @@ def test_types_that_never_occur_are_warned_of(readings):
     assert result.stderr == "warning: no event of the input has the type 'H'; did you mean 'h'?\n"
 
 
+def test_nothing_that_is_said_reaches_the_terminal_as_a_command(tmp_path):
+    path = tmp_path / "r\x1b[2J.csv"
+    path.write_text("type,id,value\n\x1b]0;owned\x07H,1,1\nT,1,\x1b[31m\n")
+    for arguments in (
+        ("check", "-e", 'SELECT * WHERE "]0;ownedH" AS x FILTER x.id = 1', "-i", path),
+        ("check", "-e", 'SELECT * WHERE H AS "\x1b[31m" FILTER x.id = 1'),
+        ("check", "-e", 'SELECT * WHERE H AS "\x1b[31m"'),
+        ("explain", "-e", 'SELECT * WHERE H AS "\x1b[31m"'),
+        ("run", "-e", "SELECT * WHERE T AS x FILTER x.value > 1", "-i", path, "--runner", "local", "-o", "-"),
+        ("run", "-e", "SELECT * WHERE T", "-i", tmp_path / "no\x1b[2J.csv", "-o", "-"),
+        ("check", "-e", "SELECT * WHERE T", "-i", path, "--rename", "a\x1b[2Jb"),
+    ):
+        result = cerflow(*arguments)
+        assert "\x1b" not in result.stderr.replace("\x1b[0m", "").replace("\x1b[1m", ""), arguments
+        assert "\x1b" not in result.stdout, arguments
+
+
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_exclusions_without_effect_are_warned_of(command):
+    result = cerflow(command, "-e", "SELECT * WHERE CART AS c WITHOUT (CHECKOUT AS p FILTER p.user = c.user)")
+    assert result.exit_code == 0
+    assert result.stderr.startswith("warning: line 1, column 35: this excludes nothing: ")
+
+
+def test_a_run_says_which_types_no_event_has(readings):
+    result = cerflow("run", "-e", QUERY, "-i", readings, "--runner", "local", "-o", "-")
+    assert result.stderr.startswith("warning: no event of the input has the type 'H'; did you mean 'h'?\n")
+
+
 def test_rows_that_cannot_be_used_are_warned_of(tmp_path):
     path = tmp_path / "r.csv"
     path.write_text("type,id,value\nT,1,41\nH,1,x\n")
     assert "1 row of the input cannot be used; the first is row 1" in cerflow("check", "-e", QUERY, "-i", path).stderr
+
+
+def test_the_columns_are_shown_as_run_reads_them(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("type,zip,price,when,what\nT,00501,1.5,2024-01-01,\nH,501,2,2024-01-02,x\n")
+    query = "SELECT * WHERE T AS t ; H AS h FILTER t.zip = h.zip"
+    result = cerflow("check", "-e", query, "-i", path, "--time-column", "when")
+    assert result.stdout.endswith(
+        "columns:\n  type   text\n  zip    integer\n  price  float\n  when   timestamp\n  what   text\n"
+    )
+    assert "warning: the column 'zip' is read as integers, so '00501' is 501; the column type text" in result.stderr
+    result = cerflow("check", "-e", query, "-i", path, "--column-type", "zip=text")
+    assert "  zip    text\n" in result.stdout
+    assert result.stderr == ""
 
 
 def test_an_unknown_attribute_is_an_error_for_the_input(readings):
@@ -123,3 +191,14 @@ def test_queries_that_never_match_are_warned_of(tmp_path, readings):
     result = cerflow("check", path)
     assert result.exit_code == 0
     assert result.stderr.startswith(f"warning: {path}, line 2, column 18: this branch of OR is redundant")
+
+
+def test_times_that_look_like_seconds_are_warned_of(tmp_path):
+    path = tmp_path / "events.csv"
+    path.write_text("type,t\nA,1700000000\nB,1700000009\n")
+    given = ("-e", "SELECT * WHERE A AS x ; B AS y WITHIN 10 SECONDS", "--input", path, "--time-column", "t")
+    result = cerflow("check", *given)
+    assert "the time column 't', such as 1700000000, look like seconds since 1970" in result.stderr
+    result = cerflow("check", *given, "--time-unit", "s")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert cerflow("explain", *given, "--time-unit", "s").exit_code == 0

@@ -9,8 +9,10 @@ import typer
 from typer.testing import CliRunner
 
 from cerflow.cli.app import app
-from cerflow.cli.mappings import ColumnOptions, mapped, names_in_files
-from cerflow.cli.sources import InputFormat, Source
+from cerflow.cli.mappings import ColumnOptions, mapped
+from cerflow.files.plans import Columns
+from cerflow.files.sources import InputFormat, Source
+from cerflow.files.usage import Usage
 from cerflow.stream_inputs import Input
 
 QUERY = (
@@ -83,7 +85,42 @@ def test_text_stays_text_under_its_new_name(tmp_path):
     result = cerflow("run", "-e", query, "--input", tmp_path / "a.csv", "--rename", "code=c", "--runner", "local")
     assert json.loads(result.stdout)["events"][0]["code"] == "007"
     one = Input(None, type="kind", rename={"c": "code", "e": "other"})
-    assert names_in_files(one, {"type": "type"}, {"code", "type", "d", "e"}) == {"c", "code", "kind", "type", "d"}
+    columns = Columns(usage=Usage(text=frozenset({"code", "d"}), numbers=frozenset({"other"})))
+    uses = [columns.use_in(one, name) for name in ("kind", "c", "d", "e", "x")]
+    assert uses == ["text", "text", "text", "number", "other"]
+
+
+def test_types_of_columns(tmp_path):
+    (tmp_path / "a.csv").write_text("type,zip\nA,00501\nA,501\n")
+    (tmp_path / "b.csv").write_text("type,zip\nB,501\nB,00501\n")
+    query = "SELECT COUNT(*) AS n WHERE EVENT AS a ; EVENT AS b FILTER a.zip = b.zip"
+
+    def count(*options):
+        inputs = ["--input", tmp_path / "a.csv", "--input", tmp_path / "b.csv"]
+        result = cerflow("run", "-e", query, *inputs, *options, "--runner", "local")
+        assert result.exit_code == 0, result.stderr
+        return sum(json.loads(line)["n"] for line in result.stdout.splitlines())
+
+    assert (count(), count("--column-type", "zip=text")) == (6, 2)
+    assert count("--column-type", "a=zip=text", "--column-type", "b=zip=text") == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        (["--column-type", "zip"], 2, "is not of the form"),
+        (["--column-type", "zip=string"], 2, "there is no column type 'string'"),
+        (["--column-type", "c=zip=text"], 2, "there is no input 'c'"),
+        (["--column-type", "zip=text", "--column-type", "zip=float"], 2, "gets two types"),
+        (["--column-type", "zap=text"], 1, "the column 'zap', whose type is given, is not in the input"),
+        (["--encoding", "utf9"], 1, "there is no encoding 'utf9'; did you mean 'utf-8'"),
+    ],
+)
+def test_types_and_encodings_that_are_not_there(tmp_path, options, code, says):
+    (tmp_path / "a.csv").write_text("type,zip\nA,00501\n")
+    result = cerflow("run", "-e", "SELECT * WHERE A", "--input", tmp_path / "a.csv", *options, "--runner", "local")
+    assert result.exit_code == code
+    assert says in " ".join(result.stderr.replace("│", " ").split())
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,8 @@ def test_run_with_a_module(files, monkeypatch):
 
 def test_check_and_explain(files):
     for command in ("check", "explain"):
-        result = cerflow(command, "-e", QUERY)
+        with using(()):
+            result = cerflow(command, "-e", QUERY)
         assert result.exit_code == 1
         assert "unknown function or predicate 'close'" in result.stderr
         assert "^" in result.stderr

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -79,6 +80,28 @@ def test_output_files(farm, tmp_path, name):
     assert pairs(rows) == ANSWER
     assert all([event["id"] for event in row["events"]] == [0, 0] for row in rows)
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["farm.csv", name])
+
+
+@pytest.mark.parametrize("name", ["o.jsonl", "o.csv", "o.parquet", "o.orc"])
+def test_flat_output(farm, tmp_path, name):
+    path = tmp_path / name
+    text = "SELECT * WHERE (T AS hot ; (H AS dry)+) FILTER hot.value > 40 AND dry.value <= 25 AND hot.id = dry.id"
+    result = cerflow("run", "-e", text, "--runner", "local", "--flat", "--input", farm, "--output", path)
+    assert result.exit_code == 0, result.stderr
+    if name.endswith("parquet"):
+        rows = pyarrow.parquet.read_table(path).to_pylist()
+    elif name.endswith("orc"):
+        rows = pyarrow.orc.read_table(path).to_pylist()
+    elif name.endswith("csv"):
+        rows = [
+            {k: v if k.endswith("type") and not v.startswith("[") else json.loads(v) for k, v in row.items()}
+            for row in csv.DictReader(path.open())
+        ]
+    else:
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert list(rows[0])[5:] == [f"{x}_{a}" for x in ("hot", "dry") for a in ("position", "type", "id", "value")]
+    assert {(row["hot_position"], tuple(row["dry_position"])) for row in rows} >= {(1, (2,)), (1, (2, 8)), (5, (8,))}
+    assert {row["hot_type"] for row in rows} == {"T"}
 
 
 @pytest.mark.parametrize("output_format", ["csv", "jsonl", "parquet"])
@@ -185,6 +208,13 @@ def test_errors_of_the_input_are_one_sentence(farm, arguments, message):
     assert result.stdout == ""
 
 
+def test_pipes_are_read_by_standard_input(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    result = run("--input", tmp_path / "pipe.csv")
+    assert result.exit_code == 1
+    assert "is a pipe or a device; read it by standard input: --input - <" in result.stderr
+
+
 def test_dead_letters_do_not_lie_among_the_matches(farm, tmp_path):
     (tmp_path / "o").mkdir()
     directory = ["--output", tmp_path / "o", "--output-format", "orc", "--output-mode", "overwrite"]
@@ -192,6 +222,16 @@ def test_dead_letters_do_not_lie_among_the_matches(farm, tmp_path):
     result = cerflow("run", "-e", QUERY, "--input", farm, *directory, *dead)
     assert result.exit_code == 1
     assert "cannot lie in the directory of the matches" in result.stderr
+
+
+@pytest.mark.parametrize("content", ["", "\n", "type,id,value\n"])
+def test_files_without_rows_give_no_matches(tmp_path, content):
+    path = tmp_path / "empty.csv"
+    path.write_text(content)
+    result = run("--input", path)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "warning: the input has no rows\n" in result.stderr
+    assert "0 events, 0 matches, 0 bad records" in result.stderr
 
 
 def test_a_wrong_query_shows_the_place(farm, tmp_path):
@@ -291,3 +331,52 @@ def test_without_arguments_there_is_help():
 def test_nothing_needs_spark_in_process():
     code = "import sys, cerflow.cli.app, cerflow.cli.local_runner; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=Path(__file__).parent).returncode == 0
+
+
+# --- the unit of times -----------------------------------------------------------------------------------------------
+
+PAIR = "SELECT * WHERE A AS x ; B AS y WITHIN 10 SECONDS"
+
+
+def test_seconds_since_1970(tmp_path):
+    path = tmp_path / "events.csv"
+    path.write_text("type,t\nA,1700000000\nB,1700000009\nB,1700003600\n")
+    result = run("--input", path, "--time-column", "t", query=PAIR)
+    assert len(result.stdout.splitlines()) == 2
+    assert (
+        "warning: line 1, column 39: the numbers in the time column 't', such as 1700000000, look like" in result.stderr
+    )
+    assert "(--time-unit s)" in result.stderr
+    result = run("--input", path, "--time-column", "t", "--time-unit", "s", query=PAIR)
+    assert [json.loads(line)["end_time"] for line in result.stdout.splitlines()] == [1700000009]
+    assert "warning" not in result.stderr
+
+
+def test_inputs_of_different_units(tmp_path):
+    left, right = tmp_path / "left.csv", tmp_path / "right.csv"
+    left.write_text("type,t\nA,1700000000\n")
+    right.write_text("type,t\nB,1700000009000\nB,1700000010000\n")
+    inputs = ["--input", left, "--input", right, "--time-column", "t"]
+    for units in (["left=s"], ["left=s", "right=ms"], ["s", "right=ms"]):
+        given = [option for unit in units for option in ("--time-unit", unit)]
+        result = run(*inputs, *given, query=PAIR)
+        assert [json.loads(line)["end_time"] for line in result.stdout.splitlines()] == [1700000009000], result.stderr
+
+
+def test_units_that_are_wrong(tmp_path):
+    path = tmp_path / "events.csv"
+    path.write_text("type,t\nA,2024-01-01\n")
+    result = run("--input", path, "--time-column", "t", "--time-unit", "s", query=PAIR)
+    assert (result.exit_code, "leave the unit out" in result.stderr) == (1, True)
+    result = run("--input", path, "--time-column", "t", "--time-unit", "h", query=PAIR)
+    assert (result.exit_code, "'h' is not one of s, ms, us, ns" in " ".join(result.stderr.split())) == (2, True)
+    result = run("--input", path, "--time-unit", "s", query=PAIR)
+    assert (result.exit_code, "no time column is named" in result.stderr) == (1, True)
+
+
+def test_a_decreasing_measure_names_the_row_of_the_file(tmp_path):
+    path = tmp_path / "events.csv"
+    path.write_text("type,v\n,1\nA,5\nB,4\n")
+    query = "SELECT * WHERE A AS x ; B AS y WITHIN 10 [v]"
+    result = run("--input", path, "--on-bad-record", "skip", query=query)
+    assert (result.exit_code, "row 2: an attribute that measures a window decreases" in result.stderr) == (1, True)

@@ -11,8 +11,9 @@ import pytest
 
 from cerflow.cli.bad_records import BadRecords, Policy, parse_policy
 from cerflow.cli.directory import Directory
-from cerflow.cli.writing import OutputFormat, check_writable, open_sink, output_format_of
-from cerflow.errors import BadRecordError, InputError
+from cerflow.cli.targets import check_writable
+from cerflow.cli.writing import OutputFormat, open_sink, output_format_of
+from cerflow.errors import BadRecordError, InputError, OutputError
 
 EVENT = pa.struct([("position", pa.int64()), ("labels", pa.list_(pa.string())), ("at", pa.timestamp("ns"))])
 SCHEMA = pa.schema(
@@ -52,6 +53,22 @@ def test_whole_decimals_stay_whole(tmp_path):
     with open_sink(str(tmp_path / "o.jsonl"), OutputFormat.JSONL, schema) as sink:
         sink.write(batch)
     assert (tmp_path / "o.jsonl").read_text() == f'{{"n": {10**30}, "part": 1.25}}\n'
+
+
+def test_decimals_keep_their_digits(tmp_path):
+    digits = ["18446744073709551615", "900719925474099200.01", "-0.12345678901234567891", "0.10", "-7"]
+    schema = pa.schema([("d", pa.decimal128(38, 18)), ("events", pa.list_(pa.decimal256(60, 25)))])
+    exact = [Decimal(d) for d in digits]
+    rows = [{"d": Decimal(d[:18]), "events": exact} for d in digits]
+    for name, form in (("o.jsonl", OutputFormat.JSONL), ("o.csv", OutputFormat.CSV)):
+        with open_sink(str(tmp_path / name), form, schema) as sink:
+            sink.write(pa.RecordBatch.from_pylist(rows, schema))
+    lines = (tmp_path / "o.jsonl").read_text().splitlines()
+    found = [json.loads(line, parse_float=Decimal, parse_int=Decimal) for line in lines]
+    assert found == rows
+    table = list(csv.DictReader(io.StringIO((tmp_path / "o.csv").read_text())))
+    assert [Decimal(row["d"]) for row in table] == [row["d"] for row in rows]
+    assert [json.loads(row["events"], parse_float=Decimal, parse_int=Decimal) for row in table] == [exact] * len(rows)
 
 
 def test_csv_holds_lists_as_json(tmp_path):
@@ -104,9 +121,9 @@ def test_formats_follow_from_names():
 def test_places_that_cannot_be_written_to(tmp_path):
     check_writable("-")
     check_writable(str(tmp_path / "new.csv"))
-    with pytest.raises(InputError, match="is a directory"):
+    with pytest.raises(OutputError, match="is a directory"):
         check_writable(str(tmp_path))
-    with pytest.raises(InputError, match="no directory"):
+    with pytest.raises(OutputError, match="no directory"):
         check_writable(str(tmp_path / "a" / "b.csv"))
 
 

@@ -12,7 +12,7 @@ import cerflow
 from cerflow.engine.column_aggregates import Groups, aggregated, chosen
 from cerflow.engine.layout import NULL
 from cerflow.engine.vectors import Vector
-from cerflow.errors import InputError, QueryError
+from cerflow.errors import BadRecordError, QueryError
 from cerflow.schema import Kind
 from cerflow.semantics.operators import aggregate
 from runners import bag, examples, one_batch, semantics
@@ -174,9 +174,20 @@ def test_conditions_that_make_no_sense(condition, reason):
         cerflow.parse(f"SELECT * WHERE (A+ AS x ; B+ AS y) FILTER {condition}").match(table)
 
 
+@pytest.mark.parametrize("test", ["increasing", "decreasing", "nondecreasing", "nonincreasing"])
+@pytest.mark.parametrize("formula", ["C", "C+", "(C+ ; B)"])
+def test_the_order_of_one_null_is_unknown(runner, formula, test):
+    for column in (pa.array([None, None], pa.int64()), pa.array([None, "b"]), pa.array([float("nan"), 1.0])):
+        table = pa.table({"type": ["C", "B"], "s": column})
+        assert runner(cerflow.parse(f"SELECT * WHERE {formula} FILTER {test}(C.s)"), table) == []
+        assert runner(cerflow.parse(f"SELECT * WHERE {formula} FILTER NOT {test}(C.s)"), table) == []
+        count = cerflow.parse(f"SELECT * WHERE {formula} FILTER {test}(C.s) OR count(C) = 1")
+        assert len(runner(count, table)) == 1
+
+
 def test_the_value_that_stands_for_null_is_refused():
     table = pa.table({"type": ["A", "A"], "v": [1, NULL]})
-    with pytest.raises(InputError, match="stands for null"):
+    with pytest.raises(BadRecordError, match="row 1: the value -9223372036854775808 of 'v'"):
         cerflow.parse("SELECT * WHERE A+ AS x FILTER max(x.v) > 0").match(table).to_pylist()
 
 

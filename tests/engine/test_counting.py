@@ -96,11 +96,14 @@ def test_what_a_detection_costs_does_not_grow_with_the_window(formula):
     query = cerflow.parse(f"SELECT * WHERE {formula} WITHIN 20000 EVENTS")
     part = max(query.recognizer(table.schema).push(table).parts, key=lambda part: len(part.detections))
     found = np.zeros(len(part.detections), np.int64)
-    assert count_sliding(part.__class__(part.detections[:1], part.nodes, part.marks, part.kept, []), found) == 1
+    last = part.__class__(part.detections[-1:], part.nodes, part.marks, part.kept, [])
+    assert count_sliding(last, found) == 1  # compiled by now
     begun = time.process_time()
+    assert count_sliding(last, found) == 1
+    one = time.process_time() - begun
     assert count_sliding(part, found) == len(found) > 3_000
-    # Thousands of detections times 10^4 nodes would take longer.
-    assert time.process_time() - begun < 0.1
+    # Thousands of detections times 10^4 nodes would take thousands of times as long.
+    assert time.process_time() - begun - one < 300 * one
     some = [0, len(found) // 2, len(found) - 1]
     # One by one, and without what was remembered of other windows.
     assert [Counting(part).number(d)[0] for d in some] == found[some].tolist()

@@ -8,6 +8,7 @@ import cerflow
 from cerflow.engine import layout
 from cerflow.engine import recognizer as module
 from cerflow.engine.memory import Memory
+from cerflow.engine.store import EventStore
 
 ROOMS = {
     layout.FULL_SCRATCH: "scratch",
@@ -229,3 +230,28 @@ def rows_by_detection(matches, first):
         events = frozenset((e["position"] + first, frozenset(e["labels"])) for e in match["events"])
         found.setdefault(match["detected_at"] + first, set()).add(events)
     return found
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_the_work_of_forgetting_is_proportional_to_the_events_in_batches_of_any_size(monkeypatch, together):
+    monkeypatch.setattr(EventStore, "WHOLE", 64)
+    monkeypatch.setattr(EventStore, "SLACK", 256)
+    walked = []
+    collect_nodes = Memory._collect_nodes
+
+    def noted(self, *arguments, **options):
+        walked.append(int(self.state.counters[layout.N_NODES]))
+        collect_nodes(self, *arguments, **options)
+
+    monkeypatch.setattr(Memory, "_collect_nodes", noted)
+    size = 6_000
+    table = pa.table({"type": np.array(list("AB"))[np.random.default_rng(3).integers(0, 2, size)]})
+    query = cerflow.parse("SELECT * WHERE A ; B ; C")
+    recognizer = cerflow.QuerySet({"q": query}).recognizer(table.schema) if together else query.recognizer(table.schema)
+    for step in (50, 80, 300):
+        walked.clear()
+        for start in range(0, size, step):
+            recognizer.push(table.slice(start, step))
+        assert sum(walked) < 12 * size
+    if not together:
+        assert recognizer.live["events"] <= 3 * size

@@ -37,6 +37,14 @@ def test_operator_event_by_event_and_from_snapshots(operator, data):
     assert_conforms_or_refuses(*drawn(data, operator=operator), ENGINE_RUNNERS)
 
 
+@pytest.mark.parametrize("operator", OPERATORS)
+@examples(12)
+@given(data=st.data())
+def test_operator_with_existential_conditions(operator, data):
+    existential = Fragment(some=True, more=data.draw(st.booleans()))
+    assert_conforms_or_refuses(*drawn(data, operator=operator, fragment=existential), ENGINE_RUNNERS)
+
+
 @examples(60)
 @given(st.data())
 def test_everything_together(data):

@@ -10,15 +10,18 @@ from hypothesis import strategies as st
 
 import cerflow
 import random_predicates
-from cerflow.errors import PerformanceWarning, PredicateError, QueryError
-from cerflow.language.condition import PredicateCall
+from cerflow.builder import read, select, sremo
+from cerflow.errors import PerformanceWarning, PredicateError, QueryError, UnsupportedQueryError
+from cerflow.language.condition import Attribute, Comparison, LabelReference, PredicateCall
 from cerflow.language.formula import Strategy
-from cerflow.language.node import walk
+from cerflow.language.node import transform, walk
 from cerflow.semantics.events import Stream
 from cerflow.semantics.queries import evaluate
+from cerflow.semantics.sremo import sremo_matches
 from random_conditions import Fragment
 from random_queries import cases
-from runners import ENGINE_RUNNERS, bag, examples, semantics, supports
+from random_sremo import streams, windowed_expressions
+from runners import ENGINE_RUNNERS, bag, complex_events, examples, semantics, supports
 
 COLUMNS = pa.schema(
     [("type", pa.string()), ("w", pa.float64()), ("s", pa.string()), *((name, pa.int64()) for name in "tvkn")]
@@ -49,6 +52,55 @@ def test_random_formulas(data, runner):
     wanted = semantics(query, table, time="t")
     assert bag(ENGINE_RUNNERS[runner](query, table, time="t")) == bag(wanted)
     event("matching" if wanted else "not matching")
+
+
+def calling(tree):
+    """What compares values of ``v`` asks the predicate instead, about the attribute by its name alone."""
+    if isinstance(tree, Comparison) and tree.left == Attribute(None, "v"):
+        return PredicateCall("close", (LabelReference("v"), tree.right))
+    return tree
+
+
+@examples(60)
+@given(windowed_expressions(), streams(), st.sampled_from(sorted(ENGINE_RUNNERS)))
+def test_random_expressions_of_sremo(expression, rows, runner):
+    called = transform(expression, calling)
+    assume(any(isinstance(current, PredicateCall) for current in walk(called)))
+    table = pa.Table.from_pylist(rows, COLUMNS)
+    try:
+        query = cerflow.Query(called)
+        found = ENGINE_RUNNERS[runner](query, table, time="t")
+    except (QueryError, UnsupportedQueryError):
+        assume(False)  # registers that nothing writes, complements that need a window
+    wanted = sremo_matches(called, Stream.from_dicts(rows, time="t"))
+    assert complex_events(found) == wanted
+    event("matching" if wanted else "not matching")
+
+
+def test_names_as_arguments_in_sremo():
+    """A name alone is a register where the expression writes it, else an attribute of the event read."""
+    cerflow.predicate("near", compile=False)(lambda a, b, width=1: abs(a - b) <= width)
+    cerflow.predicate("later", compile=False)(lambda a, b: a["v"] > b["v"])
+    rows = [{"type": "A", "v": v, "limit": 9 - v} for v in (1, 7, 5, 8)]
+
+    def found(query):
+        return {s for _, s in supports(query.match(rows).to_pylist())}
+
+    def parsed(condition, register="r"):
+        return found(cerflow.parse(f"[TRUE] MARK INTO {register} . [TRUE]* . [{condition}] MARK", language="sremo"))
+
+    near = {frozenset(p) for p in [(1, 2), (1, 3)]}
+    assert parsed("near(v, r.v, 2)") == parsed("near(r.v, v, 2)") == near
+    assert parsed("near(limit, r.limit, 2)") == near  # a reserved word
+    assert parsed("later(EVENT, r)") == {frozenset(p) for p in [(0, 1), (0, 2), (0, 3), (1, 3), (2, 3)]}
+    # A register of the attribute's name stands before it; in parentheses it is the attribute.
+    assert parsed("near((v), v.v, 2)", "v") == near
+    assert parsed("later(EVENT, v)", "v") == parsed("later(EVENT, r)")
+    # In Python what writes the register may be another part.
+    parts = read().mark().into("r") >> sremo("[TRUE]*") >> sremo("[later(EVENT, r) AND near(v, r.v, 2)] MARK")
+    assert found(cerflow.Query(parts.tree)) == found(cerflow.Query(select(parts))) == {frozenset((1, 3))}
+    with pytest.raises(QueryError, match="register 'q' is read but never written"):
+        cerflow.parse("[near(v, q.v)] MARK", language="sremo")
 
 
 @examples(20)

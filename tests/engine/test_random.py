@@ -83,6 +83,21 @@ def test_conditions_on_sets_with_columns_of_other_types(data, kind):
     assert bag(one_batch(query, other, time="t")) == bag(semantics(query, other, time="t"))
 
 
+EXISTENTIAL = Fragment(some=True)
+
+
+@examples(100)
+@given(st.data())
+def test_existential_conditions(data):
+    assert_conforms(*drawn(data, fragment=EXISTENTIAL), {"one batch": one_batch})
+
+
+@examples(40)
+@given(st.data())
+def test_existential_conditions_in_batches_and_from_snapshots(data):
+    assert_conforms(*drawn(data, fragment=EXISTENTIAL), ENGINE_RUNNERS)
+
+
 @examples(100)
 @given(st.data(), st.sampled_from(["s", "ms", "us", "ns"]), st.sampled_from([None, "UTC", "Europe/Berlin"]))
 def test_with_timestamps(data, unit, zone):

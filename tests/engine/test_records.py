@@ -2,12 +2,17 @@
 
 import datetime
 import math
+from decimal import Decimal
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import cerflow
 from cerflow.errors import BadRecordError, InputError
+from runners import examples
 
 QUERY = cerflow.parse("SELECT * WHERE A ; B")
 SCHEMA = pa.schema([("type", pa.string()), ("t", pa.int64()), ("v", pa.int64())])
@@ -111,7 +116,8 @@ TIMES = {
     "float": pa.array([1.0, None, 3.0]),
     "timestamp": pa.array([1, None, 3], pa.timestamp("ns", "UTC")),
     "date": pa.array([datetime.date(1960, 1, 1), None, datetime.date(1961, 1, 1)]),
-    "decimal": pa.array([1, None, 3]).cast(pa.decimal128(20, 1)),
+    "decimal": pa.array([Decimal("1.5"), None, Decimal(3)], pa.decimal128(12, 1)),
+    "whole decimal": pa.array([Decimal(1), None, Decimal(3)], pa.decimal128(18, 0)),
     "unsigned": pa.array([1, None, 3], pa.uint8()),
     "negative": pa.array([-5, None, -3]),
 }
@@ -131,7 +137,7 @@ def test_times_of_every_type(times):
 
 def test_a_time_beyond_64_bits():
     table = pa.table({"type": ["A"], "t": pa.array([2**63], pa.uint64())})
-    with pytest.raises(InputError, match="time in 't' does not fit 64 bits"):
+    with pytest.raises(BadRecordError, match="row 0: the value 9223372036854775808 of 't' is not between"):
         QUERY.recognizer(table.schema, time="t").push(table)
 
 
@@ -172,6 +178,90 @@ def test_measures_decrease_in_each_substream_by_itself():
     assert recognizer.bad_records == 0
     recognizer.push(events(("B", 2, 1), ("B", 1, 6)))
     assert recognizer.bad_records == 1
+
+
+def test_the_time_of_a_refused_row_does_not_count():
+    rows = [(None, 100, 0), ("A", 1, 0), ("B", 2, 0)]
+    for batches in ([events(*rows)], [events(row) for row in rows]):
+        refused = Collector()
+        recognizer = QUERY.recognizer(SCHEMA, time="t", on_bad_record=refused)
+        assert sum(recognizer.push(batch).count() for batch in batches) == 1
+        assert refused.rows == [(0, "no event type in 'type'")]
+        assert (recognizer.events, recognizer.bad_records) == (2, 1)
+
+
+def test_match_names_the_row_of_the_input_whose_measure_decreases():
+    # Row 0 is refused for its type, and row 1 comes last in the order of time.
+    table = events((None, 0, 0), ("B", 9, 4), ("A", 1, 5))
+    text = "SELECT * WHERE A ; B WITHIN 10 [v]"
+    with pytest.raises(BadRecordError, match=r"row 1: .*measures a window decreases"):
+        cerflow.parse(text).match(table, time="t", on_bad_record="skip").count()
+    with pytest.raises(BadRecordError, match=r"row 1: .*measures a window decreases"):
+        cerflow.QuerySet({"q": text}).match(table, time="t", on_bad_record="skip")["q"].count()
+
+
+WINDOWS = {
+    "time": "SELECT * WHERE A AS x ; B AS y WITHIN 3 milliseconds",
+    "attribute": "SELECT * WHERE A AS x ; B AS y WITHIN 3 [v]",
+    "by key": "SELECT * WHERE A AS x ; B AS y PARTITION BY k WITHIN 3 [v]",
+    "inside": "SELECT * WHERE (A AS x ; B AS y WITHIN 3 [v]) ; C AS z PARTITION BY k",
+}
+KEYED = pa.schema([("type", pa.string()), ("t", pa.int64()), ("v", pa.int64()), ("k", pa.string())])
+ROWS = st.fixed_dictionaries(
+    {
+        "type": st.sampled_from(["A", "B", "C", None]),
+        "t": st.sampled_from([None, 0, 1, 2, 3, 4, 5, 9]),
+        "v": st.sampled_from([None, 0, 1, 2, 3, 4, 5]),
+        "k": st.sampled_from(["p", "q", None]),
+    }
+)
+
+
+def told(rows, batches, restore, make, again):
+    """The refused rows, the counts, and the matches by query, of batches or single events."""
+    refused = Collector()
+    recognizer = make(refused)
+    found = []
+    for batch in batches:
+        matches = recognizer.push(batch)
+        if not isinstance(matches, dict):
+            matches = {"": matches}
+        found += [(name, repr(match)) for name, some in matches.items() for match in some.to_pylist()]
+        if restore:
+            recognizer = again(recognizer.snapshot(), refused)
+    assert recognizer.events + recognizer.bad_records == len(rows)
+    numbers = [number for number, _ in refused.rows]
+    assert len(set(numbers)) == len(numbers) == recognizer.bad_records
+    for table in refused.tables:
+        for row in table.to_pylist():
+            assert {name: row[name] for name in KEYED.names} == rows[row["row"]]
+    return sorted(refused.rows), sorted(found)
+
+
+@examples(40)
+@given(
+    st.lists(ROWS, max_size=12), st.sets(st.integers(1, 11)), st.booleans(), st.booleans(), st.sampled_from([*WINDOWS])
+)
+def test_what_is_refused_does_not_depend_on_the_cuts(rows, cuts, restore, single, window):
+    table = pa.Table.from_pylist(rows, KEYED)
+    query, queries = cerflow.parse(WINDOWS[window]), cerflow.QuerySet(WINDOWS)
+
+    def one(refused):
+        return query.recognizer(KEYED, time="t", on_bad_record=refused)
+
+    def one_again(data, refused):
+        return cerflow.Recognizer.restore(query, data, on_bad_record=refused)
+
+    def many(refused):
+        return queries.recognizer(KEYED, time="t", on_bad_record=refused)
+
+    def many_again(data, refused):
+        return queries.restore(data, KEYED, time="t", on_bad_record=refused)
+
+    ends = [0, *sorted(cut for cut in cuts if cut < len(rows)), len(rows)]
+    parts = rows if single else [table.slice(begin, end - begin) for begin, end in pairwise(ends)]
+    for make, again in ((one, one_again), (many, many_again)):
+        assert told(rows, parts, restore, make, again) == told(rows, [table], False, make, again)
 
 
 # --- batches of another form -----------------------------------------------------------------------------------------

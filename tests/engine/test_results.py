@@ -34,6 +34,14 @@ def test_schema():
             "SELECT x, x.v + 1 AS more WHERE A AS x",
             ["detected_at", "start", "end", "start_time", "end_time", "more", "events"],
         ),
+        (
+            "SELECT x.v AS v, x.v + 1 AS w WHERE A AS x",
+            ["detected_at", "start", "end", "start_time", "end_time", "v", "w"],
+        ),
+        (
+            "SELECT *, x.v AS v WHERE A AS x ; B",
+            ["detected_at", "start", "end", "start_time", "end_time", "v", "events"],
+        ),
     ],
 )
 def test_columns_of_projections(text, names):
@@ -103,6 +111,16 @@ def test_computed_columns():
     (row,) = query.match(EVENTS, **ROLES).to_pylist()
     names = ("total", "nothing", "loud", "absent", "at", "p", "neither")
     assert tuple(row[n] for n in names) == (15, None, "Q", None, 1000, 1, None)
+
+
+def test_computed_columns_alone_are_those_of_each_match():
+    text = "x.v AS v WHERE (A AS x) OR (B AS x) ; C AS y"
+    alone, beside = (cerflow.parse(f"SELECT {start}{text}").match(EVENTS, **ROLES).to_pylist() for start in ("", "*, "))
+    assert [row["v"] for row in alone] == [7, 8]
+    assert alone == [{name: value for name, value in row.items() if name != "events"} for row in beside]
+    assert [[e["position"] for e in row["events"]] for row in beside] == [[0], [1, 2]]
+    with pytest.raises(cerflow.QuerySyntaxError):
+        cerflow.parse("SELECT *, x WHERE A AS x")
 
 
 def test_labels_are_sorted_and_types_of_any_event_are_named():

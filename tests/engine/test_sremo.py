@@ -192,6 +192,7 @@ def test_what_cannot_be_evaluated(text, said):
     [
         ("[v > 1] MARK INTO r & [v < 2] MARK INTO r", "both sides of & write register 'r'"),
         ("[v > 1] MARK INTO r . [sum(r.v) > 1] MARK", "nothing to aggregate"),
+        ("[increasing(v)] MARK", "increasing goes over many events.*\n.*\n.*\nIn CEQL"),
         ("[v > r.v] MARK", "register 'r' is read but never written"),
     ],
 )

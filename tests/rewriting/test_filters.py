@@ -1,11 +1,12 @@
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 
 from cerflow.analysis.scopes import resolve
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.formula import As, Filter, Formula, Project, Rename
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_formula
+from cerflow.rewriting.events import outer_labels
 from cerflow.rewriting.filters import push_down_filters
 from golden import INCREASING, PHI1, PHI2, SENSORS
 from meanings import complex_events, readable, stream
@@ -41,6 +42,8 @@ def test_means_the_same(formula, rows):
 @examples(100)
 @given(formulas(Fragment(relating=False, outer=False)))
 def test_conditions_on_one_label_reach_the_events(formula):
+    # The name of a type in a filter over NOT may be bound further out.
+    assume(not any(outer for _, outer in outer_labels(formula, resolve(formula))))
     assert on_one_event(push_down_filters(formula))
 
 

@@ -40,6 +40,11 @@ def test_theorem_4_5_with_strategies_and_windows(formula, rows):
     assert supports(second, events) == first_order_matches(formula, events)
 
 
+def test_some_of_one_event_is_its_condition_in_first_order_terms():
+    first = second_order_to_first_order(parse_formula("A AS x FILTER SOME x: x.v > 1"))
+    assert first == parse_formula("A AS x FILTER x.v > 1")
+
+
 @examples(200)
 @given(
     formulas(Fragment(relating=False, outer=False, strict=False, projection=False, windows=False)), streams(max_size=4)

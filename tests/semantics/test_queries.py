@@ -3,6 +3,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 
+import cerflow
 from cerflow.errors import QueryError
 from cerflow.language.formula import Strategy
 from cerflow.language.parser import parse_query
@@ -195,3 +196,39 @@ def test_partition_is_the_union_of_its_parts(case):
 def test_deep_formulas_are_evaluated():
     text = "SELECT * WHERE " + " OR ".join("B" for _ in range(3000))
     assert supports(text, rows("B")) == [(0, "0")]
+
+
+#: Which events the name of a type means in a filter over EVENT or NOT: pairs of a formula and what it finds in `READ`.
+READ = [("A", 1), ("B", 2), ("A", 2), ("B", 0), ("A", 0), ("B", 3)]
+NAMES_OF_TYPES = [
+    # What encloses binds the name.
+    ("(A AS y) UNLESS (EVENT FILTER A.v > 1)", "0 4"),
+    ("(A ; B) UNLESS (NOT(C) FILTER A.v > 1)", "01 03 05 45"),
+    ("(A ; B) WITHOUT (EVENT+ FILTER A.v > B.v)", "01 05 25 45"),
+    ("B ; (A UNLESS (EVENT FILTER B.v > 1))+", "34"),
+    ("A AND (EVENT FILTER A.v > 1)", "2"),
+    ("A : (NOT(A) AS n FILTER n.v > A.v)", "01 45"),
+    ("A ; (NOT(A) AS n FILTER n.v > A.v)", "01 05 25 45"),
+    ("A : (NOT(A)+ AS n FILTER n.v > A.v)", "01 015 45"),
+    ("(A ; B) UNLESS ((NOT(A) OR C) FILTER A.v > 1)", "01 03 05 45"),
+    # Nothing does: EVENT may read the name itself, an iteration binds none, another stream has the type as well.
+    ("A : (EVENT FILTER A.v > 1)", "01 23 45"),
+    ("(EVENT ; EVENT AS A) FILTER count(A) > 1", "01 02 03 04 05 23 24 25 45"),
+    ("A : (NOT(A FILTER A.v > 1) FILTER A.v > 1)", "01 23 45"),
+    ("A : (NOT(s>A) FILTER A.v > 1)", "01 23 45"),
+    ("(B ; A+) UNLESS (EVENT FILTER A.v > 1)", ""),
+    ("EVENT FILTER A.v > 1", "1 2 3 5"),
+    # The formula gives the label.
+    ("(A AS y) UNLESS ((EVENT ; A) FILTER A.v > 1)", "0"),
+    ("(B AS x) UNLESS (EVENT [A -> x] FILTER x.v > 1)", ""),
+    # A label that is bound stands for one event, even where the condition that names it never holds.
+    ("(EVENT AS A ; EVENT) UNLESS (EVENT FILTER B.v > A.v AND count(B) > 1)", "01 03 05 13 15 23 25 35 45"),
+]
+
+
+@pytest.mark.parametrize("runner", ["semantics", "engine"])
+@pytest.mark.parametrize(("formula", "found"), NAMES_OF_TYPES)
+def test_names_of_types_in_filters_over_any_event(formula, found, runner):
+    query = cerflow.parse(f"SELECT * WHERE {formula}")
+    matches = query.match([{"type": t, "v": v} for t, v in READ], runner=runner)
+    assert sorted("".join(str(e["position"]) for e in m["events"]) for m in matches) == sorted(found.split())

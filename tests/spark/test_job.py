@@ -57,6 +57,16 @@ def test_counts_and_dead_letters(spark, frame, tmp_path):
     ]
 
 
+def test_matches_are_bounded_and_counts_can_be_text(spark, tmp_path):
+    letters = spark.createDataFrame(pa.table({"type": ["A"] * 200 + ["B"], "t": list(range(201))}))
+    output = str(tmp_path / "out")
+    with pytest.raises(PySparkException, match=r"TooManyMatchesError: there are 1\.6e60 matches or more, and at most"):
+        run("SELECT * WHERE A+ ; B", letters, output, time="t", max_matches=9)
+    query = "SELECT COUNT(*) AS n WHERE A+ ; B"
+    assert run(query, letters, output, time="t", mode="overwrite", counts="text", max_matches=9).matches == 1
+    assert [row["n"] for row in spark.read.parquet(output).collect()] == [str(2**200 - 1)]
+
+
 def test_the_same_job_again_leaves_the_same_files(frame, tmp_path):
     output, dead = str(tmp_path / "out"), str(tmp_path / "dead")
     arguments = {"format": "json", "mode": "overwrite", "on_bad_record": "dead-letter", "dead_letter": dead}

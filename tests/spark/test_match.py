@@ -12,6 +12,7 @@ import cerflow
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import Strategy
 from cerflow.spark import match
+from cerflow.stream_inputs import Input
 from golden import PHI1, PHI2, PHI3, PHI4, SENSORS
 from random_queries import cases
 from spark_results import assert_same, bag
@@ -28,6 +29,35 @@ RANDOM = pa.schema(
 @pytest.mark.parametrize("formula", [PHI1, PHI2, PHI3, PHI4])
 def test_worked_examples(spark, formula):
     assert assert_same(spark, f"SELECT * WHERE {formula}", SENSOR_TABLE, positions=True)
+
+
+def test_the_flat_form(spark):
+    frame = spark.createDataFrame(many())
+    for text in (
+        KEYED_AB,
+        "SELECT * WHERE (A AS x ; B+ AS y ; EVENT) WITHIN 6 EVENTS",
+        "SELECT NONE WHERE A",
+    ):
+        found = match(text, frame, time="t", sequence="seq", positions=True, flat=True).toArrow()
+        expected = cerflow.parse(text).match(frame.toArrow(), time="t", sequence="seq").to_arrow(flat=True)
+        assert found.schema.names == expected.schema.names
+        assert bag(found) == bag(expected)
+        assert found.num_rows
+    with pytest.raises(ValueError, match="no column 'events'"):
+        cerflow.parse(text).match(frame.toArrow(), time="t").to_arrow(flat=True, columns=["events"])
+
+
+def test_existential_conditions(spark):
+    table = pa.table(
+        {"type": list("AABABBAB"), "v": [1, 5, 3, None, 1, 2, 4, 4], "k": [0, 1, 1, 0, 0, 1, 0, 1], "t": list(range(8))}
+    )
+    pair = "(A+ AS x ; B+ AS y) FILTER"
+    for text in (
+        f"{pair} SOME x: x.v > 4 PARTITION BY k",
+        f"{pair} SOME x, y: (x.v > y.v AND x.k = y.k) WITHIN 5 EVENTS",
+        f"{pair} SOME x, y: x.v < y.v OR NOT SOME x: x.v > 1 WITHIN 4 [t]",
+    ):
+        assert assert_same(spark, f"SELECT * WHERE {text}", table, positions=True, time="t")
 
 
 @pytest.mark.parametrize("positions", [True, False])
@@ -153,6 +183,35 @@ def test_keys_are_equal_where_the_engine_says_so(spark):
         assert assert_same(spark, f"SELECT a, b WHERE A AS a ; B AS b PARTITION BY {key} WITHIN 7 EVENTS", table)
 
 
+def test_decimals_are_compared_exactly(spark):
+    ids = ["18446744073709551615", "18446744073709551614", "5"]
+    table = pa.table(
+        {
+            "type": ["A", "B", "C"] * 12,
+            "id": pa.array([Decimal(ids[n // 2 % 3]) for n in range(36)], pa.decimal128(38, 0)),
+            "short": pa.array([Decimal(900719925474099200 + n % 2) for n in range(36)], pa.decimal128(18, 0)),
+            "price": pa.array(
+                [Decimal(900719925474099200 + n // 3 % 3) / 100 for n in range(36)], pa.decimal128(18, 2)
+            ),
+            "other": pa.array([Decimal(900719925474099200 + n % 3) / 100 for n in range(36)], pa.decimal128(20, 3)),
+            "small": pa.array([Decimal(n % 4) / 4 for n in range(36)], pa.decimal128(15, 2)),
+        }
+    )
+    frame = spark.createDataFrame(table).cache()
+    numbers = {}
+    for condition in (
+        "a.id = b.id", "a.id < b.id AND a.id >= 5", f"a.id = '{ids[0]}' AND b.id IN (5, '{ids[0]}')",
+        "a.short = b.short", "a.short = 900719925474099201", "a.price != b.price AND a.price = b.other",
+        "a.price > '9007199254740992.01'",        "a.small > 0.25 AND b.small = 0.5",
+    ):  # fmt: skip
+        query = f"SELECT a, b WHERE A AS a ; B AS b FILTER {condition} WITHIN 9 EVENTS"
+        numbers[condition] = len(assert_same(spark, query, table, frame=frame))
+    for key in ("id", "short", "price", "[price, other]"):
+        query = f"SELECT a, b WHERE A AS a ; B AS b PARTITION BY {key} WITHIN 5 EVENTS"
+        numbers[key] = len(assert_same(spark, query, table, frame=frame))
+    assert all(numbers.values()), numbers
+
+
 def test_names_that_are_awkward_in_spark(spark):
     table = pa.table({"type": ["A", "B", "B"], "a.b": [1, 1, 2], "A`C": [3, 4, 5], "position": [7, 8, 9]})
     query = 'SELECT a."A`C" AS "x.y", a, b WHERE A AS a ; B AS b FILTER b.position > 7 PARTITION BY "a.b"'
@@ -213,3 +272,39 @@ def test_attributes_of_every_type_come_back(spark, large):
         assert assert_same(spark, query.replace("WITHIN 3 DAYS", "PARTITION BY flag"), frame.toArrow(), frame=frame)
     finally:
         spark.conf.unset(name)
+
+
+# --- the unit of times -----------------------------------------------------------------------------------------------
+
+
+def test_the_unit_of_times(spark, tmp_path):
+    table = pa.table({"type": ["A", "B", "B"], "t": [1700000000, 1700000009, 1700003600], "k": ["p"] * 3})
+    text = "SELECT * WHERE A AS x ; B AS y WITHIN 10 SECONDS"
+    for query in (text, text.replace("WITHIN", "PARTITION BY k WITHIN")):
+        assert len(assert_same(spark, query, table, time="t", time_unit="s")) == 1
+    frame = spark.createDataFrame(table)
+    frame.write.parquet(str(tmp_path / "events"))
+    cerflow.spark.register(spark)
+    reader = spark.read.format("cerflow").options(query=text, time="t", timeUnit="s")
+    assert reader.load(str(tmp_path / "events")).count() == 1
+    with pytest.warns(cerflow.QueryWarning, match="look like seconds since 1970"):
+        assert cerflow.spark.run(text, frame, str(tmp_path / "matches"), time="t").matches == 2
+
+
+def test_inputs_of_different_units(spark):
+    left = spark.createDataFrame([("A", 1700000000)], "type string, t int")
+    right = spark.createDataFrame([("B", 1700000009000.0), ("B", 1700000010000.0)], "type string, t double")
+    both = cerflow.spark.streams({"left": Input(left, time_unit="s"), "right": Input(right)}, time="t")
+    assert both.roles["time_unit"] == "ms"
+    found = match("SELECT * WHERE A AS x ; B AS y WITHIN 10 SECONDS", both.events, **both.roles).collect()
+    assert [row.end_time for row in found] == [1700000009000]
+
+
+def test_keys_begin_anew(spark):
+    first = [("A", 0, "p"), ("C", 1500, "p"), ("A", 1600, "q"), ("B", 3000, "p")]
+    rows = [*first, ("B", 5000, "p"), ("B", 7001, "p"), ("B", 9000, "q")]
+    table = pa.table({name: [row[k] for row in rows] for k, name in enumerate(("type", "t", "k"))})
+    for where, found in (("A AS x ; B AS y PARTITION BY k", 2), ("A AS x ; B AS y WITHIN 5 SECONDS", 3)):
+        query = f"SELECT * WHERE {where}"
+        assert len(assert_same(spark, query, table, time="t", forget="2 seconds")) == found
+        assert "begins anew" in cerflow.spark.explain(query, spark.createDataFrame(table), time="t", forget="2 seconds")

@@ -255,3 +255,23 @@ def test_small_input_is_not_worth_a_job(spark, monkeypatch):
     monkeypatch.setattr(placement, "survey", lambda *_: pytest.fail("a job was run"))
     frame = spark.createDataFrame(stream(50))
     assert placed(f"{PAIR} WITHIN 6 MILLISECONDS", frame, time="t").reason == "the input is small"
+
+
+def test_local_data_does_not_stay_where_it_is(spark):
+    table = stream()
+    mixed = table.take(np.random.default_rng(1).permutation(len(table)))
+    frame, roles = spark.createDataFrame(mixed), {"time": "t", "sequence": "q"}
+    query = f"{PAIR} WITHIN 6 MILLISECONDS"
+    assert isinstance(placed(query, frame, **roles).how, Cut)
+    assert assert_alike(query, frame, mixed, False, **roles)
+
+
+def test_slices_are_as_long_as_the_unit_says(spark):
+    query, table = "SELECT * WHERE (A AS x ; B AS y) FILTER x.v = y.v WITHIN 5 SECONDS", stream()
+    mixed = table.take(np.random.default_rng(1).permutation(len(table)))
+    frame = spark.createDataFrame(mixed).repartition(3)
+    for unit, way in (("s", "in slices of time"), ("ms", "in one ordered task")):
+        assert way in explain(query, frame, time="t", time_unit=unit)
+        roles = {"time": "t", "time_unit": unit}
+        found = match(query, frame, sequence="q", **roles).toArrow()
+        assert bag(found) == bag(cerflow.parse(query).match(table, positions=False, **roles).to_arrow())

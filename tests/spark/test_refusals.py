@@ -6,7 +6,7 @@ from pyspark.errors import PySparkException
 
 import cerflow
 from cerflow.errors import InputError, QueryError, QuerySyntaxError, UnsupportedQueryError
-from cerflow.spark import bad_records, match
+from cerflow.spark import bad_records, match, run
 from spark_results import assert_same
 
 pytestmark = pytest.mark.slow
@@ -80,6 +80,21 @@ def test_a_bad_record_fails_the_job_and_shows_its_values(spark, query):
 def test_bad_records_may_be_left_out(spark, query, positions):
     assert assert_same(spark, query, EVENTS, time="t", positions=positions, on_bad_record="skip")
     assert assert_same(spark, query, EVENTS, positions=positions, on_bad_record="skip")
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT * WHERE A AS a ; B AS b FILTER a.n < b.n", "SELECT * WHERE A ; B PARTITION BY n"]
+)
+def test_values_that_cannot_be_held(spark, tmp_path, query):
+    table = pa.table({"type": ["A", "A", "B", "C"], "n": [1, -(2**63), 1, -(2**63)], "t": [1, 2, 3, 4]})
+    frame = spark.createDataFrame(table)
+    with pytest.raises(PySparkException, match="the value -9223372036854775808 of 'n' is not between"):
+        match(query, frame, time="t").collect()
+    assert_same(spark, query, table, time="t", on_bad_record="skip")
+    (one, other) = bad_records(frame, time="t", query=query).collect()
+    assert one.reason == other.reason == f"a value of 'n' is not between -{2**63 - 1} and {2**63 - 1}"
+    result = run(query, frame, str(tmp_path / "out"), time="t", on_bad_record="skip")
+    assert (result.events, result.bad_records, result.reasons) == (2, 2, {one.reason: 2})
 
 
 def test_bad_records_can_be_had(frame):

@@ -163,12 +163,12 @@ def test_a_window_that_is_long_makes_fewer_slices(tmp_path, monkeypatch):
         ("SELECT * WHERE A AS x ; B AS y PARTITION BY k", "no window bounds"),
         ("SELECT * WHERE A AS x ; B AS y WITHIN 5 MILLISECONDS CONSUME BY ANY", "CONSUME makes every match depend"),
         ("SELECT * WHERE A AS x ; B AS y PARTITION BY k WITHIN 5 EVENTS", "for each partition by itself"),
-        ("SELECT * WHERE A AS x ; B AS y WITHIN 5 [t]", "a window of an attribute is not cut"),
+        ("SELECT * WHERE A AS x ; B AS y WITHIN 5 [n]", "a window of an attribute is not cut"),
     ],
 )
 def test_what_cannot_be_cut_is_one_task(tmp_path, monkeypatch, query, reason):
     on_many_cores(monkeypatch)
-    table = ticks()
+    table = ticks(n=list(range(200)))
     write(tmp_path, table, [[10] * 20])
     plan = planned(query, tmp_path, time="t", sliceRows=10)
     assert len(plan.tasks) == 1

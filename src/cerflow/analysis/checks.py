@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from cerflow.analysis.multiplicity import multiplicity
@@ -20,19 +19,22 @@ from cerflow.language.condition import (
     Function,
     In,
     LabelReference,
+    Like,
     Literal,
     PredicateCall,
     Regexp,
     SetTest,
+    Some,
 )
 from cerflow.language.formula import Filter, NotEvent
 from cerflow.language.node import Node, fold, walk
+from cerflow.language.patterns import check_like, check_regexp
 from cerflow.language.select import CountItem, ExpressionItem, LabelItem, Select
 from cerflow.language.sremo import MARK, Complement, Intersection, Regular, Sremo, Terminal
 from cerflow.predicates.predicate import Predicate, PredicateKind
 from cerflow.predicates.registry import find_predicate, predicate_names, speaks_of_set
 
-__all__ = ["check_expression", "check_query", "check_sremo", "computed_names"]
+__all__ = ["check_expression", "check_query", "check_sremo", "computed_names", "refuse_aggregates"]
 
 _LABEL_FUNCTIONS = ("position", "time")
 
@@ -148,17 +150,46 @@ def check_expression(root: Condition | Expression, *, bare: bool = False) -> Non
             case PredicateCall():
                 _check_predicate(current, bracket)
             case Regexp():
-                try:
-                    re.compile(current.pattern)
-                except re.error as error:
-                    reason = f"this regular expression cannot be read: {error}"
-                    raise QueryError(reason, span=current.span) from None
+                check_regexp(current.pattern, current.span)
+            case Like():
+                check_like(current.pattern, current.span)
             case In():
                 if not current.items:
                     raise QueryError("the list behind IN is empty", span=current.span)
+            case Some():
+                _check_some(current, bracket)
         if isinstance(current, Bracket):
             inside, bracket = True, current.label
         stack.extend((child, inside, bracket, current) for child in current.children)
+
+
+def _check_some(some: Some, bracket: str | None) -> None:
+    if bracket is not None:
+        raise QueryError("SOME cannot stand inside a bracket", span=some.span)
+    read = condition_labels(some.condition)
+    for k, label in enumerate(some.labels):
+        if label in some.labels[:k]:
+            raise QueryError(f"SOME lists '{label}' twice", span=some.span)
+        if label not in read:
+            raise QueryError(
+                f"SOME lists '{label}', but its condition does not read it",
+                span=some.span,
+                suggestion=nearest(label, read),
+                hint=f"That '{label}' has any event is SOME {label}: position({label}) IS NOT NULL.",
+            )
+    for current in walk(some.condition):
+        if isinstance(current, Some):
+            raise QueryError(
+                "SOME cannot stand inside SOME",
+                span=current.span,
+                hint="One SOME may list several labels: SOME x, y: …",
+            )
+        if speaks_of_set(current):
+            raise QueryError(
+                "SOME chooses single events, but this speaks of all events of a label",
+                span=current.span,
+                hint="Compare the sets, as in max(x.v) > avg(x.v), or put the condition beside SOME with AND.",
+            )
 
 
 def _check_reference(reference: LabelReference, above: Node | None) -> None:
@@ -256,6 +287,27 @@ def _takes(predicate: Predicate) -> str:
     return "is vectorized over the events of one label"
 
 
+def refuse_aggregates(expression: Sremo) -> None:
+    """Raise `QueryError` for an aggregate, SOME, a test on a set or a predicate of sets in an expression of SREMO.
+
+    A terminal knows the event read and one event for each register, and of several that a repetition writes there the
+    last one. Keeping them all takes more than the registers of the papers.
+    """
+    for current in walk(expression):
+        if isinstance(current, Some):
+            raise QueryError(
+                "a terminal reads one event and registers hold one, so there is nothing for SOME to choose",
+                span=current.span,
+            )
+        if isinstance(current, Aggregate | SetTest | PredicateCall) and speaks_of_set(current):
+            raise QueryError(
+                f"{current.name} goes over many events, but registers hold one event, so there is nothing to aggregate",
+                span=current.span,
+                hint="In CEQL it goes over all events of a label, as in SELECT * WHERE ((A AS x)+ ; B) FILTER "
+                "sum(x.v) > 10. A running comparison needs none: [v > r.v] INTO r, repeated, is increasing(x.v).",
+            )
+
+
 def check_sremo(expression: Sremo) -> None:
     """Everything of a SREMO expression that needs no schema.
 
@@ -263,12 +315,10 @@ def check_sremo(expression: Sremo) -> None:
     one that both sides of ``&`` write.
     """
     terminals = [current for current in walk(expression) if isinstance(current, Terminal)]
+    refuse_aggregates(expression)
     written = {register for terminal in terminals for register in terminal.registers}
     for terminal in terminals:
         check_expression(terminal.condition, bare=True)
-        for current in walk(terminal.condition):
-            if speaks_of_set(current):
-                raise QueryError("registers hold one event, so there is nothing to aggregate", span=current.span)
         for register, place in condition_labels(terminal.condition).items():
             if register not in written:
                 raise QueryError(

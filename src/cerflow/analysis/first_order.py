@@ -11,7 +11,7 @@ from collections.abc import Sequence as Many
 
 from cerflow.analysis.scopes import condition_labels
 from cerflow.errors import QueryError, nearest
-from cerflow.language.condition import And, Condition, Not, Or
+from cerflow.language.condition import And, Condition, Not, Or, Some
 from cerflow.language.formula import (
     AnyEvent,
     As,
@@ -101,8 +101,8 @@ def check_first_order(formula: Formula) -> None:
     """Whether a formula can be read as first-order CEL.
 
     Raises `QueryError` where AS does not stand on an event type, for operators that the first-order language does not
-    have, and for filters on variables that are not well-formed there: none of the formulas around the filter binds
-    the variable. A repetition binds its variables anew, so those of a formula around ``+`` that its body defines
+    have, for SOME, and for filters on variables that are not well-formed there: none of the formulas around the filter
+    binds the variable. A repetition binds its variables anew, so those of a formula around ``+`` that its body defines
     itself do not count (erratum E9).
     """
     for current in walk(formula):
@@ -120,6 +120,12 @@ def check_first_order(formula: Formula) -> None:
                 f"the first-order reading has no {type(current).__name__}",
                 span=current.span,
                 hint="It has event types with AS, FILTER, OR, ;, +, the strategies and WITHIN.",
+            )
+        if isinstance(current, Some):
+            raise QueryError(
+                "in the first-order reading a variable is one event, so there is nothing for SOME to choose",
+                span=current.span,
+                hint="Write its condition alone.",
             )
     faults = _ill_formed(formula, strict=True)
     if faults:

@@ -1,18 +1,22 @@
-"""Which labels of a formula may stand for more than one event of a match."""
+"""How many events of a match a label may stand for, and which labels may stand alone on an event."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence as Many
 from dataclasses import dataclass
 
 from cerflow.analysis.scopes import Labels, Scopes
 from cerflow.language.formula import (
     All,
+    AnyEvent,
     As,
     Conjunction,
     Disjunction,
+    EventType,
     Formula,
     Iteration,
+    NotEvent,
     Project,
     Rename,
     Sequence,
@@ -22,9 +26,18 @@ from cerflow.language.formula import (
     Without,
 )
 from cerflow.language.node import Node, fold
-from cerflow.language.sremo import Regular
+from cerflow.language.sremo import (
+    Alternation,
+    Complement,
+    Intersection,
+    Plus,
+    Regular,
+    Sremo,
+    Star,
+    Terminal,
+)
 
-__all__ = ["Multiplicity", "multiplicity"]
+__all__ = ["Multiplicity", "Unaccompanied", "multiplicity", "unaccompanied"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +64,87 @@ def multiplicity(formula: Formula, scopes: Scopes) -> Multiplicity:
             return None
         parts = [part for part in below if part is not None]
         if isinstance(current, Regular):
-            return Multiplicity(labels[index].assigned), labels[index]
+            return Multiplicity(_repeated(current.expression)), labels[index]
         return _combine(current, parts), labels[index]
 
     found = fold(formula, visit)
     assert found is not None
     return found[0]
+
+
+def _repeated(expression: Sremo) -> frozenset[str]:
+    """The labels of an expression of SREMO that may be given to several events of one match."""
+
+    def visit(current: Node, below: Many[Counter[str]]) -> Counter[str]:
+        match current:
+            case Terminal():
+                return Counter([current.label] if current.label is not None else [])
+            case Complement():
+                return Counter()
+            case Alternation() | Intersection():
+                return below[0] | below[1]
+            case Star() | Plus():
+                return Counter(dict.fromkeys(below[0], 2))
+        found: Counter[str] = Counter()
+        for part in below:
+            found.update(part)
+        return found
+
+    counts = fold(expression, visit)
+    return frozenset(label for label, count in counts.items() if count > 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Unaccompanied:
+    """``labels`` are names of event types that an event may have as its only label, and labels that PROJECT lists.
+
+    ``others`` is the number of events that EVENT and NOT may read without giving them any other label: none, one, or
+    several (2).
+    """
+
+    labels: frozenset[str] = frozenset()
+    others: int = 0
+
+
+def unaccompanied(formula: Formula, scopes: Scopes) -> Unaccompanied:
+    """Fold a formula to the labels that no other label of the same event stands for."""
+    index = -1
+
+    def visit(current: Node, below: Many[Unaccompanied | None]) -> Unaccompanied | None:
+        nonlocal index
+        index += 1
+        if not isinstance(current, Formula):
+            return None
+        parts = [part for part in below if part is not None]
+        return _alone(current, parts, scopes.labels[index])
+
+    found = fold(formula, visit)
+    assert found is not None
+    return found
+
+
+def _alone(current: Formula, parts: list[Unaccompanied], labels: Labels) -> Unaccompanied:
+    match current:
+        case EventType():
+            return Unaccompanied(frozenset((current.name,)))
+        case AnyEvent() | NotEvent():
+            return Unaccompanied(others=1)
+        case Regular() | As():
+            return Unaccompanied()
+        case Rename():
+            inner = parts[0]
+            return Unaccompanied(inner.labels - {current.old} | (labels.assigned & {current.new}), inner.others)
+        case Project():
+            return Unaccompanied(frozenset(current.labels) if labels.wildcard else labels.assigned)
+        case Iteration() | StrictIteration():
+            return Unaccompanied(parts[0].labels, min(2, 2 * parts[0].others))
+        case Disjunction():
+            return Unaccompanied(parts[0].labels | parts[1].labels, max(parts[0].others, parts[1].others))
+        case Conjunction():
+            return Unaccompanied(parts[0].labels | parts[1].labels, min(parts[0].others, parts[1].others))
+        case Sequence() | StrictSequence() | All():
+            return Unaccompanied(parts[0].labels | parts[1].labels, min(2, parts[0].others + parts[1].others))
+    return parts[0]
 
 
 def _combine(current: Formula, parts: list[tuple[Multiplicity, Labels]]) -> Multiplicity:
@@ -92,10 +180,7 @@ def _combine(current: Formula, parts: list[tuple[Multiplicity, Labels]]) -> Mult
             other, other_labels = parts[1]
             several = inner.several | other.several | (labels.assigned & other_labels.assigned)
             # EVENT and NOT may read an event of a type that is named elsewhere.
-            if labels.wildcard:
-                several |= other_labels.relations
-            if other_labels.wildcard:
-                several |= labels.relations
+            several |= labels.also_by(other_labels) | other_labels.also_by(labels)
             return Multiplicity(several, inner.types or other.types or (labels.wildcard and other_labels.wildcard))
         case Unless() | Without():
             return inner

@@ -7,10 +7,11 @@ the same subtree may occur twice and mean different things.
 from __future__ import annotations
 
 from collections.abc import Sequence as Many
-from dataclasses import dataclass
+from collections.abc import Set
+from dataclasses import dataclass, replace
 
 from cerflow.errors import QueryError, nearest
-from cerflow.language.condition import Attribute, Bracket, Condition, LabelReference
+from cerflow.language.condition import Attribute, Bracket, Condition, LabelReference, Some
 from cerflow.language.formula import (
     All,
     AnyEvent,
@@ -27,8 +28,6 @@ from cerflow.language.formula import (
     Sequence,
     StrictIteration,
     StrictSequence,
-    Unless,
-    Without,
 )
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.sremo import Regular, Terminal
@@ -41,8 +40,8 @@ class Labels:
     """The labels of a formula.
 
     ``assigned`` may be given to some event; ``bound`` are given to exactly one event of every match; ``wildcard``
-    says that EVENT or NOT can add the type of an event, whatever it is; ``single`` that exactly one event is read;
-    ``relations`` are the assigned labels that are names of event types.
+    says that EVENT or NOT can add the type of an event, whatever it is but ``never`` one of those; ``single`` that
+    exactly one event is read; ``relations`` are the assigned labels that are names of event types.
     """
 
     assigned: frozenset[str] = frozenset()
@@ -50,6 +49,15 @@ class Labels:
     relations: frozenset[str] = frozenset()
     wildcard: bool = False
     single: bool = False
+    never: frozenset[str] = frozenset()
+
+    def also_by(self, other: Labels) -> frozenset[str]:
+        """The names of types here that EVENT or NOT in another formula may give, too."""
+        return self.relations - other.never if other.wildcard else frozenset()
+
+    def by_type(self, name: str) -> bool:
+        """Whether EVENT or NOT may give this label, where an event's type is called so."""
+        return self.wildcard and name not in self.never
 
 
 @dataclass(frozen=True)
@@ -84,8 +92,13 @@ def _combine(current: Formula, below: Many[Labels]) -> Labels:
         case EventType():
             name = frozenset((current.name,))
             return Labels(name, name, name, single=True)
-        case AnyEvent() | NotEvent():
+        case AnyEvent():
             return Labels(wildcard=True, single=True)
+        case NotEvent():
+            # With a condition, or from another stream, an event of the type may be read.
+            whole = current.condition is None and current.event.stream is None
+            never = frozenset((current.event.name,) if whole else ())
+            return Labels(wildcard=True, single=True, never=never)
         case Regular():
             given = (n.label for n in walk(current.expression) if isinstance(n, Terminal))
             return Labels(frozenset(label for label in given if label is not None))
@@ -93,17 +106,19 @@ def _combine(current: Formula, below: Many[Labels]) -> Labels:
             inner = below[0]
             label = frozenset((current.label,))
             bound = inner.bound | label if inner.single else inner.bound - label
-            return Labels(inner.assigned | label, bound, inner.relations, inner.wildcard, inner.single)
+            never = inner.never - label
+            return Labels(inner.assigned | label, bound, inner.relations, inner.wildcard, inner.single, never)
         case Rename():
             return _rename(below[0], current.old, current.new)
         case Project():
             kept = frozenset(current.labels)
             inner = below[0]
             # A wildcard still gives the kept labels to events of types called so.
-            return Labels(inner.assigned & kept, inner.bound & kept, inner.relations & kept, inner.wildcard)
+            assigned, bound, relations = (names & kept for names in (inner.assigned, inner.bound, inner.relations))
+            return Labels(assigned, bound, relations, inner.wildcard, never=inner.never)
         case Iteration() | StrictIteration():
             inner = below[0]
-            return Labels(inner.assigned, frozenset(), inner.relations, inner.wildcard)
+            return replace(inner, bound=frozenset(), single=False)
         case Disjunction():
             left, right = below
             return Labels(
@@ -111,26 +126,28 @@ def _combine(current: Formula, below: Many[Labels]) -> Labels:
                 left.bound & right.bound,
                 left.relations | right.relations,
                 left.wildcard or right.wildcard,
+                never=_never(left, right),
             )
         case Sequence() | StrictSequence() | Conjunction() | All():
             left, right = below
             twice = left.assigned & right.assigned
-            twice |= (left.relations if right.wildcard else frozenset()) | (
-                right.relations if left.wildcard else frozenset()
-            )
+            twice |= left.also_by(right) | right.also_by(left)
             return Labels(
                 left.assigned | right.assigned,
                 (left.bound | right.bound) - twice,
                 left.relations | right.relations,
                 left.wildcard or right.wildcard,
+                never=_never(left, right),
             )
         case Filter():
             return below[0]
-        case Unless() | Without():
-            inner = below[0]
-        case _:
-            inner = below[0]
-    return Labels(inner.assigned, inner.bound, inner.relations, inner.wildcard)
+    return replace(below[0], single=False)
+
+
+def _never(left: Labels, right: Labels) -> frozenset[str]:
+    if left.wildcard and right.wildcard:
+        return left.never & right.never
+    return left.never if left.wildcard else right.never
 
 
 def _rename(inner: Labels, old: str, new: str) -> Labels:
@@ -140,11 +157,15 @@ def _rename(inner: Labels, old: str, new: str) -> Labels:
     def renamed(names: frozenset[str]) -> frozenset[str]:
         return (names - {old}) | {new} if old in names else names
 
-    bound = renamed(inner.bound)
+    bound, assigned = renamed(inner.bound), renamed(inner.assigned)
+    by_type = inner.by_type(old)
     # Two labels that fall together mean two events, unless only one event is read.
-    if {old, new} <= inner.assigned and not inner.single:
+    if (by_type or old in inner.assigned) and new in inner.assigned and not inner.single:
         bound -= {new}
-    return Labels(renamed(inner.assigned), bound, inner.relations - {old}, inner.wildcard, inner.single)
+    if by_type:
+        assigned |= {new}
+    never = (inner.never | {old}) - {new} if by_type else inner.never
+    return Labels(assigned, bound, inner.relations - {old}, inner.wildcard, inner.single, never)
 
 
 def _all_labels(formula: Formula) -> dict[int, Labels]:
@@ -189,7 +210,8 @@ def _condition_of(current: Node) -> Condition | None:
 def resolve(formula: Formula) -> Scopes:
     """Find for every label of every filter the events it means.
 
-    Raises `QueryError` for a label that the filtered formula does not assign and no enclosing formula binds.
+    Raises `QueryError` for a label that the filtered formula does not assign and no enclosing formula binds, and for
+    one under SOME that is not among its labels and need not have exactly one event.
     """
     labels = _all_labels(formula)
     parents = _parents(formula)
@@ -215,7 +237,23 @@ def resolve(formula: Formula) -> Scopes:
             elif not wildcard:
                 raise _unbound(label, place, known)
         outer[index] = bindings
+        _check_some(condition, bindings.keys() | (own if isinstance(current, NotEvent) else labels[index].bound))
     return Scopes(outer, labels)
+
+
+def _check_some(condition: Condition, single: Set[str]) -> None:
+    """SOME chooses an event for each label under it: of those it does not list there must be just one."""
+    for some in walk(condition):
+        if not isinstance(some, Some):
+            continue
+        for label, place in condition_labels(some.condition).items():
+            if label not in some.labels and label not in single:
+                raise QueryError(
+                    f"'{label}' may have several events or none here, and SOME does not list it",
+                    span=place.span,
+                    hint=f"To ask for some event of it, too, write SOME {', '.join((*some.labels, label))}: …; "
+                    "'for all' inside SOME cannot be said.",
+                )
 
 
 def _unbound(label: str, place: Node, known: frozenset[str]) -> QueryError:

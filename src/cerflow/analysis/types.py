@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
 
 from cerflow.analysis.checks import check_query, check_sremo
 from cerflow.errors import QueryError, nearest
@@ -25,6 +28,7 @@ from cerflow.language.condition import (
     Operator,
     PredicateCall,
     Regexp,
+    Rounded,
     SetTest,
 )
 from cerflow.language.formula import AttributeWindow, DurationWindow, Filter, NotEvent, Window, Within
@@ -34,6 +38,9 @@ from cerflow.language.sremo import Regular, Sremo, Terminal, Windowed
 from cerflow.schema import Kind, Schema
 
 __all__ = ["check_query", "check_sremo_types", "check_types", "kind_of_expression"]
+
+#: A decimal that is written out as a text.
+_NUMBER = re.compile(r"[+-]?[0-9]{1,100}(\.[0-9]{1,100})?", re.ASCII)
 
 
 def check_types(select: Select, schema: Schema) -> None:
@@ -90,26 +97,28 @@ def _kind(expression: Expression, schema: Schema) -> Kind | None:
             case Attribute():
                 kind = _kind_of_attribute(current.name, current, schema)
                 if kind is Kind.OTHER:
+                    data_type = schema.columns.field(current.name).type
+                    if pa.types.is_null(data_type):
+                        return None
                     raise QueryError(
-                        f"attribute '{current.name}' has type {schema.columns.field(current.name).type}, which cannot "
-                        "be computed with",
+                        f"attribute '{current.name}' has type {data_type}, which cannot be computed with",
                         span=current.span,
                     )
                 return kind
             case Arithmetic():
                 for operand, found in zip((current.left, current.right), below):
-                    _numeric(found, operand, f"'{current.operator}'")
+                    _numeric(found, operand, f"'{current.operator}'", schema)
                 if None in below:
                     return None
                 if current.operator == "/" or Kind.FLOAT in below:
                     return Kind.FLOAT
                 return Kind.INTEGER
             case Negative():
-                return _numeric(below[0], current.operand, "'-'")
+                return _numeric(below[0], current.operand, "'-'", schema)
             case Function():
                 return _kind_of_function(current, below[0], schema)
             case Aggregate():
-                return _kind_of_aggregate(current, below[0])
+                return _kind_of_aggregate(current, below[0], schema)
         return None
 
     return fold(expression, visit)
@@ -147,10 +156,24 @@ def _a(kind: Kind | None) -> str:
     return f"{'an' if kind is Kind.INTEGER else 'a'} {kind}"
 
 
-def _numeric(kind: Kind | None, operand: Node, what: str) -> Kind | None:
+def _numeric(kind: Kind | None, operand: Node, what: str, schema: Schema) -> Kind | None:
+    if kind is Kind.DECIMAL:
+        raise _inexact(operand, f"cannot be computed with by {what}", schema)
     if kind is not None and not kind.numeric:
         raise QueryError(f"{what} needs numbers, but this is {_a(kind)}", span=operand.span)
     return kind
+
+
+def _inexact(operand: Node, why: str, schema: Schema) -> QueryError:
+    """The error for what would not be exact with a decimal."""
+    name = next(a.name for a in walk(operand) if isinstance(a, Attribute) and schema.kind(a.name) is Kind.DECIMAL)
+    data_type = schema.columns.field(name).type
+    return QueryError(
+        f"attribute '{name}' has type {data_type}, whose values are compared exactly, with decimals and literals; "
+        f"it {why}",
+        span=operand.span,
+        hint=f"Cast '{name}' to a decimal of at most 15 digits (or 18 without a fraction), to double or to bigint.",
+    )
 
 
 def _string(kind: Kind | None, operand: Node, what: str) -> None:
@@ -171,18 +194,18 @@ def _kind_of_function(function: Function, argument: Kind | None, schema: Schema)
         case "length":
             _string(argument, operand, function.name)
             return Kind.INTEGER
-    return _numeric(argument, operand, function.name)
+    return _numeric(argument, operand, function.name, schema)
 
 
-def _kind_of_aggregate(aggregate: Aggregate, argument: Kind | None) -> Kind | None:
+def _kind_of_aggregate(aggregate: Aggregate, argument: Kind | None, schema: Schema) -> Kind | None:
     match aggregate.name:
         case "count":
             return Kind.INTEGER
         case "avg" | "stddev":
-            _numeric(argument, aggregate.argument, aggregate.name)
+            _numeric(argument, aggregate.argument, aggregate.name, schema)
             return Kind.FLOAT
         case "sum":
-            return _numeric(argument, aggregate.argument, aggregate.name)
+            return _numeric(argument, aggregate.argument, aggregate.name, schema)
         case "min" | "max":
             _ordered(argument, aggregate.argument, aggregate.name)
     return argument
@@ -230,6 +253,9 @@ def _comparable(left: Expression, right: Expression, operator: Operator, place: 
     kinds = _kind(left, schema), _kind(right, schema)
     if None in kinds or all(kind is not None and kind.numeric for kind in kinds):
         return
+    if Kind.DECIMAL in kinds:
+        _check_decimals((left, right), kinds, schema)
+        return
     if set(kinds) == {Kind.TIMESTAMP, Kind.STRING}:
         _check_moment(left if kinds[0] is Kind.STRING else right)
         return
@@ -237,6 +263,24 @@ def _comparable(left: Expression, right: Expression, operator: Operator, place: 
         raise QueryError(f"{_a(kinds[0])} cannot be compared with {_a(kinds[1])}", span=place.span)
     if kinds[0] is Kind.BOOLEAN and operator not in (Operator.EQ, Operator.NE):
         raise QueryError(f"booleans have no order, so '{operator}' cannot compare them", span=place.span)
+
+
+def _check_decimals(sides: Sequence[Expression], kinds: Sequence[Kind | None], schema: Schema) -> None:
+    """Whether a decimal is compared with another one, or with a literal that says exactly which."""
+    decimal, *_ = (side for side, kind in zip(sides, kinds) if kind is Kind.DECIMAL)
+    for side, kind in zip(sides, kinds):
+        if kind is Kind.DECIMAL:
+            continue
+        if not isinstance(side, Literal) or isinstance(side.value, bool):
+            raise _inexact(decimal, f"cannot be compared with {_a(kind)}", schema)
+        if isinstance(side.value, str) and not _NUMBER.fullmatch(side.value):
+            raise QueryError(f"'{side.value}' is no number", span=side.span, hint="Write it as in '-12.50'.")
+        if isinstance(side.value, Rounded):
+            raise QueryError(
+                "this number has more digits than a float holds, but decimals are compared exactly",
+                span=side.span,
+                hint="Write it in quotes.",
+            )
 
 
 def _check_moment(expression: Expression) -> None:
@@ -262,6 +306,8 @@ def _check_window(window: Window, schema: Schema) -> None:
     if isinstance(window, AttributeWindow):
         kind = _kind_of_attribute(window.attribute, window, schema)
         if not kind.numeric:
+            if kind is Kind.DECIMAL:
+                raise _inexact(Attribute(None, window.attribute, span=window.span), "cannot measure a window", schema)
             raise QueryError(
                 f"a window needs a numeric attribute, but '{window.attribute}' is {_a(kind)}", span=window.span
             )
@@ -278,14 +324,16 @@ def _check_key(key: tuple[str, ...], select: Select, schema: Schema) -> None:
                 hint=f"The attributes are {', '.join(schema.attributes)}.",
             )
         kind = _kind_of_attribute(name, select, schema)
-        if kind is Kind.OTHER:
+        if kind is Kind.OTHER and not pa.types.is_null(schema.columns.field(name).type):
             column = schema.columns.field(name).type
             raise QueryError(f"partition key '{name}' has type {column}, which has no equality", span=select.span)
         kinds.append(kind)
-    if len(set(kinds)) > 1 and not all(kind.numeric for kind in kinds):
-        different = next(i for i, kind in enumerate(kinds) if kind is not kinds[0])
+    known = [(name, kind) for name, kind in zip(key, kinds) if kind is not Kind.OTHER]
+    if len({kind for _, kind in known}) > 1 and not all(kind.numeric for _, kind in known):
+        first, kind = known[0]
+        second, other = next(found for found in known if found[1] is not kind)
         raise QueryError(
-            f"the attributes of one partition key must be of one kind, but '{key[0]}' is {_a(kinds[0])} "
-            f"and '{key[different]}' {_a(kinds[different])}",
+            f"the attributes of one partition key must be of one kind, but '{first}' is {_a(kind)} "
+            f"and '{second}' {_a(other)}",
             span=select.span,
         )

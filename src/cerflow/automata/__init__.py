@@ -1,7 +1,9 @@
-"""Automata with registers, as values: the models of the papers and their constructions.
+"""Automata as values: the models of the papers and their constructions.
 
 A `SymbolicRegisterTransducer` reads a string of events and says which of them it marks; a `RegisterMatchAutomaton` is
-the older form. Both are frozen values that are checked when they are made, and every construction gives a new one.
+the older form. Without memory there are a `ComplexEventAutomaton`, which marks events, and a
+`UnaryComplexEventAutomaton`, which gives them sets of labels. All are frozen values that are checked when made,
+and every construction gives a new one.
 
 >>> from cerflow.automata import Stream, compile_sremo, determinize_windowed, eliminate_epsilon, matches, unroll
 >>> seller = compile_sremo("[type = 'B'] MARK INTO r . [TRUE]* . [type = 'S' AND id = r.id] MARK")
@@ -20,6 +22,18 @@ what it builds; they are internal. `to_engine` and `from_engine` lead from the p
 """
 
 from cerflow.automata.equivalence import Answer, Witness
+from cerflow.automata.study.cea.closure import io_complement, io_determinize, is_io_deterministic
+from cerflow.automata.study.cea.compile import compile_cel, compile_cel_star, of_type, star_to_formula, to_formula
+from cerflow.automata.study.cea.conversion import as_complex_event_automaton, as_unary_automaton, with_marked_ends
+from cerflow.automata.study.cea.model import (
+    ComplexEventAutomaton,
+    ComplexEventTransition,
+    UnaryComplexEventAutomaton,
+    UnaryComplexEventTransition,
+)
+from cerflow.automata.study.cea.products import all_of, unless_found
+from cerflow.automata.study.cea.star import delete_unlabelled, star_difference, star_matches, with_star_runs
+from cerflow.automata.study.cea.strategies import select_last, select_max, select_next, select_strict
 from cerflow.automata.study.cepl import compile_cepl
 from cerflow.automata.study.closure import concatenate, iterate, set_apart, union
 from cerflow.automata.study.compile_sremo import compile_sremo, registers_of
@@ -34,15 +48,19 @@ from cerflow.automata.study.faults import (
     AutomatonError,
     EpsilonFreeError,
     EpsilonTransitionError,
+    LabelSetError,
     MissingRegisterError,
     MissingStateError,
     NotDeterministicError,
     NotDeterminizableError,
+    NotMemorylessError,
     RegisterSelectionError,
     SharedRegistersError,
+    TransitionKindError,
 )
 from cerflow.automata.study.intersection import intersect
 from cerflow.automata.study.kinds import AutomatonKind, kinds
+from cerflow.automata.study.minimize import minimize
 from cerflow.automata.study.minterms import Minterm, construct_minterms
 from cerflow.automata.study.model import MARKED, SKIPPED, SymbolicRegisterTransducer, SymbolicTransition, show_state
 from cerflow.automata.study.pictures import show_edge, to_dot, to_mermaid
@@ -64,10 +82,13 @@ __all__ = [  # noqa: RUF022  # in plain order, as the other public modules
     "Answer",
     "AutomatonError",
     "AutomatonKind",
+    "ComplexEventAutomaton",
+    "ComplexEventTransition",
     "Configuration",
     "EpsilonFreeError",
     "EpsilonTransitionError",
     "HEAD",
+    "LabelSetError",
     "MARKED",
     "MatchTransition",
     "Minterm",
@@ -75,6 +96,7 @@ __all__ = [  # noqa: RUF022  # in plain order, as the other public modules
     "MissingStateError",
     "NotDeterministicError",
     "NotDeterminizableError",
+    "NotMemorylessError",
     "RegisterMatchAutomaton",
     "RegisterSelectionError",
     "Run",
@@ -84,12 +106,20 @@ __all__ = [  # noqa: RUF022  # in plain order, as the other public modules
     "Stream",
     "SymbolicRegisterTransducer",
     "SymbolicTransition",
+    "TransitionKindError",
+    "UnaryComplexEventAutomaton",
+    "UnaryComplexEventTransition",
     "Unrolled",
     "Witness",
     "accepting_runs",
     "accepts",
+    "all_of",
+    "as_complex_event_automaton",
     "as_register_match_automaton",
     "as_transducer",
+    "as_unary_automaton",
+    "compile_cel",
+    "compile_cel_star",
     "compile_cepl",
     "compile_sremo",
     "complement",
@@ -97,34 +127,51 @@ __all__ = [  # noqa: RUF022  # in plain order, as the other public modules
     "complete",
     "concatenate",
     "construct_minterms",
+    "delete_unlabelled",
     "determinize_windowed",
     "difference",
     "eliminate_epsilon",
     "from_engine",
     "intersect",
+    "io_complement",
+    "io_determinize",
     "is_deterministic",
     "is_determinizable",
+    "is_io_deterministic",
     "is_register_safe",
     "iterate",
     "kinds",
     "matches",
+    "minimize",
+    "of_type",
     "on_every_trail",
     "overlaps",
     "registers_of",
     "reported_matches",
     "restrict_to_window",
+    "select_last",
+    "select_max",
+    "select_next",
+    "select_strict",
     "set_apart",
     "show_edge",
     "show_state",
     "staggered",
+    "star_difference",
+    "star_matches",
+    "star_to_formula",
     "streaming",
     "subset_construction",
     "to_dot",
     "to_engine",
+    "to_formula",
     "to_mermaid",
     "to_single_register",
     "union",
+    "unless_found",
     "unroll",
     "unsafe_reads",
+    "with_marked_ends",
+    "with_star_runs",
     "with_start_loop",
 ]

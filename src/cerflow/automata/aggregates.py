@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 
+from cerflow.analysis.scopes import condition_labels
 from cerflow.automata.guards import Asked, Gathered, Satisfied, Truth, bare, without_brackets
 from cerflow.automata.values import If, Joined, Known, SquareRoot, Word
 from cerflow.language.condition import (
@@ -19,7 +20,6 @@ from cerflow.language.condition import (
     Attribute,
     Comparison,
     Condition,
-    Constant,
     Expression,
     Function,
     IsNull,
@@ -31,11 +31,12 @@ from cerflow.language.condition import (
     PredicateCall,
     Regexp,
     SetTest,
+    Some,
 )
-from cerflow.language.node import Node, fold, walk, with_children
+from cerflow.language.node import Node, fold, transform, walk, with_children
 from cerflow.predicates.registry import calls_of_sets
 
-__all__ = ["ORDERS", "Accumulator", "accumulator", "alone", "empty", "gather"]
+__all__ = ["ORDERS", "Accumulator", "accumulator", "alone", "between_bounds", "empty", "gather", "without_some"]
 
 Row = tuple[Expression, ...]
 
@@ -45,6 +46,13 @@ ORDERS = {
     "decreasing": Operator.GT,
     "nondecreasing": Operator.LE,
     "nonincreasing": Operator.GE,
+}
+#: The aggregates of two sets that compare in this way if any of their values do.
+_BOUNDS = {
+    Operator.LT: ("min", "max"),
+    Operator.LE: ("min", "max"),
+    Operator.GT: ("max", "min"),
+    Operator.GE: ("max", "min"),
 }
 _SELECTING = ("min", "max", "first", "last")
 _ZERO, _ONE, _NULL = Literal(0), Literal(1), Literal(None)
@@ -66,7 +74,8 @@ def gather(condition: Condition, one: Container[str]) -> Condition:
             case SetTest(name, argument):
                 label = _label_of(argument)
                 if label in one:
-                    return Constant(True)
+                    # True, but unknown of null.
+                    return Comparison(Operator.EQ, argument, argument)
                 return Comparison(Operator.EQ, _gathered(name, label, argument), Literal(True))
             case PredicateCall(name, arguments) if name in of_sets:
                 label = _label_of(rebuilt)
@@ -87,6 +96,25 @@ def gather(condition: Condition, one: Container[str]) -> Condition:
     result = fold(without_brackets(condition), visit)  # type: ignore[arg-type]
     assert isinstance(result, Condition)
     return result
+
+
+def without_some(condition: Condition) -> Condition:
+    """The condition without SOME around its parts: the same where labels have one event each, or below NOT."""
+    result = transform(condition, lambda current: current.condition if isinstance(current, Some) else current)
+    assert isinstance(result, Condition)
+    return result
+
+
+def between_bounds(some: Some) -> Condition | None:
+    """``SOME x, y: x.a < y.b`` as ``min(x.a) < max(y.b)``, which needs no choice; None if it is not of that form."""
+    condition = some.condition
+    if not isinstance(condition, Comparison) or condition.operator not in _BOUNDS:
+        return None
+    labels = [list(condition_labels(side)) for side in (condition.left, condition.right)]
+    if any(len(names) != 1 for names in labels) or labels[0] == labels[1]:
+        return None
+    left, right = _BOUNDS[condition.operator]
+    return Comparison(condition.operator, Aggregate(left, condition.left), Aggregate(right, condition.right))
 
 
 def _label_of(argument: Node) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cerflow.automata.guards import conjuncts
 from cerflow.automata.satisfiable import contradicts
-from cerflow.automata.transducer import Transducer, Transition
+from cerflow.automata.transducer import HIDDEN_LABEL, Transducer, Transition
 
-__all__ = ["ambiguous"]
+__all__ = ["ambiguous", "one_run_each"]
 
 #: Beyond this many pairs of states the answer is "perhaps", which is always right.
 MOST_PAIRS = 20_000
@@ -53,3 +55,10 @@ def ambiguous(transducer: Transducer) -> bool:
                         seen.add(pair)
                         pending.append(pair)
     return False
+
+
+def one_run_each(transducer: Transducer) -> bool:
+    """True only if on every stream every set of events is the support of at most one complex event, of one run."""
+    mark = frozenset((HIDDEN_LABEL,))
+    marked = tuple(replace(t, labels=mark) if t.labels else t for t in transducer.transitions)
+    return not ambiguous(replace(transducer, transitions=marked))

@@ -10,7 +10,7 @@ from cerflow.automata.satisfiable import contradicts
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Condition, Constant, IsNull, Not
 
-__all__ = ["Case", "cases"]
+__all__ = ["Case", "cases", "joined"]
 
 #: More cases than this of one event at one state are refused.
 MOST_CASES = 4_000
@@ -151,3 +151,33 @@ def _question(guards: Sequence[Sequence[_Literal]], branch: _Branch) -> list[_Li
         local = [p for p in missing if is_local(p[0])]
         return typed[:1] or local or missing
     return []
+
+
+def joined(tests: Iterable[Sequence[Condition]]) -> list[tuple[Condition, ...]]:
+    """The same cases (conjunctions that exclude one another), with two made one where a single literal divides them."""
+    found = [frozenset(map(_literal, test)) for test in tests]
+    k = 0
+    # Whenever two cases become one, there is one case less.
+    while k < len(found):
+        case = found[k]
+        for literal in sorted(case, key=repr):
+            rest = case - {literal}
+            other = next((o for o in found if _completes(o, literal, rest)), None)
+            if other is not None:
+                found[k] = rest
+                found.remove(other)
+                k = -1
+                break
+        k += 1
+    return [tuple(map(_condition, sorted(case, key=repr))) for case in dict.fromkeys(found)]
+
+
+def _completes(case: frozenset[_Literal], literal: _Literal, rest: frozenset[_Literal]) -> bool:
+    """Whether a case is that of ``rest`` in which a literal does not hold."""
+    condition, positive = literal
+    opposite = (condition, not positive)
+    if opposite not in case or not case - {opposite} <= rest:
+        return False
+    # An event of one type has no other.
+    typed = isinstance(condition, TypeTest) and not positive
+    return all(typed and isinstance(c, TypeTest) and not holds for c, holds in rest - case)

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import combinations, product
 
 import pyarrow as pa
@@ -49,6 +50,8 @@ _MOST_COMBINED = 12
 #: What conditions that can be tried are made of.
 _EVALUATED = (Attribute, Literal, Arithmetic, Negative, Function)
 _LOWEST, _HIGHEST = -(2**63) + 1, 2**63 - 1
+#: Of values of these kinds none is made up.
+_NEVER_TRIED = (Kind.DECIMAL, Kind.OTHER)
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ class Cells:
         for current in walk(condition):
             if current is not condition and not isinstance(current, _EVALUATED):
                 return False
-            if isinstance(current, Attribute) and self.world.kinds.get(current.name) is Kind.OTHER:
+            if isinstance(current, Attribute) and self.world.kinds.get(current.name) in _NEVER_TRIED:
                 return False
         return self.world.time not in self.columns(condition)
 
@@ -313,6 +316,9 @@ def _pieces(pattern: str) -> list[str]:
 
 
 def _limits(arrow: pa.DataType | None) -> tuple[int, int]:
+    if arrow is not None and pa.types.is_decimal(arrow):
+        most = 10 ** (arrow.precision - arrow.scale) - 1
+        return -most, most
     if arrow is None or not pa.types.is_integer(arrow):
         return _LOWEST, _HIGHEST
     if pa.types.is_unsigned_integer(arrow):
@@ -332,6 +338,7 @@ def _unit(arrow: pa.DataType | None) -> int:
 def _fits(value: Value, arrow: pa.DataType) -> bool:
     """Whether a column can hold a number exactly."""
     try:
-        return bool(float(pa.scalar(value, arrow).as_py()) == value)
-    except (pa.ArrowInvalid, OverflowError):
+        written = Decimal(repr(value)) if pa.types.is_decimal(arrow) else value
+        return bool(float(pa.scalar(written, arrow).as_py()) == value)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         return False

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from collections.abc import Sequence as Many
 
 from cerflow.analysis.scopes import Scopes, condition_labels, relation_names, resolve
-from cerflow.automata.aggregates import gather
-from cerflow.automata.filters import apply_clauses
+from cerflow.automata.aggregates import between_bounds, gather, without_some
+from cerflow.automata.conditions import several
+from cerflow.automata.filters import apply_filter
 from cerflow.automata.fragment import (
     Fragment,
     atom,
@@ -35,6 +36,7 @@ from cerflow.language.condition import (
     Condition,
     Expression,
     Not,
+    Some,
 )
 from cerflow.language.formula import (
     All,
@@ -60,9 +62,8 @@ from cerflow.language.formula import (
     Within,
     Without,
 )
-from cerflow.language.node import Node, fold, walk
+from cerflow.language.node import Node, fold, transform, walk
 from cerflow.language.sremo import Regular, Windowed
-from cerflow.rewriting.clauses import clauses
 
 __all__ = ["compile_formula", "hoist_window"]
 
@@ -97,7 +98,7 @@ def compile_formula(
     `HIDDEN_LABEL`, so that the support stays what it is. Raises `QueryError` for labels out of scope and
     `UnsupportedQueryError` for what would need an unbounded or too large automaton.
     """
-    formula, window = hoist_window(formula, window)
+    formula, window = hoist_window(_with_joined_filters(formula), window)
     compiler = _Compiler(formula, named | (keep or frozenset()), windowed=window is not None)
     whole = compiler.run()
     hidden = frozenset((HIDDEN_LABEL,)) if marks else frozenset[str]()
@@ -110,6 +111,20 @@ def compile_formula(
     if keep is not None:
         whole = relabel(whole, lambda labels: labels & keep or hidden)
     return simplify(whole, compiler.registers.registers, window, compiler.mentioned)
+
+
+def _with_joined_filters(formula: Formula) -> Formula:
+    """One filter instead of several around the same formula: a long row of them would be applied one by one."""
+
+    def join(current: Node) -> Node:
+        if isinstance(current, Filter) and isinstance(current.operand, Filter):
+            inner = current.operand
+            return Filter(inner.operand, And(inner.condition, current.condition), span=current.span)
+        return current
+
+    joined = transform(formula, join)
+    assert isinstance(joined, Formula)
+    return joined
 
 
 class _Compiler:
@@ -196,11 +211,12 @@ class _Compiler:
                 return self._filter(below[0], current.condition, index)
         raise TypeError(f"{type(current).__name__} is no formula")
 
-    def _any_type(self, check: Condition | None) -> list[Transition]:
-        """One transition for every named type, labelled with it, and one for all others."""
+    def _any_type(self, check: Condition | None, never: frozenset[str] = frozenset()) -> list[Transition]:
+        """One transition for every named type but those, labelled with it, and one for all others."""
         known = [TypeTest(name) for name in sorted(self.mentioned)]
         other = conjunction([Not(test) for test in known])
-        cases = [(test, frozenset((test.type,))) for test in known] + [(other, frozenset((TYPE_LABEL,)))]
+        cases: list[tuple[Condition, frozenset[str]]] = [(other, frozenset((TYPE_LABEL,)))]
+        cases[:0] = [(test, frozenset((test.type,))) for test in known if test.type not in never]
         result = []
         for test, labels in cases:
             guard = [test] if check is None else [test, check]
@@ -217,17 +233,27 @@ class _Compiler:
             scopes = {**self.scopes.outer[index], own: index}
             # One event is read, so AND, OR and NOT on the complex event are those on the event.
             labels = {name: scopes[name] for name in condition_labels(current.condition)}
-            resolved = separate(gather(current.condition, labels.keys()), labels)
+            resolved = separate(gather(without_some(current.condition), labels.keys()), labels)
             here: dict[Expression, Expression] = {u: u.expression for u in _leaves_of(resolved, index)}
             test = And(test, substitute(resolved, here))
-        return atom(self._any_type(Not(Satisfied(test))))
+        return atom(self._any_type(Not(Satisfied(test)), self.scopes.labels[index].never))
 
     def _filter(self, operand: Fragment, condition: Condition, index: int) -> Fragment:
         outer = self.scopes.outer[index]
         scopes = {label: outer.get(label, index) for label in condition_labels(condition)}
-        one = outer.keys() | self.scopes.labels[index].bound
-        resolved = [[separate(gather(part, one), scopes) for part in clause] for clause in clauses(condition)]
-        return apply_clauses(operand, resolved, index, self.registers)
+        bound = self.scopes.labels[index].bound
+        # EVENT may give a bound label to a second event, one whose type is called so.
+        one = outer.keys() | (bound - several(operand, bound))
+
+        def resolve(part: Condition) -> Condition:
+            if isinstance(part, Some) and not condition_labels(part).keys() <= one:
+                bounds = between_bounds(part)
+                if bounds is None:
+                    return Some(part.labels, separate(gather(part.condition, one), scopes), span=part.span)
+                part = bounds
+            return separate(gather(without_some(part), one), scopes)
+
+        return apply_filter(operand, condition, resolve, scopes, index, self.registers)
 
 
 def _leaves_of(condition: Condition, scope: int) -> list[Of]:

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from cerflow.automata.fragment import Fragment, track
-from cerflow.automata.guards import TRUE, Of, Stored, conjunction, conjuncts, is_local, leaves, substitute
+from cerflow.automata.fragment import Fragment, track, trimmed
+from cerflow.automata.guards import TRUE, Of, Satisfied, Stored, conjunction, conjuncts, is_local, leaves, substitute
 from cerflow.automata.registers import RegisterFile, accumulation_for
 from cerflow.automata.transducer import Accumulation, Register, Transition, Write
-from cerflow.language.condition import Condition, Expression
+from cerflow.language.condition import Condition, Expression, Not, Some
 
-__all__ = ["Relating", "apply_atoms", "guarded", "own_labels", "reguarded", "several"]
+__all__ = ["Relating", "apply_atoms", "apply_some", "given_always", "guarded", "own_labels", "reguarded", "several"]
 
 #: What leaves stand for.
 _Values = dict[Expression, Expression]
@@ -61,6 +61,25 @@ def several(operand: Fragment, labels: frozenset[str]) -> frozenset[str]:
     return frozenset(found)
 
 
+def given_always(operand: Fragment, labels: frozenset[str]) -> frozenset[str]:
+    """The labels that every run that is accepted gives to some event."""
+    leaving: dict[int, list[Transition]] = {}
+    for t in operand.transitions:
+        leaving.setdefault(t.source, []).append(t)
+    # The labels that all runs to a state have given; they only shrink until nothing changes.
+    given: dict[int, frozenset[str]] = dict.fromkeys(operand.initial, frozenset())
+    pending = list(operand.initial)
+    while pending:
+        state = pending.pop()
+        for t in leaving.get(state, ()):
+            there = given[state] | (t.labels & labels)
+            before = given.get(t.target)
+            if before is None or not before <= there:
+                given[t.target] = there if before is None else before & there
+                pending.append(t.target)
+    return frozenset.intersection(labels, *(given[q] for q in operand.final if q in given))
+
+
 def own_labels(atom: Condition, scope: int) -> list[str]:
     """The labels of an atom that stand for one event at a time, of those that the filtered formula assigns."""
     found = (leaf.label for leaf in leaves(atom) if isinstance(leaf, Of) and leaf.scope == scope)
@@ -96,6 +115,41 @@ def apply_atoms(
     if anywhere or single:
         operand = operand.with_transitions([changed(t) for t in operand.transitions])
     return _relate(operand, relating) if relating else operand
+
+
+def apply_some(operand: Fragment, some: Some, many: frozenset[str], scope: int, registers: RegisterFile) -> Fragment:
+    """Keep the runs that satisfy the condition of a SOME for some choice of events, resolved as in `apply_atoms`.
+
+    A run guesses which events are chosen, and keeps them until the choice is complete. Labels that are not ``many``
+    leave nothing to guess. Where a condition on one label is known at its event, the first one is chosen, so that
+    there is one run only; else several runs may give the same complex event.
+    """
+    atom = some.condition
+    own = own_labels(atom, scope)
+    relation = Relating.of(atom, own, scope, frozenset(), registers)
+    names = frozenset(own)
+    local = len(own) == 1 and all(isinstance(u, Of) and u.scope == scope for u in leaves(atom))
+
+    def step(chosen: frozenset[str], t: Transition) -> list[tuple[frozenset[str], Transition]]:
+        given = (t.labels & names) - chosen
+        if not given or chosen == names:
+            return [(chosen, t)]
+        result: list[tuple[frozenset[str], Transition]] = []
+        for taken in product(*((True, False) if label in many else (True,) for label in sorted(given))):
+            here = frozenset(label for label, is_taken in zip(sorted(given), taken) if is_taken)
+            after = chosen | here
+            if after == names:
+                (values,) = relation.choices(here, chosen)
+                result.append((after, guarded(t, [substitute(atom, values)])))
+            elif local:
+                result.append((after, guarded(t, [Not(Satisfied(substitute(atom, relation.here[own[0]])))])))
+            else:
+                writes = tuple(relation.writes(here, chosen))
+                result.append((after, replace(t, writes=t.writes + writes)))
+        return result
+
+    nothing: frozenset[str] = frozenset()
+    return trimmed(track(operand, nothing, step, lambda chosen: chosen == names))
 
 
 def _units(atom: Condition, label: str, scope: int) -> list[Of]:

@@ -23,7 +23,7 @@ from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Comparison, Condition, Expression, Literal, Not, Operator
 from cerflow.language.node import Node
 
-__all__ = ["EMPTY", "Crowd", "Crowds", "Situation"]
+__all__ = ["EMPTY", "MOST_WORK", "Crowd", "Crowds", "Situation"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,9 @@ class Crowds:
     of those in one state the one that began last is in its window whenever any other is, so it stands for them all.
     """
 
-    def __init__(self, fragment: Fragment, registers: RegisterFile, *, alone: bool = False) -> None:
+    def __init__(
+        self, fragment: Fragment, registers: RegisterFile, *, alone: bool = False, most_work: int = MOST_WORK
+    ) -> None:
         self.fragment = _with_own_beginning(trimmed(fragment))
         self.initial = frozenset(self.fragment.initial)
         self.final = frozenset(self.fragment.final)
@@ -78,6 +80,7 @@ class Crowds:
         self._collections: dict[tuple[str, int], int] = {}
         self._known: dict[object, list[Situation]] = {}
         self._work = 0
+        self._most_work = most_work
 
     # -- what the states remember --------------------------------------------------------------------------------
 
@@ -178,9 +181,9 @@ class Crowds:
                 for case in cases([*conjuncts(t.test), *t.atoms], guards)
             ]
         self._work += len(self._known[key])
-        if self._work > MOST_WORK:
+        if self._work > self._most_work:
             raise UnsupportedQueryError(
-                f"following all runs of a part of this formula takes more than {MOST_WORK:,} steps to prepare",
+                f"following all runs of a part of this formula takes more than {self._most_work:,} steps to prepare",
                 hint="Use fewer different conditions below UNLESS, WITHOUT, NEXT, LAST or MAX.",
             )
         return self._known[key]

@@ -16,7 +16,7 @@ from cerflow.automata.guards import InWindow, Stored, conjuncts, leaves
 from cerflow.automata.simplify import simplify
 from cerflow.automata.transducer import HIDDEN_LABEL, Transducer, Transition, Write
 
-__all__ = ["begun", "for_detection", "latest_starts"]
+__all__ = ["Simulation", "begun", "for_detection", "latest_starts"]
 
 #: Beyond so many pairs of states it is not found out which simulate which.
 MOST_PAIRS = 20_000
@@ -79,7 +79,7 @@ def _simplified(transducer: Transducer, initial: frozenset[int], transitions: li
 
 def _without_little_brothers(transducer: Transducer) -> Transducer:
     """The transducer without transitions and initial states beside which there is a better one."""
-    simulation = _Simulation(transducer)
+    simulation = Simulation(transducer)
     kept: list[Transition] = []
     for leaving in simulation.leaving:
         chosen = list(leaving)
@@ -96,7 +96,7 @@ def _without_little_brothers(transducer: Transducer) -> Transducer:
     return _simplified(transducer, frozenset(initial), kept)
 
 
-class _Simulation:
+class Simulation:
     """Which states can do all that others can, with the same registers and starts that are no earlier."""
 
     def __init__(self, transducer: Transducer) -> None:

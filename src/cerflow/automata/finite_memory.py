@@ -254,7 +254,7 @@ def _refuse(transducer: Transducer) -> None:
             if not all(map(_is_finite, write.row)):
                 raise UnsupportedQueryError(
                     "the formula has to remember values of earlier events "
-                    f"({transducer.registers[write.register].meaning}); such formulas cannot be compared",
+                    f"({transducer.registers[write.register].meaning}), of which there may be any number",
                     hint="Only formulas whose conditions read one event at a time can.",
                 )
 

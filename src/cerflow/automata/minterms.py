@@ -74,8 +74,11 @@ class Minterms:
                 holds = frozenset(test for test, truth in zip(tests, current) if truth == TRUE)
                 found.setdefault(holds, self._letter(holds, values, doubts))
                 continue
+            # To settle a test takes as long as it has conditions.
+            work = len(current) + sum(len(elementary(test)) for test in open_)
+            self._budget.spend(work)
             for cell in reversed(self._cells.of(self._next(open_))):
-                self._budget.spend(len(current))
+                self._budget.spend(work)
                 after = tuple(settled(c, cell.truths) for c in current)
                 more = tuple(dict.fromkeys((*doubts, *cell.assumed)))
                 if after in seen[0] or (more and after in seen[1]):

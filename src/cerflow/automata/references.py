@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cerflow.automata.conditions import guarded
+from cerflow.automata.conditions import guarded, several
 from cerflow.automata.fragment import Fragment, track
 from cerflow.automata.guards import Collected, Of, Stored, Truth, leaves, substitute
 from cerflow.automata.registers import RegisterFile, reduced
@@ -107,7 +107,8 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
     """Resolve the `Of` leaves of ``label`` that the formula at occurrence ``scope`` (this operand) binds."""
     units = list(dict.fromkeys(u for t in operand.transitions for u in _units(t, label, scope)))
     if not units:
-        return operand
+        # Nothing is left to ask, but the label still stands for one event, even where EVENT may give it to another.
+        return _with_one(operand, label) if several(operand, frozenset((label,))) else operand
     memory = registers.add(
         Register(
             Accumulation.VALUE, len(units), ", ".join(f"{label}.{registers.describe(u.expression)}" for u in units)
@@ -166,6 +167,17 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
         return [(_Seen(False, frozenset(forms)), replace(t, atoms=rest, writes=tuple(writes)))]
 
     return track(operand, _Seen(), step, lambda seen: seen.event)
+
+
+def _with_one(operand: Fragment, label: str) -> Fragment:
+    """The runs that give a label to exactly one event."""
+
+    def step(seen: bool, t: Transition) -> list[tuple[bool, Transition]]:
+        if label not in t.labels:
+            return [(seen, t)]
+        return [] if seen else [(True, t)]
+
+    return track(operand, False, step, lambda seen: seen)
 
 
 def _with_values(t: Transition, values: dict[Expression, Expression]) -> Transition:

@@ -1,4 +1,4 @@
-"""What is probably not meant in a formula: parts that can never match, branches of OR that add nothing."""
+"""What is probably not meant in a formula: parts that never match, exclusions and branches of OR without effect."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 
-from cerflow.analysis.scopes import Scopes, resolve
+from cerflow.analysis.scopes import Scopes, condition_labels, labels_of, resolve
 from cerflow.automata.budget import Budget
 from cerflow.automata.compile import compile_formula
 from cerflow.automata.equivalence import compare, shortest_match
 from cerflow.errors import QueryError, Span, UnsupportedQueryError
+from cerflow.language.condition import And
 from cerflow.language.formula import (
+    AnyEvent,
+    As,
     Conjunction,
     Disjunction,
     Filter,
     Formula,
     Selection,
+    Sequence,
     Start,
     StrictIteration,
     StrictSequence,
@@ -26,7 +30,8 @@ from cerflow.language.formula import (
     Without,
 )
 from cerflow.language.node import Node, walk
-from cerflow.rewriting.rebuild import transformed
+from cerflow.rewriting.clauses import conjuncts_of
+from cerflow.rewriting.rebuild import speaks_of_set, transformed
 from cerflow.schema import Schema
 
 __all__ = ["Remark", "remarks"]
@@ -84,6 +89,7 @@ def remarks(
         place = _place(nodes[dead[0]]) if dead else None
         return [Remark("this query can never match", place or formula.span)]
     found = [Remark("this part can never match", _place(nodes[k])) for k in dead]
+    found += _exclusions(formula, nodes, window, inquiry)
     if branches:
         found += [
             Remark("this branch of OR is redundant: all that it adds is found by the rest of the query", branch.span)
@@ -146,6 +152,98 @@ def _stands_alone(start: int, end: int, scopes: Scopes) -> bool:
         if start <= k <= end
         for binder in bindings.values()
     )
+
+
+def _exclusions(formula: Formula, nodes: list[Node], window: Window | None, inquiry: _Inquiry) -> Iterator[Remark]:
+    """Of UNLESS and WITHOUT those that exclude nothing, or only by what comes before the match.
+
+    That is asked without the conditions that relate events: then both sides have more matches, and what excludes
+    nothing there excludes nothing here.
+    """
+    whole = formula
+    while isinstance(whole, Filter | Within):
+        whole = whole.operand
+    read = frozenset(condition_labels(formula))
+    for current in nodes:
+        if not isinstance(current, Unless | Without):
+            continue
+        yield from _labels_given_again(current)
+        kept, excluded = _unrelated(current.left), _unrelated(current.right)
+        if inquiry.never_matches(kept) or inquiry.never_matches(excluded):
+            continue
+        if _excludes_nothing(type(current)(kept, excluded), kept, window, inquiry):
+            events = "from the first to the last event" if isinstance(current, Without) else "up to the last event"
+            yield Remark(
+                f"this excludes nothing: it is looked for {events} of what stands before it, and can never match there",
+                current.right.span,
+            )
+        elif _ends_at_any_event(current.left, read):
+            yield Remark(
+                "this excludes hardly anything: what stands before it ends with any EVENT, so it has a match that is "
+                "complete at the next event, whatever follows",
+                current.right.span,
+            )
+        elif current is whole and isinstance(current, Unless):
+            begun = Start(kept)
+            if _excludes_nothing(Unless(begun, excluded), begun, window, inquiry):
+                yield Remark(
+                    "this excludes only by what comes before the first event of a match: UNLESS looks at all events up "
+                    "to the last one of what stands before it, never at what follows",
+                    current.right.span,
+                )
+
+
+def _excludes_nothing(part: Formula, kept: Formula, window: Window | None, inquiry: _Inquiry) -> bool:
+    return inquiry.same(part, kept) if window is None else inquiry.same(Within(part, window), Within(kept, window))
+
+
+def _unrelated(formula: Formula) -> Formula:
+    """The formula with only those conditions that are about one label it gives; it has all matches, and perhaps more.
+
+    The formula itself where fewer conditions may mean fewer matches.
+    """
+    if any(isinstance(n, Unless | Without | Selection) for n in walk(formula)):
+        return formula
+
+    def free(_: int, current: Node) -> Node:
+        if not isinstance(current, Filter):
+            return current
+        given = labels_of(current.operand).assigned
+        kept = [
+            part
+            for part in conjuncts_of(current.condition)
+            if len(labels := condition_labels(part).keys()) == 1 and labels <= given and not speaks_of_set(part)
+        ]
+        return Filter(current.operand, reduce(And, kept), span=current.span) if kept else current.operand
+
+    return transformed(formula, free)
+
+
+def _labels_given_again(part: Unless | Without) -> Iterator[Remark]:
+    """Labels in conditions of the excluded part that it gives itself, though the other side gives them, too."""
+    again = {n.label for n in walk(part.left) if isinstance(n, As)}
+    again &= {n.label for n in walk(part.right) if isinstance(n, As)}
+    for current in walk(part.right):
+        if isinstance(current, Filter):
+            for label, place in condition_labels(current.condition).items():
+                if label in again:
+                    again.remove(label)
+                    yield Remark(
+                        f"'{label}' means an event of the excluded part here, not the one before it", place.span
+                    )
+
+
+def _ends_at_any_event(part: Formula, read: frozenset[str]) -> bool:
+    """Whether the last step of a sequence is EVENT, of which no condition (these read labels) asks anything."""
+    while isinstance(part, Filter | Within):
+        part = part.operand
+    if not isinstance(part, Sequence):
+        return False
+    last, labels = part.right, set[str]()
+    while isinstance(last, As):
+        labels.add(last.label)
+        last = last.operand
+    return isinstance(last, AnyEvent) and not labels & read
 
 
 def _place(part: Node) -> Span | None:

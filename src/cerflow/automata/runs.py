@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -209,17 +210,27 @@ class _Reader:
         now: Any = self._measure(window, position)
         if first is None or now is None:
             return _UNKNOWN
-        return Constant(now - first < _size(window))
+        return Constant(now - first < self._size(window))
+
+    def _size(self, window: Window) -> int | float | Fraction:
+        match window:
+            case CountWindow():
+                return window.events
+            case DurationWindow():
+                assert isinstance(self.events, Stream)  # it has been measured
+                return self.events.ticks(window.microseconds)
+            case AttributeWindow():
+                return window.size
+        raise TypeError(f"{type(window).__name__} is no window")
 
     def _measure(self, window: Window, position: int) -> int | float | None:
         match window:
             case CountWindow():
                 return position
             case DurationWindow():
-                tick = self.events.microseconds_per_tick if isinstance(self.events, Stream) else None
-                if tick is None:
+                if not isinstance(self.events, Stream) or self.events.microseconds_per_tick is None:
                     raise QueryError("a window of time needs events with times", span=window.span)
-                return self.events[position].time * tick
+                return self.events[position].time
             case AttributeWindow():
                 found = self.events[position].attribute(window.attribute)
                 return found if isinstance(found, int | float) else None
@@ -304,17 +315,6 @@ def _joined_words(high: Any, low: Any, floating: bool) -> Value:
 
 def _square_root(number: Any) -> Value:
     return None if number is None else math.sqrt(number)
-
-
-def _size(window: Window) -> int | float:
-    match window:
-        case CountWindow():
-            return window.events
-        case DurationWindow():
-            return window.microseconds
-        case AttributeWindow():
-            return window.size
-    raise TypeError(f"{type(window).__name__} is no window")
 
 
 def kept(keeps: Accumulation, former: Content, rows: Iterable[tuple[Value, ...]]) -> Content:

@@ -42,12 +42,12 @@ def contradicts(tests: Iterable[Condition]) -> bool:
     for test in tests:
         if test == Constant(False) or test == Not(Constant(True)):
             return True
+        held.add(test)
         if isinstance(test, Not):
             refused.add(test.operand)
             if isinstance(test.operand, Satisfied):
                 refused.add(test.operand.condition)
             continue
-        held.add(test)
         if isinstance(test, TypeTest):
             types.add(test.type)
         if isinstance(test, IsNull) and isinstance(test.operand, Attribute):

@@ -8,17 +8,28 @@ E5 of the notes do not arise: ends are compared with the event that ends the run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement
 
+from cerflow.automata.cases import joined
 from cerflow.automata.conditions import reguarded
-from cerflow.automata.crowd import EMPTY, Crowd, Crowds
+from cerflow.automata.crowd import EMPTY, MOST_WORK, Crowd, Crowds
+from cerflow.automata.detection import Simulation
 from cerflow.automata.fragment import Fragment, track, trimmed
+from cerflow.automata.guards import TRUE, conjunction, conjuncts
 from cerflow.automata.registers import RegisterFile
-from cerflow.automata.transducer import Transition, Write
+from cerflow.automata.satisfiable import contradicts
+from cerflow.automata.simplify import simplify
+from cerflow.automata.transducer import Transducer, Transition, Write
+from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import Strategy
 
-__all__ = ["preferred"]
+__all__ = ["next_of_each_start", "preferred"]
+
+#: Beyond so many pairs of transitions it is not found out which runs may end abreast.
+MOST_PAIRS = 100_000
 
 _Counts = Callable[[Transition], bool]
 _Sources = list[tuple[str, Crowd, _Counts]]
@@ -33,14 +44,54 @@ class _Rivals:
 
     others: Crowd
     better: Crowd
+    #: Whether runs that mark an event now, where the run does not, are preferred to it.
+    compared: bool = True
 
 
-def preferred(operand: Fragment, strategy: Strategy, registers: RegisterFile) -> Fragment:
-    """``NEXT(φ)``, ``LAST(φ)``, ``MAX(φ)``, ``ANY(φ)``: the runs to which no run that ends with them is preferred."""
-    crowds = Crowds(operand, registers)
+def next_of_each_start(transducer: Transducer) -> Transducer:
+    """Of all runs that begin to mark with one event and end with one, those that NEXT prefers.
+
+    Then the earliest start in a window has the match that NEXT picks there. Raises `UnsupportedQueryError` if that
+    takes too large an automaton, or registers.
+    """
+    if transducer.registers:
+        raise UnsupportedQueryError("runs with registers are not followed in sets that are known beforehand")
+    fragment = Fragment(transducer.states, set(transducer.initial), set(transducer.final), list(transducer.transitions))
+    chosen = preferred(fragment, Strategy.NEXT, RegisterFile(), each_start=True)
+    while True:
+        found = simplify(chosen, (), transducer.window, transducer.mentioned)
+        together = _together(found.transitions)
+        # Every round leaves fewer transitions.
+        if len(together) == len(found.transitions):
+            return replace(found, one_support=True)
+        chosen = Fragment(found.states, set(found.initial), set(found.final), together)
+
+
+def _together(transitions: Iterable[Transition]) -> list[Transition]:
+    """The transitions with as few tests as possible: sets of runs divide events into more cases than matter."""
+    alike: dict[Transition, list[Transition]] = {}
+    for t in transitions:
+        alike.setdefault(replace(t, test=TRUE), []).append(t)
+    return [
+        replace(general, test=conjunction(list(test)))
+        for general, several in alike.items()
+        for test in joined(conjuncts(t.test) for t in several)
+    ]
+
+
+def preferred(operand: Fragment, strategy: Strategy, registers: RegisterFile, *, each_start: bool = False) -> Fragment:
+    """``NEXT(φ)``, ``LAST(φ)``, ``MAX(φ)``, ``ANY(φ)``: the runs to which no run that ends with them is preferred.
+
+    With ``each_start`` only runs are compared that begin to mark with the same event; there is another way to evaluate
+    them, so less may be spent on it.
+    """
+    crowds = Crowds(operand, registers, most_work=MOST_WORK if not each_start else MOST_WORK // 6)
     fragment = crowds.fragment
     going_on = {t.source for t in fragment.transitions}
     name = _ALL if strategy is Strategy.LAST else _EQUAL
+    # With NEXT what is preferred stays so, wherever it goes.
+    overtaken = _simulation(fragment) if each_start else operator.eq
+    abreast = _abreast(fragment) if strategy is Strategy.LAST else None
     others_counts, better_from_better, better_from_others = _ORDERS[strategy]
 
     def step(rivals: _Rivals | None, t: Transition) -> Iterator[tuple[_Rivals | None, Transition]]:
@@ -50,6 +101,8 @@ def preferred(operand: Fragment, strategy: Strategy, registers: RegisterFile) ->
             (_BETTER, rivals.better, better_from_better(t)),
             (name, rivals.others, better_from_others(t)),
         ]
+        if not rivals.compared:
+            better = []
         others: _Sources = [(name, rivals.others, others_counts(t))]
         for situation in crowds.situations(t, [rivals.others, rivals.better]):
             if t.target in fragment.final:
@@ -59,16 +112,52 @@ def preferred(operand: Fragment, strategy: Strategy, registers: RegisterFile) ->
             if t.target not in going_on:
                 continue
             ahead, writes = crowds.step(situation, _BETTER, better, rivals.better)
-            if t.target in ahead.states:
-                continue  # whatever ends this run, ends the preferred one
+            if any(overtaken(q, t.target) for q in ahead.states):
+                continue  # whatever ends this run, ends a preferred one
+            if abreast is not None:
+                ahead = Crowd(ahead.states & abreast[t.target], ahead.rows & abreast[t.target])
             beside, more = crowds.step(situation, name, others, rivals.others)
             if strategy is not Strategy.LAST:
                 beside = Crowd(beside.states - ahead.states, beside.rows)
             asked = reguarded(t, situation.literals)
-            yield _Rivals(beside, ahead), _writing(asked, [*writes, *more])
+            yield _Rivals(beside, ahead, rivals.compared or bool(t.labels)), _writing(asked, [*writes, *more])
 
-    start: _Rivals | None = _Rivals(crowds.beginning(), EMPTY)
+    start: _Rivals | None = _Rivals(crowds.beginning(), EMPTY, not each_start)
     return trimmed(track(fragment, start, step, lambda rivals: rivals is None))
+
+
+def _simulation(fragment: Fragment) -> Callable[[int, int], bool]:
+    """Whether a run from one state may end whenever one from another does, as far as that is easily seen."""
+    initial, final = frozenset(fragment.initial), frozenset(fragment.final)
+    return Simulation(Transducer(fragment.states, initial, final, tuple(fragment.transitions))).holds
+
+
+def _abreast(fragment: Fragment) -> list[frozenset[int]]:
+    """For each state those from which a run may end with one from there, both marking the same events until then.
+
+    With LAST a rival elsewhere is as good as any other: one of the two will mark an event that the other does not, and
+    the latest such event decides.
+    """
+    transitions = fragment.transitions
+    if len(transitions) ** 2 > MOST_PAIRS:
+        return [frozenset(range(fragment.states))] * fragment.states
+    before: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    pending: list[tuple[int, int]] = []
+    tests = [conjuncts(t.test) for t in transitions]
+    for (k, t), (j, u) in combinations_with_replacement(enumerate(transitions), 2):
+        if bool(t.labels) != bool(u.labels) or (k != j and contradicts([*tests[k], *tests[j]])):
+            continue
+        for a, b in ((t, u), (u, t)):
+            before.setdefault((a.target, b.target), []).append((a.source, b.source))
+            if a.target in fragment.final and b.target in fragment.final:
+                pending.append((a.source, b.source))
+    found = set(pending)
+    while pending:
+        for pair in before.get(pending.pop(), ()):
+            if pair not in found:
+                found.add(pair)
+                pending.append(pair)
+    return [frozenset(r for r in range(fragment.states) if (q, r) in found) for q in range(fragment.states)]
 
 
 def _writing(t: Transition, writes: list[Write]) -> Transition:

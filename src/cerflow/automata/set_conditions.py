@@ -162,6 +162,14 @@ class _Ordered:
         wanted = True if plain in atoms else False if Not(plain) in atoms else None
         return cls(gathered, _register(gathered, 1, registers), wanted)
 
+    def begun(self, truth: bool | None) -> list[tuple[bool | None, list[Condition]]]:
+        """What the first value makes of the test, and when: null is not known to be in order."""
+        known = IsNull(self.gathered.argument, negated=True)
+        if self.wanted is False:
+            return [(truth, [])]
+        cases: list[tuple[bool | None, list[Condition]]] = [(True, [known])]
+        return cases if self.wanted else [*cases, (None, [Not(Satisfied(known))])]
+
     def outcomes(self, truth: bool | None) -> list[tuple[bool | None, list[Condition]]]:
         """What another value may make of the test, and when."""
         if truth is False:
@@ -231,8 +239,10 @@ class _Ends:
         """What an event may make of the tests on sets, and when."""
         result: list[tuple[tuple[bool | None, ...], list[Condition]]] = [((), [])]
         for test, truth in zip(self.ordered, truths):
-            asked = test.gathered.label in given & seen
-            cases = test.outcomes(truth) if asked else [(truth, list[Condition]())]
+            label = test.gathered.label
+            cases: list[tuple[bool | None, list[Condition]]] = [(truth, [])]
+            if label in given:
+                cases = test.outcomes(truth) if label in seen else test.begun(truth)
             result = [((*before, after), [*some, *more]) for before, some in result for after, more in cases]
         return result
 

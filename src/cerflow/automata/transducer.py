@@ -110,7 +110,8 @@ class Transducer:
     """States 0 … states-1, of which some are initial and some final, transitions and registers.
 
     ``window`` bounds the extent of the marked events of a run: those of its complex event (the first is where the
-    run first labels an event). ``mentioned`` are the names for which `TYPE_LABEL` never stands.
+    run first labels an event). ``mentioned`` are the names for which `TYPE_LABEL` never stands. ``one_support`` says
+    that all complex events that begin with one event and end with one have one support.
     """
 
     states: int
@@ -120,6 +121,7 @@ class Transducer:
     registers: tuple[Register, ...] = ()
     window: Window | None = None
     mentioned: frozenset[str] = frozenset()
+    one_support: bool = False
     skipping: frozenset[int] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -2,19 +2,55 @@
 
 from __future__ import annotations
 
+import logging
 import signal
-import sys
-from enum import StrEnum
+import time
+from dataclasses import replace
 from importlib.metadata import version
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
-from cerflow.cli.directory import Directory, OutputMode
+from cerflow.cli.directory import Directory
 from cerflow.cli.mappings import ColumnOptions
-from cerflow.cli.reporting import errors_reported, note, progress
-from cerflow.cli.sources import InputFormat
+from cerflow.cli.options import (
+    ColumnTypes,
+    Conf,
+    ConstantType,
+    Counts,
+    DeadLetter,
+    Encoding,
+    Example,
+    ExplainFormat,
+    ExplainFormatOption,
+    Expression,
+    Flat,
+    InputFormatOption,
+    Inputs,
+    KeyTimeout,
+    LanguageOption,
+    Master,
+    MaxMatches,
+    OnBadRecord,
+    Output,
+    OutputFormatOption,
+    OutputModeOption,
+    PartitionBy,
+    Positions,
+    Predicates,
+    QueryPath,
+    Rename,
+    Runner,
+    RunnerOption,
+    SequenceColumn,
+    TimeColumn,
+    TimeUnitOption,
+    TypeColumn,
+)
+from cerflow.cli.progress import Watch, compile_kernels, progress
+from cerflow.cli.reporting import Interrupted, errors_reported, note, warn
 from cerflow.cli.writing import OutputFormat
+from cerflow.errors import visible
 
 __all__ = ["app", "main"]
 
@@ -25,100 +61,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-class Runner(StrEnum):
-    """Where a query is evaluated; both give the same matches."""
-
-    SPARK = "spark"
-    LOCAL = "local"
-
-
-class ExplainFormat(StrEnum):
-    """Forms of an explanation; ``dot`` is Graphviz's."""
-
-    TEXT = "text"
-    JSON = "json"
-    DOT = "dot"
-
-
-class Example(StrEnum):
-    """The streams that can be generated."""
-
-    STOCKS = "stocks"
-    SENSORS = "sensors"
-
-
-QueryPath = Annotated[
-    str | None, typer.Argument(metavar="QUERY", help="File with a query (*.sremo: in SREMO).", show_default=False)
-]
-Expression = Annotated[
-    str | None, typer.Option("--expression", "-e", metavar="TEXT", help="The query itself, instead of a file.")
-]
-LanguageOption = Annotated[
-    Literal["ceql", "sremo"] | None,
-    typer.Option(
-        "--language", help="Language of the query; unless given, files *.sremo are in SREMO.", show_default=False
-    ),
-]
-Inputs = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--input",
-        "-i",
-        metavar="[NAME=]PATH",
-        help="File or directory of events, '-' for standard input; NAME names the stream. May be repeated.",
-        show_default=False,
-    ),
-]
-InputFormatOption = Annotated[
-    InputFormat | None, typer.Option(help="Format of the input, if its name does not tell.", show_default=False)
-]
-TypeColumn = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="[NAME=]COLUMN",
-        help="Column with the type of each event (default: type), of all inputs or of the one called NAME.",
-        show_default=False,
-    ),
-]
-TimeColumn = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="[NAME=]COLUMN",
-        help="Column with the time of each event; without it, order is that of the rows.",
-        show_default=False,
-    ),
-]
-SequenceColumn = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="[NAME=]COLUMN",
-        help="Column that orders events of equal time (default: the rows' order).",
-        show_default=False,
-    ),
-]
-ConstantType = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="[NAME=]TYPE", help="Type of all events of an input, instead of a column with it.", show_default=False
-    ),
-]
-Rename = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="[NAME=]NEW=OLD", help="Another name for a column of an input. May be repeated.", show_default=False
-    ),
-]
-Predicates = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--predicates",
-        metavar="FILE.py|MODULE",
-        help="Python that registers predicates for the query. May be repeated.",
-        show_default=False,
-    ),
-]
 
 
 @app.callback(invoke_without_command=True)
@@ -132,6 +74,7 @@ def _cerflow(
 
 @app.command()
 def run(
+    context: typer.Context,
     query: QueryPath = None,
     expression: Expression = None,
     language: LanguageOption = None,
@@ -139,52 +82,34 @@ def run(
     input_format: InputFormatOption = None,
     type_column: TypeColumn = None,
     time_column: TimeColumn = None,
+    time_unit: TimeUnitOption = None,
     sequence_column: SequenceColumn = None,
     constant_type: ConstantType = None,
     rename: Rename = None,
+    column_type: ColumnTypes = None,
+    encoding: Encoding = "utf-8",
+    key_timeout: KeyTimeout = None,
     predicates: Predicates = None,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="PATH|-", help="File for the matches, '-' for standard output.")
-    ] = "-",
-    output_format: Annotated[
-        OutputFormat | None, typer.Option(help="Format of the output, if its name does not tell.", show_default=False)
-    ] = None,
-    output_mode: Annotated[
-        OutputMode | None,
-        typer.Option(
-            help="Have Spark write a directory of files; what to do if it is there (error, with --partition-by).",
-            show_default=False,
-        ),
-    ] = None,
-    partition_by: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Have Spark write a directory for each value of this column of the result. May be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    runner: Annotated[Runner, typer.Option(help="Evaluate on Spark, or in this process.")] = Runner.SPARK,
-    master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Master of Spark (default: local[*]).", show_default=False)
-    ] = None,
-    conf: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Setting of Spark. May be repeated.", show_default=False),
-    ] = None,
-    on_bad_record: Annotated[
-        str, typer.Option(metavar="fail|skip|dead-letter", help="What to do with a record that cannot be used.")
-    ] = "fail",
-    dead_letter: Annotated[
-        str | None, typer.Option(metavar="PATH", help="File for refused records, with the reason.", show_default=False)
-    ] = None,
-    positions: Annotated[
-        bool, typer.Option("--positions/--no-positions", help="Whether to number the events of the whole input.")
-    ] = True,
+    output: Output = "-",
+    output_format: OutputFormatOption = None,
+    flat: Flat = False,
+    output_mode: OutputModeOption = None,
+    partition_by: PartitionBy = None,
+    runner: RunnerOption = Runner.AUTO,
+    master: Master = None,
+    conf: Conf = None,
+    on_bad_record: OnBadRecord = "fail",
+    dead_letter: DeadLetter = None,
+    positions: Positions = True,
+    max_matches: MaxMatches = "100000000",
+    counts: Counts = "decimal",
 ) -> None:
     """Write the matches of a query in the events of the inputs."""
+    watch = Watch(context.obj)
     from cerflow.cli import bad_records as bad
+    from cerflow.cli.choosing import Choice, choose
     from cerflow.cli.request import Request, load_query
+    from cerflow.cli.volume import parse_most
 
     _one_query(query, expression)
     if not inputs:
@@ -193,6 +118,10 @@ def run(
         _usage("--master and --conf are settings of Spark; they do not go with --runner local", "--runner")
     if runner is Runner.LOCAL and (output_mode or partition_by):
         _usage("directories (--output-mode, --partition-by) are written by Spark, not by --runner local", "--runner")
+    try:
+        most = parse_most(max_matches)
+    except ValueError as error:
+        _usage(str(error), "--max-matches")
     settings = []
     for setting in conf or ():
         key, equals, value = setting.partition("=")
@@ -210,7 +139,15 @@ def run(
         except ValueError as error:
             _usage(str(error), "--output-mode")
     options = ColumnOptions(
-        type_column or (), time_column or (), sequence_column or (), constant_type or (), rename or ()
+        type_column or (),
+        time_column or (),
+        time_unit or (),
+        sequence_column or (),
+        constant_type or (),
+        rename or (),
+        column_type or (),
+        encoding,
+        key_timeout,
     )
     with errors_reported(query):
         _load(predicates)
@@ -221,20 +158,33 @@ def run(
             options=options,
             output=output,
             output_format=output_format,
+            flat=flat,
             positions=positions,
             bad_records=bad.BadRecords(policy, path),
             directory=directory,
+            max_matches=most,
+            counts=counts,
+            read_too=[path for path in (query, *(predicates or ())) if path is not None],
         )
+        choice = Choice(runner is Runner.SPARK)
+        if runner is Runner.AUTO:
+            given = {"--master": master, "--conf": conf, "--output-mode": output_mode, "--partition-by": partition_by}
+            sources = [one.events for one in request.inputs.inputs]
+            choice = choose(sources, [option for option, value in given.items() if value])
+        if choice.warning is not None:
+            warn(choice.warning)
+        if choice.note is not None:
+            note(choice.note)
         with progress() as show:
-            if runner is Runner.LOCAL:
-                from cerflow.cli.local_runner import run_local
-
-                outcome = run_local(request, show)
-            else:
+            if choice.spark:
                 from cerflow.cli.spark_runner import run_on_spark
 
-                outcome = run_on_spark(request, show, master=master, settings=settings)
-        note(str(outcome))
+                outcome = run_on_spark(request, show, watch, master=master, settings=settings)
+            else:
+                from cerflow.cli.local_runner import run_local
+
+                outcome = run_local(request, show, watch)
+        note(str(replace(outcome, where=choice.reason)))
 
 
 @app.command()
@@ -246,18 +196,33 @@ def check(
     input_format: InputFormatOption = None,
     type_column: TypeColumn = None,
     time_column: TimeColumn = None,
+    time_unit: TimeUnitOption = None,
     constant_type: ConstantType = None,
     rename: Rename = None,
+    column_type: ColumnTypes = None,
+    encoding: Encoding = "utf-8",
+    key_timeout: KeyTimeout = None,
     predicates: Predicates = None,
 ) -> None:
     """Say whether a query is sound, by itself or for the given inputs."""
     from cerflow.cli.checking import check_query
 
     _one_query(query, expression)
-    options = ColumnOptions(type_column or (), time_column or (), (), constant_type or (), rename or ())
+    options = ColumnOptions(
+        type_column or (),
+        time_column or (),
+        time_unit or (),
+        (),
+        constant_type or (),
+        rename or (),
+        column_type or (),
+        encoding,
+        key_timeout,
+    )
     with errors_reported(query):
         _load(predicates)
-        typer.echo(check_query(query, expression, inputs or [], input_format, options, language=language))
+        summary = check_query(query, expression, inputs or [], input_format, options, language=language)
+        typer.echo(visible(summary))
 
 
 @app.command()
@@ -269,25 +234,36 @@ def explain(
     input_format: InputFormatOption = None,
     type_column: TypeColumn = None,
     time_column: TimeColumn = None,
+    time_unit: TimeUnitOption = None,
     constant_type: ConstantType = None,
     rename: Rename = None,
+    column_type: ColumnTypes = None,
+    encoding: Encoding = "utf-8",
+    key_timeout: KeyTimeout = None,
     predicates: Predicates = None,
-    output_format: Annotated[
-        ExplainFormat, typer.Option("--format", help="Form of the explanation.")
-    ] = ExplainFormat.TEXT,
+    output_format: ExplainFormatOption = ExplainFormat.TEXT,
 ) -> None:
     """Show what a query is compiled to."""
     from cerflow.cli.checking import explain_query
 
     _one_query(query, expression)
-    options = ColumnOptions(type_column or (), time_column or (), (), constant_type or (), rename or ())
+    options = ColumnOptions(
+        type_column or (),
+        time_column or (),
+        time_unit or (),
+        (),
+        constant_type or (),
+        rename or (),
+        column_type or (),
+        encoding,
+        key_timeout,
+    )
     with errors_reported(query):
         _load(predicates)
-        typer.echo(
-            explain_query(
-                query, expression, inputs or [], input_format, options, output_format.value, language=language
-            )
+        explained = explain_query(
+            query, expression, inputs or [], input_format, options, output_format.value, language=language
         )
+        typer.echo(visible(explained))
 
 
 @app.command()
@@ -303,24 +279,42 @@ def generate(
         typer.Option("--format", help="Format of the output, if its name does not tell.", show_default=False),
     ] = None,
 ) -> None:
-    """Write an example stream: stock ticks of a trading day, or readings of a farm's sensors."""
-    from cerflow.cli.writing import check_writable, open_sink, output_format_of
-    from cerflow.examples import sensors, stocks
+    """Write an example stream: trades of a day, a farm's sensors, the power of homes, or taxi trips."""
+    from cerflow import examples
+    from cerflow.cli.targets import check_writable
+    from cerflow.cli.writing import open_sink, output_format_of
 
     with errors_reported():
         chosen = output_format_of(output, output_format)
         check_writable(output)
-        table = stocks(events, seed) if example is Example.STOCKS else sensors(events, seed)
+        table = getattr(examples, example.name.lower())(events, seed)
         with open_sink(output, chosen, table.schema) as sink:
             for batch in table.to_batches(max_chunksize=10_000):
                 sink.write(batch)
 
 
+@app.command()
+def warmup() -> None:
+    """Compile the kernels of the engine for this machine, so that the first run need not."""
+    with errors_reported():
+        if not compile_kernels(Watch()):
+            note("the kernels are compiled already")
+
+
 def main() -> None:
     """Entry point of the command ``cerflow``."""
     # Being ended from outside is an exception like any other, so that temporary files are removed.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    app()
+    for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+            signal.signal(number, _interrupt)
+    # What was done so far was starting.
+    app(obj=time.perf_counter() - time.process_time())
+
+
+def _interrupt(number: int, _frame: object) -> NoReturn:
+    # Libraries would log what the exception breaks off.
+    logging.disable()
+    raise Interrupted(number)
 
 
 def _load(predicates: list[str] | None) -> None:
@@ -336,4 +330,4 @@ def _one_query(query: str | None, expression: str | None) -> None:
 
 
 def _usage(message: str, parameter: str) -> NoReturn:
-    raise typer.BadParameter(message, param_hint=f"'{parameter}'")
+    raise typer.BadParameter(visible(message), param_hint=f"'{parameter}'")

@@ -7,9 +7,10 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-from cerflow.cli.reading import as_refused
-from cerflow.cli.writing import check_writable, open_sink, output_format_of
+from cerflow.cli.targets import check_writable
+from cerflow.cli.writing import open_sink, output_format_of
 from cerflow.errors import BadRecordError
+from cerflow.files.reading import as_refused
 
 __all__ = ["BadRecords", "Policy", "parse_policy"]
 

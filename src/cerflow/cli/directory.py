@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cerflow.cli.writing import STANDARD_OUTPUT, OutputFormat
+from cerflow.cli.targets import STANDARD_OUTPUT
+from cerflow.cli.writing import OutputFormat
 from cerflow.errors import InputError
 
 if TYPE_CHECKING:

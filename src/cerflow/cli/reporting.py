@@ -1,44 +1,54 @@
-"""What the command line says on standard error: errors, warnings, progress, and a closing line."""
+"""What the command line says on standard error: errors, warnings, and a closing line.
+
+Nothing that it says makes a terminal do anything: see `cerflow.errors.visible`.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TextIO
 
 import typer
-from rich.console import Console
 
-from cerflow.errors import CerflowError, PerformanceWarning
+from cerflow.errors import CerflowError, OutputError, PerformanceWarning, QueryWarning, visible
 
-__all__ = ["Outcome", "count", "errors_reported", "located", "note", "progress", "warn"]
+__all__ = ["Interrupted", "Outcome", "count", "errors_reported", "located", "note", "warn"]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to: usable events, matches written, records refused, seconds it took.
+    """What a run came to: usable events, matches written, records refused, the seconds of each phase.
 
-    ``ignored`` says that there was an output already, and nothing was done.
+    ``where`` says where it ran, if that was for the run to decide; ``ignored`` that there was an output already, and
+    nothing was done.
     """
 
     events: int
     matches: int
     bad_records: int
-    seconds: float
+    phases: Mapping[str, float]
+    where: str = ""
     ignored: bool = False
 
     def __str__(self) -> str:
         if self.ignored:
             return "there is an output already: nothing was read or written"
-        rate = f", {self.events / self.seconds:,.0f} events/s" if self.seconds > 0 else ""
-        return (
+        counts = (
             f"{count(self.events, 'event')}, {count(self.matches, 'match', 'matches')}, "
-            f"{count(self.bad_records, 'bad record')}, {self.seconds:.2f} s{rate}"
+            f"{count(self.bad_records, 'bad record')}"
         )
+        phases = ", ".join(f"{phase} {seconds:.2f}" for phase, seconds in self.phases.items())
+        recognising = self.phases.get("recognising", 0.0)
+        rate = f" ({self.events / recognising:,.0f} events/s)" if recognising > 0 else ""
+        phases = phases.replace("recognising", f"recognising{rate}", 1)
+        said = [counts, f"{sum(self.phases.values()):.2f} s: {phases}", *([self.where] if self.where else [])]
+        return "; ".join(said)
 
 
 def count(number: int, one: str, many: str | None = None) -> str:
@@ -48,12 +58,17 @@ def count(number: int, one: str, many: str | None = None) -> str:
 
 def note(message: str) -> None:
     """A line for the person at the terminal."""
-    typer.echo(message, err=True)
+    typer.echo(visible(message), err=True)
 
 
 def warn(message: str) -> None:
     """A line about something that is probably not meant."""
-    typer.echo(f"{typer.style('warning:', fg='yellow', bold=True)} {message}", err=True)
+    _say("warning", "yellow", message)
+
+
+def _say(kind: str, colour: str, message: str) -> None:
+    # Texts of data, files and queries are in messages, and a terminal would obey what they hold.
+    typer.echo(f"{typer.style(f'{kind}:', fg=colour, bold=True)} {visible(message)}", err=True)
 
 
 def located(error: Exception, place: str | None) -> str:
@@ -62,9 +77,19 @@ def located(error: Exception, place: str | None) -> str:
     return f"{place}, {message}" if place is not None and getattr(error, "line", None) is not None else message
 
 
+class Interrupted(KeyboardInterrupt):
+    """A signal that ends the command."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
 @contextmanager
 def errors_reported(place: str | None = None) -> Iterator[None]:
     """Turn errors of cerflow and of the file system into a message and exit code 1; a closed pipe into silence.
+
+    A signal that ends the command gets a line, and 128 and its number as the exit code.
 
     ``place`` names the file that an error about the query is in. Warnings of cerflow become lines, too.
     """
@@ -72,12 +97,29 @@ def errors_reported(place: str | None = None) -> Iterator[None]:
         with _warnings_reported():
             yield
     except BrokenPipeError as error:
-        # Whoever read our output has had enough. What Python would still flush at its end must not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has had enough.
+        _close_standard_output()
         raise typer.Exit(0) from error
+    except KeyboardInterrupt as error:
+        number = error.number if isinstance(error, Interrupted) else signal.SIGINT
+        typer.echo(f"interrupted by {signal.Signals(number).name}; no file is left half-written", err=True)
+        raise typer.Exit(128 + number) from error
     except (CerflowError, OSError) as error:
-        typer.echo(f"{typer.style('error:', fg='red', bold=True)} {located(error, place)}", err=True)
+        if not _close_standard_output() and not isinstance(error, CerflowError):
+            error = OutputError(f"cannot write to standard output: {error.strerror}")
+        _say("error", "red", located(error, place))
         raise typer.Exit(1) from error
+
+
+def _close_standard_output() -> bool:
+    """Flush standard output; if that fails (gives False), see to it that Python does not complain at its end, too."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return False
+    return True
 
 
 @contextmanager
@@ -93,21 +135,10 @@ def _warnings_reported() -> Iterator[None]:
             file: TextIO | None = None,
             line: str | None = None,
         ) -> None:
-            if issubclass(category, PerformanceWarning):
+            if issubclass(category, PerformanceWarning | QueryWarning):
                 warn(str(message))
             else:
                 others(message, category, filename, lineno, file, line)
 
         warnings.showwarning = show
         yield
-
-
-@contextmanager
-def progress(quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """A function that shows what is being done; it shows nothing unless standard error is a terminal."""
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield lambda _: None
-        return
-    with console.status("starting") as status:
-        yield status.update

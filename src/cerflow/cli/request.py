@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cerflow.cli.bad_records import BadRecords
+from cerflow.cli.clashes import refuse_clashes
 from cerflow.cli.directory import Directory
-from cerflow.cli.mappings import ColumnOptions, mapped
-from cerflow.cli.reading import Columns
-from cerflow.cli.sources import InputFormat, Source, parse_source
-from cerflow.cli.usage import usage_of
-from cerflow.cli.writing import OutputFormat, check_writable, output_format_of
+from cerflow.cli.mappings import ColumnOptions, checked_timeout, mapped
+from cerflow.cli.targets import check_writable
+from cerflow.cli.writing import OutputFormat, output_format_of
+from cerflow.engine.results import CountForm
 from cerflow.errors import InputError
+from cerflow.files.plans import Columns
+from cerflow.files.sources import InputFormat, Source, parse_source
+from cerflow.files.usage import usage_of
+from cerflow.language.parsing import MOST_CHARACTERS
 from cerflow.query import Language, Query, parse
 from cerflow.stream_inputs import Input
 
@@ -36,15 +40,17 @@ class Inputs:
 
         Raises InputError, and typer's BadParameter for options that do not go together.
         """
-        sources = tuple(parse_source(text, input_format) for text in inputs)
+        sources = tuple(parse_source(text, input_format, options.encoding) for text in inputs)
         found, roles = mapped(sources, options)
         named = len(sources) > 1 and (bool(query.tree.streams) or any(s.name for s in sources))
-        return cls(found, Columns.of(roles, usage_of(query.tree)), named)
+        return cls(found, Columns.of(roles, usage_of(query.tree), checked_timeout(options)), named)
 
 
 @dataclass(frozen=True)
 class Request:
-    """A run, ready to begin. ``directory`` says how to write a directory of files, None that one file is written."""
+    """A run, ready to begin. ``directory`` says how to write a directory of files, None that one file is written.
+    ``max_matches`` are written at most (None: all), and ``counts`` says how ``COUNT(*)`` is written.
+    """
 
     query: Query
     inputs: Inputs
@@ -53,6 +59,9 @@ class Request:
     positions: bool
     bad_records: BadRecords
     directory: Directory | None = None
+    max_matches: int | None = None
+    counts: CountForm = "decimal"
+    flat: bool = False
 
     @classmethod
     def prepare(
@@ -67,13 +76,25 @@ class Request:
         positions: bool = True,
         bad_records: BadRecords,
         directory: Directory | None = None,
+        max_matches: int | None = None,
+        counts: CountForm = "decimal",
+        flat: bool = False,
+        read_too: Sequence[str] = (),
     ) -> Request:
-        """Check what can be checked without reading; raises as `Inputs.prepare`."""
+        """Check what can be checked without reading; raises as `Inputs.prepare`, and OutputError.
+
+        ``read_too`` are files that are read besides the inputs: the query, predicates.
+        """
         read = Inputs.prepare(query, inputs, input_format, options)
         if directory is None:
             check_writable(output)
-        elif bad_records.path is not None and Path(bad_records.path).absolute().is_relative_to(Path(output).absolute()):
-            raise InputError("the dead letters cannot lie in the directory of the matches, which may be replaced")
+        refuse_clashes(
+            [one.events for one in read.inputs],
+            read_too,
+            output=output,
+            directory=directory is not None,
+            dead_letters=bad_records.path,
+        )
         return cls(
             query=query,
             inputs=read,
@@ -82,6 +103,9 @@ class Request:
             positions=positions,
             bad_records=bad_records,
             directory=directory,
+            max_matches=max_matches,
+            counts=counts,
+            flat=flat,
         )
 
 
@@ -90,7 +114,9 @@ def query_text(path: str | None, expression: str | None) -> str:
     if path is None:
         return expression or ""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        with Path(path).open(encoding="utf-8") as file:
+            # One more than a query may have: what is too long says so, and is not read to its end.
+            return file.read(MOST_CHARACTERS + 1)
     except FileNotFoundError as error:
         hint = "; a query on the command line goes behind -e" if " " in path else ""
         raise InputError(f"there is no query file '{path}'{hint}") from error

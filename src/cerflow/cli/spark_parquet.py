@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cerflow.cli.request import Inputs, Request
-from cerflow.cli.sources import InputFormat, Source, partition_values
 from cerflow.errors import InputError, UnsupportedQueryError
+from cerflow.files.sources import InputFormat, Source, partition_values
 from cerflow.query import query_text
 from cerflow.schema import Kind
 from cerflow.stream_inputs import Input
@@ -24,19 +24,25 @@ if TYPE_CHECKING:
 
 __all__ = ["InTasks", "parquet_in_tasks"]
 
+#: Roles that the data source calls otherwise.
+_OPTIONS = {"time_unit": "timeUnit"}
+
 
 @dataclass(frozen=True)
 class InTasks:
-    """The matches as a DataFrame, the number of events, and how they are read, in words."""
+    """The matches as a DataFrame, and how they are read."""
 
     matches: DataFrame
-    events: int
-    explanation: str
+    planned: Planned
 
 
 def parquet_in_tasks(spark: SparkSession, request: Request, inputs: Inputs) -> InTasks | None:
     """The matches of a request whose input the tasks read themselves; None where Spark has to read it."""
-    if inputs.named or not all(map(_plain, inputs.inputs)):
+    unit = inputs.columns.time_unit
+    if inputs.columns.forget is not None:
+        # The readers leave out what the query cannot notice, and every event keeps its key.
+        return None
+    if inputs.named or not all(_plain(one) and one.time_unit in (None, unit) for one in inputs.inputs):
         return None
     from cerflow.spark import register
 
@@ -50,7 +56,7 @@ def parquet_in_tasks(spark: SparkSession, request: Request, inputs: Inputs) -> I
         return None
     register(spark)
     frame = spark.read.format("cerflow").options(**options).load()
-    return InTasks(frame, planned.rows, planned.explanation)
+    return InTasks(frame, planned)
 
 
 def _planned(options: dict[str, str]) -> Planned:
@@ -65,9 +71,12 @@ def _options(request: Request, inputs: Inputs, cores: int) -> dict[str, str]:
         "query": query_text(request.query),
         "language": request.query.language,
         "positions": str(request.positions),
+        "flat": str(request.flat),
         "cores": str(cores),
+        "counts": request.counts,
+        **({} if request.max_matches is None else {"maxMatches": str(request.max_matches)}),
         "paths": json.dumps(files),
-        **{name: str(column) for name, column in inputs.columns.roles.items()},
+        **{_OPTIONS.get(role, role): str(given) for role, given in inputs.columns.roles.items()},
     }
 
 

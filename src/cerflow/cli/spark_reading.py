@@ -1,243 +1,358 @@
 """Input files become one DataFrame of usable events; rows that cannot be used are told apart by their reason.
 
-The rules are those of `cerflow.cli.reading`, written as Spark expressions.
+Files without types of their own (CSV, JSON) are read in the tasks, each file or piece of a large file by one, by what
+reads them in-process (`cerflow.files.plans`). Parquet and ORC are read by Spark; text in them that has to become
+numbers or times is converted by what converts it in-process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812  (the name under which everybody knows it)
 from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_type
 
-from cerflow.cli.file_groups import file_groups, is_array, json_names
-from cerflow.cli.mappings import label, names_in_files
-from cerflow.cli.reading import REFUSED, Columns
+from cerflow.cli.file_groups import file_groups
 from cerflow.cli.request import Inputs
-from cerflow.cli.sources import InputFormat, Source, partition_values
-from cerflow.errors import InputError
+from cerflow.files.blocks import read_blocks
+from cerflow.files.encodings import Content, Piece, path_of
+from cerflow.files.looks import Look, merged
+from cerflow.files.pieces import has_quotes, pieces
+from cerflow.files.plans import Columns, Plan, Survey, needs_look, refuse_unknown_types, survey, survey_of_pieces, texts
+from cerflow.files.raw import Block
+from cerflow.files.reading import remarks, with_missing
+from cerflow.files.sources import InputFormat, Source, label, partition_values
 from cerflow.schema import Schema
 from cerflow.spark.output import literal
-from cerflow.spark.schemas import arrow_schema
-from cerflow.spark.stream_frames import united
-from cerflow.stream_inputs import Input, column_names, free_name
+from cerflow.spark.schemas import arrow_schema, spark_schema
+from cerflow.spark.stream_frames import in_common_unit, united
+from cerflow.stream_inputs import Input, free_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = ["SparkEvents", "read_frame"]
 
-_REASON = "_cerflow_reason"
-_LINE = "_cerflow_line"
 _ROW = "_cerflow_row"
-_Options: TypeAlias = "dict[str, bool | float | int | str | None]"
+_BATCH = 10_000
+_PACKED = "number bigint, payload binary"
+_Batches = Iterator[pa.RecordBatch]
+#: A file or a piece of it, with what is found there.
+_Piece = tuple[Content, Survey]
 
-_INTEGER = r"^[+-]?\d{1,18}$"
-_FLOAT = r"^([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:nan|[+-]?inf|[+-]?infinity))$"
-_TIME = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$"
-_ZONE = r"[T ].*(Z|[+-]\d\d(:?\d\d)?)$"
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows of an input, named as errors call them.
+
+    ``everything`` has a row for each row of the part, ``usable`` leaves out those that cannot be used; both may be
+    the same where it costs nothing to leave them out. ``refused`` takes the number of the rows before the part.
+    """
+
+    name: str
+    stream: str
+    everything: DataFrame
+    usable: DataFrame
+    rows: int
+    refused_count: Callable[[], int]
+    refused: Callable[[int], DataFrame]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What is known of the rows without a pass of its own: how many can be used, and how many cannot.
+
+    If times are numbers, also the least and the greatest, and of the event types asked for those that occur, perhaps
+    only in other upper and lower case; else None.
+    """
+
+    usable: int
+    refused: int
+    times: tuple[float | None, float | None]
+    types: frozenset[str] | None
 
 
 @dataclass(frozen=True)
 class SparkEvents:
     """What was read.
 
-    ``everything`` has a row for each row of the input, its columns converted; ``usable`` leaves out those that
-    cannot be used. ``_reasons`` are the rows with the reason against each, or null, and ``_written`` the same as they
-    stood, as text. ``stream`` as in `cerflow.cli.reading.Events`.
+    ``everything`` has a row for each row of the input, its columns converted (those that cannot be used may be
+    missing); ``usable`` leaves out those that cannot be used. ``schema`` says which columns have a role. ``stream``
+    and ``remarks`` are as in `cerflow.files.reading.Events`.
     """
 
     everything: DataFrame
     usable: DataFrame
     stream: str | None
-    _reasons: DataFrame
-    _written: DataFrame
+    schema: Schema
+    remarks: tuple[str, ...]
+    _parts: Sequence[_Part]
 
-    def counts(self) -> tuple[int, int]:
-        """How many rows can be used, and how many cannot."""
-        reason = F.col(_REASON)
-        (row,) = self._reasons.agg(F.count_if(reason.isNull()), F.count_if(reason.isNotNull())).collect()
-        return int(row[0]), int(row[1])
+    def counts(self, types: Sequence[str]) -> Counts:
+        """What is known of the rows, and which of these event types occur."""
+        refused = sum(part.refused_count() for part in self._parts)
+        times: tuple[float | None, float | None] = (None, None)
+        occurring: frozenset[str] | None = None
+        if self.schema.time is not None and self.schema.kind(self.schema.time).numeric:
+            time = F.col(_quoted(self.schema.time))
+            own = F.col(_quoted(self.schema.type)).cast("string")
+            # Of all that differ in letters only, the type itself is the one that counts.
+            alike = [F.max(F.when(F.lower(own) == name.lower(), own)) for name in types]
+            found = [F.coalesce(F.max(F.when(own == name, own)), some) for name, some in zip(types, alike)]
+            (row,) = self.usable.agg(F.min(time), F.max(time), *found).collect()
+            times = (row[0], row[1])
+            occurring = frozenset(value for value in row[2:] if value is not None)
+        return Counts(sum(part.rows for part in self._parts) - refused, refused, times, occurring)
 
     def refused(self) -> DataFrame:
         """The rows that cannot be used: ``row``, ``reason``, ``text``, and the attributes as text."""
-        head = [name for name, _ in REFUSED]
-        attributes = [c for c in self._written.columns if c not in (_LINE, _REASON)]
-        return (
-            _numbered(self._written)
-            .filter(F.col(_REASON).isNotNull())
-            .select(
-                *[F.col(name).alias(called) for name, called in zip((_ROW, _REASON, _LINE), head)],
-                *[F.col(_quoted(c)).alias(free_name(c, head)) for c in attributes],
-            )
-        )
+        starts = accumulate((part.rows for part in self._parts), initial=0)
+        return united([(part.name, part.refused(start)) for part, start in zip(self._parts, starts)])
 
 
 def read_frame(spark: SparkSession, read: Inputs) -> SparkEvents:
-    """Read all inputs, in the order given; raises InputError as `cerflow.cli.reading.read_events` does."""
+    """Read all inputs, in the order given; raises InputError as `cerflow.files.reading.read_inputs` does."""
     columns = read.columns
-    values: list[tuple[str, DataFrame]] = []
-    written: list[tuple[str, DataFrame]] = []
-    streams: list[str] = []
+    parts: list[_Part] = []
+    plans: list[Plan] = []
+    empty = False
+    several = len(read.inputs) > 1
     for one in read.inputs:
-        source = one.events
-        for files in file_groups(source, together=columns.time is not None):
-            frame = _named(_read(spark, source, files, names_in_files(one, columns.roles, columns.text)), one, read)
-            part = str(files[0]) if len(source.files) > 1 else label(source)
-            converted, reason = _usable(frame, columns, source.format)
-            values.append((part, frame.select(*converted, reason.alias(_REASON))))
-            streams.append(label(source))
-            attributes = [F.col(_quoted(c)).cast("string").alias(c) for c in frame.columns]
-            written.append((part, frame.select(*attributes, reason.alias(_REASON))))
+        if one.events.has_no_schema:
+            found = _surveyed(spark, one, columns)
+            surveys = [survey_of_pieces([each for _, each in pieces_of_file]) for pieces_of_file in found]
+            plans.append(Plan.of(one, columns, surveys, several))
+            part = _in_tasks(spark, plans[-1], found, several or len(surveys) > 1)
+            parts.append(_in_common_unit(part, one, columns))
+            empty = empty or any(not each.columns for each in surveys)
+            continue
+        for files in file_groups(one.events, together=columns.time is not None):
+            plan, part = _by_spark(spark, one, columns, files, several)
+            plans.append(plan)
+            parts.append(_in_common_unit(part, one, columns))
+    refuse_unknown_types(plans)
     stream = None
-    frames = _without_empty(values)
     if read.named:
-        stream = free_name("stream", [c for _, frame in frames for c in frame.columns])
-        frames = [(part, f.select("*", F.lit(name).alias(stream))) for (part, f), name in zip(frames, streams)]
-    reasons = united(frames, last=stream)
-    everything = reasons.drop(_REASON)
-    Schema(arrow_schema(everything), type=columns.type, time=columns.time, stream=stream)
-    usable = reasons.filter(F.col(_REASON).isNull()).drop(_REASON)
-    return SparkEvents(everything, usable, stream, reasons, united(written))
+        stream = free_name("stream", [c for part in parts for c in part.everything.columns])
+    everything, usable = (
+        _together([(part.name, part.stream, frame) for part, frame in frames], columns, stream, empty)
+        for frames in ([(part, part.everything) for part in parts], [(part, part.usable) for part in parts])
+    )
+    schema = columns.schema(arrow_schema(everything), stream)
+    said = remarks(plans, sum(part.rows for part in parts))
+    return SparkEvents(everything, usable, stream, schema, said, parts)
 
 
-def _read(spark: SparkSession, source: Source, files: Sequence[Path], text: frozenset[str]) -> DataFrame:
-    """Files with the same columns as they stand; lines that cannot be split are in a column of their own."""
+def _in_common_unit(part: _Part, one: Input[Source], columns: Columns) -> _Part:
+    if not part.usable.columns:
+        return part
+    everything, usable = (in_common_unit(f, one.time_unit, columns.roles) for f in (part.everything, part.usable))
+    return replace(part, everything=everything, usable=usable)
+
+
+def _together(
+    frames: Sequence[tuple[str, str, DataFrame]], columns: Columns, stream: str | None, empty: bool
+) -> DataFrame:
+    """The rows of all parts, in columns that have a type also where they have no values."""
+    named = [(part, f.select("*", F.lit(name).alias(stream)) if stream else f) for part, name, f in frames]
+    found = united(named, last=stream)
+    schema = arrow_schema(found)
+    wanted = with_missing(schema, columns, empty)
+    values = []
+    for field in wanted:
+        value = F.col(_quoted(field.name)) if field.name in schema.names else F.lit(None)
+        nothing = field.name not in schema.names or schema.field(field.name).type != field.type
+        values.append((value.cast(from_arrow_type(field.type)) if nothing else value).alias(field.name))
+    return found.select(*values)
+
+
+def _surveyed(spark: SparkSession, one: Input[Source], columns: Columns) -> list[list[_Piece]]:
+    """The pieces of each file of an input, each looked at by one task."""
+    source = one.events
+    contents = _cut(spark, source)
+    as_text = texts(one, columns)
+
+    def look(batches: _Batches) -> _Batches:
+        for number in _numbers(batches):
+            content = contents[number]
+            yield _packed(number, survey(one, columns, content, read_blocks(source, content, as_text)))
+
+    found = _collected(_tasks(spark, len(contents)).mapInArrow(look, _PACKED))
+    return [list(of_file) for _, of_file in groupby(zip(contents, found), lambda each: path_of(each[0]))]
+
+
+def _cut(spark: SparkSession, source: Source) -> list[Content]:
+    """The files of a source, large ones in pieces where that can be done."""
+    contents = [piece for file in source.files for piece in pieces(source, file)]
+    doubtful = [content for content in contents if isinstance(content, Piece) and source.format is InputFormat.CSV]
+    if not doubtful:
+        return contents
+
+    def search(batches: _Batches) -> _Batches:
+        for number in _numbers(batches):
+            yield _packed(number, has_quotes(doubtful[number]))
+
+    found = _collected(_tasks(spark, len(doubtful)).mapInArrow(search, _PACKED))
+    whole = {piece.path for piece, quotes in zip(doubtful, found) if quotes}
+    return list(dict.fromkeys(path if (path := path_of(content)) in whole else content for content in contents))
+
+
+def _in_tasks(spark: SparkSession, plan: Plan, found: Sequence[Sequence[_Piece]], several: bool) -> _Part:
+    """Files without types, each piece read by one task."""
+    source = plan.one.events
+    files, name = source.files, label(source)
+    # Each with the number of rows before its file, and of those before it in the file.
+    todo: list[tuple[Content, str, int, int]] = []
+    rows = 0
+    for of_file in found:
+        begin = rows
+        for content, each in of_file:
+            todo.append((content, each.name, begin, rows - begin))
+            rows += each.rows
+    assert plan.schema is not None
+    # Spark's functions have no columns without a type.
+    schema = pa.schema([field for field in plan.schema if not pa.types.is_null(field.type)])
+
+    def use(batches: _Batches) -> _Batches:
+        for number in _numbers(batches):
+            for block in read_blocks(source, todo[number][0], plan.as_text):
+                yield from _batches(plan.part(block, 0, None).table.select(schema.names))
+
+    def refuse(batches: _Batches, offset: int = 0) -> _Batches:
+        for number in _numbers(batches):
+            content, file, begin, before = todo[number]
+            for block in read_blocks(source, content, plan.as_text):
+                part = plan.part(block.behind(before), offset + begin, file if several else None)
+                yield from _batches(part.refused)
+
+    def refused(offset: int) -> DataFrame:
+        tasks = _tasks(spark, len(todo) if not plan.clean else 0)
+        return tasks.mapInArrow(lambda batches: refuse(batches, offset), spark_schema(plan.refused))
+
+    if schema.names:
+        usable = _tasks(spark, len(todo)).mapInArrow(use, spark_schema(schema))
+    else:
+        usable = spark.range(0).select()
+    values = [(F.col(_quoted(f.name)) if f.name in schema.names else F.lit(None)).alias(f.name) for f in plan.schema]
+    usable = usable.select(*values)
+    part = str(files[0]) if len(files) > 1 else name
+    return _Part(part, name, usable, usable, rows, lambda: 0 if plan.clean else refused(0).count(), refused)
+
+
+def _by_spark(
+    spark: SparkSession, one: Input[Source], columns: Columns, files: Sequence[Path], several: bool
+) -> tuple[Plan, _Part]:
+    """Files with types, which Spark reads."""
+    source = one.events
     # Not as_uri(), which escapes what Spark does not unescape.
     uris = [literal(f"file://{file.absolute()}") for file in files]
     reader = spark.read
     partitions = list(partition_values(source, files[0]))
     if partitions and source.root is not None:
         reader = reader.option("basePath", f"file://{source.root.absolute()}")
-    if source.format in (InputFormat.PARQUET, InputFormat.ORC):
-        frame = reader.format(source.format.value).load(uris)
-    elif source.format is InputFormat.CSV:
-        # An empty field is null, "" is not; so null is written as something that no file has.
-        options: _Options = {"header": True, "columnNameOfCorruptRecord": _LINE, "escape": '"', "nullValue": "\0"}
-        reader = reader.options(**options)
-        inferred = reader.csv(uris, inferSchema=True).schema
-        fields = [T.StructField(f.name, T.StringType() if f.name in text else f.dataType) for f in inferred.fields]
-        frame = reader.csv(uris, schema=T.StructType([*fields, T.StructField(_LINE, T.StringType())]))
-    else:
-        array = is_array(files[0])
-        frame = reader.json(uris, columnNameOfCorruptRecord=_LINE, multiLine=array)
-        if array and _LINE in frame.columns:
-            raise InputError(f"the JSON array is broken, or has something else than objects in it: {files[0]}")
-        order = {name: place for place, name in enumerate(json_names(files[0]))}
-        frame = frame.select(*sorted(map(_quoted, frame.columns), key=lambda c: order.get(c[1:-1], len(order))))
+    frame = reader.format(source.format.value).load(uris)
     # What directories say is text, whatever the session takes it for.
-    return frame.withColumns({name: F.col(_quoted(name)).cast("string") for name in partitions})
+    frame = frame.withColumns({name: F.col(_quoted(name)).cast("string") for name in partitions})
+    schema = arrow_schema(frame)
+    rows = frame.count()
+    doubtful = [field.name for field in schema if needs_look(one, columns, field)]
+    looks = _looks(frame.select(*map(_quoted, doubtful)), one, columns, files[0]) if doubtful else {}
+    name = str(files[0]) if len(source.files) > 1 else label(source)
+    found = Survey(str(files[0]), {column: looks.get(column, Look()) for column in schema.names}, rows, 0)
+    plan = Plan.of(one, columns, [found], several)
+    file = str(files[0]) if len(files) == 1 and (several or len(source.files) > 1) else None
+
+    def use(batches: _Batches) -> _Batches:
+        for batch in batches:
+            yield from _batches(plan.part(_block(batch), 0, None).table)
+
+    def refuse(batches: _Batches, offset: int = 0) -> _Batches:
+        for batch in batches:
+            yield from _batches(plan.part(_block(batch), offset, file).refused)
+
+    def refused(offset: int) -> DataFrame:
+        return _numbered(frame).mapInArrow(lambda batches: refuse(batches, offset), spark_schema(plan.refused))
+
+    if plan.types:
+        made = plan.part(_block(pa.RecordBatch.from_pylist([], schema)), 0, None).table.schema
+        usable = frame.mapInArrow(use, spark_schema(made))
+        bad = frame.mapInArrow(refuse, spark_schema(plan.refused))
+        return plan, _Part(name, label(source), usable, usable, rows, bad.count, refused)
+    everything, missing = _plain(frame, plan)
+    bad = everything.filter(missing)
+    return plan, _Part(name, label(source), everything, everything.filter(~missing), rows, bad.count, refused)
 
 
-def _named(frame: DataFrame, one: Input[Source], read: Inputs) -> DataFrame:
-    """The frame with the columns that all inputs have, and the line that could not be split, or null, at the end."""
-    columns = [c for c in frame.columns if c != _LINE]
-    names = column_names(columns, one, read.columns.roles, label(one.events) if len(read.inputs) > 1 else None)
-    values = [F.col(_quoted(c)) for c in columns]
-    if one.constant_type is not None:
-        values.append(F.lit(one.constant_type))
-    line = F.col(_LINE) if _LINE in frame.columns else F.lit(None).cast("string")
-    return frame.select(*[value.alias(name) for value, name in zip(values, names)], line.alias(_LINE))
+def _plain(frame: DataFrame, plan: Plan) -> tuple[DataFrame, Column]:
+    """The frame with the columns that all inputs have, and which of its rows have no type or no time."""
+    columns = plan.columns
+    values = []
+    for field in frame.schema.fields:
+        value = F.col(_quoted(field.name))
+        if plan.names[field.name] == columns.type and isinstance(field.dataType, T.IntegralType):
+            value = value.cast("string")
+        values.append(value.alias(plan.names[field.name]))
+    if plan.one.constant_type is not None:
+        values.append(F.lit(plan.one.constant_type).alias(columns.type))
+    named = frame.select(*values)
+    missing = F.col(_quoted(columns.type)).isNull()
+    if columns.time is not None:
+        missing = missing | F.col(_quoted(columns.time)).isNull()
+        if isinstance(named.schema[columns.time].dataType, T.DoubleType | T.FloatType):
+            missing = missing | F.isnan(_quoted(columns.time))
+    return named, missing
 
 
-def _usable(frame: DataFrame, columns: Columns, input_format: InputFormat) -> tuple[list[Column], Column]:
-    """The attributes, converted, and why a row cannot be used, or null."""
-    converted, wrong = _conversions(frame, columns, times=input_format is InputFormat.JSON)
-    if isinstance(frame.schema[columns.type].dataType, T.IntegralType):
-        converted[columns.type] = F.col(_quoted(columns.type)).cast("string")
-    reasons: list[Column] = [
-        F.when(bad, F.concat(F.lit(f"{name} is not {what}: '"), F.col(_quoted(name)), F.lit("'")))
-        for name, (what, bad) in wrong.items()
-    ]
-    whole = F.col(_LINE).isNull()
-    reasons.append(F.when(~whole, F.lit("the line cannot be split into columns")))
-    for role, name in (("type", columns.type), ("time", columns.time)):
-        if name is not None:
-            missing = converted.get(name, F.col(_quoted(name))).isNull()
-            if isinstance(frame.schema[name].dataType, T.DoubleType | T.FloatType):
-                missing = missing | F.isnan(_quoted(name))
-            if name in wrong:
-                missing = missing & ~wrong[name][1]
-            reasons.append(F.when(missing & whole, F.lit(f"the {role} is null")))
-    attributes = [c for c in frame.columns if c != _LINE]
-    kept = [converted.get(c, F.col(_quoted(c))).alias(c) for c in attributes]
-    return kept, F.nullif(F.concat_ws("; ", *reasons), F.lit(""))
+def _looks(frame: DataFrame, one: Input[Source], columns: Columns, file: Path) -> dict[str, Look]:
+    """What the values of these columns look like."""
+
+    def look(batches: _Batches) -> _Batches:
+        found = [survey(one, columns, file, [_block(batch)]).columns for batch in batches]
+        yield _packed(0, {name: merged(looks[name] for looks in found) for name in (found[0] if found else ())})
+
+    parts = _collected(frame.mapInArrow(look, _PACKED))
+    return {name: merged(p[name] for p in parts if name in p) for name in frame.columns}
 
 
-def _without_empty(frames: list[tuple[str, DataFrame]]) -> list[tuple[str, DataFrame]]:
-    """The frames with nothing in columns of text that have no value in one file and are no text in others.
-
-    Spark takes a column without values for text.
-    """
-    others = {f.name for _, frame in frames for f in frame.schema.fields if not isinstance(f.dataType, T.StringType)}
-    found = []
-    for part, frame in frames:
-        doubtful = [f.name for f in frame.schema.fields if isinstance(f.dataType, T.StringType) and f.name in others]
-        if doubtful:
-            row = frame.agg(*[F.count(_quoted(name)) for name in doubtful]).collect()[0]
-            empty = {name for name, number in zip(doubtful, row) if not number}
-            frame = frame.select(*[(F.lit(None) if c in empty else F.col(_quoted(c))).alias(c) for c in frame.columns])
-        found.append((part, frame))
-    return found
+def _block(batch: pa.RecordBatch) -> Block:
+    """A batch of Spark, which is in its own column of numbers, if it has that."""
+    table = pa.Table.from_batches([batch])
+    if _ROW not in table.column_names:
+        return Block(table, np.arange(len(table)))
+    return Block(table.drop_columns(_ROW), table.column(_ROW).to_numpy())
 
 
-def _conversions(
-    frame: DataFrame, columns: Columns, *, times: bool
-) -> tuple[dict[str, Column], dict[str, tuple[str, Column]]]:
-    """Columns of text that the query takes for numbers or times: their values, and which of them are wrong.
-
-    With ``times`` also columns in which every value is a time, for formats that have times as text only.
-    """
-    usage = columns.usage
-    text = [f.name for f in frame.schema.fields if isinstance(f.dataType, T.StringType) and f.name != _LINE]
-    used = usage.numbers | usage.ordered | {columns.time, columns.sequence}
-    wanted = [name for name in text if name in used or (times and name not in columns.text)]
-    values: dict[str, Column] = {}
-    wrong: dict[str, tuple[str, Column]] = {}
-    if not wanted:
-        return values, wrong
-    found = _looks(frame, wanted)
-    for name in wanted:
-        look = found[name]
-        text_of = F.trim(F.col(_quoted(name)))
-        as_time = F.when(text_of.rlike(_TIME), _cast(name, "timestamp_ltz" if look["zones"] else "timestamp_ntz"))
-        if name not in used:
-            if look["all"] and look["all"] == look["moments"]:
-                values[name] = as_time
-            continue
-        if name == columns.time and look["times"] >= look["numbers"]:
-            what, value, right = "a time", as_time, look["times"]
-        else:
-            what = "a time" if name == columns.time else "a number"
-            kind = "bigint" if look["integers"] == look["numbers"] else "double"
-            value, right = F.when(text_of.rlike(_FLOAT), _cast(name, kind)), look["numbers"]
-            if name not in usage.numbers and name != columns.time and 2 * look["numbers"] <= look["all"]:
-                continue
-        if look["all"] and not right:
-            raise InputError(f"no value of the column '{name}' is {what}")
-        values[name] = value
-        wrong[name] = (what, text_of.isNotNull() & value.isNull())
-    return values, wrong
+def _tasks(spark: SparkSession, count: int) -> DataFrame:
+    """A frame that gives each of so many tasks its number."""
+    return spark.range(0, count, 1, numPartitions=max(count, 1))
 
 
-def _looks(frame: DataFrame, names: Sequence[str]) -> dict[str, dict[str, int]]:
-    """How many values of each of these columns look like what, by one job."""
-    patterns = {"integers": _INTEGER, "numbers": _FLOAT, "times": _TIME, "zones": _ZONE}
-    counts = []
-    for name in names:
-        text = F.trim(F.col(_quoted(name)))
-        counts += [F.count(text), *[F.count_if(text.rlike(pattern)) for pattern in patterns.values()]]
-        counts.append(F.count(F.when(text.rlike(_TIME), _cast(name, "timestamp_ltz"))))
-    row = list(frame.agg(*[count.alias(f"c{k}") for k, count in enumerate(counts)]).collect()[0])
-    kinds = ("all", *patterns, "moments")
-    return {name: dict(zip(kinds, row[k * len(kinds) :])) for k, name in enumerate(names)}
+def _numbers(batches: _Batches) -> Iterator[int]:
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
 
 
-def _cast(name: str, kind: str) -> Column:
-    return F.expr(f"try_cast(trim({_quoted(name)}) AS {kind})")
+def _batches(table: pa.Table | None) -> _Batches:
+    if table is not None:
+        yield from table.combine_chunks().to_batches(max_chunksize=_BATCH)
+
+
+def _packed(number: int, value: object) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"number": [number], "payload": [pickle.dumps(value)]})
+
+
+def _collected(frame: DataFrame) -> list[Any]:
+    """What the tasks have packed, in the order of the numbers."""
+    rows = sorted(frame.collect(), key=lambda row: row["number"])
+    return [pickle.loads(row["payload"]) for row in rows]
 
 
 def _numbered(frame: DataFrame) -> DataFrame:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,14 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from cerflow.cli.bad_records import BadRecords, Policy
-from cerflow.cli.mappings import label
-from cerflow.cli.reporting import Outcome
+from cerflow.cli.bad_records import Policy
+from cerflow.cli.checking import event_types, warn_of_types
+from cerflow.cli.progress import Progress, Watch, compile_kernels
+from cerflow.cli.reporting import Outcome, warn
 from cerflow.cli.request import Inputs, Request
-from cerflow.cli.sources import STANDARD_INPUT, Source
 from cerflow.cli.spark_session import spark_session
 from cerflow.cli.writing import open_sink
+from cerflow.engine.bound import Bound
 from cerflow.errors import InputError
+from cerflow.files.sources import STANDARD_INPUT, Source, label
 from cerflow.stream_inputs import Input
 
 if TYPE_CHECKING:
@@ -32,16 +33,21 @@ if TYPE_CHECKING:
 
 __all__ = ["arrow_batches", "run_on_spark"]
 
+#: The types of a query that are looked for in the input, at most.
+_MOST_TYPES = 50
 _OWN_ERROR = re.compile(r"cerflow\.errors\.\w+: (.*)")
 
 
 def run_on_spark(
-    request: Request, show: Callable[[str], None], *, master: str | None, settings: Sequence[tuple[str, str]]
+    request: Request, show: Progress, watch: Watch, *, master: str | None, settings: Sequence[tuple[str, str]]
 ) -> Outcome:
     """Do what is asked in a Spark session; ``show`` is told what is being done.
 
     Raises InputError (also where Spark itself fails, with what it says) and the errors of the query.
     """
+    if (master or "local").startswith("local"):
+        # Here, where it is told, and not in the tasks.
+        compile_kernels(watch)
     show("starting Spark")
     with _in_files(request.inputs) as inputs, spark_session(master, settings) as spark:
         # These need PySpark, which the session has just made sure of.
@@ -51,34 +57,38 @@ def run_on_spark(
         from cerflow.cli.spark_parquet import parquet_in_tasks
         from cerflow.cli.spark_reading import read_frame
 
-        started = time.perf_counter()
+        watch.done("starting")
         try:
             if request.directory is not None and request.directory.ignored(spark):
-                return Outcome(0, 0, 0, time.perf_counter() - started, ignored=True)
+                return Outcome(0, 0, 0, watch.phases, ignored=True)
             show("reading")
             found = parquet_in_tasks(spark, request, inputs)
             if found is not None:
                 # There are no bad records, which is for the dead letters to say.
                 request.bad_records.write()
-                usable, result = found.events, found.matches
-                show(found.explanation)
+                usable, result = found.planned.rows, found.matches
+                request.query.warn_of_times(found.planned.events, found.planned.times)
+                show(found.planned.explanation)
             else:
                 events = read_frame(spark, inputs)
-                usable = _refuse(events, request.bad_records)
+                for remark in events.remarks:
+                    warn(remark)
+                usable = _refuse(events, request)
                 result = _matched(request, inputs, events)
                 show("recognising")
-            written = _write(request, result, show)
+            watch.done("reading")
+            written = _write(request, result, show, watch)
         except PySparkException as error:
             raise InputError(_sentence(str(error))) from error
         except Py4JJavaError as error:
             # What PySpark has no exception for, for example from the readers of files.
             raise InputError(_sentence(str(error.java_exception))) from error
-        return Outcome(usable, written, request.bad_records.count, time.perf_counter() - started)
+        return Outcome(usable, written, request.bad_records.count, watch.phases)
 
 
 @contextmanager
 def _in_files(inputs: Inputs) -> Iterator[Inputs]:
-    """The inputs, with what Spark cannot read as it is (standard input, LZ4 frames) in files that it can."""
+    """The inputs, with standard input in a file, as tasks read nothing else."""
     with TemporaryDirectory(prefix="cerflow-") as directory:
         found: list[Input[Source]] = []
         for one in inputs.inputs:
@@ -88,36 +98,21 @@ def _in_files(inputs: Inputs) -> Iterator[Inputs]:
                 with copy.open("wb") as file:
                     shutil.copyfileobj(sys.stdin.buffer, file)
                 source = replace(source, path=str(copy), files=(copy,), name=label(source))
-            elif any(file.suffix.lower() == ".lz4" for file in source.files):
-                source = _unpacked(source, Path(directory) / str(len(found)))
             found.append(replace(one, events=source))
         yield replace(inputs, inputs=tuple(found))
 
 
-def _unpacked(source: Source, directory: Path) -> Source:
-    """The source with its LZ4 files unpacked; Spark takes LZ4 for something else, and runs out of memory on it."""
-    files = []
-    for number, file in enumerate(source.files):
-        below = file.parent.relative_to(source.root) if source.root is not None else Path()
-        packed = file.suffix.lower() == ".lz4"
-        # A file may lie there packed and as it is.
-        copy = directory / below / f"{number}-{file.stem if packed else file.name}"
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        files.append(copy)
-        if not packed:
-            copy.symlink_to(file.absolute())
-            continue
-        try:
-            with pa.input_stream(str(file), compression="lz4") as stream, copy.open("wb") as target:
-                shutil.copyfileobj(stream, target)
-        except OSError as error:
-            raise InputError(f"cannot read {file} as {source.format.value}: {error}") from error
-    return replace(source, files=tuple(files), name=label(source), root=source.root and directory)
-
-
-def _refuse(events: SparkEvents, bad_records: BadRecords) -> int:
+def _refuse(events: SparkEvents, request: Request) -> int:
     """Hand over the rows that cannot be used, and write them; gives the number of the others."""
-    usable, refused = events.counts()
+    bad_records = request.bad_records
+    types = sorted(event_types(request.query))
+    # Each is an expression of Spark, so of very many nothing is said.
+    types = types if len(types) <= _MOST_TYPES else []
+    counts = events.counts(types)
+    request.query.warn_of_times(events.schema, counts.times)
+    if counts.types is not None:
+        warn_of_types(types, counts.types)
+    refused = counts.refused
     if refused and bad_records.policy is Policy.FAIL:
         bad_records.refuse(events.refused().orderBy("row").limit(1).toArrow())
     elif refused and bad_records.policy is Policy.DEAD_LETTER:
@@ -127,7 +122,7 @@ def _refuse(events: SparkEvents, bad_records: BadRecords) -> int:
         bad_records.count = refused
     # Before the matches: where there are matches, the dead letters belonging to them are complete.
     bad_records.write()
-    return usable
+    return counts.usable
 
 
 def _matched(request: Request, inputs: Inputs, events: SparkEvents) -> DataFrame:
@@ -137,25 +132,37 @@ def _matched(request: Request, inputs: Inputs, events: SparkEvents) -> DataFrame
     return match(
         request.query,
         events.everything if request.bad_records.policy is Policy.FAIL else events.usable,
+        forget=inputs.columns.forget,
         positions=request.positions,
+        flat=request.flat,
         on_bad_record="fail",
+        counts=request.counts,
+        max_matches=request.max_matches,
         **inputs.columns.roles,
         **further,
     )
 
 
-def _write(request: Request, result: DataFrame, show: Callable[[str], None]) -> int:
+def _write(request: Request, result: DataFrame, show: Progress, watch: Watch) -> int:
     if request.directory is not None:
-        return request.directory.write(result, request.output_format)
+        rows = request.directory.write(result, request.output_format)
+        # The tasks that recognise write, too.
+        watch.done("recognising")
+        return rows
     from cerflow.spark.schemas import arrow_schema
 
-    written = 0
+    # Tasks stop at as many each; what they found together is known when it comes.
+    written = Bound(request.max_matches)
     with open_sink(request.output, request.output_format, arrow_schema(result)) as sink:
         for batch in arrow_batches(result):
+            watch.done("recognising")
+            written.add(batch.num_rows)
             sink.write(batch)
-            written += batch.num_rows
-            show(f"{written:,} matches")
-    return written
+            watch.done("writing")
+            show(f"{written.known:,} matches")
+        watch.done("recognising")
+    watch.done("writing")
+    return written.known
 
 
 def arrow_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.resources import as_file, files
@@ -59,12 +61,20 @@ def spark_session(master: str | None, settings: Sequence[tuple[str, str]]) -> It
         builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
         for key, value in (_SETTINGS | given).items():
             builder = builder.config(key, value)
+        interrupt = signal.getsignal(signal.SIGINT)
         spark = builder.getOrCreate()
+        if threading.current_thread() is threading.main_thread():
+            # PySpark's own way asks Java to cancel jobs amid a call of Java; the end of the session cancels them, too.
+            signal.signal(signal.SIGINT, interrupt)
         try:
             spark.sparkContext.setLogLevel("ERROR")
             if (master or "local").startswith("local") and "spark.sql.shuffle.partitions" not in given:
                 # More tasks than cores would only cost their starts.
                 spark.conf.set("spark.sql.shuffle.partitions", spark.sparkContext.defaultParallelism)
             yield spark
+        except KeyboardInterrupt:
+            # Tasks that are broken off need not say so.
+            spark.sparkContext.setLogLevel("OFF")
+            raise
         finally:
             spark.stop()

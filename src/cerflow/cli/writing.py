@@ -1,8 +1,4 @@
-"""Matches (and refused rows) go to a file or to standard output, batch by batch.
-
-A file is written under a temporary name beside its place and renamed when it is complete, so there is never half an
-output.
-"""
+"""Matches (and refused rows) in the formats of output, batch by batch."""
 
 from __future__ import annotations
 
@@ -10,7 +6,8 @@ import csv
 import io
 import json
 import math
-import os
+import re
+import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,19 +15,22 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
 
-from cerflow.errors import InputError
+from cerflow.cli.targets import STANDARD_OUTPUT, OutputStream, open_target
+from cerflow.errors import InputError, OutputError
+from cerflow.plain_columns import python_rows, python_values
 
-__all__ = ["STANDARD_OUTPUT", "OutputFormat", "Sink", "check_writable", "open_sink", "output_format_of"]
-
-STANDARD_OUTPUT = "-"
+__all__ = ["OutputFormat", "Sink", "open_sink", "output_format_of"]
 
 _ROW_GROUP = 65_536
+#: Begins texts that stand for numbers with more digits than Python's own; no data has it.
+_MARK = f"number {secrets.token_hex(16)} "
+_MARKED = re.compile(rf'"{_MARK}(-?[0-9.]+)"')
 
 
 class OutputFormat(StrEnum):
@@ -54,7 +54,10 @@ _SUFFIXES = {
 
 
 class Sink(Protocol):
-    """Somewhere batches go."""
+    """Somewhere batches go; ``size`` is the number of bytes written, but for what is still held back."""
+
+    @property
+    def size(self) -> int: ...  # noqa: D102  # said above
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write the rows of a batch."""
@@ -78,38 +81,20 @@ def output_format_of(target: str, given: OutputFormat | None = None) -> OutputFo
     return found
 
 
-def check_writable(target: str) -> None:
-    """Raise InputError if a file cannot be made there, before any work is done."""
-    if target == STANDARD_OUTPUT:
-        return
-    path = Path(target)
-    if path.is_dir():
-        raise InputError(f"cannot write to '{target}': it is a directory")
-    if not path.parent.is_dir():
-        raise InputError(f"cannot write to '{target}': there is no directory '{path.parent}'")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"cannot write to '{target}': the directory '{path.parent}' is not writable")
-
-
 @contextmanager
 def open_sink(target: str, output_format: OutputFormat, schema: pa.Schema) -> Iterator[Sink]:
-    """A sink for rows of a schema. On an error inside the block the file's old state, or its absence, remains."""
-    if target == STANDARD_OUTPUT:
-        stream = sys.stdout.buffer
-        if output_format in (OutputFormat.PARQUET, OutputFormat.ORC) and sys.stdout.isatty():
-            raise InputError(f"{output_format.value} is not for terminals; use --output PATH or --output-format jsonl")
-        with _closing(_sink(stream, output_format, schema)) as sink:
-            yield sink
-        stream.flush()
-        return
-    path = Path(target)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file, _closing(_sink(file, output_format, schema)) as sink:
-            yield sink
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    """A sink for rows of a schema. On an error inside the block the file's old state, or its absence, remains.
+
+    Raises OutputError, which names the target, if it cannot be written to.
+    """
+    if target == STANDARD_OUTPUT and output_format in (OutputFormat.PARQUET, OutputFormat.ORC) and _terminal():
+        raise OutputError(f"{output_format.value} is not for terminals; use --output PATH or --output-format jsonl")
+    with open_target(target) as stream, _closing(_sink(stream, output_format, schema)) as sink:
+        yield sink
+
+
+def _terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 @contextmanager
@@ -122,7 +107,7 @@ def _closing(sink: _JsonLines | _Csv | _Columnar) -> Iterator[Sink]:
         raise
 
 
-def _sink(stream: BinaryIO, output_format: OutputFormat, schema: pa.Schema) -> _JsonLines | _Csv | _Columnar:
+def _sink(stream: OutputStream, output_format: OutputFormat, schema: pa.Schema) -> _JsonLines | _Csv | _Columnar:
     kinds: dict[OutputFormat, type[_JsonLines] | type[_Csv] | type[_Columnar]] = {
         OutputFormat.JSONL: _JsonLines,
         OutputFormat.CSV: _Csv,
@@ -132,13 +117,22 @@ def _sink(stream: BinaryIO, output_format: OutputFormat, schema: pa.Schema) -> _
     return kinds[output_format](stream, schema)
 
 
-class _JsonLines:
-    def __init__(self, stream: BinaryIO, schema: pa.Schema) -> None:
+class _Sized:
+    def __init__(self, stream: OutputStream) -> None:
         self._stream = stream
+
+    @property
+    def size(self) -> int:
+        return self._stream.tell()
+
+
+class _JsonLines(_Sized):
+    def __init__(self, stream: OutputStream, schema: pa.Schema) -> None:
+        super().__init__(stream)
         self._schema = _readable(schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        rows = _cast(batch, self._schema).to_pylist()
+        rows = python_rows(_cast(batch, self._schema))
         self._stream.write("".join(f"{_json(row)}\n" for row in rows).encode())
         self._stream.flush()
 
@@ -149,14 +143,14 @@ class _JsonLines:
         pass
 
 
-class _Csv:
-    def __init__(self, stream: BinaryIO, schema: pa.Schema) -> None:
-        self._stream = stream
+class _Csv(_Sized):
+    def __init__(self, stream: OutputStream, schema: pa.Schema) -> None:
+        super().__init__(stream)
         self._schema = _readable(schema)
         self._put([tuple(schema.names)])
 
     def write(self, batch: pa.RecordBatch) -> None:
-        columns = [[_field(v) for v in column.to_pylist()] for column in _cast(batch, self._schema).columns]
+        columns = [[_field(v) for v in python_values(column)] for column in _cast(batch, self._schema).columns]
         self._put(list(zip(*columns)))
 
     def close(self) -> None:
@@ -172,16 +166,17 @@ class _Csv:
         self._stream.flush()
 
 
-class _Columnar:
+class _Columnar(_Sized):
     """Parquet or ORC."""
 
-    def __init__(self, stream: BinaryIO, schema: pa.Schema) -> None:
+    def __init__(self, stream: OutputStream, schema: pa.Schema) -> None:
+        super().__init__(stream)
         self._schema = schema
         self._writer = self._open(stream)
         self._waiting: list[pa.RecordBatch] = []
         self._rows = 0
 
-    def _open(self, stream: BinaryIO) -> Any:
+    def _open(self, stream: OutputStream) -> Any:
         return pyarrow.parquet.ParquetWriter(stream, self._schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -209,7 +204,9 @@ class _Columnar:
 
 
 class _Orc(_Columnar):
-    def _open(self, stream: BinaryIO) -> Any:
+    def _open(self, stream: OutputStream) -> Any:
+        # The library ends the process if the stream fails while the writer is closed.
+        stream.patient = True
         writer = pyarrow.orc.ORCWriter(stream)
         try:
             # The file gets its schema from what is written, which may be nothing.
@@ -220,6 +217,11 @@ class _Orc(_Columnar):
 
     def _put(self, table: pa.Table) -> None:
         self._writer.write(table)
+        self._stream.check()
+
+    def close(self) -> None:
+        super().close()
+        self._stream.check()
 
 
 def _readable(schema: pa.Schema) -> pa.Schema:
@@ -243,9 +245,10 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def _json(value: Any) -> str:
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
     except ValueError:
-        return json.dumps(_finite(value), ensure_ascii=False, default=_plain)
+        text = json.dumps(_finite(value), ensure_ascii=False, default=_plain)
+    return _MARKED.sub(r"\1", text) if _MARK in text else text
 
 
 def _finite(value: Any) -> Any:
@@ -271,8 +274,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
+        return _number(value)
     return str(value)
+
+
+def _number(value: Decimal) -> int | float | str:
+    """A decimal as the number with its digits; a text with a mark where Python has no such number."""
+    if value == value.to_integral_value():
+        return int(value)
+    return float(value) if Decimal(repr(float(value))) == value else f"{_MARK}{value:f}"
 
 
 def _field(value: Any) -> Any:
@@ -282,4 +292,5 @@ def _field(value: Any) -> Any:
         return "true" if value else "false"
     if value is None or isinstance(value, str | int | float):
         return value
-    return _plain(value)
+    found = _plain(value)
+    return found.removeprefix(_MARK) if isinstance(found, str) else found

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cerflow.engine.bound import shown
 from cerflow.engine.counting import detecting, refuse_if_cut
 from cerflow.engine.folding import EXACT, Folding, Values, ranked
 from cerflow.engine.kernels.fold import GREATEST, LEAST, PLUS
@@ -24,7 +25,7 @@ from cerflow.engine.listing import Detected
 from cerflow.engine.mark_values import MarkValues, check_attribute, check_label
 from cerflow.engine.results import COUNT_TYPE, Report
 from cerflow.engine.unfolding import Part
-from cerflow.errors import QueryError, UnsupportedQueryError
+from cerflow.errors import QueryError, TooManyMatchesError, UnsupportedQueryError, expect
 from cerflow.schema import Kind
 
 __all__ = ["AggregateOf", "Aggregation"]
@@ -57,6 +58,9 @@ class Aggregation:
     """The aggregates that are asked for; `rows` computes them for the detecting events of a part."""
 
     def __init__(self, report: Report, wanted: Mapping[str, AggregateOf]) -> None:
+        expect(wanted, Mapping, "aggregates are given as a dict by the names of their columns")
+        for name in wanted:
+            expect(name, str, "the name of an aggregate must be text")
         if not wanted:
             raise ValueError("there is nothing to aggregate")
         self._report = report
@@ -248,9 +252,9 @@ def _column(
 
 
 def counted(values: list[Any], target: pa.DataType) -> pa.Array:
-    """Numbers as an array; raises OverflowError if whole numbers have more than 38 digits."""
+    """Numbers as an array; raises TooManyMatchesError if whole numbers have more than 38 digits."""
     if pa.types.is_decimal(target):
         beyond = [v for v in values if v is not None and abs(v) >= 10**38]
         if beyond:
-            raise OverflowError(f"{beyond[0]} does not fit 38 digits")
+            raise TooManyMatchesError(f"{shown(beyond[0])} does not fit 38 digits")
     return pa.array(values, target)

@@ -12,11 +12,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cerflow.engine.compiled import compiled
+from cerflow.engine.decimals import text_decimal
 from cerflow.engine.kernels.calls import UNKNOWN, ask_rows
 from cerflow.engine.vectors import Truth, Vector
 from cerflow.engine.words import only_compiled, reader
 from cerflow.errors import PredicateError
-from cerflow.predicates.asking import Each, ask, ask_of_each, ask_of_set
+from cerflow.predicates.asking import Each, array_of, ask, ask_of_each, ask_of_set
 from cerflow.predicates.predicate import Predicate, PredicateKind
 from cerflow.schema import Kind
 
@@ -93,6 +94,8 @@ def _arrow(argument: Vector | Columns, index: NDArray[np.intp], unit: str) -> An
     mask = argument.missing()[index]
     if argument.kind is Kind.STRING:
         return pa.array(list(argument.dictionary), pa.string()).take(pa.array(data, mask=mask))
+    if argument.kind is Kind.DECIMAL:
+        return array_of([text_decimal(argument.dictionary[k]) for k in data.tolist()])
     if argument.kind is Kind.BOOLEAN:
         return pa.array(data != 0, mask=mask)
     if argument.kind is Kind.TIMESTAMP:
@@ -132,7 +135,7 @@ def _ask_in_python(
     predicate: Predicate, arguments: Sequence[Vector | Columns], index: NDArray[np.intp], unit: str
 ) -> list[bool | None]:
     varying = [a for a in arguments if not (isinstance(a, Vector) and a.data.ndim == 0)]
-    if len(varying) == 1 and isinstance(varying[0], Vector) and varying[0].kind is Kind.STRING:
+    if len(varying) == 1 and isinstance(varying[0], Vector) and varying[0].kind.coded:
         # One question for each distinct string.
         _, first, which = np.unique(varying[0].data[index], return_index=True, return_inverse=True)
         distinct = [ask(predicate, row) for row in zip(*(_values(a, index[first], unit) for a in arguments))]

@@ -16,7 +16,6 @@ from cerflow.automata.guards import TRUE, Satisfied, TypeTest
 from cerflow.automata.propositions import FALSE, leaves_of, translated, weakened
 from cerflow.automata.transducer import Transducer
 from cerflow.engine.evaluate import instant
-from cerflow.engine.like import pieces
 from cerflow.engine.relevance import by_types, or_unusable, relevant_events
 from cerflow.language.condition import (
     Attribute,
@@ -31,6 +30,7 @@ from cerflow.language.condition import (
     Not,
     Operator,
 )
+from cerflow.language.patterns import pieces
 from cerflow.language.select import Select
 from cerflow.schema import Kind, Schema
 from cerflow.semantics.operators import RELATIONS
@@ -190,6 +190,8 @@ class _Translation:
 
     def _any_of(self, name: str, items: Sequence[Literal], negated: bool) -> pc.Expression:
         """IN for dictionaries, which are not looked up."""
+        if len(items) > _MOST_LEAVES:
+            raise _UndecidedError
         found = reduce(or_, [pc.field(name) == self._scalar(name, Operator.EQ, item.value) for item in items])
         return ~found if negated else found
 

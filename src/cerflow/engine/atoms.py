@@ -41,7 +41,7 @@ class AtomCompiler(Instructions):
         self.ranges: list[list[int]] = []
         self._computed: dict[tuple[object, ...], tuple[int, int]] = {}
         self.ordered = any(
-            r.keeps in (Accumulation.MIN, Accumulation.MAX) and Kind.STRING in kinds[k]
+            r.keeps in (Accumulation.MIN, Accumulation.MAX) and any(kind.coded for kind in kinds[k])
             for k, r in enumerate(transducer.registers)
         )
 
@@ -77,7 +77,7 @@ class AtomCompiler(Instructions):
             return None
         column = self.column(left, as_float=a is Kind.FLOAT)
         order = layout.FLOAT if a is Kind.FLOAT else layout.INT
-        if a is Kind.STRING and operator not in (Operator.EQ, Operator.NE):
+        if a.coded and operator not in (Operator.EQ, Operator.NE):
             order = layout.RANK
             self.ordered = True
         return [OPERATORS[operator], order, column, places[right.register] + right.field, 0, 0]

@@ -76,7 +76,7 @@ def _order(values: Vector, *, reverse: bool) -> Ints | Floats:
 
 
 def _places(values: Vector) -> Ints:
-    if values.kind is not Kind.STRING:
+    if not values.kind.coded:
         return values.data.astype(np.int64)
     ranks = np.zeros(max(1, len(values.dictionary)), np.int64)
     ranks[sorted(range(len(values.dictionary)), key=values.dictionary.__getitem__)] = np.arange(len(values.dictionary))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cerflow.engine.evaluate import Rows
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, Events
-from cerflow.engine.measures import bounds, measures
+from cerflow.engine.measures import bounds, idle_bounds, measures, moments
 from cerflow.engine.prefilter import rows_of
 from cerflow.engine.program import Program
 from cerflow.engine.signatures import Evaluation, SignatureReader
@@ -81,6 +81,8 @@ class EventReader:
         for k in range(len(self.program.columns)):
             columns[:, k] = self._column(k, here, signatures)
         measure, bound = self._window(here, len(some))
+        schema = self.program.schema
+        forgets = schema.forget is not None
         events = Events(
             signature=signatures,
             position=here.positions,
@@ -88,6 +90,8 @@ class EventReader:
             bound=bound,
             keys=np.ascontiguousarray(words),
             columns=columns,
+            moment=moments(here, schema) if forgets else np.zeros(len(some), np.int64),
+            idle=idle_bounds(here, schema) if forgets else np.zeros(len(some), np.int64),
             ranks=self.program.strings.ranks() if self.program.atoms.ordered else np.zeros(1, np.int64),
         )
         return events, some
@@ -105,7 +109,7 @@ class EventReader:
             value = np.zeros(n, np.int64)
             missing = np.ones(n, bool)
             vectors = [rows.attribute(name) for name in names]
-            as_float = any(v.kind is Kind.FLOAT for v in vectors)
+            as_float = self.program.schema.key_kind(names) is Kind.FLOAT
             for vector in vectors:
                 bits = self._bits(vector, as_float)
                 value = np.where(missing, bits, value)
@@ -115,7 +119,7 @@ class EventReader:
         return words, known
 
     def _bits(self, vector: Vector, as_float: bool) -> Ints:
-        if vector.kind is Kind.STRING:
+        if vector.kind.coded:
             codes = self.program.strings.codes(vector.dictionary)
             data = codes[vector.data] if len(codes) else np.zeros(vector.data.shape, np.int64)
             return Vector(Kind.INTEGER, data, vector.nulls).integers()

@@ -33,6 +33,8 @@ ARROW_TYPES = {
     Kind.STRING: pa.string(),
     Kind.BOOLEAN: pa.bool_(),
     Kind.TIMESTAMP: pa.timestamp("us"),
+    # Nothing is computed with decimals: they are handed on in their own type.
+    Kind.DECIMAL: pa.null(),
     Kind.OTHER: pa.null(),
 }
 

@@ -32,7 +32,7 @@ def detecting(detections: Ints) -> tuple[Ints, Ints]:
 def count_detections(part: Part, limit: int | None) -> tuple[Ints, list[int]]:
     """The positions of detecting events and for each the number of its matches, at most ``limit`` if there is one."""
     positions, begins = detecting(part.detections)
-    if limit == 1:
+    if limit == 1 or part.alone:
         return positions, [1] * len(positions)
     numbers = Counting(part).numbers()
     totals = [sum(numbers[first:last]) for first, last in zip(begins[:-1].tolist(), begins[1:].tolist())]
@@ -79,6 +79,21 @@ class Counting:
         for at, number in large.items():
             numbers[at] = number
         return numbers
+
+    def numbers_to_63_bits(self, *, go_on: bool) -> tuple[list[int], bool]:
+        """The number of matches of the detections, and whether these are all and exact.
+
+        At one that needs more than 63 bits it stops; or it goes on, with 2⁶² in place of such numbers.
+        """
+        size, exact = len(self._found), True
+        begin = count_sliding(self._part, self._found) if len(self._found) * len(self._low) > _MUCH else 0
+        at = self._count(begin, size)
+        while at < size:
+            if not go_on:
+                return [*self._found[:at].tolist(), self._count_exactly(at)], at == size - 1
+            self._found[at], exact = 1 << 62, False
+            at = self._count(at + 1, size)
+        return self._found.tolist(), exact
 
     def number(self, detection: int) -> tuple[int, NDArray[Any]]:
         """The number of matches of one detection, and of complex events of each set below it, for `unrank`."""

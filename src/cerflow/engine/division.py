@@ -13,8 +13,9 @@ from cerflow.automata.windows import window_of_runs
 from cerflow.engine.measures import is_global
 from cerflow.language.formula import CountWindow, Window
 from cerflow.language.select import Consumption, Select
+from cerflow.schema import Schema
 
-__all__ = ["Division", "divided"]
+__all__ = ["Division", "divided", "keys_kept"]
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,13 @@ class Division:
     reason: str
 
 
-def divided(select: Select, transducer: Transducer) -> Division:
+def divided(select: Select, transducer: Transducer, schema: Schema | None = None) -> Division:
     """Whether slices of the stream may be recognised apart from each other; ``transducer`` is that of the query.
 
     With LIMIT or ANY an event has as many matches in its slice as in the whole stream, but which ones is open.
     """
+    if schema is not None and schema.forget is not None:
+        return Division(None, "a key begins anew after a pause, which only one task sees that gets all its events")
     if select.consume is not Consumption.NONE:
         return Division(None, "CONSUME makes every match depend on those before it")
     window = window_of_runs(transducer)
@@ -40,3 +43,14 @@ def divided(select: Select, transducer: Transducer) -> Division:
     if isinstance(window, CountWindow) and select.streams:
         return Division(None, "the window counts the events of some streams only")
     return Division(window, "no match depends on events further back than the window")
+
+
+def keys_kept(select: Select, transducer: Transducer, schema: Schema | None = None) -> str | None:
+    """Why a key with a partial match is remembered for good, and what can be done; None if it is forgotten."""
+    if not select.partition or (schema is not None and schema.forget is not None):
+        return None
+    window = window_of_runs(transducer)
+    if window is not None and is_global(window, partitioned=True):
+        return None
+    why = "no window bounds its matches" if window is None else "its window passes with its own events only"
+    return f"one with a partial match is remembered for good, as {why}; forget= (--key-timeout) sets a time"

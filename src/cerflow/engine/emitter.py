@@ -11,6 +11,7 @@ from cerflow.automata.guards import Truth as TruthOf
 from cerflow.automata.values import If, Joined, SquareRoot
 from cerflow.engine import layout, opcodes
 from cerflow.engine.binding import Call, CallOfSet, WholeEvent
+from cerflow.engine.decimals import written_text
 from cerflow.engine.evaluate import instant
 from cerflow.engine.instructions import OPERATORS, Instructions
 from cerflow.language.condition import (
@@ -140,6 +141,9 @@ class Emitter:
         if Kind.TIMESTAMP in (a, b) and Kind.STRING in (a, b):
             left, right = self._moment(left), self._moment(right)
             a = b = Kind.TIMESTAMP
+        if Kind.DECIMAL in (a, b):
+            left, right = _decimal(left), _decimal(right)
+            a = b = Kind.DECIMAL
         # NULL alone goes with everything.
         a, b = (b if a is Kind.OTHER else a), (a if b is Kind.OTHER else b)
         if Kind.FLOAT in (a, b):
@@ -148,7 +152,7 @@ class Emitter:
             )
             return
         ranked = []
-        if Kind.STRING in (a, b) and operator not in (Operator.EQ, Operator.NE):
+        if (a.coded or b.coded) and operator not in (Operator.EQ, Operator.NE):
             self.to.ordered = True
             ranked = [self._then(opcodes.RANKED)]
         self._later(
@@ -235,6 +239,13 @@ class Emitter:
             self.to.constant(int(np.float64(value).view(np.int64)))
         else:
             self.to.constant(int(value))
+
+
+def _decimal(expression: Expression) -> Expression:
+    """A literal beside an exact decimal as the text that stands for it."""
+    if isinstance(expression, Literal) and isinstance(expression.value, int | float | str):
+        return Literal(written_text(expression.value))
+    return expression
 
 
 def _words(arguments: Iterable[Expression]) -> list[Expression]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -15,6 +14,7 @@ from cerflow.automata.guards import Truth as TruthOf
 from cerflow.automata.values import Known, Word
 from cerflow.engine.answers import Columns, answer_for_none, answers
 from cerflow.engine.binding import Call, CallOfSet, WholeEvent
+from cerflow.engine.decimals import written_text
 from cerflow.engine.given import GIVEN, Given, given_truth
 from cerflow.engine.vectors import (
     Truth,
@@ -22,8 +22,8 @@ from cerflow.engine.vectors import (
     arithmetic,
     column_vector,
     compare,
+    equals_any,
     is_null,
-    like_pattern,
     literal,
     matches_text,
     unary_function,
@@ -50,12 +50,13 @@ from cerflow.language.condition import (
     Regexp,
 )
 from cerflow.language.node import Node, fold
+from cerflow.language.patterns import like_expression
 from cerflow.schema import Kind, Schema
 
-__all__ = ["Rows", "finest_unit", "instant"]
+__all__ = ["PER_SECOND", "Rows", "finest_unit", "instant"]
 
 _UNITS = ("s", "ms", "us", "ns")
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def finest_unit(schema: Schema) -> str:
@@ -73,7 +74,7 @@ def instant(text: str, unit: str) -> int:
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
     micros = (delta.days * 86_400 + delta.seconds) * 10**6 + delta.microseconds
-    return min(max(micros * _PER_SECOND[unit] // 10**6, -(2**63) + 1), 2**63 - 1)
+    return min(max(micros * PER_SECOND[unit] // 10**6, -(2**63) + 1), 2**63 - 1)
 
 
 class Rows:
@@ -149,7 +150,7 @@ class Rows:
             return Vector(Kind.INTEGER, self.numbers)
         vector = self.attribute(self.schema.time)
         if vector.kind is Kind.TIMESTAMP:
-            return Vector(Kind.INTEGER, vector.data // (_PER_SECOND[self.unit] // 10**6), vector.nulls)
+            return Vector(Kind.INTEGER, vector.data // (PER_SECOND[self.unit] // 10**6), vector.nulls)
         return vector
 
     def value(self, expression: Expression, asked: NDArray[np.bool_] | None = None) -> Vector:
@@ -237,11 +238,9 @@ class Rows:
             case In():
                 return _negated(self._among(operands), current.negated)
             case Like():
-                accepts = like_pattern(current.pattern).fullmatch
-                return _negated(matches_text(operands[0], lambda s: accepts(s) is not None), current.negated)
+                return _negated(matches_text(operands[0], like_expression(current.pattern)), current.negated)
             case Regexp():
-                finds = re.compile(current.pattern).search
-                return _negated(matches_text(operands[0], lambda s: finds(s) is not None), current.negated)
+                return _negated(matches_text(operands[0], current.pattern), current.negated)
             case IsNull():
                 return _negated(is_null(operands[0]), current.negated)
             case _:
@@ -260,7 +259,9 @@ class Rows:
         return compare(operator, *self._aligned(left, right))
 
     def _aligned(self, left: Vector, right: Vector) -> tuple[Vector, Vector]:
-        """A text beside a timestamp is a point in time."""
+        """A text beside a timestamp is a point in time, a literal beside an exact decimal is one."""
+        if Kind.DECIMAL in (left.kind, right.kind):
+            return _as_decimal(left), _as_decimal(right)
         if left.kind is Kind.TIMESTAMP and right.kind is Kind.STRING:
             return left, Vector(Kind.TIMESTAMP, np.array(instant(right.dictionary[0], self.unit)))
         if right.kind is Kind.TIMESTAMP and left.kind is Kind.STRING:
@@ -279,8 +280,15 @@ class Rows:
     def _among(self, operands: list[Vector]) -> Truth:
         value, *items = operands
         outcome = Truth(np.array(False))
+        alike: dict[Kind, list[Vector]] = {}
         for item in items:
-            outcome = outcome | self._compare(Operator.EQ, value, item)
+            _, aligned = self._aligned(value, item)
+            if value.kind is Kind.DECIMAL or item.missing():
+                outcome = outcome | self._compare(Operator.EQ, value, item)
+            else:
+                alike.setdefault(aligned.kind, []).append(aligned)
+        for some in alike.values():
+            outcome = outcome | equals_any(value, some)
         return outcome
 
 
@@ -298,6 +306,14 @@ class _SomeRows(Rows):
 
     def _take(self, column: str, indices: NDArray[np.int64]) -> Vector:
         return self._rows.read_at(column, self._indices[indices])
+
+
+def _as_decimal(vector: Vector) -> Vector:
+    """A literal beside an exact decimal as one; NULL, and what is one already, as it is."""
+    if vector.kind is Kind.DECIMAL or vector.data.ndim or vector.missing().any():
+        return vector
+    value = vector.dictionary[0] if vector.kind is Kind.STRING else vector.data.item()
+    return Vector(Kind.DECIMAL, np.array(0), None, (written_text(value),))
 
 
 def _negated(outcome: Truth, negated: bool) -> Truth:

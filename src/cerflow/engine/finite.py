@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from cerflow.engine.machine import ROWS, Machine
 from cerflow.engine.plan import Plan
@@ -17,11 +19,17 @@ __all__ = ["FiniteStream"]
 
 
 class FiniteStream:
-    """The parts of the matches of one plan in a table; recognised anew by every iteration."""
+    """The parts of the matches of one plan in a table; recognised anew by every iteration.
 
-    def __init__(self, plan: Plan, table: pa.Table) -> None:
+    ``numbers`` are the numbers of the rows in the input, by which errors name them, if they are others.
+    """
+
+    def __init__(self, plan: Plan, table: pa.Table, numbers: NDArray[np.int64] | None = None) -> None:
         self.plan = plan
         self.table = table
+        self._numbers = numbers
+        #: The number of events that the latest iteration has come to.
+        self.reached = 0
         # Queries of some streams only number events for themselves, and keep those.
         self._store = WholeTable(table.select(plan.columns)) if plan.counts_all else None
         self._read = table.select(plan.reads) if plan.counts_all else table
@@ -29,7 +37,9 @@ class FiniteStream:
     def __iter__(self) -> Iterator[Part]:
         machine = self.machine(0)
         for start in range(0, self.table.num_rows, ROWS):
+            self.reached = start
             yield from self.parts(machine, start, min(start + ROWS, self.table.num_rows))
+        self.reached = self.table.num_rows
 
     def machine(self, first: int) -> Machine:
         """A machine for the events from number ``first`` on."""
@@ -45,6 +55,7 @@ class FiniteStream:
         """
 
         def refuse(row: int) -> None:
-            raise BadRecordError(start + row, DECREASES)
+            number = start + row
+            raise BadRecordError(number if self._numbers is None else int(self._numbers[number]), DECREASES)
 
         return machine.process(one_batch(self._read.slice(start, stop - start)), start, refuse)

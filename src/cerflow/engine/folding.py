@@ -39,8 +39,8 @@ class Values:
     @classmethod
     def of(cls, values: pa.Array, *, sizes: bool = False) -> Values:
         """Weights from a column, NaN where it is null."""
-        if kind_of(values.type) is not Kind.INTEGER:
-            values = values.cast(pa.float64())
+        if not pa.types.is_integer(values.type):
+            values = values.cast(pa.int64() if kind_of(values.type) is Kind.INTEGER else pa.float64())
         weight = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return cls(np.abs(weight) if sizes else weight, np.ones(len(values)), values, sizes=sizes)
 

@@ -23,7 +23,7 @@ import numba
 from numba.core.caching import CompileResultCacheImpl
 from numba.core.registry import cpu_target
 
-from cerflow.cache_folder import cache_folder, writable
+from cerflow.cache_folder import cache_folder, usable
 
 __all__ = ["compile_once", "is_complete", "keep_kernels", "kernels_folder", "kernels_stamp"]
 
@@ -45,12 +45,12 @@ def kernels_stamp() -> str:
 
 @cache
 def kernels_folder() -> Path | None:
-    """Where kernels are kept: None if no place can be written to.
+    """Where kernels are kept: None if there is no place that can be written to, by nobody else.
 
     In `cache_folder` if ``CERFLOW_CACHE_DIR`` names one, else in ``$NUMBA_CACHE_DIR``, else beside the sources, else
     in `cache_folder` wherever that is.
     """
-    return next((folder for folder in _places() if writable(folder)), None)
+    return next(filter(None, map(usable, _places())), None)
 
 
 def _places() -> Iterator[Path]:
@@ -105,7 +105,8 @@ def keep_kernels() -> bool:
     """Have Numba keep kernels in `kernels_folder`; gives whether there is one."""
     if kernels_folder() is None:
         logging.getLogger("cerflow").warning(
-            "there is no place for compiled kernels, so each process compiles them: let CERFLOW_CACHE_DIR name one"
+            "there is no place for compiled kernels, so each process compiles them: "
+            "let CERFLOW_CACHE_DIR name a folder to which nobody else can write"
         )
         return False
     locators: list[Any] = [_Locator, *CompileResultCacheImpl._locator_classes]

@@ -120,8 +120,13 @@ COUNTERS = 17
 
 # Node records: an int64 word, the measure, then int32 words
 W_MEASURE = 0
-I_CHILD, I_LEFT, I_RIGHT, I_MARK, I_RANK = 2, 3, 4, 5, 6
+I_CHILD, I_LEFT, I_RIGHT, I_MARK, I_RANK, I_REST = 2, 3, 4, 5, 6, 7
 NODE_WORDS = 4
+# Nodes of lists (see `kernels.lists`) have more: start and value of the part, the latest start and the least value of
+# the tree, the least value of the list (the measure is its latest start), and how heavy it is
+W_START, W_VALUE, W_LATEST, W_BEST, W_LEAST = range(4, 9)
+I_WEIGHT = 18
+LIST_NODE_WORDS = 10
 #: The node of the complex event without events.
 BOTTOM = 0
 
@@ -198,9 +203,13 @@ class Tables(NamedTuple):
     O_SETS,
     O_CHOOSE,
     O_SETTLE,
+    O_LET_GO,
     O_DETECTING,  # only where there are matches is asked
-) = range(16)
-OPTIONS = 16
+    O_FORGET,  # whether substreams begin anew after a pause
+    O_PICK,  # what is picked among the matches of an event when they are read, as O_STRATEGY: all are kept until then
+    O_ENTER,
+) = range(20)
+OPTIONS = 20
 #: In O_STRATEGY: report every match, or those of one support, which is the earliest or the latest choice of events.
 EVERYTHING, EARLIEST, LATEST = range(3)
 
@@ -214,14 +223,32 @@ class Events(NamedTuple):
     bound: Ints  # (events,) starts at or before this are outside the window now
     keys: IntRows  # (events, words) partition key
     columns: IntRows  # (events, columns) expressions, floats by their bits
+    moment: Ints  # (events,) the time, if substreams begin anew after a pause
+    idle: Ints  # (events,) substreams whose last event was at this moment or before begin anew now
     ranks: Ints  # string code -> its place in the order of strings
 
 
 class State(NamedTuple):
-    """What the engine remembers between events."""
+    """What the engine remembers between events. Kernels rely on the following, and check none of it.
+
+    - Nodes point to older nodes or to none (-1), and to a mark that is there. A child leaves the window no earlier than
+      the node, its neighbours in the heap no later. The rank is one more than that of the right neighbour, if there is
+      one, so no way to the right is longer than the greatest rank, ``N_RANK``. Node 0 is `BOTTOM`.
+    - Marks are in the order of their positions; the events of all but the first are kept.
+    - A configuration that is in use has a root; it is in the list of its partition and group, which is its state, or
+      one beyond all states for sets of two or more members, in one chain of ``table``, and in the index of its state,
+      if that has one. Members of a set are sorted by state and registers, each once. ``L_START`` is the measure of the
+      root (but where only detection is asked for, and the root is `BOTTOM`).
+    - The classes of a partition are a list, in the order of their numbers; each is held by a configuration.
+    - Slots of collections hold numbers of ``set_index``, whose words are whole rows; slots, keys and rows of strings
+      hold codes of known strings or `NULL`. All other values may be anything.
+
+    A snapshot keeps a part of this and makes the rest anew (`cerflow.engine.image`); what it keeps is checked
+    (`cerflow.engine.validation`).
+    """
 
     counters: Ints
-    nodes: IntRows  # (capacity, NODE_WORDS), each after those that it points to
+    nodes: IntRows  # (capacity, NODE_WORDS or LIST_NODE_WORDS), each after those that it points to
     marks: IntRows  # (capacity of nodes, 2), in the order of the events; nodes and detections name them by number
     config: SmallRows  # (capacity, CONFIG_COLUMNS)
     config_long: IntRows  # (capacity, 4): see L_…; L_START is the latest start of its complex events
@@ -233,7 +260,8 @@ class State(NamedTuple):
     heads: SmallRows  # (partitions, groups) first configuration of each group
     # (partitions, 5): chain, live configurations (-1: free), whether the initial set has moved on, class list
     partition: SmallRows
-    # (partitions, 2 + words + checked): events counted, key, latest checked values, latest bound
+    # (partitions, 2 + words + checked): events counted, key, latest checked values, latest bound; where substreams
+    # begin anew after a pause, the moment of the last event stands before the latest bound
     partition_long: IntRows
     free_partitions: Smalls
     partition_table: Smalls

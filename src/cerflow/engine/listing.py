@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from cerflow.automata.transducer import TYPE_LABEL
 from cerflow.engine.computed import compute
+from cerflow.engine.flat import FlatColumn
 from cerflow.engine.results import Report
 from cerflow.engine.store import Kept
 from cerflow.engine.unfolding import Unfolded
@@ -23,6 +24,7 @@ from cerflow.language.select import ProjectionKind
 __all__ = ["Detected", "Listing", "join_dictionaries"]
 
 Ints = NDArray[np.int64]
+Smalls = NDArray[np.int32]
 
 
 class Rows:
@@ -84,6 +86,7 @@ class Listing:
         self._kept = kept
         self._labels = label_sets
         self._renumbered: NDArray[np.int32] | None = None
+        self._by_label: dict[str | None, tuple[Smalls, Smalls]] = {}
         if report.select.projection.kind is ProjectionKind.NONE:
             self._labels = [frozenset()] * len(label_sets)
         elif report.keep is not None:
@@ -120,9 +123,11 @@ class Listing:
         makers += [partial(self._end, values, end) for values in (self._places, self._times) for end in (0, 1)]
         makers += [partial(self._key, k) for k in range(len(report.select.partition))]
         makers += [partial(self._computed, k) for k in range(len(report.computed))]
-        if report.select.projection.kind is not ProjectionKind.NONE:
+        if report.select.projection.has_events:
             makers.append(partial(self._event_lists, schema))
-        return zip(report.schema.names, makers)
+        yield from zip(report.schema.names, makers)
+        if not set(schema.names) <= set(report.schema.names):
+            yield from ((column.name, partial(self._flat, column)) for column in report.flat)
 
     def _detected_at(self) -> pa.Array:
         return _taken(self._detected.places(), self._found.owner)
@@ -158,12 +163,61 @@ class Listing:
             values = _taken(self.events, numbers)
         return pa.ListArray.from_arrays(pa.array(self._shown.offsets), values)
 
+    # -- the flat form ---------------------------------------------------------------------------------------------
+
+    def _flat(self, column: FlatColumn) -> pa.Array:
+        offsets, numbers = self._of_label(column.label)
+        values = self._field(column)
+        if column.several:
+            return pa.ListArray.from_arrays(pa.array(offsets), _taken(values, numbers))
+        sizes = np.diff(offsets)
+        assert sizes.max(initial=0) <= 1, f"'{column.label}' has several events in a match"
+        at = np.zeros(len(self), np.int32)
+        at[sizes == 1] = numbers
+        return values.take(pa.array(at, mask=sizes == 0))
+
+    def _field(self, column: FlatColumn) -> pa.Array:
+        """The values of a field for every event."""
+        if column.attribute is not None:
+            return self._rows.column(column.attribute)
+        return self._places() if column.field == "position" else self._types
+
+    @cached_property
+    def _types(self) -> pa.Array:
+        return self._rows.column(self._report.events.type).cast(pa.string())
+
+    def _of_label(self, label: str | None) -> tuple[Smalls, Smalls]:
+        """The events with a label in each match: where those of a match begin, and their numbers."""
+        if label not in self._by_label:
+            self._by_label[label] = self._found_by(label)
+        return self._by_label[label]
+
+    def _found_by(self, label: str | None) -> tuple[Smalls, Smalls]:
+        shown = self._shown
+        if label is not None:
+            having = self._having(label)
+        else:
+            named = [self._having(each) for each in {c.label for c in self._report.flat} if each is not None]
+            having = ~np.logical_or.reduce([np.zeros(len(shown.labels), bool), *named])
+        having = having[shown.events]
+        return np.append(0, np.cumsum(having)).astype(np.int32)[shown.offsets], shown.events[having]
+
+    def _having(self, label: str) -> NDArray[np.bool_]:
+        """Which events have a label."""
+        numbers = self._shown.labels
+        found = np.array([label in s for s in self._labels], bool)[numbers]
+        open_ = np.array([TYPE_LABEL in s for s in self._labels], bool)[numbers]
+        if open_.any():
+            found |= open_ & pc.equal(self._types, label).to_numpy(zero_copy_only=False)
+        return found
+
+    # -- lists of events -------------------------------------------------------------------------------------------
+
     @cached_property
     def events(self) -> pa.StructArray:
         """The events as they are reported."""
         report, numbers = self._report, self._shown.labels
-        types = self._rows.column(report.events.type).cast(pa.string())
-        fields = [self._places(), _labels(numbers, self._labels, types), types]
+        fields = [self._places(), _labels(numbers, self._labels, self._types), self._types]
         fields += [self._attribute(name) for name in report.attributes]
         return pa.StructArray.from_arrays(fields, fields=list(report.event_type))
 

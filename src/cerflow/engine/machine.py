@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cerflow.engine import layout, snapshot
+from cerflow.engine import layout
 from cerflow.engine.columns import EventReader
 from cerflow.engine.layout import Events, State
 from cerflow.engine.memory import Memory
 from cerflow.engine.plan import Plan
 from cerflow.engine.renaming import forget_strings
+from cerflow.engine.snapshot import Contents
 from cerflow.engine.store import EventStore, Kept
 from cerflow.engine.unfolding import Part
+from cerflow.engine.validation import check_image, check_number, check_strings, image_in
 from cerflow.errors import SnapshotError
 from cerflow.language.printer import show
 
@@ -54,13 +55,11 @@ class Machine:
         events, chosen = self.reader.read(rows, first)
         if not len(chosen):
             return []
-        if self.store.holds_batch:
-            self.store.forget(self.live_positions())
-        self.store.keep(first, rows, chosen)
-        parts = self.advance(events, lambda at: refuse(int(index[chosen[at]])))
+        # The last batch is not looked through before there is another.
         if self.store.crowded:
             self.store.forget(self.live_positions())
-        return parts
+        self.store.keep(first, rows, chosen)
+        return self.advance(events, lambda at: refuse(int(index[chosen[at]])))
 
     def advance(self, events: Events, refuse: Refuse) -> list[Part]:
         """Let prepared events pass, which are in the store; ``refuse`` is told of those that cannot be used."""
@@ -90,7 +89,9 @@ class Machine:
     def _close_part(self, parts: list[Part]) -> None:
         detections, nodes, marks = self.memory.take_detections()
         if len(detections):
-            parts.append(Part(detections, nodes, marks, self.store.kept(), self.program.label_sets))
+            program = self.program
+            kept = self.store.kept()
+            parts.append(Part(detections, nodes, marks, kept, program.label_sets, program.pick, program.alone))
 
     def live_positions(self) -> Ints:
         """The positions of all events that may still be part of a match."""
@@ -106,32 +107,52 @@ class Machine:
             "columns": plan.schema.columns.serialize().to_pybytes().hex(),
             "type": plan.schema.type,
             "time": plan.schema.time,
+            # Not to name a unit is to say milliseconds.
+            "time_unit": None if plan.schema.time_unit == "ms" else plan.schema.time_unit,
             "stream": plan.schema.stream,
+            "forget": plan.schema.forget,
+            "evaluated": None if plan.evaluated is plan.select else show(plan.evaluated),
             "position": plan.position,
             "positions": plan.report.numbered,
             "labels": [sorted(labels) for labels in self.program.label_sets],
             "slots": [sorted(map(list, places.items())) for places in self.program.slots.at],
         }
 
-    def snapshot(self, counts: Mapping[str, object], events: Kept) -> bytes:
-        """All that is remembered as bytes, with what the checker of records counted and the events to keep."""
+    def contents(self, counts: Mapping[str, object], events: Kept) -> Contents:
+        """All that is remembered, with what the checker of records counted and the events to keep."""
         description = {
             **self.identity(),
             **counts,
             "strings": self.program.strings.texts,
             "next": self.next,
             "bound": self.last_bound,
+            "visited": int(self.memory.state.counters[layout.N_VISITED]),
         }
-        return snapshot.write(description, self.memory.state, events.rows, events.positions)
+        return Contents(description, self.memory.image()._asdict(), events.rows, events.positions)
 
-    def take_over(self, header: Mapping[str, Any], state: State) -> None:
-        """Go on from a snapshot of the same plan; raises `SnapshotError` if it is of another one."""
+    def restorer(self, contents: Contents, positions: Ints) -> Callable[[], None]:
+        """How to go on from a snapshot of the same plan; ``positions`` are those of the events that are kept.
+
+        Raises `SnapshotError` if it is of another plan, or if anything in it could lead astray.
+        """
+        header = contents.description
         if {name: header.get(name) for name in self.identity()} != self.identity():
             raise SnapshotError("the snapshot numbers states or labels in another way than this cerflow does")
-        self.program.strings.replace(header["strings"])
-        self.memory.state = state
-        self.next = header["next"]
-        self.last_bound = header["bound"]
+        texts = header.get("strings")
+        check_strings(texts, self.program)
+        assert isinstance(texts, list)
+        count, bound = check_number(header, "next", least=0), check_number(header, "bound")
+        visited = check_number(header, "visited", least=0)
+        image = image_in(contents.arrays, self.memory.state)
+        check_image(image, self.program, positions, count, len(texts))
+
+        def restore() -> None:
+            self.program.strings.replace(texts)
+            self.memory.take_over(image)
+            self.memory.state.counters[layout.N_VISITED] = visited
+            self.next, self.last_bound = count, bound
+
+        return restore
 
     def checkpoint(self, *, strict: bool, slices: bool) -> Callable[[], None]:
         """How to go back to what is remembered now, should a batch fail.

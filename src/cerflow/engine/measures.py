@@ -11,14 +11,11 @@ from cerflow.engine.evaluate import Rows
 from cerflow.engine.layout import NO_BOUND, NULL
 from cerflow.engine.vectors import Vector
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
-from cerflow.schema import Kind, Schema
+from cerflow.schema import MICROSECONDS, Kind, Schema
 
-__all__ = ["bounds", "duration", "floats_of", "is_global", "measures"]
+__all__ = ["bounds", "duration", "floats_of", "idle_bounds", "is_global", "measures", "moments"]
 
 Ints = NDArray[np.int64]
-
-#: Microseconds to a unit.
-_PER_MICROSECOND = {"s": Fraction(1, 10**6), "ms": Fraction(1, 1000), "us": Fraction(1), "ns": Fraction(1000)}
 
 
 def is_global(window: Window, partitioned: bool) -> bool:
@@ -27,10 +24,10 @@ def is_global(window: Window, partitioned: bool) -> bool:
 
 
 def duration(window: DurationWindow, schema: Schema, unit: str) -> Fraction:
-    """The size of a window in the units of the time column: its own for timestamps, milliseconds for numbers."""
+    """The size of a window in units of the time column: ``unit`` for timestamps, what the schema says for numbers."""
     assert schema.time is not None
-    of = unit if schema.kind(schema.time) is Kind.TIMESTAMP else "ms"
-    return window.microseconds * _PER_MICROSECOND[of]
+    of = MICROSECONDS[unit] if schema.kind(schema.time) is Kind.TIMESTAMP else schema.microseconds
+    return window.microseconds / of
 
 
 def _vector(window: Window, rows: Rows, schema: Schema) -> Vector:
@@ -71,6 +68,24 @@ def bounds(window: Window, rows: Rows, schema: Schema) -> Ints:
         return below if vector.nulls is None else np.where(vector.nulls, NULL, below)
     now = vector.floats()
     return np.where(np.isnan(now), NULL, _edges(now, float(size)))
+
+
+def moments(rows: Rows, schema: Schema) -> Ints:
+    """The time of each event, which is known, in the order of `idle_bounds`."""
+    return measures(DurationWindow(1), rows, schema)
+
+
+def idle_bounds(rows: Rows, schema: Schema) -> Ints:
+    """For each event the greatest moment that the last event of its substream may have for it to begin anew."""
+    assert schema.time is not None
+    assert schema.forget is not None
+    size = duration(DurationWindow(schema.forget), schema, rows.unit)
+    vector = rows.attribute(schema.time)
+    if vector.kind is Kind.FLOAT:
+        return _edges(vector.floats(), float(np.nextafter(float(size), np.inf)))
+    # Longer ago than so much is so much and one more.
+    whole = size.numerator // size.denominator + 1
+    return np.maximum(vector.integers(), NO_BOUND + min(whole, 2**62)) - min(whole, 2**62)
 
 
 def _edges(now: NDArray[np.float64], width: float) -> Ints:

@@ -8,12 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cerflow.engine import layout
+from cerflow.engine.image import Image, image_of, set_widths, state_of
 from cerflow.engine.kernels.advance import advance
 from cerflow.engine.kernels.blocks import Block
 from cerflow.engine.kernels.classes import WORST
 from cerflow.engine.kernels.graph import collect
 from cerflow.engine.kernels.units import prepare
-from cerflow.engine.kernels.upkeep import compact_members, rebuild_tables, rehash, sweep
+from cerflow.engine.kernels.upkeep import (
+    compact_members,
+    enter_sets,
+    list_configurations,
+    rebuild_tables,
+    rehash,
+    sweep,
+)
 from cerflow.engine.layout import Events, Ranking, Scratch, State
 from cerflow.engine.program import Program
 
@@ -44,15 +52,17 @@ class Memory:
         counters[layout.N_MARKS] = 1
         counters[layout.N_SETS] = 1
         counters[layout.N_CLASSES] = 1
+        forgets = int(program.tables.options[layout.O_FORGET])
         partitions = 1
         # A class is held by a configuration; only strategies have more than the one that needs none.
         classes = 65 if program.tables.options[layout.O_STRATEGY] else 1
         if not program.partitioned:
             counters[layout.N_PARTITIONS] = 1
         nodes = 1 if program.detecting else _NODES
+        width = layout.LIST_NODE_WORDS if program.tables.options[layout.O_PICK] else layout.NODE_WORDS
         self.state = State(
             counters=counters,
-            nodes=_first_nodes(nodes),
+            nodes=_first_nodes(nodes, width),
             marks=np.full((nodes, 2), [-1, 0], np.int64),
             config=np.zeros((64, layout.CONFIG_COLUMNS), np.int32),
             config_long=np.zeros((64, layout.CONFIG_LONG_COLUMNS), np.int64),
@@ -63,7 +73,7 @@ class Memory:
             member_values=np.zeros((64, slots), np.int64),
             heads=np.full((partitions, groups), -1, np.int32),
             partition=np.zeros((partitions, layout.PARTITION_COLUMNS), np.int32),
-            partition_long=np.full((partitions, 2 + words + len(program.tables.checked)), layout.NULL),
+            partition_long=np.full((partitions, 2 + words + len(program.tables.checked) + forgets), layout.NULL),
             free_partitions=np.zeros(partitions, np.int32),
             partition_table=np.full(2, -1, np.int32),
             set_index=np.zeros((64, 3), np.int64),
@@ -122,6 +132,8 @@ class Memory:
             self.scratch = _scratch(2 * len(self.scratch.updates), self._slots, self._program)
             self.ranking = _ranking(2 * len(self.ranking.entries), self._slots)
         elif lacking == layout.FULL_NODES:
+            if self._program.tables.options[layout.O_FORGET]:
+                self._sweep(events, k)
             self._collect_nodes(int(events.bound[k]), grow=again)
         elif lacking == layout.FULL_CONFIGS:
             self._free_configurations(events, k)
@@ -177,6 +189,8 @@ class Memory:
         stack = np.empty(top, np.int32)
         nodes = (state.nodes, state.nodes.view(np.int32), new, new.view(np.int32))
         count, mark_count = collect(*nodes, state.marks, marks, roots, bounds, forward, used, stack)
+        # Nodes stay in their order.
+        new[:count, layout.NODE_WORDS :] = state.nodes[np.flatnonzero(forward >= 0), layout.NODE_WORDS :]
         if grow or 2 * count > len(new):
             new = _grown(new[:count], 2 * len(new))
             marks = _grown(marks[:mark_count], len(new))
@@ -307,14 +321,26 @@ class Memory:
                 holders.append((state.member_values, members, slot))
         return holders
 
+    def image(self) -> Image:
+        """What has to be kept of the state, for a snapshot."""
+        order = np.empty(int(self.state.counters[layout.N_LIVE]), np.int32)
+        count = list_configurations(self._address(), order)
+        return image_of(self.state, self._program, order[:count])
+
+    def take_over(self, image: Image) -> None:
+        """Go on from an image, which must be valid; see `cerflow.engine.validation`."""
+        self.state = state_of(image, self._program, Memory(self._program).state)
+        enter_sets(self._address(), set_widths(image, self._program))
+        self.rehash()
+
     def rehash(self) -> None:
         """Registers were rewritten, so the hashes of configurations have to be computed anew."""
         rehash(self._address())
         self._rebuild()
 
 
-def _first_nodes(capacity: int) -> Ints:
-    nodes = np.zeros((capacity, layout.NODE_WORDS), np.int64)
+def _first_nodes(capacity: int, width: int) -> Ints:
+    nodes = np.zeros((capacity, width), np.int64)
     small = nodes.view(np.int32)
     nodes[layout.BOTTOM, layout.W_MEASURE] = layout.NOT_BEGUN
     small[layout.BOTTOM, [layout.I_CHILD, layout.I_LEFT, layout.I_RIGHT]] = -1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+from collections.abc import Iterable
+from dataclasses import replace
 
 from cerflow.engine.binding import readable
+from cerflow.engine.ranges import EXACT_FLOATS, MOST
 from cerflow.engine.results import Report
 from cerflow.language.condition import Attribute, Function, LabelReference, PredicateCall
 from cerflow.language.formula import AttributeWindow
@@ -12,10 +14,7 @@ from cerflow.language.node import walk
 from cerflow.language.select import Consumption, Select
 from cerflow.schema import Kind, Schema
 
-__all__ = ["columns_needed", "needs_positions", "separable_by_key"]
-
-#: Decimal numbers of so many digits are the same 64-bit floats to any other system and to the engine.
-_EXACT_DIGITS = 15
+__all__ = ["attributes_read", "columns_needed", "holding", "needs_positions", "separable_by_key"]
 
 
 def columns_needed(select: Select, schema: Schema) -> tuple[str, ...]:
@@ -25,14 +24,41 @@ def columns_needed(select: Select, schema: Schema) -> tuple[str, ...]:
     """
     found = set(Report(select, schema, positions=False, position=None).stored)
     found.update(name for name in (schema.time, schema.stream) if name is not None)
+    found |= attributes_read(select)
+    if _shows_events(select):
+        found.update(readable(schema))
+    return tuple(name for name in schema.attributes if name in found)
+
+
+def _shows_events(select: Select) -> bool:
+    """Whether predicates are shown whole events."""
+    calls = (current for current in walk(select) if isinstance(current, PredicateCall))
+    return any(isinstance(argument, LabelReference) for call in calls for argument in call.arguments)
+
+
+def holding(schema: Schema, selects: Iterable[Select]) -> Schema:
+    """The schema that says which columns some queries have values of, see `Schema.held`."""
+    held: dict[str, int] = {}
+    for select in selects:
+        found = attributes_read(select) | (set(readable(schema)) if _shows_events(select) else set())
+        held.update(dict.fromkeys(found - held.keys(), MOST))
+        for key in select.partition:
+            if schema.key_kind(key) is Kind.FLOAT:
+                held.update(dict.fromkeys(key, EXACT_FLOATS))
+    if schema.time is not None:
+        held.setdefault(schema.time, MOST)
+    return replace(schema, held=held)
+
+
+def attributes_read(select: Select) -> set[str]:
+    """The attributes that a query names, apart from those of reported events."""
+    found = {name for key in select.partition for name in key}
     for current in walk(select):
         if isinstance(current, Attribute):
             found.add(current.name)
         elif isinstance(current, AttributeWindow):
             found.add(current.attribute)
-        elif isinstance(current, PredicateCall) and any(isinstance(a, LabelReference) for a in current.arguments):
-            found.update(readable(schema))
-    return tuple(name for name in schema.attributes if name in found)
+    return found
 
 
 def needs_positions(select: Select, schema: Schema) -> bool:
@@ -56,9 +82,6 @@ def separable_by_key(select: Select, schema: Schema | None = None) -> bool:
 
 
 def _surely_equal(key: tuple[str, ...], schema: Schema) -> bool:
-    columns = [schema.type if name == "type" and name not in schema.attributes else name for name in key]
-    types = {schema.columns.field(name).type for name in columns}
-    if any(schema.kind(name) is Kind.TIMESTAMP for name in columns):
-        # Elsewhere times of different types may be compared in the time zone of a session.
-        return len(types) == 1
-    return not any(pa.types.is_decimal(t) and t.precision > _EXACT_DIGITS for t in types)
+    types = {schema.columns.field(schema.column(name)).type for name in key}
+    # Elsewhere times of different types may be compared in the time zone of a session, and decimals be rounded.
+    return len(types) == 1 or schema.key_kind(key) not in (Kind.TIMESTAMP, Kind.DECIMAL)

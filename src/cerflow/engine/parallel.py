@@ -39,13 +39,13 @@ SLICES = 4
 TIMES, LEAST_TIMES = 4, 2
 
 
-def divided_among_threads(select: Select, transducer: Transducer) -> Division:
+def divided_among_threads(select: Select, transducer: Transducer, schema: Schema | None = None) -> Division:
     """Whether several threads may recognise slices of a table, with the matches that one thread finds."""
     if limit_of(select) is not None and not detects_only(select):
         return Division(None, "which of the matches of an event are taken is settled for the whole stream only")
     if any(isinstance(n, PredicateCall) for n in walk(select)):
         return Division(None, "predicates of one's own are not called by several threads")
-    return divided(select, transducer)
+    return divided(select, transducer, schema)
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def in_slices(stream: FiniteStream, threads: int) -> InSlices | None:
     stream.
     """
     plan = stream.plan
-    window = divided_among_threads(plan.select, plan.transducer).window if threads > 1 else None
+    window = divided_among_threads(plan.select, plan.transducer, plan.schema).window if threads > 1 else None
     slices = None if window is None else _slices(window, stream.table, plan.schema, threads)
     return None if slices is None else InSlices(stream, threads, slices)
 

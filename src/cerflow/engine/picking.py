@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import random
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -21,9 +22,10 @@ from cerflow.engine.mark_values import MarkValues, check_attribute, check_label
 from cerflow.engine.results import Report
 from cerflow.engine.unfolding import Part, Unfolded
 from cerflow.errors import QueryError
+from cerflow.language.select import ProjectionKind
 from cerflow.schema import Kind
 
-__all__ = ["First", "Order", "Picker", "Sample", "picked"]
+__all__ = ["First", "Order", "Picker", "Sample", "Span", "picked"]
 
 #: How matches are ordered: by what the start is, how many events there are, or what a label's events have.
 Order = str | tuple[str, str | None, str]
@@ -43,7 +45,10 @@ class Picker(Protocol):
 
 
 class PartPicker(Protocol):
-    """Chooses matches of one part after the other."""
+    """Chooses matches of one part after the other; ``done`` says that no later part has any."""
+
+    @property
+    def done(self) -> bool: ...
 
     def picks(self, part: Part) -> Iterator[Pick]:
         """The matches chosen of a part, in the order in which they are reported."""
@@ -93,6 +98,8 @@ class Sample:
 
 
 class _PartSample:
+    done = False
+
     def __init__(self, sample: Sample, limit: int | None) -> None:
         self._sample = sample
         self._limit = limit
@@ -113,7 +120,7 @@ class _PartSample:
             for d in range(first, last):
                 after = before + numbers[d]
                 while rank is not None and rank < after:
-                    yield d, _with_last(part, d, self._match(part, counting, d, rank - before))
+                    yield d, _ranked(part, counting, d, rank - before)
                     rank = next(ranks, None)
                 before = after
 
@@ -131,16 +138,100 @@ class _PartSample:
             chosen.add(top if rank in chosen else rank)
         return sorted(chosen)
 
-    def _match(self, part: Part, counting: Counting, d: int, rank: int) -> list[int]:
-        _, amounts = counting.number(d)
-        small = part.nodes.view(np.int32)
-        root, bound = part.detections[d, layout.D_ROOT], part.detections[d, layout.D_BOUND]
-        kernel = unrank.py_func if amounts.dtype == object else unrank
-        path = np.empty(64, np.int32)
-        while (length := kernel(part.nodes, small, amounts, root, bound, rank, path)) < 0:
-            path = np.empty(2 * len(path), np.int32)
-        marks: list[int] = path[:length][::-1].tolist()
-        return marks
+
+def _ranked(part: Part, counting: Counting, d: int, rank: int) -> list[int]:
+    """The marks of the match with a number, among those of one detection."""
+    _, amounts = counting.number(d)
+    small = part.nodes.view(np.int32)
+    root, bound = part.detections[d, layout.D_ROOT], part.detections[d, layout.D_BOUND]
+    kernel = unrank.py_func if amounts.dtype == object else unrank
+    path = np.empty(64, np.int32)
+    while (length := kernel(part.nodes, small, amounts, root, bound, rank, path)) < 0:
+        path = np.empty(2 * len(path), np.int32)
+    marks: list[int] = path[:length][::-1].tolist()
+    return _with_last(part, d, marks)
+
+
+# --- by number -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Span:
+    """The matches with the numbers start, start + step, … below stop (None: to the last), of those that ``of`` chooses.
+
+    Matches are numbered from 0 in the order in which they are reported. They are found by the counts of the sets on
+    the way, without unfolding those before them.
+    """
+
+    begin: int
+    stop: int | None
+    step: int
+    of: Picker | None = None
+
+    def start(self, report: Report, limit: int | None) -> PartSpan:
+        """Begin with the first part of some matches."""
+        return PartSpan(self, report, limit)
+
+    def among(self, begin: int, stop: int | None, step: int) -> Span:
+        """Those with such numbers among these."""
+        ends = [end for end in (self.stop, None if stop is None else self.begin + stop * self.step) if end is not None]
+        return Span(self.begin + begin * self.step, min(ends, default=None), self.step * step, self.of)
+
+    def size(self, total: int) -> int:
+        """How many there are among so many matches."""
+        stop = total if self.stop is None else min(self.stop, total)
+        return max(0, -((self.begin - stop) // self.step))
+
+
+class PartSpan:
+    """Chooses by numbers that go on from one part to the next."""
+
+    def __init__(self, span: Span, report: Report, limit: int | None) -> None:
+        self._span = span
+        self._limit = limit
+        self._detects_only = report.select.projection.kind is ProjectionKind.NONE
+        self._inner = None if span.of is None else span.of.start(report, limit)
+        self._at = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether all have been passed."""
+        stop = self._span.stop
+        return (stop is not None and self._at >= stop) or (self._inner is not None and self._inner.done)
+
+    def next(self, number: int) -> range:
+        """Which of the next so many are chosen, counted from 0 here."""
+        span, at = self._span, self._at
+        self._at += number
+        passed = max(0, -((span.begin - at) // span.step))
+        stop = number if span.stop is None else min(number, span.stop - at)
+        return range(span.begin + passed * span.step - at, max(stop, 0), span.step)
+
+    def picks(self, part: Part) -> Iterator[Pick]:
+        """The matches chosen of a part, in the order in which they are reported."""
+        if self._inner is not None:
+            for pick in self._inner.picks(part):
+                if self.done:
+                    return
+                if self.next(1):
+                    yield pick
+            return
+        _, begins = detecting(part.detections)
+        numbers = None if self._detects_only else Counting(part).numbers()
+        counting = Counting(part)
+        for first, last in zip(begins[:-1].tolist(), begins[1:].tolist()):
+            if self.done:
+                return
+            if numbers is None:
+                yield from ((first, []) for _ in self.next(1))
+                continue
+            total = sum(numbers[first:last])
+            d, before = first, 0
+            for rank in self.next(total if self._limit is None else min(total, self._limit)):
+                while rank - before >= numbers[d]:
+                    before += numbers[d]
+                    d += 1
+                yield d, _ranked(part, counting, d, rank - before)
 
 
 # --- first matches ---------------------------------------------------------------------------------------------------
@@ -208,6 +299,8 @@ _Branch = tuple[bool, Any, int, int, Any, Any, int, Any]
 class _PartFirst:
     """Best-first search: what the best match of each branch has is known, so no branch is followed in vain."""
 
+    done = False
+
     def __init__(self, first: First, report: Report, limit: int | None) -> None:
         self._first = first
         self._report = report
@@ -221,7 +314,7 @@ class _PartFirst:
             branches, total = search.branches(first, last)
             if self._limit is not None:
                 refuse_if_cut([total], self._limit)
-            yield from islice(search.matches(branches), self._first.size)
+            yield from islice(search.matches(branches), min(self._first.size, sys.maxsize))
 
 
 class _Search:

@@ -8,16 +8,18 @@ import pyarrow as pa
 
 from cerflow.analysis.types import check_types
 from cerflow.automata.transducer import Transducer
-from cerflow.engine.planning import compile_select, detects_only, limit_of, strategy_of
+from cerflow.engine.needs import holding
+from cerflow.engine.planning import compile_select, detects_only, limit_of, strategy_of, with_windows_of_time
 from cerflow.engine.program import Program
 from cerflow.engine.results import Report
 from cerflow.engine.signatures import Evaluation, attributes_read
 from cerflow.engine.streams import InputStreams
+from cerflow.errors import InputError
 from cerflow.language.condition import Condition, PredicateCall
 from cerflow.language.formula import AttributeWindow, DurationWindow
 from cerflow.language.node import Node, walk
 from cerflow.language.select import Consumption, Select
-from cerflow.schema import Schema
+from cerflow.schema import Kind, Schema
 
 __all__ = ["Plan", "Plans"]
 
@@ -37,7 +39,8 @@ class Plan:
 
     ``given`` are conditions that are evaluated already, by whoever hands over the events with a column
     `cerflow.engine.given.GIVEN`; columns that nothing else reads need not be in the schema then. Raises `QueryError` if
-    the query does not fit the schema and `UnsupportedQueryError` if the engine cannot evaluate it.
+    the query does not fit the schema, `InputError` if the positions are no integers, and `UnsupportedQueryError` if the
+    engine cannot evaluate it.
     """
 
     def __init__(
@@ -53,8 +56,10 @@ class Plan:
         if not given:
             # Otherwise that was done where the columns were that are not here.
             check_types(select, schema)
+        if position is not None and (position not in schema.attributes or schema.kind(position) is not Kind.INTEGER):
+            raise InputError(f"the position column '{position}' is no column of integers of the input")
         self.select = select
-        self.schema = schema
+        self.schema = schema = holding(schema, [select])
         self.position = position
         self.positions = positions
         self._given = given
@@ -64,7 +69,9 @@ class Plan:
         self.columns = self.report.stored
         self.stored = pa.schema([inner.columns.field(name) for name in self.columns])
         self.limit = limit_of(select)
-        self.transducer = compile_select(select) if transducer is None else transducer
+        #: The query as it is evaluated, see `with_windows_of_time`; ``transducer`` is its.
+        self.evaluated = with_windows_of_time(select, inner)
+        self.transducer = compile_select(self.evaluated) if transducer is None else transducer
         self._program = self._make()
         self.evaluation = Evaluation.of(self._program)
         #: The columns that recognition reads, in the order of the input; at least one says how many rows there are.
@@ -79,7 +86,7 @@ class Plan:
         found = {name for tree in trees for name in attributes_read(tree, program)}
         windows = [program.transducer.window, *(column.window for column in program.columns)]
         found.update(window.attribute for window in windows if isinstance(window, AttributeWindow))
-        if any(isinstance(window, DurationWindow) for window in windows):
+        if self.schema.forget is not None or any(isinstance(window, DurationWindow) for window in windows):
             found.add(self.schema.time or "")
         found.update(
             self.schema.type if name == "type" and name not in self.schema.attributes else name
@@ -104,13 +111,15 @@ class Plan:
         return attributes_read(test, self._program)
 
     def _make(self) -> Program:
+        strategy, pick = strategy_of(self.select, self.transducer)
         return Program(
             self.transducer,
             self.streams.schema,
             keys=self.select.partition,
             consume=_CONSUME[self.select.consume],
             position=self.streams.position,
-            strategy=strategy_of(self.select),
+            strategy=strategy,
+            pick=pick,
             detecting=detects_only(self.select),
             given=self._given,
         )
@@ -152,7 +161,10 @@ class Plans:
             if plan.fits(schema, position, positions):
                 return plan
         check_types(self._select, schema)
-        plan = Plan(self._select, schema, position=position, positions=positions, transducer=self.transducer())
+        # Most queries have an automaton that serves all schemas.
+        own = with_windows_of_time(self._select, schema) is not self._select
+        transducer = None if own else self.transducer()
+        plan = Plan(self._select, schema, position=position, positions=positions, transducer=transducer)
         if self._lasting:
             self._plans = [plan, *self._plans[: self.MOST - 1]]
         return plan

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from fractions import Fraction
 
 from cerflow.analysis.scopes import condition_labels
 from cerflow.automata.ambiguity import ambiguous
 from cerflow.automata.compile import compile_formula
 from cerflow.automata.detection import for_detection
 from cerflow.automata.outputs import determinized_on_outputs
+from cerflow.automata.selection import next_of_each_start
 from cerflow.automata.transducer import Transducer
 from cerflow.engine import layout
 from cerflow.engine.results import kept_labels
-from cerflow.language.formula import Selection, Strategy, Within
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.formula import AttributeWindow, DurationWindow, Selection, Strategy, Within
+from cerflow.language.node import Node, walk
 from cerflow.language.select import ProjectionKind, Select
+from cerflow.rewriting.rebuild import transformed
+from cerflow.schema import Schema
 
 __all__ = [
     "compile_select",
@@ -23,6 +30,7 @@ __all__ = [
     "strategy_of",
     "transducer_of",
     "with_one_run_each",
+    "with_windows_of_time",
 ]
 
 #: What the engine calls the strategies that it evaluates itself.
@@ -32,6 +40,29 @@ _STRATEGIES = {Strategy.NEXT: layout.EARLIEST, Strategy.LAST: layout.LATEST}
 def compile_select(select: Select) -> Transducer:
     """The transducer that evaluates a query; raises `UnsupportedQueryError` for what the engine cannot evaluate."""
     return made_ready(select, transducer_of(select))
+
+
+def with_windows_of_time(select: Select, schema: Schema) -> Select:
+    """The same query with windows of time for those on an attribute that is the numeric time column; else itself.
+
+    They mean the same, but time never decreases in the whole stream: what is over for one key is over for all, and
+    events that cannot be used are refused before. A window of less than a microsecond more or less stays as it is.
+    """
+    if schema.time is None or not schema.kind(schema.time).numeric:
+        return select
+
+    def of_time(current: Node) -> Node:
+        if isinstance(current, AttributeWindow) and current.attribute == schema.time:
+            # A float means the decimal that is written, as long as it is small enough to be that.
+            exact = isinstance(current.size, int) or abs(current.size) >= 2**53
+            size = (Fraction(current.size) if exact else Fraction(repr(current.size))) * schema.microseconds
+            if size.denominator == 1:
+                return DurationWindow(size.numerator, span=current.span)
+        return current
+
+    if all(of_time(node) is node for node in walk(select)):
+        return select
+    return transformed(select, lambda _, node: of_time(node))
 
 
 def made_ready(select: Select, transducer: Transducer) -> Transducer:
@@ -49,7 +80,8 @@ def with_one_run_each(transducer: Transducer) -> Transducer:
 
     Where it cannot, the engine joins the runs with equal outputs as it goes.
     """
-    return (determinized_on_outputs(transducer) if ambiguous(transducer) else None) or transducer
+    determinized = determinized_on_outputs(transducer) if ambiguous(transducer) else None
+    return transducer if determinized is None else replace(determinized, one_support=transducer.one_support)
 
 
 def transducer_of(select: Select) -> Transducer:
@@ -58,7 +90,7 @@ def transducer_of(select: Select) -> Transducer:
     for item in select.projection.items:
         named.update(condition_labels(item))
     divided = _divided(select)
-    return compile_formula(
+    transducer = compile_formula(
         divided.formula,
         window=divided.window,
         keep=kept_labels(select),
@@ -66,11 +98,21 @@ def transducer_of(select: Select) -> Transducer:
         # Strategies compare supports before the projection.
         marks=divided.strategy in _STRATEGIES,
     )
+    if divided.strategy is Strategy.NEXT and transducer.window is not None:
+        with suppress(UnsupportedQueryError):
+            return next_of_each_start(transducer)
+    return transducer
 
 
-def strategy_of(select: Select) -> int:
-    """What the engine is to compare partial matches by, as a number of `cerflow.engine.layout`."""
-    return _STRATEGIES.get(_divided(select).strategy, layout.EVERYTHING)
+def strategy_of(select: Select, transducer: Transducer) -> tuple[int, int]:
+    """What the engine is to choose as numbers of `cerflow.engine.layout`: as it recognises, and when matches are read.
+
+    In a window the latter costs less: what is chosen while recognising is another choice for every start.
+    """
+    strategy = _STRATEGIES.get(_divided(select).strategy, layout.EVERYTHING)
+    if transducer.window is not None and (strategy == layout.LATEST or transducer.one_support):
+        return layout.EVERYTHING, strategy
+    return strategy, layout.EVERYTHING
 
 
 def limit_of(select: Select) -> int | None:

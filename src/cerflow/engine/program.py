@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from cerflow.automata.ambiguity import ambiguous
+from cerflow.automata.ambiguity import ambiguous, one_run_each
 from cerflow.automata.detection import begun, latest_starts
 from cerflow.automata.guards import InWindow, conjuncts
 from cerflow.automata.transducer import Accumulation, Transducer, Transition
@@ -32,7 +32,7 @@ from cerflow.engine.strings import Strings
 from cerflow.engine.windows import Windows
 from cerflow.language.condition import Condition
 from cerflow.language.formula import CountWindow
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Schema
 
 __all__ = ["Program"]
 
@@ -70,6 +70,7 @@ class Program:
         consume: int = 0,
         position: str | None = None,
         strategy: int = layout.EVERYTHING,
+        pick: int = layout.EVERYTHING,
         detecting: bool = False,
         given: Sequence[Condition] = (),
     ) -> None:
@@ -79,7 +80,7 @@ class Program:
         #: In these states it does not matter any more what is marked, as nothing but the first mark is measured.
         self._measured = begun(transducer) if detecting else frozenset[int]()
         self.partitioned = bool(keys)
-        self.key_kinds = [schema.kind(key[0]) for key in keys]
+        self.key_kinds = [schema.key_kind(key) for key in keys]
         self.live = transducer.live()
         self.strings = Strings()
         self.kinds = register_kinds(transducer, schema)
@@ -96,6 +97,9 @@ class Program:
         self.loops = self._loops()
         #: Whether runs are kept as sets: those with equal outputs, or those that begin with the first event.
         self.grouped = self._begins_once or (not detecting and ambiguous(transducer))
+        #: The strategy that is applied when matches are read, and whether it leaves one match of every event.
+        self.pick = pick
+        self.alone = pick != layout.EVERYTHING and one_run_each(transducer)
         self.moves = self._moves()
         self._needs = [self._tests_of(move.transition) for move in self.moves]
         self._signatures: dict[frozenset[int], int] = {}
@@ -130,7 +134,9 @@ class Program:
 
     @property
     def counted(self) -> bool:
-        """Whether positions in the substream matter, so that every event of it has to be counted."""
+        """Whether every event of a substream counts, as positions in it matter, or pauses."""
+        if self.schema.forget is not None:
+            return True
         # The beginnings of windows may also be kept among other values: what is measured says so.
         windows = [self.transducer.window, *(column.window for column in self.columns)]
         strict = any(not loops and q not in self.transducer.final for q, loops in enumerate(self.loops))
@@ -196,7 +202,7 @@ class Program:
             slots = []
             for register, slot in places.items():
                 if self.transducer.registers[register].keeps is not Accumulation.SET:
-                    slots += [slot + k for k, kind in enumerate(self.kinds[register]) if kind is Kind.STRING]
+                    slots += [slot + k for k, kind in enumerate(self.kinds[register]) if kind.coded]
             found.append(slots)
         return found
 
@@ -204,7 +210,7 @@ class Program:
     def collects_strings(self) -> bool:
         """Whether some collection holds codes of strings."""
         return any(
-            r.keeps is Accumulation.SET and Kind.STRING in self.kinds[k]
+            r.keeps is Accumulation.SET and any(kind.coded for kind in self.kinds[k])
             for k, r in enumerate(self.transducer.registers)
         )
 
@@ -335,7 +341,9 @@ class Program:
         if self.partitioned and isinstance(window, CountWindow):
             options[layout.O_LOCAL_WINDOW] = window.events
         options[layout.O_STRATEGY] = strategy
+        options[layout.O_PICK] = self.pick
         options[layout.O_DETECTING] = self.detecting
+        options[layout.O_FORGET] = self.schema.forget is not None
         options[layout.O_WINDOWED] = window is not None
         options[layout.O_MANY] = self.MANY_CONFIGURATIONS
         return Tables(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from threading import Lock
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,9 @@ from cerflow.engine.results import Report
 from cerflow.engine.single import SingleEvents, as_batch
 from cerflow.engine.store import EventStore
 from cerflow.engine.unfolding import Part
-from cerflow.errors import SnapshotError
+from cerflow.engine.validation import check_counts, check_events, check_number
+from cerflow.errors import InputError, InUseError, SnapshotError
+from cerflow.event_tables import as_rows
 from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Select
 from cerflow.schema import Schema
@@ -35,6 +38,9 @@ class Recognizer:
     a callable gets them as a table with the columns ``row`` and ``reason`` in addition. Raises `QueryError` if the
     query does not fit the schema and `UnsupportedQueryError` if the engine cannot evaluate it. A ``plan`` for the
     query, schema and positions saves making one.
+
+    A recogniser is for one caller at a time: `push` and `snapshot` raise `InUseError` while another call runs. The
+    matches that it has returned may be read at any time, in any thread.
     """
 
     def __init__(
@@ -53,6 +59,7 @@ class Recognizer:
         self._machine = Machine(plan, self._store)
         self._program = self._machine.program
         self._singles: SingleEvents | None = None
+        self._in_use = Lock()
 
     @property
     def events(self) -> int:
@@ -89,49 +96,68 @@ class Recognizer:
 
     def snapshot(self) -> bytes:
         """All that is remembered, as bytes; see `restore`. Matches handed out before are not part of it."""
-        self._store.forget(self._machine.live_positions())
-        return self._machine.snapshot(self._checker.counts, self._store.kept())
+        if not self._in_use.acquire(blocking=False):
+            raise InUseError("the recogniser")
+        try:
+            self._store.forget(self._machine.live_positions())
+            contents = self._machine.contents(self._checker.counts, self._store.kept())
+            return snapshot.write(snapshot.RECOGNIZER, contents)
+        finally:
+            self._in_use.release()
 
     @classmethod
     def restore(cls, query: object, data: bytes, *, on_bad_record: BadRecordPolicy = "fail") -> Recognizer:
         """The recogniser that a snapshot was taken of, for the same query; it goes on where that one stood.
 
-        Raises `SnapshotError` if the bytes are no snapshot, or one of another query or version.
+        Raises `SnapshotError` if the bytes are no snapshot, or one of another query or version, or if anything in it
+        could not be remembered by a recogniser. Who can change a snapshot can change what is found, but no more.
         """
         select = getattr(query, "tree", query)
         if not isinstance(select, Select):
             raise TypeError(f"restore needs the query of the snapshot, not {type(query).__name__}")
-        header, state, events, positions = snapshot.read(data)
-        if header["query"] != show(select):
-            raise SnapshotError(f"the snapshot is of another query: {header['query']}")
-        columns = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(header["columns"])))
-        schema = Schema(columns, header["type"], header["time"], header["stream"])
+        contents = snapshot.read(snapshot.RECOGNIZER, data)
+        header = contents.description
+        if header.get("query") != show(select):
+            raise SnapshotError(f"the snapshot is of another query: {header.get('query')!s:.2000}")
+        schema, position = _roles_in(header)
+        positions = header.get("positions") is True
         # A query that was parsed may have a plan already.
         plan_of: Callable[[Schema, str | None, bool], Plan] | None = getattr(query, "plan", None)
-        restored = cls(
-            select,
-            schema,
-            position=header["position"],
-            positions=header["positions"],
-            on_bad_record=on_bad_record,
-            plan=plan_of(schema, header["position"], header["positions"]) if plan_of is not None else None,
-        )
-        restored._machine.take_over(header, state)
+        try:
+            plan = plan_of(schema, position, positions) if plan_of is not None else None
+            restored = cls(
+                select, schema, position=position, positions=positions, on_bad_record=on_bad_record, plan=plan
+            )
+        except InputError as error:
+            raise SnapshotError(f"the snapshot is of events that the query does not fit: {error}") from error
+        check_counts(header, schema)
+        check_events(contents.events, contents.positions, restored._store.schema, check_number(header, "next", least=0))
+        restored._machine.restorer(contents, contents.positions)()
         restored._checker.take_over(header)
-        for batch in events.combine_chunks().to_batches():
-            restored._store.add(positions, batch)
+        restored._store.take_over(contents.events, contents.positions)
         return restored
 
-    def push(self, events: pa.RecordBatch | pa.Table | Mapping[str, Any]) -> Matches:
+    def push(self, events: Any) -> Matches:
         """Process events, in the order of the rows, or one event given as a mapping; returns the matches they detect.
 
+        Events are given as to `Query.match`, with the columns of the recogniser; others are left out.
         An event given as a mapping lacks (as null) the attributes that are not named there. Raises `InputError` if
         events do not fit the schema, `BadRecordError` by policy, `PredicateError` if the function of a predicate
-        fails; then nothing of them has been processed.
+        fails; then nothing of them has been processed. Raises `InUseError` while another call runs.
         """
-        if type(events) is dict or isinstance(events, Mapping):
-            return self._push_one(events)
+        if not self._in_use.acquire(blocking=False):
+            raise InUseError("the recogniser")
+        try:
+            if type(events) is dict or isinstance(events, Mapping):
+                return self._push_one(events)
+            return self._push_rows(as_rows(events, self._plan.schema.columns))
+        finally:
+            self._in_use.release()
+
+    def _push_rows(self, events: pa.RecordBatch | pa.Table) -> Matches:
         parts: list[Part] = []
+        if not events.num_rows:
+            return Matches(parts, self._plan.report, self._plan.limit)
         undo = self._checkpoint(events.num_rows)
         try:
             for rows in self._checker.accept(events):
@@ -158,9 +184,9 @@ class Recognizer:
 
     def _process(self, rows: pa.RecordBatch, begin: int) -> list[Part]:
         checker = self._checker
-        accepted = checker.accepted
+        numbered = checker.numbered
         checker.accept_rows(rows)
-        return self._machine.process(rows, accepted, lambda row: checker.refuse_late(rows, row, begin + row))
+        return self._machine.process(rows, numbered, lambda row: checker.refuse_late(rows, row, begin + row))
 
     def _push_one(self, event: Mapping[str, Any]) -> Matches:
         plan, checker = self._plan, self._checker
@@ -169,7 +195,7 @@ class Recognizer:
         singles = self._singles
         values = singles.plain(event, checker.latest) if singles.ready else None
         if values is None:
-            return self.push(as_batch(event, plan.schema.columns))
+            return self._push_rows(as_batch(event, plan.schema.columns))
         parts: list[Part] = []
         position = self._machine.next
         prepared = singles.read(values, position, self._machine.reader.signatures.texts.of(values))
@@ -180,10 +206,26 @@ class Recognizer:
             if late:
                 # It has to be refused, like one of a batch.
                 self._store.drop_last()
-                return self.push(as_batch(event, plan.schema.columns))
+                return self._push_rows(as_batch(event, plan.schema.columns))
             if self._store.crowded:
                 self._store.forget(self._machine.live_positions())
         self._machine.next += 1
-        checker.accepted += 1
+        checker.numbered += 1
         checker.latest = singles.moment
         return Matches(parts, self._plan.report, plan.limit)
+
+
+def _roles_in(header: Mapping[str, Any]) -> tuple[Schema, str | None]:
+    """The schema of the events and their position column, as a snapshot describes them."""
+    try:
+        columns = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(header["columns"])))
+        roles = {role: header[role] for role in ("type", "time", "stream", "position", "time_unit")}
+        if not all(type(name) is str or (name is None and role != "type") for role, name in roles.items()):
+            raise TypeError(f"the columns {roles} are no names")
+        forget = header.get("forget")
+        if forget is not None and (type(forget) is not int or not 0 < forget < 2**62):
+            raise TypeError(f"{forget} is no pause")
+        schema = Schema(columns, roles["type"], roles["time"], roles["stream"], roles["time_unit"], forget)
+        return schema, roles["position"]
+    except (KeyError, TypeError, ValueError, OSError) as error:
+        raise SnapshotError(f"the snapshot is damaged: its events are not described: {error}") from error

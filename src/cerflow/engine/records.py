@@ -11,9 +11,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cerflow.engine.given import GIVEN
+from cerflow.engine.ranges import limits, out_of_range, why, written
 from cerflow.engine.store import one_batch
 from cerflow.errors import BadRecordError, InputError
-from cerflow.schema import Kind, Schema
+from cerflow.plain_columns import plain, plain_array
+from cerflow.schema import Kind, Schema, kind_of
 
 __all__ = ["DECREASES", "BadRecordPolicy", "RecordChecker"]
 
@@ -25,9 +27,21 @@ DECREASES = "an attribute that measures a window decreases"
 
 
 class RecordChecker:
-    """Lets the usable events of batches through; ``accepted`` and ``refused`` count events."""
+    """Lets the usable events of batches through, and counts: what came in is ``accepted + refused``, always.
 
-    def __init__(self, schema: Schema, policy: BadRecordPolicy, *, in_order: bool = True) -> None:
+    An event refused at once has no place in the stream, and its time does not count. One that is refused later, as
+    only its window shows that it is bad, keeps its position and its time: others may be able to use it.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        policy: BadRecordPolicy,
+        *,
+        in_order: bool = True,
+        numbers: NDArray[np.int64] | None = None,
+    ) -> None:
+        """With ``numbers``, the numbers of the events of a finite stream in its input, these name what is refused."""
         if not callable(policy) and policy not in ("fail", "skip"):
             raise ValueError(f"on_bad_record must be 'fail', 'skip' or a callable, not {policy!r}")
         # Where nobody reads the types of events, what was found out about them stands in their place.
@@ -35,34 +49,48 @@ class RecordChecker:
             found = schema.columns.field(schema.type).type
             raise InputError(f"the type column '{schema.type}' must hold text, not {found}")
         self.schema = schema
+        self._limits = limits(schema)
         self.policy = policy
-        #: Whether times must not go backwards.
+        #: Whether times must not go backwards; otherwise they are not even looked at once events are let through.
         self.in_order = in_order
-        self.accepted = 0
-        self.refused = 0
-        #: The number of the first event of the last batch, and of its rows those that were accepted (None: all).
+        #: The events that have a position in the stream, those refused at once, and those refused later.
+        self.numbered = 0
+        self._at_once = 0
+        self._late = 0
+        #: The number of the first row of the last batch, and of its rows those that were let through (None: all).
         self._begin = 0
-        self._rows: NDArray[np.int64] | None = None
+        self.rows = numbers
+        #: The rows of the last batch that were refused later; several queries may refuse one.
+        self._late_rows: set[int] = set()
         #: The latest time seen, as the time column has it (None before the first event).
         self.latest: int | float | None = None
+
+    @property
+    def accepted(self) -> int:
+        """The number of events that can be used."""
+        return self.numbered - self._late
+
+    @property
+    def refused(self) -> int:
+        """The number of events that cannot be used."""
+        return self._at_once + self._late
 
     def usable(self, table: pa.Table) -> pa.Table:
         """The usable rows of a table that has the columns of the schema; itself if all are. Raises as `accept`."""
         if self._all_usable(table):
             return table
-        return pa.Table.from_batches(list(self.accept(table)), table.schema)
+        return pa.Table.from_batches(list(self.accept(table)), self.schema.columns)
 
     def _all_usable(self, table: pa.Table) -> bool:
-        """Whether all types and times are known, and no null hides in a dictionary; the order does not count."""
+        """Whether all types and times are known, and all values can be held; the order does not count."""
         time = self.schema.time
         if table.column(self.schema.type).null_count or (time is not None and table.column(time).null_count):
             return False
-        if any(
-            pa.types.is_dictionary(c.type) and any(k.dictionary.null_count for k in c.chunks) for c in table.columns
-        ):
-            return False
-        if time is None or not pa.types.is_floating(table.column(time).type):
-            return time is None or not _unusual(table.column(time).type)
+        for name, most in self._limits.items():
+            if any(out_of_range(chunk, most) is not None for chunk in table.column(name).chunks):
+                return False
+        if time is None or self.schema.kind(time) is not Kind.FLOAT:
+            return True
         return not any(np.isnan(_numbers(chunk)).any() for chunk in table.column(time).chunks)
 
     def accept(self, batch: pa.RecordBatch | pa.Table) -> Iterator[pa.RecordBatch]:
@@ -70,7 +98,8 @@ class RecordChecker:
         rows = self._aligned(batch)
         if rows.num_rows == 0:
             return
-        self._begin, self._rows = self.accepted + self.refused, None
+        self._begin, self.rows = self.numbered + self._at_once, None
+        self._late_rows.clear()
         reasons = self._reasons(rows)
         bad = np.array([r is not None for r in reasons], bool) if reasons is not None else None
         if bad is not None and bad.any():
@@ -84,39 +113,53 @@ class RecordChecker:
         if missing:
             raise InputError(f"the batch has no column '{missing[0]}', which the schema of the recogniser has")
         batch = batch.select(columns.names)
-        if batch.schema.types != columns.types:
-            try:
-                batch = batch.cast(pa.schema([(f.name, f.type) for f in columns]))
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                raise InputError(f"the batch does not fit the schema of the recogniser: {error}") from error
-        if isinstance(batch, pa.Table):
-            batch = one_batch(batch)
+        try:
+            if isinstance(batch, pa.Table):
+                batch = one_batch(plain(batch, columns))
+            arrays = [plain_array(column, field.type) for column, field in zip(batch.columns, columns)]
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InputError(f"the batch does not fit the schema of the recogniser: {error}") from error
         # Whether a field may be null makes no difference, but batches with other schemas cannot be joined.
-        return pa.RecordBatch.from_arrays([_known_nulls(column) for column in batch.columns], schema=columns)
+        return pa.RecordBatch.from_arrays(arrays, schema=columns)
 
     def _reasons(self, rows: pa.RecordBatch) -> list[str | None] | None:
         """For each row why it is refused; None if all are fine."""
         types = rows.column(self.schema.type)
-        found: list[tuple[NDArray[np.bool_], str]] = []
-        if types.null_count:
-            found.append((np.asarray(types.is_null()), f"no event type in '{self.schema.type}'"))
+        found: list[tuple[NDArray[np.bool_], str | Callable[[int], str]]] = []
+        useless = np.asarray(types.is_null()) if types.null_count else np.zeros(len(types), bool)
+        found.append((useless, f"no event type in '{self.schema.type}'"))
+        for mask, told in self._unheld(rows):
+            found.append((mask, told))
+            useless = useless | mask
         if self.schema.time is not None:
-            found.extend(self._bad_times(rows.column(self.schema.time)))
+            found.extend(self._bad_times(rows.column(self.schema.time), useless))
         found = [(mask, reason) for mask, reason in found if mask.any()]
         if not found:
             return None
         reasons: list[str | None] = [None] * rows.num_rows
         for mask, reason in reversed(found):
-            for k in np.flatnonzero(mask):
-                reasons[k] = reason
+            for k in np.flatnonzero(mask).tolist():
+                reasons[k] = reason if isinstance(reason, str) else reason(k)
         return reasons
 
-    def _bad_times(self, column: pa.Array) -> list[tuple[NDArray[np.bool_], str]]:
+    def _unheld(self, rows: pa.RecordBatch) -> Iterator[tuple[NDArray[np.bool_], Callable[[int], str]]]:
+        """The events with a value that the engine cannot hold, and why."""
+        for name, most in self._limits.items():
+            column = rows.column(name)
+            beyond = out_of_range(column, most)
+            if beyond is not None:
+                reason = why(name, self.schema, most)
+                yield (
+                    beyond,
+                    lambda k, values=column, name=name, reason=reason: (  # type: ignore[misc]
+                        f"the value {written(values[k])} of '{name}' {reason}"
+                    ),
+                )
+
+    def _bad_times(self, column: pa.Array, useless: NDArray[np.bool_]) -> list[tuple[NDArray[np.bool_], str]]:
+        """The times that are unknown or go backwards; those of events that cannot be used anyway hold nothing up."""
         name = self.schema.time
-        try:
-            values = _numbers(column)
-        except pa.ArrowInvalid as error:
-            raise InputError(f"a time in '{name}' does not fit 64 bits: {error}") from error
+        values = _numbers(column)
         if self._in_order(column, values):
             return []
         unknown = np.asarray(column.is_null()) if column.null_count else np.zeros(len(column), bool)
@@ -125,7 +168,7 @@ class RecordChecker:
         if not self.in_order:
             return [(unknown, f"no time in '{name}'")]
         least = values.dtype.type(-np.inf) if values.dtype.kind == "f" else np.iinfo(np.int64).min
-        filled = np.where(unknown, least, values)
+        filled = np.where(unknown | useless, least, values)
         start = least if self.latest is None else self.latest
         # The latest time before each row; a row that goes back does not hold the following ones up.
         before = np.maximum.accumulate(np.concatenate([[start], filled[:-1]]).astype(values.dtype))
@@ -148,55 +191,51 @@ class RecordChecker:
         An attribute that measures a window decreases there. ``number`` counts the row among those accepted from the
         last batch.
         """
-        place = self._begin + (number if self._rows is None else int(self._rows[number]))
+        place = self._begin + (number if self.rows is None else int(self.rows[number]))
+        if place in self._late_rows:
+            return
         if self.policy == "fail":
             raise BadRecordError(place, DECREASES)
         if callable(self.policy):
             self.policy(_with_reasons(rows.slice(row, 1), [place], [DECREASES]))
-        self.refused += 1
+        self._late_rows.add(place)
+        self._late += 1
 
     def _refuse(self, rows: pa.RecordBatch, reasons: list[str | None], bad: NDArray[np.bool_]) -> pa.RecordBatch:
         numbers = np.flatnonzero(bad)
-        first = self.accepted + self.refused
         if self.policy == "fail":
-            raise BadRecordError(first + int(numbers[0]), reasons[int(numbers[0])] or "")
+            raise BadRecordError(self._begin + int(numbers[0]), reasons[int(numbers[0])] or "")
         if callable(self.policy):
             why = [reasons[int(k)] or "" for k in numbers]
-            self.policy(_with_reasons(rows.take(pa.array(numbers)), (first + numbers).tolist(), why))
-        self.refused += len(numbers)
-        self._rows = np.flatnonzero(~bad)
+            self.policy(_with_reasons(rows.take(pa.array(numbers)), (self._begin + numbers).tolist(), why))
+        self._at_once += len(numbers)
+        self.rows = np.flatnonzero(~bad)
         return rows.filter(pa.array(~bad))
 
     def accept_rows(self, rows: pa.RecordBatch) -> None:
-        """Count some rows as accepted, and remember the time of the last of them."""
-        self.accepted += rows.num_rows
-        if self.schema.time is not None and rows.num_rows:
+        """Number some rows that were let through, and remember the time of the last of them."""
+        self.numbered += rows.num_rows
+        if self.in_order and self.schema.time is not None and rows.num_rows:
             self.latest = _numbers(rows.column(self.schema.time).slice(rows.num_rows - 1, 1))[0].item()
 
     @property
     def counts(self) -> dict[str, object]:
         """What was counted, for a snapshot."""
-        return {"accepted": self.accepted, "refused": self.refused, "latest": self.latest}
+        return {"accepted": self.numbered, "refused": self._at_once, "late": self._late, "latest": self.latest}
 
     def take_over(self, counts: Mapping[str, Any]) -> None:
         """Go on from what a snapshot counted."""
-        self.accepted, self.refused, self.latest = counts["accepted"], counts["refused"], counts["latest"]
+        self.numbered, self._at_once = counts["accepted"], counts["refused"]
+        self._late, self.latest = counts["late"], counts["latest"]
 
     def checkpoint(self) -> Callable[[], None]:
         """How to go back to what was counted up to now."""
-        counts = (self.accepted, self.refused, self.latest)
+        counts = (self.numbered, self._at_once, self._late, self.latest)
 
         def undo() -> None:
-            self.accepted, self.refused, self.latest = counts
+            self.numbered, self._at_once, self._late, self.latest = counts
 
         return undo
-
-
-def _known_nulls(column: pa.Array) -> pa.Array:
-    """The same with nulls that hide in a dictionary where everybody looks for them."""
-    if not pa.types.is_dictionary(column.type) or not column.dictionary.null_count:
-        return column
-    return column.dictionary_decode().dictionary_encode().cast(column.type)
 
 
 def _with_reasons(rows: pa.RecordBatch, numbers: list[int], reasons: list[str]) -> pa.Table:
@@ -208,18 +247,14 @@ def _with_reasons(rows: pa.RecordBatch, numbers: list[int], reasons: list[str]) 
     return refused
 
 
-def _unusual(data_type: pa.DataType) -> bool:
-    """Whether times of a type may not fit 64 bits."""
-    return bool(pa.types.is_decimal(data_type) or pa.types.is_uint64(data_type))
-
-
 def _numbers(column: pa.Array) -> NDArray[np.int64] | NDArray[np.float64]:
     """Times as numbers, whatever stands for null."""
-    if pa.types.is_floating(column.type) or pa.types.is_decimal(column.type):
+    if kind_of(column.type) is Kind.FLOAT:
         floats: NDArray[np.float64] = column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
         return floats
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))
-    whole = column.cast(pa.int64())
+    # What does not fit is refused whatever number stands for it.
+    whole = column.cast(pa.int64(), safe=False)
     known: NDArray[np.int64] = (pc.fill_null(whole, 0) if whole.null_count else whole).to_numpy(zero_copy_only=False)
     return known

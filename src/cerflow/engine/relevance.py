@@ -13,11 +13,14 @@ import math
 from collections.abc import Sequence
 from functools import reduce
 
+import pyarrow as pa
+
 from cerflow.analysis.types import kind_of_expression
 from cerflow.automata.guards import TRUE, Satisfied, TypeTest
 from cerflow.automata.propositions import all_of, any_of, is_not_true, is_true, operands_of, substituted, weakened
 from cerflow.automata.relevance import Relevance, noticed
 from cerflow.automata.transducer import Transducer
+from cerflow.engine.ranges import MOST, limits
 from cerflow.errors import QueryError
 from cerflow.language.condition import (
     And,
@@ -52,6 +55,8 @@ def relevant_events(select: Select, transducer: Transducer, schema: Schema, *, c
     positions are reported or read; then none can be left out. Events of other streams than those named, and events
     without a partition key, are never noticed.
     """
+    if schema.forget is not None:
+        return Relevance(TRUE, ("every event keeps its key from beginning anew",))
     if counted:
         return Relevance(TRUE, ("positions are those in the whole stream, so every event is counted",))
     found = noticed(transducer)
@@ -67,9 +72,19 @@ def relevant_events(select: Select, transducer: Transducer, schema: Schema, *, c
 
 
 def or_unusable(condition: Condition, schema: Schema) -> Condition:
-    """The proposition that an event satisfies another one, or lacks a type or a time and has to be reported."""
+    """The proposition that an event satisfies another one, or cannot be used and has to be reported.
+
+    It lacks a type or a time, or has an integer that cannot be held; of times that cannot nothing is said.
+    """
     roles = [name for name in (schema.type, schema.time) if name is not None]
-    return any_of([*(IsNull(Attribute(None, name)) for name in roles), condition])
+    bad: list[Condition] = [IsNull(Attribute(None, name)) for name in roles]
+    for name, most in limits(schema).items():
+        if schema.kind(name) is Kind.INTEGER:
+            column = Attribute(None, name)
+            bad.append(Comparison(Operator.LT, column, Literal(-most)))
+            if most < MOST or pa.types.is_unsigned_integer(schema.columns.field(name).type):
+                bad.append(Comparison(Operator.GT, column, Literal(most)))
+    return any_of([*bad, condition])
 
 
 def plainly(proposition: Condition, schema: Schema, stream: str | None = None) -> Condition:

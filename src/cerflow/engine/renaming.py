@@ -7,7 +7,6 @@ import numpy as np
 from cerflow.engine import layout
 from cerflow.engine.memory import Memory
 from cerflow.engine.program import Program
-from cerflow.schema import Kind
 
 __all__ = ["forget_strings"]
 
@@ -23,7 +22,7 @@ def forget_strings(program: Program, memory: Memory) -> None:
     state = memory.state
     own = program.own_strings
     partitions = int(state.counters[layout.N_PARTITIONS])
-    keys = [1 + k for k, kind in enumerate(program.key_kinds) if kind is Kind.STRING]
+    keys = [1 + k for k, kind in enumerate(program.key_kinds) if kind.coded]
     found = [array[rows, slot] for array, rows, slot in holders]
     found += [state.partition_long[:partitions, word] for word in keys]
     used = np.unique(np.concatenate([*found, np.arange(own)]))

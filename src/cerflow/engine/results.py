@@ -11,17 +11,22 @@ import pyarrow as pa
 from cerflow.analysis.scopes import condition_labels
 from cerflow.analysis.types import kind_of_expression
 from cerflow.engine.computed import ARROW_TYPES, selected_attribute
+from cerflow.engine.evaluate import finest_unit
+from cerflow.engine.flat import FlatColumn, flat_columns
 from cerflow.engine.given import GIVEN
-from cerflow.errors import nearest
+from cerflow.errors import expect, nearest
 from cerflow.language.condition import Attribute, Expression
 from cerflow.language.node import walk
-from cerflow.language.select import CountItem, ExpressionItem, LabelItem, ProjectionKind, Select
-from cerflow.schema import Schema, kind_of
+from cerflow.language.select import CountItem, ExpressionItem, LabelItem, Select
+from cerflow.schema import Kind, Schema
 
-__all__ = ["COUNT_TYPE", "POSITION", "EventForm", "Report", "kept_labels"]
+__all__ = ["COUNT_TYPE", "POSITION", "CountForm", "EventForm", "Report", "kept_labels"]
 
 #: How the events of a match are given: each with its attributes, or as numbers of events that stand there once.
 EventForm = Literal["structs", "dictionary"]
+
+#: How numbers of matches are given: as decimals of up to 38 digits, or as text of any length.
+CountForm = Literal["decimal", "text"]
 
 #: The stored column with an event's position in the whole stream, if the caller numbers events.
 POSITION = "\0position"
@@ -63,7 +68,7 @@ class Report:
 
     def _reported_attributes(self) -> list[str]:
         """The attributes of reported events, in the order of the input; the type has a field of its own."""
-        if self.counts or self.select.projection.kind is ProjectionKind.NONE:
+        if not self.select.projection.has_events:
             return []
         wanted: set[str] | None = set()
         for item in self.listed:
@@ -86,7 +91,7 @@ class Report:
     def shown_columns(self) -> frozenset[str]:
         """The input columns that results are made of."""
         found = set(self.attributes)
-        if not self.counts and self.select.projection.kind is not ProjectionKind.NONE:
+        if self.select.projection.has_events:
             found.add(self.events.type)
         if self.events.time is not None:
             found.add(self.events.time)
@@ -118,7 +123,7 @@ class Report:
         if self.counts:
             return fields + [pa.field(item.name, COUNT_TYPE) for item in self.counts]
         fields += [pa.field(item.name, self._computed_type(item.expression)) for item in self.computed]
-        if self.select.projection.kind is not ProjectionKind.NONE:
+        if self.select.projection.has_events:
             fields.append(pa.field("events", pa.list_(self.event_type)))
         return fields
 
@@ -149,25 +154,65 @@ class Report:
         return pa.struct(fields)
 
     def key_type(self, key: tuple[str, ...]) -> pa.DataType:
-        """The type of a key: that of its attributes, or float64 where integers meet floats."""
+        """The type of a key: one for all values of its attributes, float64 where integers meet floats."""
         types = [_plain(self.events.columns.field(self.column(name)).type) for name in key]
-        return types[0] if len({kind_of(t) for t in types}) == 1 else pa.float64()
+        types = [t for t in types if not pa.types.is_null(t)] or types
+        return types[0] if len(set(types)) == 1 else _common(self.events.key_kind(key), types, finest_unit(self.events))
 
-    def shown(self, events: EventForm, columns: Sequence[str] | None) -> pa.Schema:
-        """The schema of some columns, with events in a form. Raises `ValueError` if there is no such thing."""
+    @cached_property
+    def flat(self) -> list[FlatColumn]:
+        """The columns of the flat form, which stand in place of ``events``."""
+        return flat_columns(self)
+
+    def shown(
+        self,
+        events: EventForm,
+        columns: Sequence[str] | None,
+        flat: bool = False,
+        counts: CountForm = "decimal",
+    ) -> pa.Schema:
+        """The schema of some columns, with events and counts in a form. Raises `ValueError` for what there is not."""
+        if counts not in ("decimal", "text"):
+            raise ValueError(f"counts must be 'decimal' or 'text', not {counts!r}")
         if events not in ("structs", "dictionary"):
             raise ValueError(f"events must be 'structs' or 'dictionary', not {events!r}")
+        if flat and events == "dictionary":
+            raise ValueError("the flat form has no events that could be a dictionary: give flat or events, not both")
         fields = list(self.schema)
+        if flat:
+            fields = [f for f in fields if f.name != "events"] + [pa.field(c.name, c.type) for c in self.flat]
+        if columns is not None:
+            expect(columns, (list, tuple, set, frozenset), "columns must be a list of names")
         if columns is not None and not columns:
             raise ValueError("columns must name at least one column")
+        names = [field.name for field in fields]
         for name in columns or ():
-            if name not in self.schema.names:
-                near = nearest(name, self.schema.names)
-                hint = f"; did you mean '{near}'?" if near else f"; the columns are {', '.join(self.schema.names)}"
+            if name not in names:
+                near = nearest(name, names)
+                hint = f"; did you mean '{near}'?" if near else f"; the columns are {', '.join(names)}"
                 raise ValueError(f"the result has no column '{name}'{hint}")
-        if events == "dictionary" and not self.counts and self.select.projection.kind is not ProjectionKind.NONE:
+        if events == "dictionary" and self.select.projection.has_events:
             fields[-1] = pa.field("events", pa.list_(pa.dictionary(pa.int32(), self.event_type)))
+        if counts == "text" and self.counts:
+            fields[-len(self.counts) :] = [pa.field(item.name, pa.string()) for item in self.counts]
         return pa.schema([field for field in fields if columns is None or field.name in columns])
+
+
+def _common(kind: Kind, types: Sequence[pa.DataType], unit: str) -> pa.DataType:
+    """A type for the values of several types of a kind; integers are those of 64 bits that can be used."""
+    match kind:
+        case Kind.INTEGER:
+            return pa.int64()
+        case Kind.FLOAT:
+            return pa.float64()
+        case Kind.DECIMAL:
+            scale = max(t.scale for t in types)
+            digits = scale + max(t.precision - t.scale for t in types)
+            return pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(min(76, digits), scale)
+        case Kind.TIMESTAMP:
+            zones = {t.tz for t in types if pa.types.is_timestamp(t)}
+            return pa.timestamp(unit, zones.pop() if len(zones) == 1 else "UTC")
+    return pa.string()
 
 
 def _unused(name: str, taken: set[str]) -> str:

@@ -75,10 +75,31 @@ def _node(current: Node, operands: Sequence[Read], schema: Schema) -> Read | Non
         return lambda event: operand(event) is True
     if isinstance(current, Comparison):
         return _comparison(current, operands, schema)
+    if isinstance(current, In) and _is_looked_up(current, schema):
+        return _among(current, operands[0])
     if isinstance(current, _PLAIN) or (isinstance(current, Function) and current.name not in ("position", "time")):
         given = operands[:1] if isinstance(current, In) else operands
         return lambda event: applied(current, [read(event) for read in given])
     return None
+
+
+def _is_looked_up(current: In, schema: Schema) -> bool:
+    """Whether all items are of the very kind of the attribute that is looked for among them."""
+    if not isinstance(current.operand, Attribute) or current.operand.name not in schema.attributes:
+        return False
+    kind = schema.kind(current.operand.name)
+    of_kind = {Kind.INTEGER: int, Kind.STRING: str}.get(kind)
+    return all(type(item.value) is of_kind for item in current.items)
+
+
+def _among(current: In, operand: Read) -> Read:
+    values = frozenset(item.value for item in current.items)
+
+    def among(event: Mapping[str, Any]) -> bool | None:
+        value = operand(event)
+        return None if value is None else (value in values) != current.negated
+
+    return among
 
 
 def _comparison(current: Comparison, operands: Sequence[Read], schema: Schema) -> Read:

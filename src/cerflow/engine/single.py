@@ -21,7 +21,8 @@ from cerflow.engine.plan import Plan
 from cerflow.engine.program import Program
 from cerflow.engine.scalar import scalar
 from cerflow.engine.signatures import SignatureReader
-from cerflow.errors import InputError
+from cerflow.engine.store import one_batch
+from cerflow.event_tables import from_rows
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.schema import Kind
 
@@ -56,6 +57,7 @@ class SingleEvents:
         self._window = None if window is None or counted_here else self._measured(window)
         self.ready = not (
             program.asks
+            or schema.forget is not None
             or not plan.counts_all
             or program.atoms.ordered
             or any(test is None for _, test in tests)
@@ -78,6 +80,8 @@ class SingleEvents:
             bound=np.full(1, NO_BOUND),
             keys=np.zeros((1, max(1, len(keys))), np.int64),
             columns=np.zeros((1, max(1, len(program.columns))), np.int64),
+            moment=np.zeros(1, np.int64),
+            idle=np.zeros(1, np.int64),
             ranks=np.zeros(1, np.int64),
         )
 
@@ -164,7 +168,10 @@ class SingleEvents:
         for name, kind, most in self._fields:
             value: Any = event.get(name)
             if value is not None and (
-                type(value) is not kind or value != value or (isinstance(value, int) and abs(value) > most)
+                type(value) is not kind
+                or value != value
+                or (isinstance(value, int) and abs(value) > most)
+                or (most < 0 and not 1678 <= getattr(value, "year", 0) <= 2261)
             ):
                 return None
             values[name] = value
@@ -216,15 +223,7 @@ class SingleEvents:
 
 def as_batch(event: Mapping[str, Any], columns: pa.Schema) -> pa.RecordBatch:
     """One event as a record batch; raises `InputError` for values that do not fit the columns."""
-    for field in columns:
-        value = event.get(field.name)
-        # Arrow would cut the fraction off.
-        if pa.types.is_integer(field.type) and isinstance(value, float) and not value.is_integer():
-            raise InputError(f"the event does not fit the columns: {value} is no whole number, as '{field.name}' holds")
-    try:
-        return pa.RecordBatch.from_pylist([{name: event.get(name) for name in columns.names}], columns)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
-        raise InputError(f"the event does not fit the columns: {error}") from error
+    return one_batch(from_rows([event], columns))
 
 
 def _plain(data_type: pa.DataType) -> tuple[type | None, int]:
@@ -240,7 +239,10 @@ def _plain(data_type: pa.DataType) -> tuple[type | None, int]:
         return str, 0
     if pa.types.is_boolean(data_type):
         return bool, 1
-    return (datetime.datetime if pa.types.is_timestamp(data_type) else None), 0
+    if pa.types.is_timestamp(data_type):
+        # Of nanoseconds 64 bits hold some centuries only.
+        return datetime.datetime, -1 if data_type.unit == "ns" else 0
+    return None, 0
 
 
 def _bound(measure: int, size: int) -> int:

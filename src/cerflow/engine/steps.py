@@ -89,4 +89,4 @@ class StepCompiler:
 def _order(kind: Kind) -> int:
     if kind is Kind.FLOAT:
         return layout.FLOAT
-    return layout.RANK if kind is Kind.STRING else layout.INT
+    return layout.RANK if kind.coded else layout.INT

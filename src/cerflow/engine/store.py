@@ -81,15 +81,18 @@ class Kept:
     def _at(self, positions: Ints) -> pa.Table:
         piece = np.searchsorted(self._starts, positions, side="right") - 1
         found = np.unique(piece)
-        taken = []
-        for k in found.tolist():
-            wanted = positions[piece == k] if len(found) > 1 else positions
-            taken.append(self._pieces[k].take(pa.array(_rows_at(self._positions[k], wanted))))
-        table = pa.Table.from_batches(taken, self.schema)
         if len(found) == 1:
-            return table
+            taken = self._pieces[found[0]].take(pa.array(_rows_at(self._positions[found[0]], positions)))
+            return pa.Table.from_batches([taken], self.schema)
+        order = np.argsort(piece, kind="stable")
+        ends = np.searchsorted(piece[order], found, side="right").tolist()
+        rows = []
+        for k, begin, end in zip(found.tolist(), [0, *ends], ends):
+            wanted = _rows_at(self._positions[k], positions[order[begin:end]])
+            rows.append(self._pieces[k].take(pa.array(wanted)))
+        table = pa.Table.from_batches(rows, self.schema)
         back = np.empty(len(positions), np.int64)
-        back[np.argsort(piece, kind="stable")] = np.arange(len(positions))
+        back[order] = np.arange(len(positions))
         return table.combine_chunks().take(pa.array(back))
 
     def column(self, name: str, positions: Ints) -> pa.Array:
@@ -115,7 +118,7 @@ class EventStore:
 
     #: Events kept before it is worth to look for those that can go.
     SLACK = 65_536
-    #: Batches of so many rows are kept whole at first: of their events hardly any is needed in the end.
+    #: Batches of so many rows are kept whole until then: of their events hardly any is needed in the end.
     WHOLE = 8_192
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -131,13 +134,8 @@ class EventStore:
 
     @property
     def crowded(self) -> bool:
-        """Whether it is time to `forget`."""
+        """Whether it is time to `forget`: more came since the last time than was needed then."""
         return self._count > self._limit
-
-    @property
-    def holds_batch(self) -> bool:
-        """Whether a whole batch is kept, which should be forgotten but for what is needed when more events come."""
-        return bool(self._positions) and isinstance(self._positions[-1], range)
 
     def keep(self, first: int, rows: pa.RecordBatch, chosen: Ints) -> None:
         """Keep the chosen rows of a batch whose first row has position ``first``."""
@@ -145,7 +143,7 @@ class EventStore:
         if rows.num_rows >= self.WHOLE and len(chosen):
             if self._latest.positions:
                 self._join()
-            self._count += len(chosen)
+            self._count += rows.num_rows
             self._positions.append(range(first, first + rows.num_rows))
             self._pieces.append(kept)
             return
@@ -197,6 +195,14 @@ class EventStore:
             self.add(needed, _joined(rows))
         self._limit = 2 * self._count + self.SLACK
 
+    def take_over(self, events: pa.Table, positions: Ints) -> None:
+        """Keep these events, in place of all others."""
+        self.forget(np.zeros(0, np.int64))
+        at = 0
+        for batch in events.combine_chunks().to_batches():
+            self.add(positions[at : at + batch.num_rows], batch)
+            at += batch.num_rows
+
     def checkpoint(self) -> Callable[[], None]:
         """How to go back to what is kept now."""
         if self._latest.positions:
@@ -231,11 +237,6 @@ class WholeTable(EventStore):
             self._positions.append(range(first, first + piece.num_rows))
             self._pieces.append(piece)
             first += piece.num_rows
-
-    @property
-    def holds_batch(self) -> bool:
-        """Nothing is ever forgotten."""
-        return False
 
     def keep(self, first: int, rows: pa.RecordBatch, chosen: Ints) -> None:
         """The events are kept already."""

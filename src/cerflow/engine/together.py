@@ -7,6 +7,9 @@ that a query costs in proportion to the events that may concern it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -20,12 +23,15 @@ from cerflow.engine.machine import ROWS, Machine
 from cerflow.engine.matches import Matches
 from cerflow.engine.plan import Plan
 from cerflow.engine.prefilter import TextTests, rows_of
-from cerflow.engine.records import BadRecordPolicy, RecordChecker
+from cerflow.engine.records import RecordChecker
 from cerflow.engine.signatures import attributes_read
 from cerflow.engine.single import SingleEvents, as_batch
+from cerflow.engine.snapshot import Contents
 from cerflow.engine.store import EventStore, WholeTable, one_batch
 from cerflow.engine.unfolding import Part
-from cerflow.errors import SnapshotError
+from cerflow.engine.validation import check_counts, check_events, check_number
+from cerflow.errors import InUseError, SnapshotError
+from cerflow.event_tables import as_rows
 from cerflow.language.condition import Condition
 from cerflow.language.node import Node
 from cerflow.schema import Schema
@@ -68,18 +74,20 @@ class _Member:
 
 
 class Together:
-    """Recognises the matches of several queries in a stream that comes in batches; ``plans`` are for one schema."""
+    """Recognises the matches of several queries in a stream that comes in batches.
+
+    ``plans`` are for the schema of the checker.
+    """
 
     def __init__(
         self,
         plans: Mapping[str, Plan],
-        schema: Schema,
-        on_bad_record: BadRecordPolicy,
+        checker: RecordChecker,
         store: EventStore | None = None,
     ) -> None:
         self.plans = plans
-        self._schema = schema
-        self._checker = RecordChecker(schema, on_bad_record)
+        self._schema = schema = checker.schema
+        self._checker = checker
         names = _columns(plans, schema)
         if store is None:
             store = EventStore(pa.schema([schema.columns.field(name) for name in names]))
@@ -100,14 +108,19 @@ class Together:
             self._members[0].machine.program.atoms.unit if self._members else "us",
         )
         self._concerned: dict[frozenset[int], tuple[_Member, ...]] = {}
+        self._in_use = Lock()
 
     @classmethod
-    def parts_of(cls, plans: Mapping[str, Plan], schema: Schema, table: pa.Table) -> Iterator[tuple[str, list[Part]]]:
+    def parts_of(
+        cls, plans: Mapping[str, Plan], schema: Schema, table: pa.Table, numbers: Ints | None
+    ) -> Iterator[tuple[str, list[Part]]]:
         """What each query detects in a finite stream of usable events, slice by slice.
 
-        Raises `BadRecordError` if an attribute that measures a window decreases.
+        ``numbers`` are those of the events in the input, if they are others. Raises `BadRecordError` if an attribute
+        that measures a window decreases.
         """
-        together = cls(plans, schema, "fail", WholeTable(table.select(_columns(plans, schema))))
+        checker = RecordChecker(schema, "fail", in_order=False, numbers=numbers)
+        together = cls(plans, checker, WholeTable(table.select(_columns(plans, schema))))
         reads = {name for plan in plans.values() for name in (*plan.reads, *(() if plan.counts_all else plan.columns))}
         read = table.select([name for name in schema.attributes if name in reads])
         for start in range(0, table.num_rows, ROWS):
@@ -120,14 +133,29 @@ class Together:
 
     @property
     def bad_records(self) -> int:
-        """The number of events refused so far; one that single queries refuse counts once for each of them."""
+        """The number of events refused so far, those included that only some of the queries refuse."""
         return self._checker.refused
 
-    def push(self, events: pa.RecordBatch | pa.Table | Mapping[str, Any]) -> dict[str, Matches]:
+    def push(self, events: Any) -> dict[str, Matches]:
         """Process events as `Recognizer.push` does; returns the matches of the queries that detected any."""
-        if type(events) is dict or isinstance(events, Mapping):
-            return self._push_one(events)
+        with self._alone():
+            if type(events) is dict or isinstance(events, Mapping):
+                return self._push_one(events)
+            return self._push_rows(as_rows(events, self._schema.columns))
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if not self._in_use.acquire(blocking=False):
+            raise InUseError("the recogniser of the set")
+        try:
+            yield
+        finally:
+            self._in_use.release()
+
+    def _push_rows(self, events: pa.RecordBatch | pa.Table) -> dict[str, Matches]:
         found: dict[str, list[Part]] = {}
+        if not events.num_rows:
+            return {}
         undo = self._checkpoint(events.num_rows)
         try:
             for rows in self._checker.accept(events):
@@ -169,27 +197,25 @@ class Together:
 
     def _process(self, rows: pa.RecordBatch, begin: int) -> Iterator[tuple[str, list[Part]]]:
         checker = self._checker
-        accepted = checker.accepted
+        first = checker.numbered
         checker.accept_rows(rows)
 
         def refuse(row: int) -> None:
             checker.refuse_late(rows, row, begin + row)
 
         for name, machine in self._apart.items():
-            yield name, machine.process(rows, accepted, refuse)
-        prepared = list(self._read(rows, accepted))
+            yield name, machine.process(rows, first, refuse)
+        prepared = list(self._read(rows, first))
         if prepared:
             used = np.zeros(rows.num_rows, bool)
             for _, _, some in prepared:
                 used[some] = True
-            if self._store.holds_batch:
-                self._store.forget(self._live_positions())
-            self._store.keep(accepted, rows, np.flatnonzero(used))
+            self._clean_up()
+            self._store.keep(first, rows, np.flatnonzero(used))
         for member in self._members:
-            member.machine.next = checker.accepted
+            member.machine.next = checker.numbered
         for member, events, some in prepared:
             yield member.name, member.machine.advance(events, lambda at, some=some: refuse(int(some[at])))  # type: ignore[misc]
-        self._clean_up()
 
     def _read(self, rows: pa.RecordBatch, first: int) -> Iterator[tuple[_Member, Events, Ints]]:
         """For each query that may be concerned the events that matter, and their rows."""
@@ -248,29 +274,50 @@ class Together:
 
     def snapshot(self) -> bytes:
         """All that is remembered, as bytes. Matches handed out before are not part of it."""
+        with self._alone():
+            return self._snapshot()
+
+    def _snapshot(self) -> bytes:
         self._store.forget(self._live_positions())
-        nothing = EventStore(self._store.schema).kept()
-        parts = {m.name: m.machine.snapshot(self._checker.counts, nothing) for m in self._members}
+        counts, nothing = self._checker.counts, EventStore(self._store.schema).kept()
+        parts = {m.name: m.machine.contents(counts, nothing) for m in self._members}
         for name, machine in self._apart.items():
             machine.store.forget(machine.live_positions())
-            parts[name] = machine.snapshot(self._checker.counts, machine.store.kept())
+            parts[name] = machine.contents(counts, machine.store.kept())
+        packed = [snapshot.write(snapshot.RECOGNIZER, contents) for contents in parts.values()]
+        arrays = {f"part {k}": np.frombuffer(part, np.uint8) for k, part in enumerate(packed)}
         kept = self._store.kept()
-        return snapshot.pack(parts, self._checker.counts, kept.rows, kept.positions)
+        contents = Contents({**counts, "names": list(parts)}, arrays, kept.rows, kept.positions)
+        return snapshot.write(snapshot.SET, contents)
 
     def take_over(self, data: bytes) -> None:
-        """Go on from a snapshot of the same queries; raises `SnapshotError` if it is of others."""
-        parts, counts, events, positions = snapshot.unpack(data)
-        if list(parts) != [*(m.name for m in self._members), *self._apart]:
-            raise SnapshotError(f"the snapshot is of the queries {', '.join(parts)}")
-        for machine, part in zip(self._machines(), parts.values()):
-            header, state, own, at = snapshot.read(part)
-            machine.take_over(header, state)
-            if machine.store is not self._store:
-                for batch in own.combine_chunks().to_batches():
-                    machine.store.add(at, batch)
-        self._checker.take_over(counts)
-        for batch in events.combine_chunks().to_batches():
-            self._store.add(positions, batch)
+        """Go on from a snapshot of the same queries; raises `SnapshotError` if it is of others, and changes nothing."""
+        with self._alone():
+            self._take_over(data)
+
+    def _take_over(self, data: bytes) -> None:
+        whole = snapshot.read(snapshot.SET, data)
+        header = whole.description
+        names = [*(m.name for m in self._members), *self._apart]
+        if header.get("names") != names:
+            raise SnapshotError(f"the snapshot is of the queries {_listed(header.get('names'))}, not {_listed(names)}")
+        check_counts(header, self._schema)
+        check_events(whole.events, whole.positions, self._store.schema, check_number(header, "accepted", least=0))
+        restorers: list[Callable[[], None]] = []
+        for k, machine in enumerate(self._machines()):
+            if f"part {k}" not in whole.arrays:
+                raise SnapshotError(f"the snapshot is damaged: it lacks the query '{names[k]}'")
+            part = snapshot.read(snapshot.RECOGNIZER, whole.arrays[f"part {k}"].tobytes())
+            own = machine.store is not self._store
+            kept = part if own else whole
+            if own:
+                check_events(part.events, part.positions, machine.store.schema, check_number(part.description, "next"))
+                restorers.append(partial(machine.store.take_over, part.events, part.positions))
+            restorers.append(machine.restorer(part, kept.positions))
+        for restore in restorers:
+            restore()
+        self._checker.take_over(header)
+        self._store.take_over(whole.events, whole.positions)
 
     # -- single events -------------------------------------------------------------------------------------------
 
@@ -279,12 +326,12 @@ class Together:
         ready = next((member.singles for member in self._members if member.singles.ready), None)
         values = ready.plain(event, checker.latest) if ready is not None and not self._apart else None
         if ready is None or values is None:
-            return self.push(as_batch(event, self._schema.columns))
+            return self._push_rows(as_batch(event, self._schema.columns))
         satisfied = self._texts.of(values)
         members = self._concerns(satisfied)
         if not all(member.singles.ready and not len(member.machine.program.tables.checked) for member in members):
-            return self.push(as_batch(event, self._schema.columns))
-        position = checker.accepted
+            return self._push_rows(as_batch(event, self._schema.columns))
+        position = checker.numbered
         prepared: list[tuple[_Member, Events]] = []
         for member in members:
             events = member.singles.read(values, position, member.satisfied(satisfied))
@@ -293,7 +340,7 @@ class Together:
         if prepared:
             self._store.add_one(position, values)
         found = {member.name: member.machine.advance(events, _never) for member, events in prepared}
-        checker.accepted += 1
+        checker.numbered += 1
         checker.latest = ready.moment
         self._clean_up()
         return self._matches(found)
@@ -303,6 +350,10 @@ def _columns(plans: Mapping[str, Plan], schema: Schema) -> list[str]:
     """The columns that results of queries of all streams are made of."""
     wanted = {name for plan in plans.values() if plan.counts_all for name in plan.columns}
     return [name for name in schema.attributes if name in wanted]
+
+
+def _listed(names: object) -> str:
+    return ", ".join(map(str, names)) if isinstance(names, list) else "of nobody"
 
 
 def _never(row: int) -> None:

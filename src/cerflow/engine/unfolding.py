@@ -22,13 +22,19 @@ NO_LIMIT = 2**62
 
 @dataclass(frozen=True)
 class Part:
-    """Detections with the nodes, marks and events they refer to; one event's detections are never divided."""
+    """Detections with the nodes, marks and events they refer to; one event's detections are never divided.
+
+    With a ``pick`` (see `cerflow.engine.layout`) the strategy is still to be applied, by `ChosenParts`; ``alone`` says
+    that one match of every event will be left.
+    """
 
     detections: Ints
     nodes: Ints
     marks: Ints
     kept: Kept
     label_sets: list[frozenset[str]]
+    pick: int = layout.EVERYTHING
+    alone: bool = False
 
 
 @dataclass(frozen=True)

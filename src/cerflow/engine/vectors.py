@@ -6,7 +6,6 @@ NaN for null, strings as codes into a dictionary. Literals are arrays of no dime
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +15,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cerflow.automata.values import WORD
+from cerflow.engine.decimals import decimal_text
 from cerflow.engine.encoding import encoded
 from cerflow.engine.layout import NULL
-from cerflow.errors import InputError, UnsupportedQueryError
+from cerflow.errors import InputError
 from cerflow.language.condition import Operator
+from cerflow.language.patterns import found_in
+from cerflow.plain_columns import plain_array, plain_type
 from cerflow.schema import Kind, kind_of
 
 __all__ = [
@@ -28,8 +30,8 @@ __all__ = [
     "arithmetic",
     "column_vector",
     "compare",
+    "equals_any",
     "is_null",
-    "like_pattern",
     "literal",
     "matches_text",
     "unary_function",
@@ -41,7 +43,10 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Vector:
-    """Values of one kind; ``dictionary`` belongs to strings only, ``nulls`` is None where there are none."""
+    """Values of one kind; ``nulls`` is None where there are none.
+
+    Strings and exact decimals (see `decimals`) are codes into a ``dictionary``, which belongs to these only.
+    """
 
     kind: Kind
     data: NDArray[np.int64] | NDArray[np.float64]
@@ -127,15 +132,20 @@ class Truth:
 def column_vector(column: pa.Array, unit: str) -> Vector:
     """The values of an Arrow column; timestamps in ``unit`` (s, ms, us or ns) since the epoch.
 
-    Raises `InputError` for integers beyond 64 bits and for types that conditions cannot read.
+    Of types that conditions cannot read it is only known which values are null. Raises `InputError` for integers
+    beyond 64 bits.
     """
     kind = kind_of(column.type)
     nulls = None if column.null_count == 0 else np.asarray(column.is_null())
     if kind is Kind.STRING:
         codes, texts = encoded(column)
         return Vector(kind, codes, nulls, texts.to_pylist())
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    column = plain_array(column, plain_type(column.type))
+    if kind is Kind.DECIMAL:
+        codes, values = encoded(column)
+        return Vector(kind, codes, nulls, [decimal_text(value) for value in values.to_pylist()])
+    if pa.types.is_null(column.type):
+        return Vector(Kind.FLOAT, np.full(len(column), np.nan))
     if kind is Kind.FLOAT:
         floats = column.cast(pa.float64())
         return Vector(kind, floats.to_numpy(zero_copy_only=False).astype(np.float64, copy=False))
@@ -143,10 +153,11 @@ def column_vector(column: pa.Array, unit: str) -> Vector:
         if kind is Kind.TIMESTAMP:
             zone = getattr(column.type, "tz", None)
             column = column.cast(pa.timestamp(unit, tz=zone)).cast(pa.int64())
-        elif kind in (Kind.INTEGER, Kind.BOOLEAN):
-            column = column.cast(pa.int64())
+        elif kind is Kind.OTHER:
+            # All that conditions may ask is whether it is null.
+            return Vector(Kind.INTEGER, np.zeros(len(column), np.int64), nulls)
         else:
-            raise UnsupportedQueryError(f"values of type {column.type} cannot be used in conditions")
+            column = column.cast(pa.int64())
     except pa.ArrowInvalid as error:
         raise InputError(f"a value does not fit 64 bits: {error}") from error
     data = column.fill_null(0).to_numpy(zero_copy_only=False) if nulls is not None else column.to_numpy()
@@ -192,7 +203,7 @@ def compare(operator: Operator, left: Vector, right: Vector) -> Truth:
     """``left operator right``, unknown where either is null."""
     ufunc = _UFUNCS[operator]
     unknown = _either_missing(left, right)
-    if left.kind is Kind.STRING and right.kind is Kind.STRING:
+    if left.kind.coded and right.kind.coded:
         if right.data.ndim == 0:
             allowed = ufunc(_texts(left), _texts(right)).astype(bool)
             outcome = allowed[left.data] if len(allowed) else np.zeros(left.data.shape, bool)
@@ -208,6 +219,23 @@ def compare(operator: Operator, left: Vector, right: Vector) -> Truth:
     else:
         outcome = ufunc(left.data, right.data)
     return Truth(outcome if unknown is None else outcome & ~unknown, unknown)
+
+
+def equals_any(value: Vector, items: Sequence[Vector]) -> Truth:
+    """Whether a value equals one of several literals of one kind, none of which is null; unknown where it is null.
+
+    They are looked up, so that a list of many costs little more than one of few.
+    """
+    missing = value.missing()
+    if value.kind is Kind.STRING:
+        texts = {item.dictionary[0] for item in items}
+        allowed = np.array([text in texts for text in value.dictionary] or [False], bool)
+        outcome = allowed[value.data]
+    elif Kind.FLOAT in (value.kind, items[0].kind):
+        outcome = np.isin(value.floats(), np.array([item.floats() for item in items]))
+    else:
+        outcome = np.isin(value.data, np.array([item.data for item in items]))
+    return Truth(outcome & ~missing, missing) if missing.any() else Truth(outcome)
 
 
 def arithmetic(operator: str, left: Vector, right: Vector) -> Vector:
@@ -283,23 +311,9 @@ def word(operand: Vector, high: bool) -> Vector:
     return Vector(Kind.INTEGER, (values - low) // WORD if high else low)
 
 
-def like_pattern(pattern: str) -> re.Pattern[str]:
-    """The regular expression (for `fullmatch`) of a LIKE pattern."""
-    parts: list[str] = []
-    taken = iter(pattern)
-    for c in taken:
-        if c == "%":
-            parts.append(".*")
-        elif c == "_":
-            parts.append(".")
-        else:
-            parts.append(re.escape(next(taken, "\\") if c == "\\" else c))
-    return re.compile("".join(parts), re.DOTALL)
-
-
-def matches_text(operand: Vector, accepts: Callable[[str], bool]) -> Truth:
-    """A test of strings, made once per distinct string."""
-    allowed = np.array([accepts(s) for s in operand.dictionary] or [False], bool)
+def matches_text(operand: Vector, expression: str) -> Truth:
+    """Whether a regular expression is found in a string, looked for once per distinct string."""
+    allowed = found_in(operand.dictionary or [""], expression)
     outcome = allowed[operand.data]
     if operand.nulls is None:
         return Truth(outcome)

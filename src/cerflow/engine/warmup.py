@@ -18,13 +18,14 @@ from cerflow.engine.recognizer import Recognizer
 from cerflow.language.parser import parse_query
 from cerflow.schema import Schema
 
-__all__ = ["compiled", "ensure_compiled", "warm_up"]
+__all__ = ["compiled", "ensure_compiled", "load_kernels", "warm_up"]
 
 
 #: Configurations that outgrow their first tables, and collections of values that have to be cleaned up.
 _QUERIES = (
     "SELECT * WHERE A AS x ; B AS y FILTER x.v = y.v",
     "SELECT * WHERE (A+ AS x ; B AS y) FILTER x.v != y.v WITHIN 6 EVENTS",
+    "SELECT LAST * WHERE A ; B WITHIN 6 EVENTS",
 )
 _EVENTS = 200
 #: What another process does meanwhile: the kernels that only some queries need.
@@ -61,6 +62,12 @@ def warm_up() -> None:
     prepare_all()
 
 
+@cache
+def load_kernels() -> None:
+    """Load what every query needs, so that it does not count as part of the first one; `warm_up` loads everything."""
+    _use(_QUERIES[:1])
+
+
 def _compile() -> None:
     logging.getLogger("cerflow").info("compiling the engine for this machine; this happens once")
     with _help():
@@ -72,16 +79,20 @@ def _compile() -> None:
 @contextmanager
 def _help() -> Iterator[None]:
     """Another process compiles while the body runs; if it cannot, what it leaves is compiled here afterwards."""
-    path = os.pathsep.join(filter(None, sys.path))
+    # The same modules as here: -P keeps the working directory out unless it is on the path of this process.
+    path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
+    command = [sys.executable or "python", "-P", "-c", _HELP]
     try:
-        helper = subprocess.Popen(
-            [sys.executable or "python", "-c", _HELP], env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.DEVNULL
-        )
+        helper = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.DEVNULL)
     except OSError:
         yield
         return
     try:
         yield
+    except BaseException:
+        # What it was to help with has been given up.
+        helper.kill()
+        raise
     finally:
         helper.wait()
 

@@ -6,9 +6,11 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
+from cerflow.engine.decimals import text_decimal
 from cerflow.engine.layout import NULL
 from cerflow.engine.strings import Strings
 from cerflow.schema import Kind
@@ -70,12 +72,20 @@ def reader(kind: Kind, text: Callable[[int], str], unit: str) -> Callable[[Any],
     def string(word: int) -> str | None:
         return None if word == NULL else text(word)
 
+    def decimal(word: int) -> Decimal | None:
+        return None if word == NULL else text_decimal(text(word))
+
     def timestamp(word: int) -> datetime | None:
         return None if word == NULL else _moment(word, unit)
 
-    return {Kind.FLOAT: fraction, Kind.BOOLEAN: boolean, Kind.STRING: string, Kind.TIMESTAMP: timestamp}.get(
-        kind, number
-    )
+    readers: dict[Kind, Callable[[Any], Any]] = {
+        Kind.FLOAT: fraction,
+        Kind.BOOLEAN: boolean,
+        Kind.STRING: string,
+        Kind.DECIMAL: decimal,
+        Kind.TIMESTAMP: timestamp,
+    }
+    return readers.get(kind, number)
 
 
 def _moment(ticks: int, unit: str) -> datetime:

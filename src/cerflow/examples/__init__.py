@@ -1,6 +1,7 @@
 """Example streams and queries, and the demonstration that ``make demo`` runs.
 
-`stocks` and `sensors` make seeded streams as Arrow tables; `query_text` reads a query that comes with the package.
+`stocks`, `sensors`, `smart_homes` and `taxis` make seeded streams as Arrow tables; `query_text` reads a query that
+comes with the package.
 """
 
 from __future__ import annotations
@@ -8,17 +9,20 @@ from __future__ import annotations
 from importlib.resources import files
 
 from cerflow.examples.sensors import farm_readings, sensors
+from cerflow.examples.smart_homes import smart_homes
 from cerflow.examples.stocks import stocks
+from cerflow.examples.taxis import taxis
+from cerflow.query import Language
 
-__all__ = ["farm_readings", "query_names", "query_text", "sensors", "stocks"]
-
-
-def query_names() -> tuple[str, ...]:
-    """The names of the queries that come with the package, sorted."""
-    queries = files("cerflow.examples") / "queries"
-    return tuple(sorted(q.name.removesuffix(".ceql") for q in queries.iterdir() if q.name.endswith(".ceql")))
+__all__ = ["farm_readings", "query_names", "query_text", "sensors", "smart_homes", "stocks", "taxis"]
 
 
-def query_text(name: str) -> str:
+def query_names(language: Language = "ceql") -> tuple[str, ...]:
+    """The names of the queries in a language that come with the package, sorted."""
+    names = (query.name for query in (files("cerflow.examples") / "queries").iterdir())
+    return tuple(sorted(name.removesuffix(f".{language}") for name in names if name.endswith(f".{language}")))
+
+
+def query_text(name: str, language: Language = "ceql") -> str:
     """The text of one of the queries in `query_names`; raises FileNotFoundError for any other name."""
-    return (files("cerflow.examples") / "queries" / f"{name}.ceql").read_text(encoding="utf-8")
+    return (files("cerflow.examples") / "queries" / f"{name}.{language}").read_text(encoding="utf-8")

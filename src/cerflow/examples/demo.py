@@ -21,7 +21,8 @@ from rich.table import Table
 
 from cerflow.cli.bad_records import BadRecords, Policy
 from cerflow.cli.mappings import ColumnOptions
-from cerflow.cli.reporting import Outcome, errors_reported, progress
+from cerflow.cli.progress import Watch, progress
+from cerflow.cli.reporting import Outcome, errors_reported
 from cerflow.cli.request import Request
 from cerflow.cli.spark_runner import run_on_spark
 from cerflow.examples import query_text, stocks
@@ -52,7 +53,7 @@ def run_demo(directory: Path, events: int = 200_000, seed: int = 7) -> Outcome:
         bad_records=BadRecords(Policy.FAIL),
     )
     with progress() as show:
-        outcome = run_on_spark(request, show, master=None, settings=[])
+        outcome = run_on_spark(request, show, Watch(), master=None, settings=[])
     console.print(f"[bold]{outcome.matches:,} matches[/bold]; the first {min(_SHOWN, outcome.matches)} of them:")
     with matches_path.open(encoding="utf-8") as lines:
         first = nsmallest(_SHOWN, (json.loads(line) for line in lines), key=lambda m: (m["detected_at"], m["start"]))
@@ -60,7 +61,7 @@ def run_demo(directory: Path, events: int = 200_000, seed: int = 7) -> Outcome:
     console.print(f"on Spark in local mode: {outcome}")
     console.print(f"all matches: {matches_path}")
     console.print(
-        f"the same by hand: cerflow run {query_path} --input {events_path} "
+        f"the same by hand: cerflow run {query_path} --runner spark --input {events_path} "
         f"--time-column time --sequence-column id --output {matches_path}"
     )
     return outcome

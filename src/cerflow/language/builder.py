@@ -33,6 +33,7 @@ from cerflow.language.builder_conditions import (
     label,
     literal,
     require_labels,
+    some,
     this,
     true,
     value,
@@ -107,6 +108,7 @@ __all__ = [
     "predicate",
     "read",
     "select",
+    "some",
     "sremo",
     "start",
     "stddev",
@@ -302,12 +304,17 @@ def select(
     """The query ``SELECT … WHERE pattern …`` (spec §4).
 
     The pattern is a formula, or an expression of SREMO. ``items`` are labels, `item`, ``value.as_(name)`` and
-    `count_matches`; none of them means ``*``, and ``events=False`` means ``SELECT NONE``. A key in ``partition_by`` is
-    an attribute or alternatives of one key.
+    `count_matches`; none of them means ``*``, and ``events=False`` means ``SELECT NONE``. ``"*"`` before named values
+    reports the events beside them. A key in ``partition_by`` is an attribute or alternatives of one key.
     """
     if items and not events:
         raise TypeError("SELECT NONE takes no items")
-    kind = s.ProjectionKind.ITEMS if items else s.ProjectionKind.ALL if events else s.ProjectionKind.NONE
+    starred = bool(items) and isinstance(items[0], str) and items[0] == "*"
+    items = items[1:] if starred else items
+    if starred and not all(isinstance(item, s.ExpressionItem) for item in items):
+        raise TypeError("only named values stand beside '*': value.as_('name')")
+    listed = s.ProjectionKind.ITEMS if items and not starred else s.ProjectionKind.ALL
+    kind = listed if events else s.ProjectionKind.NONE
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):
         raise TypeError(f"limit must be an integer, not {type(limit).__name__}")
     if limit is not None and not 1 <= limit <= LARGEST_INTEGER:

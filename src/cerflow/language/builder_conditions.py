@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias, TypeVar
 
 from cerflow.errors import QueryError
@@ -11,6 +10,7 @@ from cerflow.language import condition as c
 from cerflow.language.builder_common import Expr, checked_name
 from cerflow.language.node import Node
 from cerflow.language.parser import parse_condition, parse_expression
+from cerflow.language.patterns import check_like, check_regexp
 from cerflow.language.select import ExpressionItem
 from cerflow.language.words import LARGEST_INTEGER
 
@@ -25,6 +25,7 @@ __all__ = [
     "label",
     "literal",
     "require_labels",
+    "some",
     "this",
     "true",
     "value",
@@ -91,14 +92,12 @@ class ValueExpr(Expr[c.Expression]):
 
     def like(self, pattern: str, *, negated: bool = False) -> ConditionExpr:
         """``value [NOT] LIKE pattern``: ``%`` any characters, ``_`` one, a backslash takes the next literally."""
-        return ConditionExpr(c.Like(self.tree, _text(pattern), negated))
+        check_like(_text(pattern))
+        return ConditionExpr(c.Like(self.tree, pattern, negated))
 
     def regexp(self, pattern: str, *, negated: bool = False) -> ConditionExpr:
         """``value [NOT] REGEXP pattern``; raises QueryError if the regular expression cannot be read."""
-        try:
-            re.compile(_text(pattern))
-        except (re.error, RecursionError, OverflowError) as error:
-            raise QueryError(f"the regular expression {pattern!r} cannot be read: {error}") from None
+        check_regexp(_text(pattern))
         return ConditionExpr(c.Regexp(self.tree, pattern, negated))
 
     def isin(self, items: Iterable[int | float | str | bool | None], *, negated: bool = False) -> ConditionExpr:
@@ -257,6 +256,22 @@ def true() -> ConditionExpr:
 def false() -> ConditionExpr:
     """``FALSE``."""
     return ConditionExpr(c.Constant(False))
+
+
+def some(*labels: Label | str) -> Callable[[AnyCondition], ConditionExpr]:
+    """``SOME x, y: c`` is ``some(x, y)(c)``: some choice of one event for each label satisfies the condition."""
+    if not labels:
+        raise TypeError("some takes the labels of which events are chosen, as in some(x)(x.price > 10)")
+    names = tuple(_label_name(given) for given in labels)
+    return lambda inside: ConditionExpr(c.Some(names, require_labels(condition_tree(inside))))
+
+
+def _label_name(given: Label | str) -> str:
+    if isinstance(given, Label) and given._name is not None:
+        return given._name
+    if isinstance(given, str):
+        return checked_name(given, "a label")
+    raise TypeError(f"some takes labels, not {'this' if isinstance(given, Label) else type(given).__name__}")
 
 
 def condition(text: str) -> ConditionExpr:

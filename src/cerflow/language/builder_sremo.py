@@ -11,7 +11,7 @@ from cerflow.language import sremo as r
 from cerflow.language.builder_common import Expr, checked_name, window
 from cerflow.language.builder_conditions import AnyCondition, condition_tree
 from cerflow.language.node import walk
-from cerflow.language.sremo_parser import parse_sremo
+from cerflow.language.sremo_parser import read_sremo
 
 __all__ = [
     "SremoExpr",
@@ -124,8 +124,8 @@ def read(condition: AnyCondition = True) -> TerminalExpr:
 
 
 def sremo(text: str) -> SremoExpr:
-    """An expression read from text."""
-    tree = parse_sremo(text)
+    """An expression read from text, which may be part of a greater one that writes its registers."""
+    tree = read_sremo(text)
     return TerminalExpr(tree) if isinstance(tree, r.Terminal) else SremoExpr(tree)
 
 

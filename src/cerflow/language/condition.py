@@ -36,7 +36,9 @@ __all__ = [
     "Or",
     "PredicateCall",
     "Regexp",
+    "Rounded",
     "SetTest",
+    "Some",
 ]
 
 #: Scalar functions of one expression.
@@ -60,6 +62,10 @@ class Operator(StrEnum):
 
 class Expression(Node):
     """A value computed from events."""
+
+
+class Rounded(float):
+    """A number that was written with more digits than a float can hold."""
 
 
 @node
@@ -202,6 +208,14 @@ class Bracket(Condition):
     """``label[condition]``: the condition is evaluated event by event, with bare attributes read on the event."""
 
     label: str
+    condition: Condition
+
+
+@node
+class Some(Condition):
+    """``SOME x, y: condition``: some choice of one event for each label satisfies the condition."""
+
+    labels: tuple[str, ...]
     condition: Condition
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -34,11 +34,15 @@ from cerflow.language.condition import (
     Or,
     PredicateCall,
     Regexp,
+    Rounded,
     SetTest,
+    Some,
 )
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
+from cerflow.language.node import walk
 from cerflow.language.parsing import Name, Part, Piece, TreeBuilder, span_of
-from cerflow.language.words import BUILT_IN, LARGEST_INTEGER, UNITS
+from cerflow.language.patterns import check_like, check_regexp
+from cerflow.language.words import BUILT_IN, LARGEST_INTEGER, UNITS, quote_string
 
 __all__ = ["ConditionBuilder", "positive_integer"]
 
@@ -85,7 +89,7 @@ class ConditionBuilder(TreeBuilder):
             reason = f"'{bare.name.text}' stands here without a label"
             hint = f"write label.{bare.name.text}, or {bare.name.text}.attribute if it is a label"
             if bare.name.quoted:
-                hint += "; strings stand in single quotes"
+                hint = f"strings stand in single quotes: {quote_string(bare.name.text)}; in double quotes it is a name"
         raise QuerySyntaxError(reason, span=span_of(bare), hint=hint)
 
     # -- conditions
@@ -106,6 +110,21 @@ class ConditionBuilder(TreeBuilder):
         """``NOT c``."""
         (operand,) = self.parts(children)
         return self.make(children, Not, self.condition(operand))
+
+    def some(self, children: Sequence[Piece]) -> Part:
+        """``SOME x, y: c``."""
+        *labels, inner = self.parts(children)
+        condition = self.condition(inner)
+        for current in walk(condition):
+            if isinstance(current, Some):
+                raise QuerySyntaxError(
+                    "SOME cannot stand inside SOME",
+                    span=current.span,
+                    hint="one SOME may list several labels: SOME x, y: …",
+                )
+        part = self.make(children, Some, tuple(label.value for label in labels), condition)
+        part.nested = part
+        return part
 
     def comparison(self, children: Sequence[Piece]) -> Part:
         """``a < b``."""
@@ -131,16 +150,14 @@ class ConditionBuilder(TreeBuilder):
 
     def like(self, children: Sequence[Piece]) -> Part:
         """``a [NOT] LIKE 'pattern'``."""
-        return self.make(children, Like, self.value(_first(children)), _string(children[-1]), _negated(children))
+        pattern = _string(children[-1])
+        check_like(pattern, span_of(children[-1]))
+        return self.make(children, Like, self.value(_first(children)), pattern, _negated(children))
 
     def regexp(self, children: Sequence[Piece]) -> Part:
         """``a [NOT] REGEXP 'pattern'``."""
         pattern = _string(children[-1])
-        try:
-            re.compile(pattern)
-        except (re.error, RecursionError, OverflowError) as error:
-            reason = f"this regular expression cannot be read: {error}"
-            raise QueryError(reason, span=span_of(children[-1])) from None
+        check_regexp(pattern, span_of(children[-1]))
         return self.make(children, Regexp, self.value(_first(children)), pattern, _negated(children))
 
     def between(self, children: Sequence[Piece]) -> Part:
@@ -189,9 +206,10 @@ class ConditionBuilder(TreeBuilder):
         return part
 
     def no_bracket_in(self, part: Part) -> None:
-        """An error if there is a bracket ``x[…]`` in the part."""
+        """An error if there is a bracket ``x[…]``, or SOME, in the part."""
         if part.nested is not None:
-            raise QuerySyntaxError("a bracket cannot stand inside a bracket", span=span_of(part.nested))
+            what = "SOME" if isinstance(part.nested.value, Some) else "a bracket"
+            raise QuerySyntaxError(f"{what} cannot stand inside a bracket", span=span_of(part.nested))
 
     # -- values
 
@@ -367,7 +385,7 @@ def _number(token: Piece, sign: str, over: Sequence[Piece] | None = None) -> int
     value = float(sign + text)
     if value in (float("inf"), float("-inf")):
         raise QuerySyntaxError("this number is too large", span=span)
-    return value
+    return value if Decimal(sign + text) == Decimal(repr(value)) else Rounded(value)
 
 
 def _microseconds(amount: Piece, unit: str) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from operator import is_
 from typing import Any, TypeVar, dataclass_transform
 
 from cerflow.errors import Span
@@ -42,13 +43,18 @@ class Node:
     @property
     def children(self) -> tuple[Node, ...]:
         """The nodes directly below this one, in the order of the text."""
+        # Trees do not change and are walked again and again, so the answer stays with the node.
+        known: tuple[Node, ...] | None = self.__dict__.get("_children")
+        if known is not None:
+            return known
         found: list[Node] = []
         for value in self._values():
             if isinstance(value, Node):
                 found.append(value)
             elif isinstance(value, tuple):
                 found.extend(v for v in value if isinstance(v, Node))
-        return tuple(found)
+        children = self.__dict__["_children"] = tuple(found)
+        return children
 
     def notation(self) -> tuple[str | Node, ...]:
         """How a node that belongs to no language is shown to people; those of the languages have a printer."""
@@ -107,14 +113,14 @@ def node(cls: type[N]) -> type[N]:
 
 def walk(root: Node) -> Iterator[Node]:
     """Every occurrence of a node at or below ``root``, children before their parent, from left to right."""
-    stack: list[tuple[Node, bool]] = [(root, False)]
+    # Each node before its children, and those from right to left, is the same backwards.
+    order: list[Node] = []
+    stack = [root]
     while stack:
-        current, ready = stack.pop()
-        if ready:
-            yield current
-            continue
-        stack.append((current, True))
-        stack.extend((child, False) for child in reversed(current.children))
+        current = stack.pop()
+        order.append(current)
+        stack.extend(current.children)
+    return reversed(order)
 
 
 def fold(root: N, visit: Callable[[Node, Sequence[R]], R]) -> R:
@@ -122,15 +128,19 @@ def fold(root: N, visit: Callable[[Node, Sequence[R]], R]) -> R:
     done: list[R] = []
     for current in walk(root):
         count = len(current.children)
-        values = done[len(done) - count :]
-        del done[len(done) - count :]
+        if not count:
+            done.append(visit(current, ()))
+            continue
+        values = done[-count:]
+        del done[-count:]
         done.append(visit(current, values))
     return done[0]
 
 
 def with_children(current: N, children: Sequence[Node]) -> N:
     """The same node with other children, in the order of ``children``; itself if nothing changes."""
-    if all(a is b for a, b in zip(current.children, children)):
+    own = current.children
+    if not own or all(map(is_, own, children)):
         return current
     supply = iter(children)
     changed: dict[str, Any] = {}

@@ -17,6 +17,7 @@ from cerflow.language.formula import (
     As,
     Conjunction,
     Disjunction,
+    DurationWindow,
     EventType,
     Filter,
     Formula,
@@ -45,7 +46,7 @@ from cerflow.language.select import (
     Select,
 )
 
-__all__ = ["parse_condition", "parse_expression", "parse_formula", "parse_query"]
+__all__ = ["parse_condition", "parse_duration", "parse_expression", "parse_formula", "parse_query"]
 
 
 def parse_query(text: str) -> Select:
@@ -56,6 +57,17 @@ def parse_query(text: str) -> Select:
     """
     tree: Select = run(_grammar(), text, "query")
     return tree
+
+
+def parse_duration(text: str) -> int:
+    """The microseconds of a duration, such as ``30 MINUTES``; raises `ValueError` for anything else."""
+    try:
+        formula = parse_formula(f"A WITHIN {text}")
+    except QuerySyntaxError:
+        formula = None
+    if formula is None or not isinstance(formula, Within) or not isinstance(formula.window, DurationWindow):
+        raise ValueError(f"'{text}' is no duration; it is a number with a unit, such as '30 minutes'")
+    return formula.window.microseconds
 
 
 def parse_formula(text: str) -> Formula:
@@ -194,7 +206,7 @@ class _CeqlBuilder(ConditionBuilder):
         return self.part(children, ("strategy", _strategy(children[0])))
 
     def everything(self, children: Several[Piece]) -> Part:
-        return self._projection(children, ProjectionKind.ALL)
+        return self._projection(children, ProjectionKind.ALL, tuple(part.value for part in self.parts(children)))
 
     def nothing(self, children: Several[Piece]) -> Part:
         return self._projection(children, ProjectionKind.NONE)

@@ -14,10 +14,10 @@ from lark import Lark, Token, UnexpectedInput
 
 from cerflow.errors import QueryError, QuerySyntaxError, Span
 from cerflow.language.syntax_errors import explain_syntax
-from cerflow.language.tables import kept_tables
+from cerflow.language.tables import parser_of
 from cerflow.language.words import lexical_grammar
 
-__all__ = ["Part", "Piece", "TreeBuilder", "load", "run", "span_of"]
+__all__ = ["MOST_CHARACTERS", "Part", "Piece", "TreeBuilder", "load", "run", "span_of"]
 
 
 @dataclass(slots=True)
@@ -45,6 +45,9 @@ class Name:
     quoted: bool = False
     reserved: bool = False
 
+
+#: Longer texts are refused: reading takes time and memory in proportion to the text.
+MOST_CHARACTERS = 1_000_000
 
 #: The children of a callback: tokens and the parts of the rules below.
 Piece: TypeAlias = Part | Token
@@ -106,16 +109,7 @@ def load(name: str, starts: Sequence[str], builder: TreeBuilder) -> Lark:
     """Lark's parser for ``name.lark`` together with the grammar of conditions, building trees with ``builder``."""
     here = resources.files("cerflow.language")
     texts = [here.joinpath(file).read_text(encoding="utf-8") for file in ("condition.lark", f"{name}.lark")]
-    return Lark(
-        "\n".join([*texts, lexical_grammar()]),
-        parser="lalr",
-        lexer="contextual",
-        start=list(starts),
-        transformer=builder,
-        keep_all_tokens=True,
-        maybe_placeholders=False,
-        cache=kept_tables(name),
-    )
+    return parser_of(name, "\n".join([*texts, lexical_grammar()]), starts, builder)
 
 
 def run(lark: Lark, text: str, start: str) -> Any:
@@ -125,6 +119,11 @@ def run(lark: Lark, text: str, start: str) -> Any:
     """
     if not isinstance(text, str):
         raise TypeError(f"the text to parse must be a string, not {type(text).__name__}")
+    if len(text) > MOST_CHARACTERS:
+        raise QuerySyntaxError(
+            f"the text has {len(text):,} characters; a query may have {MOST_CHARACTERS:,}",
+            hint="Long lists of values belong into the events, as an attribute, or into a registered predicate.",
+        )
     try:
         part: Any = lark.parse(text, start=start)
     except UnexpectedInput as error:

@@ -177,6 +177,10 @@ def _bracket(node: c.Bracket, _: int) -> tuple[int, list[_Piece]]:
     return _ATOM, [f"{quote_name(node.label)}[", (node.condition, _OR), "]"]
 
 
+def _some(node: c.Some, _: int) -> tuple[int, list[_Piece]]:
+    return _NOT, [f"SOME {', '.join(map(quote_name, node.labels))}: ", (node.condition, _NOT)]
+
+
 # -- formulas and windows
 
 
@@ -260,9 +264,10 @@ def _count_item(node: s.CountItem, _: int) -> tuple[int, list[_Piece]]:
 
 
 def _projection(node: s.Projection, _: int) -> tuple[int, list[_Piece]]:
+    items = _separated((item, 0) for item in node.items)
     if node.kind is s.ProjectionKind.ITEMS:
-        return 0, _separated((item, 0) for item in node.items)
-    return 0, [str(node.kind)]
+        return 0, items
+    return 0, [str(node.kind), *([", ", *items] if items else [])]
 
 
 def _select(node: s.Select, _: int) -> tuple[int, list[_Piece]]:
@@ -331,6 +336,7 @@ _WRITERS: dict[type[Node], _Writer] = {
     c.PredicateCall: _predicate,
     c.SetTest: _on_set,
     c.Bracket: _bracket,
+    c.Some: _some,
     c.Not: lambda node, _: (_NOT, ["NOT ", (node.operand, _NOT)]),
     c.And: _binary(" AND ", _CONJUNCTION),
     c.Or: _binary(" OR ", _OR),

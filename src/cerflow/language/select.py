@@ -30,7 +30,7 @@ class Consumption(StrEnum):
 
 
 class ProjectionKind(StrEnum):
-    """``*`` (all labels), ``NONE`` (no events), or a list of items."""
+    """``*`` (all labels, and perhaps computed columns), ``NONE`` (no events), or a list of items."""
 
     ALL = "*"
     NONE = "NONE"
@@ -62,10 +62,15 @@ class CountItem(Node):
 
 @node
 class Projection(Node):
-    """What is reported of a match; ``items`` is empty unless the kind is ITEMS."""
+    """What is reported of a match. With ``*`` the ``items`` are computed columns, with ``NONE`` there are none."""
 
     kind: ProjectionKind
     items: tuple[LabelItem | ExpressionItem | CountItem, ...] = ()
+
+    @property
+    def has_events(self) -> bool:
+        """Whether the events of a match are reported: of ``*``, and where labels are listed."""
+        return self.kind is ProjectionKind.ALL or any(isinstance(item, LabelItem) for item in self.items)
 
 
 @node

@@ -6,9 +6,12 @@ the event in register ``r``.
 
 from __future__ import annotations
 
-from cerflow.language.condition import Condition, Constant
+from collections.abc import Sequence
+from typing import TypeVar, cast
+
+from cerflow.language.condition import Attribute, Condition, Constant, LabelReference, PredicateCall
 from cerflow.language.formula import Formula, Window
-from cerflow.language.node import Node, node
+from cerflow.language.node import Node, fold, node, walk, with_children
 
 __all__ = [
     "ANY_EVENT",
@@ -29,7 +32,10 @@ __all__ = [
     "Terminal",
     "Unordered",
     "Windowed",
+    "names_told_apart",
 ]
+
+N = TypeVar("N", bound=Node)
 
 #: The label that ``MARK`` gives.
 MARK = "event"
@@ -148,3 +154,35 @@ class Regular(Formula):
     """An expression as a formula: its complex events at j are its matches on S[m…j], i ≤ m ≤ j, that mark event j."""
 
     expression: Sremo
+
+
+def names_told_apart(root: N) -> N:
+    """The same tree in which a name alone as an argument of a predicate is the register of that name only where the
+    expression writes it, and otherwise the attribute of the event read.
+
+    What writes a register may stand far from what reads it, so this is asked of an expression that is complete.
+    """
+
+    def visit(current: Node, below: Sequence[Node]) -> Node:
+        changed = with_children(current, below)
+        return _with_attributes(changed) if isinstance(changed, Regular) else changed
+
+    if isinstance(root, Sremo):
+        return cast(N, _with_attributes(Regular(root)).expression)
+    if not any(isinstance(current, Regular) for current in walk(root)):
+        return root
+    return cast(N, fold(root, visit))
+
+
+def _with_attributes(regular: Regular) -> Regular:
+    written = {r for current in walk(regular) if isinstance(current, Terminal) for r in current.registers}
+
+    def argument(value: Node) -> Node:
+        if isinstance(value, LabelReference) and value.label is not None and value.label not in written:
+            return Attribute(None, value.label, span=value.span)
+        return value
+
+    def visit(current: Node, below: Sequence[Node]) -> Node:
+        return with_children(current, [*map(argument, below)] if isinstance(current, PredicateCall) else below)
+
+    return cast(Regular, fold(cast(Node, regular), visit))

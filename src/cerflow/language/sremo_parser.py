@@ -27,9 +27,10 @@ from cerflow.language.sremo import (
     Terminal,
     Unordered,
     Windowed,
+    names_told_apart,
 )
 
-__all__ = ["parse_sremo"]
+__all__ = ["parse_sremo", "read_sremo"]
 
 
 def parse_sremo(text: str) -> Sremo:
@@ -38,6 +39,11 @@ def parse_sremo(text: str) -> Sremo:
     Raises `QuerySyntaxError` where the text is not in the language, `QueryError` where it is but calls an unknown
     function or holds a regular expression that cannot be read; both with the place in the text.
     """
+    return names_told_apart(read_sremo(text))
+
+
+def read_sremo(text: str) -> Sremo:
+    """The same for a part of an expression: which of its names are registers is not known yet."""
     tree: Sremo = run(_grammar(), text, "sremo_alone")
     return tree
 
@@ -52,6 +58,13 @@ class _SremoBuilder(ConditionBuilder):
 
     def sremo_alone(self, children: Sequence[Piece]) -> Part:
         return self.parts(children)[0]
+
+    @staticmethod
+    def _label(argument: Part) -> Part:
+        name = argument.name
+        if name is not None and name.reserved and name.text.upper() != "EVENT":
+            return argument  # no register can be called so, but an attribute can
+        return ConditionBuilder._label(argument)
 
     def terminal(self, children: Sequence[Piece]) -> Part:
         condition, *rest = self.parts(children)

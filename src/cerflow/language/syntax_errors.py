@@ -11,8 +11,9 @@ from lark import Lark, UnexpectedInput, UnexpectedToken
 from lark.lexer import PatternStr
 from lark.parsers.lalr_analysis import Shift
 
-from cerflow.errors import QuerySyntaxError, Span, nearest
-from cerflow.language.words import CONTEXTUAL, RESERVED, UNITS
+from cerflow.errors import QuerySyntaxError, Span
+from cerflow.language.syntax_hints import few, hint_for
+from cerflow.language.words import CONTEXTUAL, RESERVED
 
 __all__ = ["explain_syntax"]
 
@@ -36,7 +37,7 @@ _GROUPS: tuple[tuple[set[str], str], ...] = (
     ({"STRATEGY"}, "a strategy"),
     ({"UNIT"}, "a unit of time"),
 )
-_TOKEN = re.compile(r"\w+|<=|>=|<>|!=|==|&&|\|\||->|:\+|\.\.|.", re.DOTALL)
+_TOKEN = re.compile(r"\w+|<=|>=|<>|!=|==|&&|\|\||->|//|:\+|\.\.|.", re.DOTALL)
 _CLOSED = {
     "'": (
         re.compile(r"'(?:[^']|'')*'(?!')"),
@@ -47,12 +48,6 @@ _CLOSED = {
     "/*": (re.compile(r"/\*.*?\*/", re.DOTALL), "this comment is not closed", "comments end with */"),
 }
 _SYMBOLS = set("()[]{}<>=!+-*/%.,;:|&?")
-_FOREIGN = {
-    "==": "equality is written with one =",
-    "&&": "write AND",
-    "||": "write OR",
-    "!": "write NOT",
-}  # fmt: skip
 
 
 def explain_syntax(error: UnexpectedInput, text: str, lark: Lark, rule: str) -> QuerySyntaxError:
@@ -73,11 +68,12 @@ def explain_syntax(error: UnexpectedInput, text: str, lark: Lark, rule: str) -> 
     if text[max(start - 1, 0) : start + 1] == "==":
         found, start = "==", start - 1
     span = Span(start, start + len(found))
+    told = hint_for(found, text[:start], accepted, names)
     if found[0] not in _SYMBOLS and found[0] not in "'\"" and not (found[0].isalnum() or found[0] == "_"):
-        return QuerySyntaxError(f"the character {found[0]!r} means nothing here", span=span, expected=names)
+        return QuerySyntaxError(f"the character {found[0]!r} means nothing here", span=span, hint=told, expected=names)
     shown = "string" if found[0] == "'" else "quoted name" if found[0] == '"' else f"'{found}'"
-    reason = f"unexpected {shown}, expected {_listed(names)}"
-    return QuerySyntaxError(reason, span=span, hint=_hint(found, accepted), expected=names)
+    reason = f"unexpected {shown}, expected {_listed(few(names))}"
+    return QuerySyntaxError(reason, span=span, hint=told, expected=names)
 
 
 def _state_before(error: UnexpectedInput, text: str, lark: Lark, rule: str) -> Any:
@@ -105,7 +101,7 @@ def _at_end(text: str, error: UnexpectedToken, names: tuple[str, ...], *, begun:
     end = error.token.end_pos
     where = len(text) if end is None else end
     return QuerySyntaxError(
-        f"the text ends too early, expected {_listed(names)}", span=Span(where, where + 1), expected=names
+        f"the text ends too early, expected {_listed(few(names))}", span=Span(where, where + 1), expected=names
     )
 
 
@@ -155,20 +151,3 @@ def _readable(accepted: set[str], lark: Lark) -> tuple[str, ...]:
 def _listed(names: Iterable[str]) -> str:
     *most, last = names
     return f"{', '.join(most)} or {last}" if most else last
-
-
-def _hint(found: str, accepted: set[str]) -> str | None:
-    if found in _FOREIGN:
-        return _FOREIGN[found]
-    if found.upper() in RESERVED and "NAME" in accepted:
-        return f'{found.upper()} is a reserved word; in double quotes it is a name: "{found}"'
-    inside = {"FILTER", "COMPARE"} & accepted and {"AND", "RPAR", "FILTER"} & accepted
-    if inside and found.upper() in (";", ":", "ALL", "UNLESS", "WITHOUT", "AS", "OR"):
-        return "FILTER and WITHIN bind loosest: to go on behind them, put what they stand on and them in parentheses"
-    if found[0].isalpha():
-        words = [w for w in accepted if w in RESERVED or w in CONTEXTUAL]
-        words += ["EVENTS"] * ("EVENTS" in accepted) + list(UNITS) * ("UNIT" in accepted)
-        words += ["ALL", "ANY", "NEXT", "LAST", "MAX", "STRICT"] * ("STRATEGY" in accepted)
-        near = nearest(found, words)
-        return f"Did you mean {near}?" if near else None
-    return None

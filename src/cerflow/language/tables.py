@@ -1,21 +1,83 @@
-"""Where the tables of the parsers are kept, because to make them takes longer than most queries."""
+"""The tables of the parsers, which are kept because to make them takes longer than most queries.
+
+They are kept as JSON, not as pickles as by Lark's own cache: to read them executes nothing.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import lark
+from lark import Lark
+from lark.grammar import Rule
+from lark.lexer import TerminalDef
 
 from cerflow.cache_folder import cache_folder
 
-__all__ = ["kept_tables"]
+__all__ = ["parser_of"]
 
 
-def kept_tables(name: str) -> str | bool:
-    """A file for the tables of a parser (see Lark's option ``cache``), or False if there is no place.
+def parser_of(name: str, grammar: str, starts: Sequence[str], builder: object) -> Lark:
+    """Lark's parser for a grammar, which builds trees with the methods of ``builder``.
 
-    It lies in the folder for caches. Lark makes it anew for another grammar, and if it is damaged.
+    Tables that are kept are taken if they are of this grammar, for this Lark and Python, and not damaged.
     """
+    made_for = [grammar, list(starts), lark.__version__, sys.version_info[:2]]
+    stamp = hashlib.sha256(json.dumps(made_for).encode()).hexdigest()[:16]
     folder = cache_folder()
-    if folder is None:
-        return False
-    # Processes of other versions of Python keep their own.
-    return str(folder / f"{name}-{sys.version_info.major}{sys.version_info.minor}.tables")
+    file = None if folder is None else folder / f"{name}-{stamp}.json"
+    return (file and _kept(file, builder)) or _made(file, grammar, starts, builder)
+
+
+def _kept(file: Path, builder: object) -> Lark | None:
+    """The parser that was kept in a file, None if there is none or it cannot be read."""
+    try:
+        tables = json.loads(file.read_text(encoding="utf-8"), object_hook=_with_numbers)
+        tables["data"]["options"]["transformer"] = builder
+        return Lark.load(tables)
+    except Exception:
+        # Whatever Lark stumbles over in damaged tables: they are made anew.
+        return None
+
+
+def _with_numbers(pairs: dict[str, Any]) -> dict[str | int, Any]:
+    """JSON has only texts as keys, the tables number states and symbols."""
+    return {int(key) if key.isdecimal() else key: value for key, value in pairs.items()}
+
+
+def _made(file: Path | None, grammar: str, starts: Sequence[str], builder: object) -> Lark:
+    made = Lark(
+        grammar,
+        parser="lalr",
+        lexer="contextual",
+        start=list(starts),
+        transformer=builder,
+        keep_all_tokens=True,
+        maybe_placeholders=False,
+    )
+    if file is not None:
+        data, memo = made.memo_serialize([TerminalDef, Rule])
+        data["options"] = {name: value for name, value in data["options"].items() if name != "transformer"}
+        _write(file, json.dumps({"data": data, "memo": memo}))
+    return made
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a file as a whole; if that fails the tables are made again next time."""
+    try:
+        handle, path = tempfile.mkstemp(dir=file.parent, prefix=file.stem)
+    except OSError:
+        return
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as opened:
+            opened.write(text)
+        Path(path).replace(file)
+    except OSError:
+        Path(path).unlink(missing_ok=True)

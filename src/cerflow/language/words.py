@@ -75,6 +75,8 @@ def lexical_grammar() -> str:
         # MAX and LAST are strategies and operators, and aggregates too.
         "FUNCTION_WORD.2": rf"/(?:MAX|LAST)(?={_SKIPPED}\()/i",
         "STRATEGY.3": r"/(?:ALL|ANY|NEXT|NXT|STRICT|(?:LAST|MAX)\b(?!\s*\())\b/i",
+        # Before names and a colon only, so that it may be a name itself.
+        "SOME.3": rf'/SOME\b(?={_SKIPPED}(?:"(?:[^"]|"")*"|{_NAME}){_SKIPPED}[,:])/i',
         # In ``any([c] INTO r, q, [d])`` the first comma stands between registers, the second between operands.
         "REGISTER_COMMA.3": rf'/,(?={_SKIPPED}(?:"|(?!(?:ANY|NEXT|{"|".join(_OPERANDS)})\b){_WORD}))/i',
     }

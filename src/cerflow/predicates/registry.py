@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from cerflow.errors import QueryError, nearest
-from cerflow.language.condition import Aggregate, PredicateCall, SetTest
+from cerflow.language.condition import Aggregate, PredicateCall, SetTest, Some
 from cerflow.language.node import Node, walk
 from cerflow.predicates.predicate import Predicate, PredicateKind
 
@@ -77,8 +77,10 @@ def calls_of_sets() -> frozenset[str]:
 
 
 def speaks_of_set(current: Node) -> bool:
-    """Whether a node speaks of all events of a label together: an aggregate, a test on a set, a predicate of one."""
-    return isinstance(current, Aggregate | SetTest) or (isinstance(current, PredicateCall) and current.name in _of_sets)
+    """Whether a node speaks of all events of a label together: an aggregate, SOME, a test or a predicate of a set."""
+    return isinstance(current, Aggregate | SetTest | Some) or (
+        isinstance(current, PredicateCall) and current.name in _of_sets
+    )
 
 
 @contextmanager

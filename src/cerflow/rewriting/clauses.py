@@ -7,6 +7,8 @@ a clause with several atoms is a choice.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from cerflow.analysis.scopes import condition_labels
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
@@ -23,7 +25,7 @@ from cerflow.language.condition import (
 from cerflow.language.node import walk
 from cerflow.semantics.values import value_of
 
-__all__ = ["MOST_ATOMS", "OPPOSITE", "clauses", "clauses_asked"]
+__all__ = ["MOST_ATOMS", "OPPOSITE", "alternatives_of", "clauses", "clauses_asked", "conjuncts_of"]
 
 #: A condition whose conjunctive form has more atoms than this is refused.
 MOST_ATOMS = 20_000
@@ -31,11 +33,13 @@ MOST_ATOMS = 20_000
 Clause = tuple[Condition, ...]
 
 
-def clauses(condition: Condition) -> list[Clause]:
+def clauses(
+    condition: Condition, whole: Callable[[Condition], bool] = lambda _: False, most: int = MOST_ATOMS
+) -> list[Clause]:
     """The condition as clauses (all must hold), each a choice of atoms (one must hold).
 
-    NOT is pushed inwards through AND and OR; in front of an atom it stays. Raises `UnsupportedQueryError` if the
-    form grows beyond `MOST_ATOMS` atoms.
+    NOT is pushed inwards through AND and OR; in front of an atom it stays. A choice for which ``whole`` is true is an
+    atom itself. Raises `UnsupportedQueryError` if the form grows beyond ``most`` atoms.
     """
     done: list[list[Clause]] = []
     stack: list[tuple[Condition, bool, bool]] = [(condition, True, False)]
@@ -44,20 +48,47 @@ def clauses(condition: Condition) -> list[Clause]:
         if isinstance(current, Not):
             stack.append((current.operand, not positive, False))
         elif isinstance(current, And | Or):
-            if not ready:
+            both = isinstance(current, And) == positive
+            if not both and whole(current):
+                done.append([(current if positive else Not(current, span=current.span),)])
+            elif not ready:
                 stack.append((current, positive, True))
                 stack.append((current.right, positive, False))
                 stack.append((current.left, positive, False))
-                continue
-            right, left = done.pop(), done.pop()
-            both = isinstance(current, And) == positive
-            done.append(left + right if both else _choice(left, right, condition))
+            else:
+                right, left = done.pop(), done.pop()
+                if both:
+                    left.extend(right)
+                done.append(left if both else _choice(left, right, condition, most))
         else:
-            done.append([(current if positive else _negated(current),)])
+            done.append([(current if positive else negated(current),)])
     return list(dict.fromkeys(tuple(dict.fromkeys(c)) for c in done[0]))
 
 
-#: The comparison that is true where another one is false.
+def conjuncts_of(condition: Condition) -> list[Condition]:
+    """Conditions that must all hold, none of which is an AND; NOT is pushed inwards as far as that needs it."""
+    return _operands(condition, all_of=True)
+
+
+def alternatives_of(condition: Condition) -> list[Condition]:
+    """Conditions of which one must hold, none of which is an OR; NOT is pushed inwards as far as that needs it."""
+    return _operands(condition, all_of=False)
+
+
+def _operands(condition: Condition, *, all_of: bool) -> list[Condition]:
+    found: list[Condition] = []
+    stack = [(condition, True)]
+    while stack:
+        current, positive = stack.pop()
+        if isinstance(current, Not):
+            stack.append((current.operand, not positive))
+        elif isinstance(current, And | Or) and (isinstance(current, And) == positive) == all_of:
+            stack += [(current.right, positive), (current.left, positive)]
+        else:
+            found.append(current if positive else negated(current))
+    return found
+
+
 def clauses_asked(condition: Condition) -> list[Clause]:
     """The clauses of a condition with what speaks of no event worked out; one that never holds is FALSE alone."""
     found: list[Clause] = []
@@ -72,6 +103,7 @@ def _depends(atom: Condition) -> bool:
     return bool(condition_labels(atom)) or any(isinstance(n, PredicateCall) for n in walk(atom))
 
 
+#: The comparison that is true where another one is false.
 OPPOSITE = {
     Operator.EQ: Operator.NE,
     Operator.NE: Operator.EQ,
@@ -82,7 +114,8 @@ OPPOSITE = {
 }
 
 
-def _negated(atom: Condition) -> Condition:
+def negated(atom: Condition) -> Condition:
+    """The condition that is true where this one is false, and false where it is true."""
     # Unknown stays unknown, so the opposite comparison is the negation; it needs smaller registers.
     if isinstance(atom, Comparison):
         return Comparison(OPPOSITE[atom.operator], atom.left, atom.right, span=atom.span)
@@ -92,8 +125,8 @@ def _negated(atom: Condition) -> Condition:
     return Not(atom, span=atom.span)
 
 
-def _choice(left: list[Clause], right: list[Clause], whole: Condition) -> list[Clause]:
-    if sum(len(a) + len(b) for a in left[:1] for b in right[:1]) * len(left) * len(right) > MOST_ATOMS:
+def _choice(left: list[Clause], right: list[Clause], whole: Condition, most: int) -> list[Clause]:
+    if sum(map(len, left)) * len(right) + sum(map(len, right)) * len(left) > most:
         raise UnsupportedQueryError(
             "this condition has too many combinations of AND and OR",
             span=whole.span,

@@ -208,21 +208,23 @@ class _Application:
 
     def __call__(self, event: Formula, operations: Many[Operation], labels: Labels) -> Formula:
         assigned = set(labels.assigned)
+        always = set(labels.bound if labels.single else ())
         for operation in operations:
             match operation:
                 case Labelling(label):
-                    if not (labels.single and label in assigned):
+                    if label not in always:
                         event = As(event, label)
                     assigned.add(label)
+                    always |= {label} if labels.single else set()
                 case Renaming(old, new):
-                    if old != new and (old in assigned or labels.wildcard):
+                    if old != new and (old in assigned or labels.by_type(old)):
                         event = Rename(event, old, new)
-                        if old in assigned:
-                            assigned = (assigned - {old}) | {new}
+                        assigned = (assigned - {old}) | {new}
+                        always = (always - {old}) | {new} if old in always else always
                 case OnEvents(label, condition):
-                    if label is None or label in assigned or (labels.wildcard and label in self._types):
+                    if label is None or label in assigned or (labels.by_type(label) and label in self._types):
                         event = _filtered(event, condition)
-                    elif labels.wildcard:
+                    elif labels.by_type(label):
                         # An event of a type that happens to be called so; a formula around may bind the same name.
                         own = self._fresh.like(label)
                         renamed = Filter(Rename(event, label, own), relabelled(condition, {label: own}))

@@ -189,9 +189,8 @@ def _renamed(formula: Formula, renamings: Many[tuple[str, str]], labels: Labels)
         return formula if new == formula.name else Rename(formula, formula.name, new)
     assigned = set(labels.assigned)
     for old, new in renamings:
-        if old in assigned or labels.wildcard:
+        if old in assigned or labels.by_type(old):
             formula = Rename(formula, old, new)
-        if old in assigned:
             assigned = (assigned - {old}) | {new}
     return formula
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, cast
 
 from cerflow.errors import Span, UnsupportedQueryError
-from cerflow.language.condition import Attribute, Bracket, LabelReference
+from cerflow.language.condition import Attribute, Bracket, LabelReference, Some
 from cerflow.language.formula import Selection, Strategy
 from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.predicates.registry import speaks_of_set as is_of_set
@@ -46,6 +46,8 @@ def relabelled(root: N, names: Mapping[str, str]) -> N:
                 return LabelReference(names[label], span=current.span)
             case Bracket() if current.label in names:
                 return Bracket(names[current.label], current.condition, span=current.span)
+            case Some(labels, condition):
+                return Some(tuple(names.get(label, label) for label in labels), condition, span=current.span)
         return current
 
     return transformed(root, change)

@@ -7,7 +7,7 @@ from functools import reduce
 
 from cerflow.analysis.scopes import condition_labels, resolve
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import And, Condition, Or
+from cerflow.language.condition import And, Condition, Or, Some
 from cerflow.language.formula import (
     AnyEvent,
     As,
@@ -114,10 +114,15 @@ class _Variables:
         if not conditions:
             return named
         about = [
-            reduce(Or, (relabelled(a, dict.fromkeys(condition_labels(a), variable)) for a in clause))
+            # One event has all these labels, so that SOME says no more than its condition.
+            reduce(Or, (relabelled(_without_some(a), dict.fromkeys(condition_labels(a), variable)) for a in clause))
             for clause in conditions
         ]
         return Filter(named, reduce(And, about))
+
+
+def _without_some(condition: Condition) -> Condition:
+    return transformed(condition, lambda _, current: current.condition if isinstance(current, Some) else current)
 
 
 def _names_in(chain: Many[Formula]) -> set[str]:

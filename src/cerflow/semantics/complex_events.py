@@ -32,10 +32,9 @@ def within(complex_event: ComplexEvent, window: Window, events: Sequence[Event])
         case CountWindow():
             return last - first < window.events
         case DurationWindow():
-            tick = events.microseconds_per_tick if isinstance(events, Stream) else None
-            if tick is None:
+            if not isinstance(events, Stream) or events.microseconds_per_tick is None:
                 raise QueryError("a window of time needs events with times", span=window.span)
-            return (events[last].time - events[first].time) * tick < window.microseconds
+            return events[last].time - events[first].time < events.ticks(window.microseconds)
         case AttributeWindow():
             start, end = events[first].attribute(window.attribute), events[last].attribute(window.attribute)
             if not (isinstance(start, int | float) and isinstance(end, int | float)):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from itertools import product
 
-from cerflow.language.condition import And, Condition, Not, Or
+from cerflow.language.condition import And, Condition, Not, Or, Some
 from cerflow.semantics.events import Event
 from cerflow.semantics.values import EventsOf, labels_outside_aggregates, value_of
 
@@ -19,6 +19,10 @@ def satisfies(condition: Condition, events_of: EventsOf) -> bool:
     ``events_of`` gives the events of each label in the order of their positions: those of the complex event, or the
     one event of a label that is bound further out. AND and OR hold of the complex event; an atom (a bracket is one)
     must hold for every choice of one event for each label outside its aggregates; NOT negates atoms.
+
+    ``SOME x1, …, xn: c`` is the existential extension (P2 §4): there are x1 ∈ S1, …, xn ∈ Sn of which c is true, where
+    Si are the events of xi, so without events it does not hold. Its other labels have one event each, which the choice
+    takes. ``NOT SOME x1, …, xn: c`` is the atom NOT c: for every choice c is false, and not unknown.
     """
     stack: list[bool] = []
     for current, negated in atoms_of(condition):
@@ -27,7 +31,7 @@ def satisfies(condition: Condition, events_of: EventsOf) -> bool:
             conjunction = isinstance(current, And) != negated
             stack.append(left and right if conjunction else left or right)
         else:
-            stack.append(_holds_for_all(current, negated, events_of))
+            stack.append(_holds(current, negated, events_of))
     return stack[-1]
 
 
@@ -68,11 +72,13 @@ def atoms_of(condition: Condition) -> tuple[tuple[Condition, bool], ...]:
     return tuple(found)
 
 
-def _holds_for_all(atom: Condition, negated: bool, events_of: EventsOf) -> bool:
-    labels = labels_outside_aggregates(atom)
-    wanted = not negated
-    for choice in product(*(events_of(label) for label in labels)):
-        single: dict[str | None, Event | None] = dict(zip(labels, choice))
-        if value_of(atom, single, events_of) is not wanted:
-            return False
-    return True
+def _holds(atom: Condition, negated: bool, events_of: EventsOf) -> bool:
+    condition = atom.condition if isinstance(atom, Some) else atom
+    labels = labels_outside_aggregates(condition)
+    values = (
+        value_of(condition, dict(zip(labels, choice)), events_of)
+        for choice in product(*(events_of(label) for label in labels))
+    )
+    if isinstance(atom, Some) and not negated:
+        return any(value is True for value in values)
+    return all(value is not None and bool(value) != negated for value in values)

@@ -7,14 +7,16 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, overload
 
 from cerflow.errors import InputError
+from cerflow.schema import MICROSECONDS, TimeUnit
 
 __all__ = ["Event", "Stream", "Value", "as_value", "microseconds"]
 
-#: What attributes hold. Timestamps are datetimes in UTC; None is null, and so is NaN.
-Value = int | float | str | bool | datetime.datetime | None
+#: What attributes hold. Timestamps are datetimes in UTC; None is null, and so is NaN. Decimals are compared exactly.
+Value = int | float | str | bool | datetime.datetime | Decimal | None
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -47,10 +49,10 @@ class Event:
 class Stream(Sequence[Event]):
     """Events in the order of their positions, with the unit of their times.
 
-    ``microseconds_per_tick`` is 1 for timestamps, 1000 for numeric times (milliseconds), None without times.
+    ``microseconds_per_tick`` is 1 for timestamps, that of the unit for numeric times, None without times.
     """
 
-    def __init__(self, events: Iterable[Event], microseconds_per_tick: int | None = None) -> None:
+    def __init__(self, events: Iterable[Event], microseconds_per_tick: Fraction | int | None = None) -> None:
         self._events = tuple(events)
         self.microseconds_per_tick = microseconds_per_tick
 
@@ -62,6 +64,12 @@ class Stream(Sequence[Event]):
         if isinstance(index, slice):
             return Stream(self._events[index], self.microseconds_per_tick)
         return self._events[index]
+
+    def ticks(self, duration: int) -> int | float | Fraction:
+        """A number of microseconds as a difference of times: a float where times are floats, else exact."""
+        assert self.microseconds_per_tick is not None
+        size = Fraction(duration) / self.microseconds_per_tick
+        return float(size) if any(isinstance(event.time, float) for event in self._events[:1]) else size
 
     def __len__(self) -> int:
         return len(self._events)
@@ -76,12 +84,14 @@ class Stream(Sequence[Event]):
         *,
         type: str = "type",
         time: str | None = None,
+        time_unit: TimeUnit | None = None,
         stream: str | None = None,
     ) -> Stream:
         """The stream of a list of dicts, ordered stably by time where there is one.
 
-        Every key of any row is an attribute of every event, null where the row lacks it. Raises `InputError` for a
-        row without type, time or (where asked for) name of the stream.
+        ``time_unit`` is what times that are numbers count, milliseconds unless given. Every key of any row is an
+        attribute of every event, null where the row lacks it. Raises `InputError` for a row without type, time or
+        (where asked for) name of the stream.
         """
         table = [dict(row) for row in rows]
         names = dict.fromkeys(name for row in table for name in row)
@@ -110,7 +120,7 @@ class Stream(Sequence[Event]):
                 )
                 for position, row in enumerate(values)
             ),
-            None if time is None else 1 if timestamps else 1000,
+            None if time is None else 1 if timestamps else MICROSECONDS[time_unit or "ms"],
         )
 
 
@@ -122,7 +132,7 @@ def as_value(raw: Any) -> Value:
         case float():
             return None if math.isnan(raw) else raw
         case Decimal():
-            return as_value(float(raw))
+            return raw if raw.is_finite() else as_value(float(raw))
         case datetime.datetime():
             return raw.replace(tzinfo=datetime.UTC) if raw.tzinfo is None else raw.astimezone(datetime.UTC)
         case datetime.date():

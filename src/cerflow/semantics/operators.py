@@ -5,13 +5,17 @@ from __future__ import annotations
 import datetime
 import math
 import operator
-import re
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from functools import lru_cache, reduce
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cerflow.errors import InputError
 from cerflow.language.condition import (
     And,
     Arithmetic,
@@ -56,7 +60,7 @@ def applied(current: Node, arguments: Sequence[Any]) -> Value:
             found = None if arguments[0] is None else like(arguments[0], current.pattern)
             return _negated(found, current.negated)
         case Regexp():
-            found = None if arguments[0] is None else re.search(current.pattern, arguments[0]) is not None
+            found = None if arguments[0] is None else regexp(arguments[0], current.pattern)
             return _negated(found, current.negated)
         case In():
             tests = [compare(Operator.EQ, arguments[0], as_value(item.value)) for item in current.items]
@@ -108,9 +112,14 @@ RELATIONS: dict[Operator, Callable[[Any, Any], Any]] = {
 
 
 def compare(relation: Operator, left: Value, right: Value) -> bool | None:
-    """Compare two values: unknown if one is null; floats on either side make both floats; strings by code points."""
+    """Compare two values: unknown if one is null; floats on either side make both floats; strings by code points.
+
+    Beside a decimal numbers, and texts that write one out, count as the decimal that they are written as.
+    """
     if left is None or right is None:
         return None
+    if isinstance(left, Decimal) or isinstance(right, Decimal):
+        return bool(RELATIONS[relation](_exact(left), _exact(right)))
     if isinstance(left, float) or isinstance(right, float):
         left, right = float(left), float(right)  # type: ignore[arg-type]
     elif isinstance(left, datetime.datetime) and isinstance(right, str):
@@ -118,6 +127,10 @@ def compare(relation: Operator, left: Value, right: Value) -> bool | None:
     elif isinstance(left, str) and isinstance(right, datetime.datetime):
         left = _moment(left)
     return bool(RELATIONS[relation](left, right))
+
+
+def _exact(value: Any) -> Decimal:
+    return Decimal(repr(value) if isinstance(value, float) else value)
 
 
 @lru_cache(maxsize=1024)
@@ -131,6 +144,7 @@ def arithmetic(sign: str, left: Value, right: Value) -> Value:
     """``left sign right``: 64-bit integers or floats; null where the value does not exist."""
     if left is None or right is None:
         return None
+    _refuse_decimals(left, right)
     assert isinstance(left, int | float)
     assert isinstance(right, int | float)
     if sign == "/":
@@ -138,6 +152,11 @@ def arithmetic(sign: str, left: Value, right: Value) -> Value:
     if sign == "%":
         return _remainder(left, right)
     return _number({"+": operator.add, "-": operator.sub, "*": operator.mul}[sign](*_same_kind(left, right)))
+
+
+def _refuse_decimals(*values: Value) -> None:
+    if any(isinstance(value, Decimal) for value in values):
+        raise InputError("nothing is computed with decimals, which are compared exactly; make them floats or integers")
 
 
 def _same_kind(left: int | float, right: int | float) -> tuple[int | float, int | float]:
@@ -175,8 +194,10 @@ def _function(name: str, argument: Any) -> Value:
         case "time":
             return _number(argument.time)
         case "abs":
+            _refuse_decimals(argument)
             return _number(abs(argument))
         case "floor" | "ceil" | "round":
+            _refuse_decimals(argument)
             return argument if isinstance(argument, int) or math.isinf(argument) else _rounded(name, argument)
         case "lower":
             return str(argument).lower()
@@ -197,21 +218,18 @@ def _rounded(name: str, value: float) -> float:
     return float(whole + int(math.copysign(1, value)) if abs(value - whole) >= 0.5 else whole)
 
 
-@lru_cache(maxsize=1024)
-def _like_expression(pattern: str) -> re.Pattern[str]:
-    parts: list[str] = []
-    characters = iter(pattern)
-    for character in characters:
-        if character == "\\":
-            parts.append(re.escape(next(characters, "\\")))
-        else:
-            parts.append({"%": ".*", "_": "."}.get(character, re.escape(character)))
-    return re.compile("".join(parts), re.DOTALL)
-
-
 def like(text: str, pattern: str) -> bool:
     """SQL's LIKE: ``%`` any characters, ``_`` one, a backslash takes the next literally; the whole string counts."""
-    return _like_expression(pattern).fullmatch(text) is not None
+    ends = {0}  # where what has been read of the pattern may end in the text
+    characters = iter(pattern)
+    for character in characters:
+        if character == "%":
+            ends = set(range(min(ends), len(text) + 1)) if ends else ends
+            continue
+        wanted = next(characters, "\\") if character == "\\" else character
+        any_one = character == "_"
+        ends = {end + 1 for end in ends if end < len(text) and (any_one or text[end] == wanted)}
+    return len(text) in ends
 
 
 def aggregate(name: str, values: Sequence[Value]) -> Value:
@@ -246,6 +264,7 @@ def aggregate(name: str, values: Sequence[Value]) -> Value:
 
 
 def _sum(values: Sequence[int | float]) -> int | float:
+    _refuse_decimals(*values)
     # The built-in sum rounds floats otherwise than addition one by one, which is what is meant.
     return reduce(operator.add, values)
 
@@ -253,13 +272,16 @@ def _sum(values: Sequence[int | float]) -> int | float:
 def shown(argument: Any) -> Any:
     """An argument as predicates get it: a whole event as a mapping of its attributes, zero without a sign.
 
-    A point in time is a plain datetime, of which nanoseconds are cut off.
+    A point in time is a plain datetime, of which nanoseconds are cut off; a decimal has no zeros at its end.
     """
     if isinstance(argument, Event):
         return MappingProxyType({name: shown(value) for name, value in argument.attributes.items()})
     if isinstance(argument, datetime.datetime) and type(argument) is not datetime.datetime:
         moment = argument
         return datetime.datetime.combine(moment.date(), moment.time(), moment.tzinfo)
+    if isinstance(argument, Decimal):
+        written = f"{argument:f}"
+        return Decimal(written.rstrip("0").rstrip(".") if "." in written else written) if argument else Decimal(0)
     return argument + 0.0 if isinstance(argument, float) else argument
 
 
@@ -291,5 +313,14 @@ _ORDERS = {
 
 
 def in_order(name: str, values: Sequence[Value]) -> bool | None:
-    """Whether values come in the order that a test such as ``increasing`` asks for; unknown where one is null."""
-    return _all(compare(_ORDERS[name], a, b) for a, b in pairwise(values))
+    """Whether values come in the order that a test such as ``increasing`` asks for; unknown where one is null.
+
+    One value is in order, but null is not known to be.
+    """
+    known = (None for value in values if value is None)
+    return _all([*(compare(_ORDERS[name], a, b) for a, b in pairwise(values)), *known])
+
+
+def regexp(text: str, pattern: str) -> bool:
+    """Whether a regular expression in the syntax of RE2 is found somewhere in the text."""
+    return pc.match_substring_regex(pa.scalar(text), pattern).as_py() is True

@@ -7,8 +7,9 @@ of a key the first that is not null counts.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from cerflow.analysis.scopes import condition_labels
 from cerflow.errors import QueryError
@@ -50,14 +51,17 @@ class Match:
         return support(self.complex_event)
 
 
-def evaluate(query: Select, events: Sequence[Event]) -> list[Match]:
+def evaluate(query: Select, events: Sequence[Event], *, forget: int | None = None) -> list[Match]:
     """All matches of a query over a stream, in the order of detection.
+
+    With ``forget``, a number of microseconds, a substream whose next event comes later than that after its last one
+    begins anew: it is cut there into sessions, and the query runs on each by itself. That needs events with times.
 
     Raises `QueryError` for labels that nothing binds, windows of time on events without times, and computed columns
     that read one event of a label that has several.
     """
     events = _inputs(query, events)
-    substreams = _substreams(query, events)
+    substreams = _sessions(_substreams(query, events), forget)
     denotations = {key: Denotation(query.formula, substream) for key, substream in substreams.items()}
     begin = dict.fromkeys(substreams, 0)
     places = {event.position: (key, j) for key, sub in substreams.items() for j, event in enumerate(sub)}
@@ -65,14 +69,15 @@ def evaluate(query: Select, events: Sequence[Event]) -> list[Match]:
     for event in events:
         if event.position not in places:
             continue
-        key, j = places[event.position]
-        substream = substreams[key]
-        matches = denotations[key](begin[key], j)
+        session, j = places[event.position]
+        key, _ = session
+        substream = substreams[session]
+        matches = denotations[session](begin[session], j)
         if query.window is not None:
             matches = frozenset(c for c in matches if within(c, query.window, substream))
         matches = select(query.strategy, matches)
         if matches and query.consume is Consumption.PARTITION:
-            begin[key] = j + 1
+            begin[session] = j + 1
         if matches and query.consume is Consumption.ANY:
             begin = {k: sum(e.position <= event.position for e in sub) for k, sub in substreams.items()}
         ordered = sorted(matches, key=sorted)[: query.limit]
@@ -101,13 +106,26 @@ def _substreams(query: Select, events: Sequence[Event]) -> dict[Key, Stream]:
     return {key: Stream(substream, tick) for key, substream in members.items()}
 
 
+def _sessions(substreams: Mapping[Key, Stream], forget: int | None) -> dict[tuple[Key, int], Stream]:
+    """The substreams by their keys, each cut where its next event comes too late after the one before."""
+    found: dict[tuple[Key, int], Stream] = {}
+    for key, substream in substreams.items():
+        starts = [0]
+        if forget is not None:
+            longest = substream.ticks(forget)
+            starts += [j for j in range(1, len(substream)) if substream[j].time - substream[j - 1].time > longest]
+        for number, (begin, end) in enumerate(pairwise([*starts, len(substream)])):
+            found[key, number] = substream[begin:end]
+    return found
+
+
 def _report(
     projection: Projection, matches: Sequence[ComplexEvent], detected_at: int, events: Sequence[Event], key: Key
 ) -> list[Match]:
     """The matches of one detecting event as reported; those that projection makes equal become one."""
     if not matches:
         return []
-    if projection.kind is ProjectionKind.ALL:
+    if projection.kind is ProjectionKind.ALL and not projection.items:
         return [Match(detected_at, _globally(c, events), (), key) for c in matches]
     if projection.kind is ProjectionKind.NONE:
         return [Match(detected_at, frozenset(), (), key)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from itertools import chain
 
+from cerflow.analysis.checks import refuse_aggregates
 from cerflow.errors import QueryError
 from cerflow.language.condition import Condition
 from cerflow.language.node import walk
@@ -28,8 +29,8 @@ from cerflow.language.sremo import (
     Terminal,
     Unordered,
     Windowed,
+    names_told_apart,
 )
-from cerflow.predicates.registry import speaks_of_set
 from cerflow.semantics.complex_events import ComplexEvent, support, within
 from cerflow.semantics.conditions import satisfies_with_registers
 from cerflow.semantics.events import Event
@@ -70,9 +71,8 @@ class SremoDenotation:
     """``(e, S[m…n-1], M, v) ⊢ v'`` over one stream: call it with m, n (and v) for all (M, v')."""
 
     def __init__(self, expression: Sremo, events: Sequence[Event]) -> None:
-        for current in walk(expression):
-            if speaks_of_set(current):
-                raise QueryError("registers hold one event, so there is nothing to aggregate", span=current.span)
+        expression = names_told_apart(expression)
+        refuse_aggregates(expression)
         self._events = events
         self._known: dict[_Question, _Outcomes] = {}
         self._parts: list[Sremo] = []

@@ -17,7 +17,7 @@ from cerflow.engine.evaluate import Rows, finest_unit
 from cerflow.engine.layout import NULL
 from cerflow.engine.measures import bounds, floats_of, measures
 from cerflow.language.formula import DurationWindow, Window
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Kind, Schema, TimeUnit
 
 __all__ = ["GREATEST", "LEAST", "Axis", "exact", "one_array"]
 
@@ -25,8 +25,6 @@ Ints = NDArray[np.int64]
 
 #: Keys before and after all events.
 LEAST, GREATEST = -(2**63) + 1, 2**63 - 1
-#: Decimal numbers of so many digits are the same 64-bit floats to Spark and to the engine.
-_EXACT_DIGITS = 15
 _DAY = 86_400 * 10**6
 #: Any window of time: events are measured by their time alone.
 _TIME = DurationWindow(1)
@@ -42,9 +40,7 @@ def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 def exact(schema: Schema) -> bool:
     """Whether Spark compares the times of a schema as the engine does."""
     data_type = None if schema.time is None else schema.columns.field(schema.time).type
-    if data_type is None or not pa.types.is_decimal(data_type):
-        return data_type is None or not (pa.types.is_timestamp(data_type) and data_type.unit == "ns")
-    return bool(data_type.precision <= _EXACT_DIGITS)
+    return data_type is None or not (pa.types.is_timestamp(data_type) and data_type.unit == "ns")
 
 
 class Axis:
@@ -64,10 +60,10 @@ class Axis:
             self.data_type = "date"
         elif kind is Kind.TIMESTAMP:
             self.data_type = "timestamp_ntz" if found.tz is None else "timestamp"
-        self._given = _timed(found)
+        self._given = _timed(found, schema.time_unit)
         self._unit = finest_unit(self._given)
         plain = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64()}.get(kind, pa.timestamp(self._unit))
-        self._plain = _timed(plain)
+        self._plain = _timed(plain, schema.time_unit)
 
     def _rows(self, column: pa.Array, schema: Schema) -> Rows:
         return Rows(pa.RecordBatch.from_arrays([column], names=["time"]), schema, np.arange(len(column)), self._unit)
@@ -114,6 +110,6 @@ class Axis:
         return self.compared(column) >= F.lit(literal).cast(self.data_type)
 
 
-def _timed(data_type: pa.DataType) -> Schema:
-    """A schema in which times have this type."""
-    return Schema(pa.schema([("type", pa.string()), ("time", data_type)]), "type", "time")
+def _timed(data_type: pa.DataType, time_unit: TimeUnit | None) -> Schema:
+    """A schema in which times have this type and count this unit."""
+    return Schema(pa.schema([("type", pa.string()), ("time", data_type)]), "type", "time", time_unit=time_unit)

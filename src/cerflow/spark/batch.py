@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from datetime import timedelta
+from typing import Literal, NotRequired, TypedDict
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from cerflow.engine.results import CountForm
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.query import Query, parse
-from cerflow.schema import Schema
+from cerflow.schema import Schema, TimeUnit
 from cerflow.spark.explanation import explained
 from cerflow.spark.frames import Events
 from cerflow.spark.narrowing import narrowed
@@ -21,16 +23,30 @@ from cerflow.spark.schemas import arrow_schema, refuse_untransferable
 __all__ = ["bad_records", "explain", "match"]
 
 
+class _Reporting(TypedDict):
+    """What `match` was told of the form of matches."""
+
+    positions: bool
+    counts: NotRequired[CountForm]
+    flat: NotRequired[bool]
+    max_matches: NotRequired[int | None]
+
+
 def match(
     query: Query | str,
     df: DataFrame,
     *,
     type: str = "type",
     time: str | None = None,
+    time_unit: TimeUnit | None = None,
     sequence: str | None = None,
     stream: str | None = None,
+    forget: timedelta | str | None = None,
     positions: bool = False,
     on_bad_record: Literal["fail", "skip"] = "fail",
+    counts: CountForm = "decimal",
+    flat: bool = False,
+    max_matches: int | None = None,
 ) -> DataFrame:
     """The matches of a query in a batch DataFrame of events, as a DataFrame with the result schema (spec §6).
 
@@ -49,11 +65,16 @@ def match(
     An event without a type or a time makes the job fail with a `BadRecordError` that shows its values
     (``on_bad_record="fail"``) or is left out (``"skip"``); `bad_records` gives these events.
 
+    With ``flat`` there are columns ``label_attribute`` in place of ``events``, see `cerflow.Matches.to_batches`. With
+    ``counts="text"`` the numbers of ``COUNT(*)`` are text, of any length. With ``max_matches`` a task that finds
+    more matches fails with a `TooManyMatchesError` before it lists them.
+
     Raises `QuerySyntaxError` and `QueryError` for a query that is wrong or does not fit the columns, `InputError`
     for columns that are not there, and `UnsupportedQueryError` for what cannot be evaluated, streaming DataFrames
     among it. All of that is found here, before any job.
     """
-    _, plan, rows = _prepared(query, df, type, time, sequence, stream, positions, on_bad_record)
+    reporting: _Reporting = {"positions": positions, "counts": counts, "flat": flat, "max_matches": max_matches}
+    _, plan, rows = _prepared(query, df, type, time, time_unit, sequence, stream, forget, reporting, on_bad_record)
     return recognized(rows, plan, place(rows.frame, plan, rows.events))
 
 
@@ -63,8 +84,10 @@ def explain(
     *,
     type: str = "type",
     time: str | None = None,
+    time_unit: TimeUnit | None = None,
     sequence: str | None = None,
     stream: str | None = None,
+    forget: timedelta | str | None = None,
     positions: bool = False,
     on_bad_record: Literal["fail", "skip"] = "fail",
 ) -> str:
@@ -73,7 +96,8 @@ def explain(
     That is which events and columns are sent to the tasks, and how they are divided: one task, by key or slices of
     time, with the reason. Takes and raises what `match` does, and runs the jobs by which `match` decides.
     """
-    whole, plan, rows = _prepared(query, df, type, time, sequence, stream, positions, on_bad_record)
+    reporting: _Reporting = {"positions": positions}
+    whole, plan, rows = _prepared(query, df, type, time, time_unit, sequence, stream, forget, reporting, on_bad_record)
     return explained(whole, plan, df.schema, place(rows.frame, plan, rows.events))
 
 
@@ -82,9 +106,11 @@ def _prepared(
     df: DataFrame,
     type: str,
     time: str | None,
+    time_unit: TimeUnit | None,
     sequence: str | None,
     stream: str | None,
-    positions: bool,
+    forget: timedelta | str | None,
+    reporting: _Reporting,
     on_bad_record: str,
 ) -> tuple[Plan, Plan, Selected]:
     """What is to be done, the same for the columns that are sent, and the events; all that can be wrong is refused."""
@@ -93,21 +119,36 @@ def _prepared(
     _check_frame(df)
     compiled = parse(query) if isinstance(query, str) else query
     columns = arrow_schema(df)
-    plan = make_plan(compiled, columns, type=type, time=time, sequence=sequence, stream=stream, positions=positions)
+    plan = make_plan(
+        compiled,
+        columns,
+        type=type,
+        time=time,
+        time_unit=time_unit,
+        sequence=sequence,
+        stream=stream,
+        forget=forget,
+        **reporting,
+    )
     refuse_untransferable(df, columns, plan.needed)
     skip = on_bad_record == "skip"
     sent, frame = narrowed(compiled, plan, df, skip=skip)
     return plan, sent, selected(frame, sent, skip=skip)
 
 
-def bad_records(df: DataFrame, *, type: str = "type", time: str | None = None) -> DataFrame:
+def bad_records(
+    df: DataFrame, *, type: str = "type", time: str | None = None, query: Query | str | None = None
+) -> DataFrame:
     """The events that cannot be used, for lack of a type or a time, with a column ``reason`` in addition.
 
+    With a ``query`` also those with a value that it reads and that 64 bits cannot hold.
     Write it wherever they are to be kept: Spark's writers are safe when tasks are repeated, which a task that writes
     files by itself would not be. Raises `InputError` for columns that are not there.
     """
     _check_frame(df)
     schema = Schema(arrow_schema(df), type, time)
+    if query is not None:
+        schema = (parse(query) if isinstance(query, str) else query).plan(schema).schema
     events = Events(schema)
     name = "reason"
     while name.casefold() in {c.casefold() for c in df.columns}:

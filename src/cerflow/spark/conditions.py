@@ -1,7 +1,8 @@
 """Conditions on one event as Spark columns, as far as Spark surely sees them as the engine does.
 
-What Spark would see otherwise, or might fail at where the engine does not, has no translation: regular expressions,
-upper and lower case, rounding, predicates, decimals of more than 15 digits, dates, collations of texts.
+What Spark would see otherwise, or might fail at where the engine does not, has no translation: regular expressions
+(its own are Java's), upper and lower case, rounding, predicates, decimals that are compared exactly, dates,
+collations of texts.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import (
@@ -31,7 +33,6 @@ from pyspark.sql.types import (
 from cerflow.automata.guards import Satisfied, TypeTest
 from cerflow.automata.propositions import translated
 from cerflow.engine.evaluate import instant
-from cerflow.engine.like import MANY, ONE, pieces, tokens
 from cerflow.language.condition import (
     Arithmetic,
     Attribute,
@@ -48,6 +49,8 @@ from cerflow.language.condition import (
     Not,
     Operator,
 )
+from cerflow.language.patterns import MANY, ONE, pieces, tokens
+from cerflow.schema import Kind, kind_of
 from cerflow.semantics.operators import RELATIONS
 from cerflow.spark.frames import Events
 
@@ -55,9 +58,11 @@ __all__ = ["Conditions"]
 
 _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
 _FLOATS = (FloatType, DoubleType)
-#: Decimals of so many digits are the same 64-bit floats to Spark and the engine.
-_EXACT_DIGITS = 15
 _LEAST = -(2**63)
+#: Longer lists behind IN are left to the tasks: each item is a call to the JVM.
+_MOST_ITEMS = 1_000
+#: Spark tries the ways to divide a text among the wildcards of LIKE one by one: as many as its length to this power.
+_MOST_MANY = 2
 
 #: What values are to Spark; timestamps with a time zone and those without are different things.
 _NUMBER, _REAL, _TEXT, _TRUTH, _INSTANT, _MOMENT, _NULL = range(7)
@@ -113,7 +118,7 @@ class Conditions:
                 return self._known(operand) if negated else ~self._known(operand)
             case Comparison(operator, left, right):
                 return self._comparison(operator, left, right)
-            case In(operand, items, negated):
+            case In(operand, items, negated) if len(items) <= _MOST_ITEMS:
                 column, _ = self._value(operand)
                 found = column.isin([self._literal(item.value, operand) for item in items])
                 return ~found if negated else found
@@ -166,8 +171,12 @@ class Conditions:
                 return column, _INSTANT
             case TimestampNTZType():
                 return column, _MOMENT
-            case DecimalType() if data_type.precision <= _EXACT_DIGITS:
-                return column.cast("double"), _REAL
+            case DecimalType():
+                kind = kind_of(pa.decimal128(data_type.precision, data_type.scale))
+                if kind is Kind.INTEGER:
+                    return column.cast("bigint"), _NUMBER
+                if kind is Kind.FLOAT:
+                    return column.cast("double"), _REAL
         if isinstance(data_type, _INTEGERS):
             return column, _NUMBER
         if isinstance(data_type, _FLOATS):
@@ -280,10 +289,13 @@ class Conditions:
 
     def _like_of_spark(self, column: Column, pattern: str) -> Column:
         """Spark's own LIKE, which wants every backslash to stand before a wildcard or another one."""
+        parts = tokens(pattern)
         if any(c > "\uffff" for c in pattern):
             raise _UndecidedError  # it looks for the halves of such characters
+        if parts.count(MANY) > _MOST_MANY:
+            raise _UndecidedError
         written = []
-        for token in tokens(pattern):
+        for token in parts:
             if isinstance(token, str):
                 written.append("".join(f"\\{c}" if c in "%_\\" else c for c in token))
             else:

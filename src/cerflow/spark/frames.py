@@ -12,6 +12,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  (the name under which everybody knows it)
 
+from cerflow.engine.ranges import limits, why
 from cerflow.schema import Kind, Schema
 from cerflow.spark.axis import Axis
 from cerflow.spark.plan import Plan
@@ -49,6 +50,11 @@ class Events:
         found = {f"no event type in '{schema.type}'": F.col(self.plain(schema.type)).isNull()}
         if schema.time is not None:
             found[f"no time in '{schema.time}'"] = self._missing(schema.time)
+        for name, most in limits(schema).items():
+            # Spark's times are all held.
+            if schema.kind(name) is Kind.INTEGER:
+                value = F.col(self.plain(name)).cast("bigint")
+                found[f"a value of '{name}' {why(name, schema, most)}"] = (value < -most) | (value > most)
         return found
 
     def usable(self) -> Column:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Literal
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
+from cerflow.engine.results import CountForm
 from cerflow.errors import BadRecordError, InputError
-from cerflow.query import Query
-from cerflow.schema import Schema
+from cerflow.query import Query, parse
+from cerflow.schema import Schema, TimeUnit
 from cerflow.spark.batch import bad_records, match
 from cerflow.spark.frames import Events
 from cerflow.spark.output import OutputMode, check_output, check_partitions, exists, write
@@ -55,18 +57,23 @@ def run(
     count_events: bool = True,
     type: str = "type",
     time: str | None = None,
+    time_unit: TimeUnit | None = None,
     sequence: str | None = None,
     stream: str | None = None,
+    forget: timedelta | str | None = None,
     positions: bool = False,
+    counts: CountForm = "decimal",
+    flat: bool = False,
+    max_matches: int | None = None,
 ) -> RunResult:
     """Write the matches of a query in a batch DataFrame to a directory, and say what that came to.
 
-    The query, ``type``, ``time``, ``sequence``, ``stream`` and ``positions`` are those of `match`. ``output`` is a
-    directory on any file system that Spark knows, ``format`` any of Spark's (in ``"csv"`` the list of events is JSON
-    text), ``options`` are those of its writer, and ``partition_by`` are columns of the result: partition keys or
-    computed columns. With ``mode`` ``"error"`` nothing may be there yet; ``"overwrite"`` replaces what is there, when
-    the writing begins; ``"append"`` adds to it; ``"ignore"`` does nothing if there is something.
-    ``"overwrite-partitions"`` replaces those partitions that the job writes to, at its very end.
+    The query, ``type``, ``time``, ``time_unit``, ``sequence``, ``stream``, ``positions``, ``counts``, ``flat`` and
+    ``max_matches`` are those of `match`. ``output`` is a directory on any file system that Spark knows, ``format`` any
+    of Spark's (in ``"csv"`` lists are JSON text), ``options`` are those of its writer, and ``partition_by`` are columns
+    of the result: partition keys or computed columns. With ``mode`` ``"error"`` nothing may be there yet;
+    ``"overwrite"`` replaces what is there, when the writing begins; ``"append"`` adds to it; ``"ignore"`` does nothing
+    if there is something. ``"overwrite-partitions"`` replaces those partitions that the job writes to, at its very end.
 
     ``on_bad_record`` says what becomes of events without a type or a time: ``"fail"`` raises a `BadRecordError` that
     shows one, ``"skip"`` leaves them out, ``"dead-letter"`` writes them to the directory ``dead_letter``, in the same
@@ -94,25 +101,32 @@ def run(
     result = match(
         query,
         df,
+        time_unit=time_unit,
         sequence=sequence,
         stream=stream,
+        forget=forget,
         positions=positions,
+        counts=counts,
+        flat=flat,
+        max_matches=max_matches,
         on_bad_record="fail" if on_bad_record == "fail" else "skip",
         **roles,
     )
     check_partitions(result, partition_by)
-    counts = _Counts(Schema(arrow_schema(df), type, time, stream))
+    compiled = parse(query) if isinstance(query, str) else query
+    counter = _Counts(compiled.plan(Schema(arrow_schema(df), type, time, stream, time_unit)).schema)
     if dead_letter is not None:
         seen = Observation()
-        bad = bad_records(counts.observed(df, seen), **roles)
+        bad = bad_records(counter.observed(df, seen), query=compiled, **roles)
         write(bad, dead_letter, format=format, mode=letters, options=options)
-        counts.take(seen.get)
+        counter.take(seen.get)
     elif count_events:
-        counts.take(counts.of(df))
-        if counts.bad and on_bad_record == "fail":
-            _refuse(bad_records(df, **roles))
+        counter.take(counter.of(df))
+        if counter.bad and on_bad_record == "fail":
+            _refuse(bad_records(df, query=compiled, **roles))
+    compiled.warn_of_times(counter.schema, counter.times)
     matches = write(result, output, format=format, mode=mode, partition_by=partition_by, options=options)
-    return RunResult(matches, counts.usable, counts.bad, counts.reasons, clock.perf_counter() - started)
+    return RunResult(matches, counter.usable, counter.bad, counter.reasons, clock.perf_counter() - started)
 
 
 def _letters_mode(
@@ -139,8 +153,10 @@ class _Counts:
     """Counts the events of a DataFrame: all, and those that cannot be used, by reason."""
 
     def __init__(self, schema: Schema) -> None:
+        self.schema = schema
         self._events = Events(schema)
         self._texts = list(self._events.reasons())
+        self.times: tuple[float | None, float | None] = (None, None)
         self.usable: int | None = None
         self.bad: int | None = None
         self.reasons: dict[str, int] = {}
@@ -148,7 +164,15 @@ class _Counts:
     def _columns(self) -> list[Column]:
         reason = self._events.reason()
         found = [F.count_if(reason == F.lit(text)).alias(f"bad{k}") for k, text in enumerate(self._texts)]
-        return [F.count(F.lit(1)).alias("all"), *found]
+        return [F.count(F.lit(1)).alias("all"), *found, *self._times()]
+
+    def _times(self) -> list[Column]:
+        """The least and the greatest time, if these are numbers."""
+        schema = self.schema
+        if schema.time is None or not schema.kind(schema.time).numeric:
+            return []
+        time = F.when(self._events.usable(), F.col(self._events.plain(schema.time)).cast("double"))
+        return [F.min(time).alias("least"), F.max(time).alias("greatest")]
 
     def of(self, df: DataFrame) -> dict[str, int]:
         """The counts, by a job that reads the columns for type and time."""
@@ -166,6 +190,7 @@ class _Counts:
         self.reasons = {text: count for text, count in counts.items() if count}
         self.bad = sum(counts.values())
         self.usable = found["all"] - self.bad
+        self.times = (found.get("least"), found.get("greatest"))
 
 
 def _refuse(bad: DataFrame) -> None:

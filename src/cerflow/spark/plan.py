@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 import pyarrow as pa
 
 from cerflow.engine.division import Division, divided
 from cerflow.engine.needs import columns_needed, needs_positions, separable_by_key
+from cerflow.engine.records import RecordChecker
 from cerflow.engine.relevance import Relevance, relevant_events
-from cerflow.inputs import in_order
+from cerflow.engine.results import CountForm
+from cerflow.inputs import in_order, microseconds
 from cerflow.language.condition import Condition
 from cerflow.query import Language, Query, query_text
-from cerflow.schema import Schema
+from cerflow.schema import Schema, TimeUnit
 from cerflow.spark.tasks import pack
 
 __all__ = ["Plan", "make_plan"]
@@ -27,7 +30,7 @@ class Plan:
     other, otherwise one task sees the whole stream. ``positions`` says that positions are reported or read.
     ``predicates`` are those that the query calls, packed to travel. ``division`` says whether and how the stream may be
     cut into slices, ``relevance`` which events have to be sent, and ``given`` which conditions Spark evaluates so that
-    less of them has to.
+    less of them has to. ``counts`` and ``flat`` are forms of the result. No task lists more than ``max_matches``.
     """
 
     text: str
@@ -43,6 +46,9 @@ class Plan:
     division: Division
     relevance: Relevance
     given: tuple[Condition, ...] = ()
+    counts: CountForm = "decimal"
+    flat: bool = False
+    max_matches: int | None = None
 
 
 def make_plan(
@@ -54,17 +60,24 @@ def make_plan(
     sequence: str | None,
     stream: str | None,
     positions: bool,
+    counts: CountForm = "decimal",
+    flat: bool = False,
+    max_matches: int | None = None,
+    time_unit: TimeUnit | None = None,
+    forget: timedelta | str | None = None,
 ) -> Plan:
     """Check the query against the columns of the input and decide.
 
     Raises `InputError` for roles that are not in the input, `QueryError` if the query does not fit it and
     `UnsupportedQueryError` if the engine cannot evaluate it.
     """
-    schema = Schema(columns, type, time, stream)
-    result = query.recognizer(columns, type=type, time=time, stream=stream).schema
+    schema = Schema(columns, type, time, stream, time_unit, microseconds(forget))
+    result = query.plan(schema).report.shown("structs", None, flat, counts)
     # Orders nothing: it knows what to say of a sequence column that is not there.
     in_order(columns.empty_table(), time, sequence)
     select = query.tree
+    # The plan's schema says which values must be held, the checker whether types are text.
+    schema = RecordChecker(query.plan(schema).schema, "skip").schema
     by_key = separable_by_key(select, schema)
     numbering = positions or needs_positions(select, schema)
     keys = tuple(tuple(_column(name, schema) for name in key) for key in select.partition)
@@ -80,9 +93,12 @@ def make_plan(
         positions=numbering,
         result=result,
         predicates=pack(query),
-        division=divided(select, transducer),
+        division=divided(select, transducer, schema),
         # What is numbered before is not counted any more.
         relevance=relevant_events(select, transducer, schema, counted=numbering and not by_key),
+        counts=counts,
+        flat=flat,
+        max_matches=max_matches,
     )
 
 

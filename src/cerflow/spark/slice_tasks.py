@@ -12,14 +12,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cerflow.engine.recognizer import Recognizer
 from cerflow.errors import InputError
 from cerflow.inputs import in_order
-from cerflow.schema import Schema
 from cerflow.spark.axis import Axis
 from cerflow.spark.slices import Pieces, held
 from cerflow.spark.survey import ROW_BITS
-from cerflow.spark.tasks import Recognition, grouped, named, results
+from cerflow.spark.tasks import Recognition, Reporter, grouped, named
 
 __all__ = ["CHANGED", "OwnSlices", "PartitionInOrder", "PartitionsInOrder"]
 
@@ -36,18 +34,18 @@ _SEQUENCE, _LAST = "\0sequence", "\0last"
 class _Part:
     """One contiguous part of the stream, recognised by a recogniser of its own."""
 
-    def __init__(self, recognizer: Recognizer, position: str | None, first: int | None) -> None:
+    def __init__(self, recognizer: Reporter, position: str | None, first: int | None) -> None:
         self._recognizer = recognizer
         self._position = position
         self._next = first
 
     def report(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         """What is detected in rows that are the part's own."""
-        yield from results(self._recognizer, self._numbered(rows))
+        yield from self._recognizer.report(self._numbered(rows))
 
     def prepare(self, rows: pa.Table) -> None:
         """Let rows pass whose matches are others' to report."""
-        self._recognizer.push(self._numbered(rows))
+        self._recognizer.prepare(self._numbered(rows))
 
     def _numbered(self, rows: pa.Table) -> pa.Table:
         if self._next is None or self._position is None:
@@ -71,7 +69,7 @@ class OwnSlices:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in the slices of one task, one after the other."""
-        make: Callable[[], Recognizer] | None = None
+        make: Callable[[], Reporter] | None = None
         part: _Part | None = None
         current, own = -1, 0
         for rows in grouped(batches, [*_given(self.recognition, self.first), _LAST]):
@@ -126,7 +124,7 @@ class PartitionsInOrder:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in one partition (or several, one after the other)."""
-        make: Callable[[], Recognizer] | None = None
+        make: Callable[[], Reporter] | None = None
         reading: _Partition | None = None
         names = [
             *_given(self.recognition, 0 if self.numbered else None),
@@ -149,11 +147,11 @@ class PartitionsInOrder:
 class _Partition:
     """One partition as its pieces come."""
 
-    def __init__(self, task: PartitionsInOrder, number: int, counted: PartitionInOrder, recognizer: Recognizer) -> None:
+    def __init__(self, task: PartitionsInOrder, number: int, counted: PartitionInOrder, recognizer: Reporter) -> None:
         recognition = task.recognition
         self.number = number
         self._pieces = counted.pieces
-        self._axis = Axis(Schema(recognition.columns, recognition.type, recognition.time))
+        self._axis = Axis(recognition.described)
         self._time = recognition.time
         self._sequence = _SEQUENCE if task.sequence else None
         self._edges = np.array(task.edges, np.int64)

@@ -11,10 +11,20 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType
 
+from cerflow.schema import Kind, TimeUnit, kind_of
 from cerflow.spark.schemas import arrow_schema, refuse_untransferable
-from cerflow.stream_inputs import Input, Streams, column_names, common_roles, common_schema, free_name
+from cerflow.stream_inputs import (
+    Input,
+    Roles,
+    Streams,
+    column_names,
+    common_roles,
+    common_schema,
+    free_name,
+    ratio_of_units,
+)
 
-__all__ = ["renamed", "streams", "united"]
+__all__ = ["in_common_unit", "renamed", "streams", "united"]
 
 
 def streams(
@@ -22,6 +32,7 @@ def streams(
     *,
     type: str | None = None,
     time: str | None = None,
+    time_unit: TimeUnit | None = None,
     sequence: str | None = None,
     stream: str = "stream",
 ) -> Streams[DataFrame]:
@@ -33,8 +44,11 @@ def streams(
         both = streams({"trades": Input(trades, type="kind"), "quotes": Input(quotes, constant_type="QUOTE")}, time="t")
         match(query, both.events, **both.roles)
     """
-    common = common_roles(inputs, type=type, time=time, sequence=sequence)
-    frames = [(name, renamed(one, column_names(one.events.columns, one, common, name))) for name, one in inputs.items()]
+    common = common_roles(inputs, type=type, time=time, time_unit=time_unit, sequence=sequence)
+    frames = []
+    for name, one in inputs.items():
+        frame = renamed(one, column_names(one.events.columns, one, common, name))
+        frames.append((name, in_common_unit(frame, one.time_unit or time_unit, common)))
     stream = free_name(stream, [column for _, frame in frames for column in frame.columns])
     told_apart = [(name, frame.select("*", F.lit(name).alias(stream))) for name, frame in frames]
     return Streams(united(told_apart, last=stream), {**common, "stream": stream})
@@ -47,6 +61,21 @@ def renamed(one: Input[DataFrame], names: Sequence[str]) -> DataFrame:
         # Spark looks up names without regard to case, so there may be such a column; a selection adds another.
         frame = frame.select("*", F.lit(one.constant_type))
     return frame.toDF(*names)
+
+
+def in_common_unit(frame: DataFrame, unit: TimeUnit | None, common: Roles) -> DataFrame:
+    """The events of an input with its times, which count ``unit``, in the unit of all inputs."""
+    ratio = ratio_of_units(unit, common)
+    if ratio == 1:
+        return frame
+    kind = kind_of(arrow_schema(frame).field(common["time"]).type)
+    if not kind.numeric:
+        return frame
+    # Inside, columns are told apart by plain names: those that differ in case only are different here.
+    plain = frame.toDF(*[f"c{k}" for k in range(len(frame.columns))])
+    time = f"c{frame.columns.index(common['time'])}"
+    value = F.col(time).cast("bigint" if kind is Kind.INTEGER else "double") * F.lit(ratio)
+    return plain.withColumn(time, value).toDF(*frame.columns)
 
 
 def united(frames: Sequence[tuple[str, DataFrame]], last: str | None = None) -> DataFrame:

@@ -32,8 +32,9 @@ ROW_BITS = 33
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50, "EiB": 2**60}
 _SIZE = re.compile(r"sizeInBytes=([0-9.E+]+) (\w+)")
-#: The leaves of physical plans that give the same rows in the same partitions whenever they are read.
-_FILES = re.compile(r"(?:FileScan|BatchScan) (?:parquet|orc|csv|json|text|avro)|LocalTableScan|Range \(")
+#: The leaves of physical plans that give the same rows in the same partitions whenever they are read. Not those of
+#: local data: Spark computes columns over it as one partition when it plans, and divides it when it runs.
+_FILES = re.compile(r"(?:FileScan|BatchScan) (?:parquet|orc|csv|json|text|avro)|Range \(")
 _PRUNED = re.compile(r"PartitionFilters: \[[^\]]*\]")
 _LEAF = re.compile(r"Scan\b|Relation\b|Range \(")
 

@@ -9,18 +9,20 @@ from functools import lru_cache
 import pyarrow as pa
 from pyspark import cloudpickle
 
+from cerflow.engine.bound import Bound
 from cerflow.engine.given import GIVEN
 from cerflow.engine.plan import Plan
 from cerflow.engine.recognizer import Recognizer
+from cerflow.engine.results import CountForm
 from cerflow.engine.warmup import ensure_compiled
 from cerflow.errors import BadRecordError, UnsupportedQueryError
 from cerflow.language.condition import Condition
 from cerflow.predicates.predicate import Predicate
 from cerflow.predicates.registry import predicates_in, using
 from cerflow.query import Language, Query, parse
-from cerflow.schema import Schema
+from cerflow.schema import Schema, TimeUnit
 
-__all__ = ["Recognition", "grouped", "named", "pack", "results", "shown"]
+__all__ = ["Recognition", "Reporter", "grouped", "named", "pack", "shown"]
 
 #: Rows and bytes that are pushed at a time; Spark's own batches are small.
 _ROWS = 1 << 16
@@ -36,7 +38,8 @@ class Recognition:
     """A query for the tasks of `mapInArrow`. Each task parses and compiles it, so that no tree has to travel.
 
     ``schema`` is a serialised Arrow schema with the names of the columns in their order; ``position`` names the one
-    with positions, if it is there. ``predicates`` are those that the query calls, as `pack` made them.
+    with positions, if it is there. ``predicates`` are those that the query calls, as `pack` made them. No task
+    lists more than ``max_matches``.
     """
 
     query: str
@@ -49,6 +52,11 @@ class Recognition:
     predicates: bytes | None = None
     language: Language = "ceql"
     given: tuple[Condition, ...] = ()
+    counts: CountForm = "decimal"
+    flat: bool = False
+    max_matches: int | None = None
+    time_unit: TimeUnit | None = None
+    forget: int | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in the events of one task, which come in the order of time."""
@@ -56,21 +64,27 @@ class Recognition:
         for rows in grouped(batches, self.columns.names):
             if recognizer is None:
                 recognizer = self.recognizers()()
-            yield from results(recognizer, rows)
+            yield from recognizer.report(rows)
 
     @property
     def columns(self) -> pa.Schema:
         """The columns of the events, with that of positions."""
         return pa.ipc.read_schema(pa.py_buffer(self.schema))
 
-    def recognizers(self) -> Callable[[], Recognizer]:
-        """What makes recognisers of the query, which is parsed and compiled once for all of them."""
-        # Before the first events, so that the processes of a node do not all compile what the first one needs.
-        ensure_compiled()
+    @property
+    def described(self) -> Schema:
+        """The columns with their roles."""
         columns = self.columns
         # Perhaps not even the type is sent.
         type = self.type if self.type in columns.names else GIVEN
-        schema = Schema(columns, type, self.time, self.stream)
+        return Schema(columns, type, self.time, self.stream, self.time_unit, self.forget)
+
+    def recognizers(self) -> Callable[[], Reporter]:
+        """What makes recognisers of the query, which is parsed and compiled once for all those of a task."""
+        bound = Bound(self.max_matches)
+        # Before the first events, so that the processes of a node do not all compile what the first one needs.
+        ensure_compiled()
+        schema = self.described
         predicates = () if self.predicates is None else _unpacked(self.predicates)
         with using(predicates):
             query = parse(self.query, language=self.language)
@@ -79,11 +93,12 @@ class Recognition:
             # Queries with predicates have none of these.
             given = Plan(query.tree, schema, position=self.position, positions=self.positions, given=self.given)
 
-        def recognizer() -> Recognizer:
+        def recognizer() -> Reporter:
             # A worker process may serve queries with other predicates of the same names.
             with using(predicates):
                 plan = given or query.plan(schema, self.position, self.positions)
-                return Recognizer(query.tree, schema, on_bad_record=self._refuse, plan=plan)
+                made = Recognizer(query.tree, schema, on_bad_record=self._refuse, plan=plan)
+                return Reporter(made, bound, self.counts, self.flat)
 
         return recognizer
 
@@ -96,9 +111,26 @@ class Recognition:
         raise BadRecordError(f"{{{', '.join(values)}}}", rows.column(reason)[0].as_py().replace(GIVEN, self.type))
 
 
-def results(recognizer: Recognizer, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-    """What is detected in some rows, a bounded number of matches at a time."""
-    yield from recognizer.push(rows).to_batches(_RESULT_ROWS)
+@dataclass(frozen=True)
+class Reporter:
+    """A recogniser of a task; ``bound`` is on the matches of the whole task."""
+
+    recognizer: Recognizer
+    bound: Bound
+    counts: CountForm
+    flat: bool
+
+    def report(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """What is detected in some rows, a bounded number of matches at a time.
+
+        Raises `TooManyMatchesError` before matches beyond the bound are listed.
+        """
+        matches = self.recognizer.push(rows).announced(self.bound.add)
+        yield from matches.to_batches(_RESULT_ROWS, flat=self.flat, counts=self.counts)
+
+    def prepare(self, rows: pa.Table) -> None:
+        """Let rows pass whose matches are others' to report."""
+        self.recognizer.push(rows)
 
 
 def pack(query: Query) -> bytes | None:

@@ -1,4 +1,4 @@
-"""The automata of the papers on registers as values, and their constructions, one per file, each citing its theorem.
+"""The automata of the papers as values, and their constructions, one per file, each citing its theorem.
 
 These models keep what `cerflow.automata.transducer` has compiled away: ε-transitions, one start state or several,
 registers that hold whole events and go by a name, register selections, conditions over empty registers. `conversion`

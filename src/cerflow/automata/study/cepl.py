@@ -30,7 +30,7 @@ from cerflow.language.node import Node, fold, walk
 from cerflow.language.parser import parse_formula
 from cerflow.predicates.registry import speaks_of_set
 
-__all__ = ["FormulaLike", "compile_cepl"]
+__all__ = ["FormulaLike", "compile_cepl", "formula_tree"]
 
 #: A formula as a tree, in the notation of the builder, or as text.
 FormulaLike = Formula | FormulaExpr | str
@@ -67,7 +67,7 @@ def compile_cepl(formula: FormulaLike) -> RegisterMatchAutomaton:
     other operators, for conditions on sets of events, and for a formula that is not bounded: a filter has a label that
     its operand does not give to exactly one event.
     """
-    tree = _tree(formula)
+    tree = formula_tree(formula)
     part = _Compiler(tree).run()
     return RegisterMatchAutomaton.of(
         (
@@ -87,7 +87,8 @@ def compile_cepl(formula: FormulaLike) -> RegisterMatchAutomaton:
     )
 
 
-def _tree(formula: FormulaLike) -> Formula:
+def formula_tree(formula: FormulaLike) -> Formula:
+    """The formula as a tree."""
     match formula:
         case str():
             return parse_formula(formula)

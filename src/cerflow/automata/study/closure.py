@@ -7,14 +7,30 @@ them empty, which is the same only if no repetition reads a register before it h
 
 from __future__ import annotations
 
+from typing import Any, overload
+
+from cerflow.automata.study.cea.closure import united
+from cerflow.automata.study.cea.model import (
+    ComplexEventAutomaton,
+    MemorylessAutomaton,
+    UnaryComplexEventAutomaton,
+)
 from cerflow.automata.study.model import SymbolicRegisterTransducer, fresh_names
 from cerflow.automata.study.schemas import Part, Schemas
 
 __all__ = ["concatenate", "iterate", "set_apart", "union"]
 
 
-def union(left: SymbolicRegisterTransducer, right: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
-    """``Match(T, S) = Match(T1, S) ∪ Match(T2, S)``."""
+@overload
+def union(left: ComplexEventAutomaton, right: ComplexEventAutomaton) -> ComplexEventAutomaton: ...
+@overload
+def union(left: UnaryComplexEventAutomaton, right: UnaryComplexEventAutomaton) -> UnaryComplexEventAutomaton: ...
+@overload
+def union(left: SymbolicRegisterTransducer, right: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer: ...
+def union(left: Any, right: Any) -> Any:
+    """``Match(T, S) = Match(T1, S) ∪ Match(T2, S)``, also of two automata without memory (P1 Proposition 1)."""
+    if isinstance(left, MemorylessAutomaton):
+        return united(left, right)
     right = set_apart(left, right)
     schemas = Schemas()
     whole = schemas.alternation(schemas.embedded(left), schemas.embedded(right))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from cerflow.analysis.checks import refuse_aggregates
 from cerflow.analysis.scopes import condition_labels
 from cerflow.automata.study.complement import complement
 from cerflow.automata.study.determinize import is_determinizable, subset_construction
@@ -37,9 +38,9 @@ from cerflow.language.sremo import (
     Star,
     Terminal,
     Windowed,
+    names_told_apart,
 )
 from cerflow.language.sremo_parser import parse_sremo
-from cerflow.predicates.registry import speaks_of_set
 from cerflow.rewriting.sremo import expand
 
 __all__ = ["SremoLike", "compile_sremo", "registers_of"]
@@ -57,9 +58,7 @@ def compile_sremo(expression: SremoLike, *, most: int = MOST_STEPS) -> SymbolicR
     ``most`` steps.
     """
     tree = _tree(expression)
-    for current in walk(tree):
-        if speaks_of_set(current):
-            raise QueryError("registers hold one event, so there is nothing to aggregate", span=current.span)
+    refuse_aggregates(tree)
     whole = _Compiler(expand(tree), most)
     return whole.run()
 
@@ -78,8 +77,8 @@ def _tree(expression: SremoLike) -> Sremo:
         case str():
             return parse_sremo(expression)
         case SremoExpr():
-            return expression.tree
-    return expression
+            return names_told_apart(expression.tree)
+    return names_told_apart(expression)
 
 
 class _Compiler:

@@ -20,10 +20,13 @@ from cerflow.automata.guards import (
     conjuncts,
     is_local,
 )
+from cerflow.automata.study.cea.conversion import with_marked_ends
+from cerflow.automata.study.cea.model import ComplexEventAutomaton
 from cerflow.automata.study.conditions import register_selection
 from cerflow.automata.study.epsilon import eliminate_epsilon
 from cerflow.automata.study.minterms import contradictory
-from cerflow.automata.study.model import SymbolicRegisterTransducer, SymbolicTransition
+from cerflow.automata.study.model import Automaton, SymbolicRegisterTransducer, SymbolicTransition
+from cerflow.automata.study.rma import as_transducer
 from cerflow.automata.study.safety import is_register_safe
 from cerflow.automata.study.windows import restrict_to_window
 from cerflow.automata.transducer import TYPE_LABEL, Accumulation, Register, Transducer, Transition, Write
@@ -49,13 +52,16 @@ __all__ = ["from_engine", "to_engine"]
 _BEYOND = (Collected, InWindow, Measure, NoRow, SetCall, Truth)
 
 
-def to_engine(transducer: SymbolicRegisterTransducer) -> Transducer:
+def to_engine(automaton: Automaton) -> Transducer:
     """The engine's transducer with the same runs: what a run over the events 0 … n marks is detected at n.
 
-    ε-transitions are eliminated, and what follows from a register being empty is worked out. A match may begin later
-    than at the first event only if the transducer says so; see `streaming`.
+    Of a `ComplexEventAutomaton` only runs that mark event n count. ε-transitions are eliminated, and what follows from
+    a register being empty is worked out. A match may begin later than at the first event only if the automaton says
+    so; see `streaming`.
     """
-    free = eliminate_epsilon(transducer).trimmed()
+    if isinstance(automaton, ComplexEventAutomaton):
+        automaton = with_marked_ends(automaton)
+    free = eliminate_epsilon(as_transducer(automaton)).trimmed()
     fields = {register: _fields(free, register) for register in free.registers}
     kept = [register for register in free.registers if fields[register]]
     number = {register: k for k, register in enumerate(kept)}
@@ -96,6 +102,8 @@ def to_engine(transducer: SymbolicRegisterTransducer) -> Transducer:
 
 def from_engine(transducer: Transducer) -> SymbolicRegisterTransducer:
     """The papers' transducer with the same runs; a window of events becomes part of its states.
+
+    `as_unary_automaton` and `as_complex_event_automaton` make of it what they are named after.
 
     Raises `UnsupportedQueryError` for what that model lacks: registers that accumulate or hold collections, values that
     depend on other registers, windows of time or of an attribute, the label of an event's own type, and registers that

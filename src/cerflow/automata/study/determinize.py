@@ -9,23 +9,29 @@ matches of the other, only its language.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from cerflow.automata.budget import Budget
 from cerflow.automata.study.epsilon import eliminate_epsilon
 from cerflow.automata.study.faults import NotDeterminizableError
-from cerflow.automata.study.minterms import construct_minterms
+from cerflow.automata.study.minterms import Minterm, construct_minterms
 from cerflow.automata.study.model import (
     SKIPPED,
     State,
     SymbolicRegisterTransducer,
     SymbolicTransition,
+    TransitionLike,
     check_epsilon_free,
+    explored,
     in_order,
 )
 from cerflow.automata.study.single_register import to_single_register
 from cerflow.automata.study.unroll import MOST_STEPS, unroll
 
-__all__ = ["determinize_windowed", "is_determinizable", "subset_construction", "unchecked_subsets"]
+__all__ = ["determinize_windowed", "is_determinizable", "letters", "subset_construction", "unchecked_subsets"]
+
+T = TypeVar("T", bound=TransitionLike)
 
 
 def determinize_windowed(
@@ -80,31 +86,31 @@ def unchecked_subsets(
 ) -> SymbolicRegisterTransducer:
     """The same for an automaton whose runs are known not to overwrite what others will read."""
     budget = Budget(most)
-    start: frozenset[State] = transducer.starts
-    transitions: list[SymbolicTransition] = []
-    found = {start}
-    for subset in (frontier := [start]):
-        leaving = [t for state in in_order(subset) for t in transducer.leaving(state)]
-        conditions = [t.condition for t in leaving if t.condition is not None]
-        for minterm in construct_minterms(conditions, satisfiable=satisfiable, budget=budget):
-            taken = [t for t in leaving if t.condition is not None and minterm.entails(t.condition)]
-            target = frozenset(t.target for t in taken)
-            transitions.append(
-                SymbolicTransition(
-                    source=subset,
-                    target=target,
-                    condition=minterm.condition,
-                    output=SKIPPED.union(*(t.output for t in taken)) if marking else SKIPPED,
-                    writes=frozenset().union(*(t.writes for t in taken)),
-                )
+
+    def leaving(subset: frozenset[State]) -> Iterator[SymbolicTransition]:
+        ways = [t for state in in_order(subset) for t in transducer.leaving(state)]
+        for minterm, taken in letters(ways, budget, satisfiable=satisfiable):
+            yield SymbolicTransition(
+                source=subset,
+                target=frozenset(t.target for t in taken),
+                condition=minterm.condition,
+                output=SKIPPED.union(*(t.output for t in taken)) if marking else SKIPPED,
+                writes=frozenset().union(*(t.writes for t in taken)),
             )
-            if target not in found:
-                found.add(target)
-                frontier.append(target)
+
+    start: frozenset[State] = transducer.starts
+    found, transitions = explored([start], leaving)
     return SymbolicRegisterTransducer(
-        states=frozenset(found),
+        states=found,
         start=start,
         finals=frozenset(subset for subset in found if subset & transducer.finals),
-        transitions=tuple(transitions),
+        transitions=transitions,
         registers=transducer.registers,
     )
+
+
+def letters(transitions: Iterable[T], budget: Budget, *, satisfiable: bool = True) -> Iterator[tuple[Minterm, list[T]]]:
+    """The minterms of the conditions of some transitions, and with each the transitions that it allows."""
+    ways = [(t, t.condition) for t in transitions if t.condition is not None]
+    for minterm in construct_minterms((c for _, c in ways), satisfiable=satisfiable, budget=budget):
+        yield minterm, [t for t, condition in ways if minterm.entails(condition)]

@@ -1,4 +1,4 @@
-"""Whether two transducers have the same matches on every string.
+"""Whether two automata have the same matches on every string.
 
 In general that cannot be decided (universality of register automata is undecidable); it can where registers hold
 finitely many values, for example where there are none.
@@ -11,28 +11,31 @@ import pyarrow as pa
 from cerflow.automata.budget import Budget
 from cerflow.automata.determinize import STEPS
 from cerflow.automata.equivalence import Answer, Witness, compare_transducers
+from cerflow.automata.study.cea.model import MemorylessAutomaton
 from cerflow.automata.study.conversion import to_engine
-from cerflow.automata.study.epsilon import eliminate_epsilon
-from cerflow.automata.study.model import SymbolicRegisterTransducer
+from cerflow.automata.study.model import Automaton
+from cerflow.automata.study.runs import accepts
 from cerflow.schema import Schema
 
 __all__ = ["difference"]
 
 
 def difference(
-    first: SymbolicRegisterTransducer,
-    second: SymbolicRegisterTransducer,
+    first: Automaton,
+    second: Automaton,
     *,
     schema: Schema | None = None,
     steps: int = STEPS,
 ) -> Answer:
-    """Whether some string has a match in one transducer that it lacks in the other, with one of the shortest.
+    """Whether some string has a match in one automaton that it lacks in the other, with one of the shortest.
+
+    Automata without memory are compared by their complex events, those of UCEA with the labels.
 
     All strings count: attributes may be of any kind that fits the conditions and may be null; a `Schema` fixes their
     kinds. The answer is not known where a condition cannot be looked through. Raises `UnsupportedQueryError` for
-    transducers whose registers matter, or if more than ``steps`` steps would be needed.
+    automata whose registers matter, or if more than ``steps`` steps would be needed.
     """
-    empty = [t.start in t.finals for t in map(eliminate_epsilon, (first, second))]
+    empty = [not isinstance(a, MemorylessAutomaton) and accepts(a, ()) for a in (first, second)]
     if empty[0] != empty[1]:
         return Answer(True, Witness((), pa.schema([]), frozenset(), int(empty[1])))
     return compare_transducers(to_engine(first), to_engine(second), schema=schema, budget=Budget(steps))

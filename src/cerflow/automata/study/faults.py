@@ -8,6 +8,9 @@
         ├── MissingRegisterError                      a transition reads or writes what is no register
         ├── EpsilonTransitionError                    an ε-transition reads registers, writes or outputs
         ├── RegisterSelectionError                    a register selection does not fit the parameters of its formula
+        ├── LabelSetError                             the labels of a transition are no frozenset of names
+        ├── TransitionKindError                       a transition belongs to another model than its automaton
+        ├── NotMemorylessError                        a condition reads a register, and the model asked for has none
         ├── EpsilonFreeError                          a construction needs an automaton without ε-transitions
         ├── SharedRegistersError                      two automata write a register that the other one uses
         ├── NotDeterministicError                     a construction needs a deterministic automaton
@@ -22,12 +25,15 @@ __all__ = [
     "AutomatonError",
     "EpsilonFreeError",
     "EpsilonTransitionError",
+    "LabelSetError",
     "MissingRegisterError",
     "MissingStateError",
     "NotDeterministicError",
     "NotDeterminizableError",
+    "NotMemorylessError",
     "RegisterSelectionError",
     "SharedRegistersError",
+    "TransitionKindError",
 ]
 
 
@@ -49,6 +55,18 @@ class EpsilonTransitionError(AutomatonError):
 
 class RegisterSelectionError(AutomatonError):
     """A register selection names not exactly one register, or the head, for each parameter of its formula."""
+
+
+class LabelSetError(AutomatonError):
+    """The labels of a transition are a frozenset of names."""
+
+
+class TransitionKindError(AutomatonError):
+    """The transitions of an automaton are of the class that belongs to its model."""
+
+
+class NotMemorylessError(AutomatonError):
+    """Conditions read registers, so there is no complex event automaton, which has none."""
 
 
 class EpsilonFreeError(AutomatonError):

@@ -6,7 +6,16 @@ one skips would be skipped, and the result be no match of the first.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any, overload
+
 from cerflow.automata.guards import conjunction, conjuncts
+from cerflow.automata.study.cea.closure import intersected
+from cerflow.automata.study.cea.model import (
+    ComplexEventAutomaton,
+    MemorylessAutomaton,
+    UnaryComplexEventAutomaton,
+)
 from cerflow.automata.study.closure import set_apart
 from cerflow.automata.study.faults import SharedRegistersError
 from cerflow.automata.study.model import (
@@ -14,17 +23,28 @@ from cerflow.automata.study.model import (
     SymbolicRegisterTransducer,
     SymbolicTransition,
     check_epsilon_free,
+    explored,
 )
 
 __all__ = ["intersect", "product"]
 
 
-def intersect(left: SymbolicRegisterTransducer, right: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
+@overload
+def intersect(left: ComplexEventAutomaton, right: ComplexEventAutomaton) -> ComplexEventAutomaton: ...
+@overload
+def intersect(left: UnaryComplexEventAutomaton, right: UnaryComplexEventAutomaton) -> UnaryComplexEventAutomaton: ...
+@overload
+def intersect(left: SymbolicRegisterTransducer, right: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer: ...
+def intersect(left: Any, right: Any) -> Any:
     """``Match(T, S) = Match(T1, S) ∩ Match(T2, S)``; a state is a pair of states, of which only those reached exist.
+
+    Two automata without memory are intersected alike (P1 Proposition 1); of UCEA that is AND (P2 §5.2).
 
     The registers of the second are renamed where the first has the same. Raises `EpsilonFreeError` for transducers
     with ε-transitions.
     """
+    if isinstance(left, MemorylessAutomaton):
+        return intersected(left, right)
     return product(left, set_apart(left, right))
 
 
@@ -34,33 +54,27 @@ def product(left: SymbolicRegisterTransducer, right: SymbolicRegisterTransducer)
     shared = (left.written & (right.written | right.read)) | (right.written & left.read)
     if shared:
         raise SharedRegistersError(f"one side writes register {min(shared)}, which the other one uses")
-    start: tuple[State, State] = (left.start, right.start)
-    transitions: list[SymbolicTransition] = []
-    found = {start}
-    for pair in (frontier := [start]):
+
+    def leaving(pair: tuple[State, State]) -> Iterator[SymbolicTransition]:
         for one in left.leaving(pair[0]):
             for other in right.leaving(pair[1]):
-                if one.output != other.output:
-                    continue
-                assert one.condition is not None
-                assert other.condition is not None
-                target = (one.target, other.target)
-                transitions.append(
-                    SymbolicTransition(
+                if one.output == other.output:
+                    assert one.condition is not None
+                    assert other.condition is not None
+                    yield SymbolicTransition(
                         source=pair,
-                        target=target,
+                        target=(one.target, other.target),
                         condition=conjunction([*conjuncts(one.condition), *conjuncts(other.condition)]),
                         output=one.output,
                         writes=one.writes | other.writes,
                     )
-                )
-                if target not in found:
-                    found.add(target)
-                    frontier.append(target)
+
+    start: tuple[State, State] = (left.start, right.start)
+    found, transitions = explored([start], leaving)
     return SymbolicRegisterTransducer(
-        states=frozenset(found),
+        states=found,
         start=start,
         finals=frozenset((a, b) for a, b in found if a in left.finals and b in right.finals),
-        transitions=tuple(transitions),
+        transitions=transitions,
         registers=tuple(dict.fromkeys((*left.registers, *right.registers))),
     )

@@ -7,11 +7,11 @@ their •; more labels are what SREMO's ``AS`` and the labels of formulas need.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar, cast
 
 from cerflow.automata.study.conditions import register_selection, rename_registers
 from cerflow.automata.study.faults import (
@@ -33,9 +33,12 @@ __all__ = [
     "TransitionLike",
     "check_epsilon_free",
     "check_parts",
+    "explored",
     "fresh_names",
     "in_order",
+    "numbered_states",
     "show_state",
+    "useful_states",
 ]
 
 #: A state: a number or a name, or what a construction has made of other states.
@@ -68,6 +71,10 @@ class TransitionLike(Protocol):
     @property
     def output(self) -> frozenset[str]:
         """The labels that the event read gets."""
+
+
+Q = TypeVar("Q", bound=State)
+T = TypeVar("T", bound=TransitionLike)
 
 
 class Automaton(Protocol):
@@ -189,14 +196,7 @@ class SymbolicRegisterTransducer:
 
     def renumbered(self) -> SymbolicRegisterTransducer:
         """The same with states 0, 1, …, in the order in which they are reached from the start."""
-        order: dict[State, int] = {self.start: 0}
-        for state in (frontier := [self.start]):
-            for t in self.leaving(state):
-                if t.target not in order:
-                    order[t.target] = len(order)
-                    frontier.append(t.target)
-        for state in in_order(self.states - order.keys()):
-            order[state] = len(order)
+        order = numbered_states(self)
         return SymbolicRegisterTransducer(
             states=frozenset(order.values()),
             start=0,
@@ -207,9 +207,7 @@ class SymbolicRegisterTransducer:
 
     def trimmed(self) -> SymbolicRegisterTransducer:
         """Without the states that no run reaches or from which none reaches a final state; the start stays."""
-        reached = _reachable(self.starts, self.transitions)
-        backwards = [replace(t, source=t.target, target=t.source) for t in self.transitions]
-        useful = (reached & _reachable(self.finals, backwards)) | self.starts
+        useful = useful_states(self) | self.starts
         return replace(
             self,
             states=useful,
@@ -272,10 +270,43 @@ def show_state(state: State) -> str:
     return "(" + ", ".join(show_state(s) for s in state) + ")"
 
 
-def _reachable(begin: Iterable[State], transitions: Iterable[SymbolicTransition]) -> frozenset[State]:
-    following: dict[State, list[State]] = {}
-    for t in transitions:
-        following.setdefault(t.source, []).append(t.target)
+def numbered_states(automaton: Automaton) -> dict[State, int]:
+    """Numbers 0, 1, … for the states, in the order in which they are reached from the start states."""
+    following = _following((t.source, t.target) for t in automaton.transitions)
+    order = {state: k for k, state in enumerate(in_order(automaton.starts))}
+    for state in (frontier := list(order)):
+        for target in following.get(state, ()):
+            if target not in order:
+                order[target] = len(order)
+                frontier.append(target)
+    for state in in_order(automaton.states - order.keys()):
+        order[state] = len(order)
+    return order
+
+
+def useful_states(automaton: Automaton) -> frozenset[State]:
+    """The states that some run reaches and from which some run reaches a final state."""
+    edges = [(t.source, t.target) for t in automaton.transitions]
+    reached = _reachable(automaton.starts, edges)
+    return reached & _reachable(automaton.finals, [(target, source) for source, target in edges])
+
+
+def explored(starts: Iterable[Q], leaving: Callable[[Q], Iterable[T]]) -> tuple[frozenset[Q], tuple[T, ...]]:
+    """What a construction reaches from its start states: the states, and the transitions that leave them."""
+    found = dict.fromkeys(starts)
+    transitions: dict[T, None] = {}
+    for state in (frontier := list(found)):
+        for t in leaving(state):
+            transitions[t] = None
+            target = cast(Q, t.target)
+            if target not in found:
+                found[target] = None
+                frontier.append(target)
+    return frozenset(found), tuple(transitions)
+
+
+def _reachable(begin: Iterable[State], edges: Iterable[tuple[State, State]]) -> frozenset[State]:
+    following = _following(edges)
     found = set(begin)
     pending = list(found)
     while pending:
@@ -284,3 +315,10 @@ def _reachable(begin: Iterable[State], transitions: Iterable[SymbolicTransition]
                 found.add(target)
                 pending.append(target)
     return frozenset(found)
+
+
+def _following(edges: Iterable[tuple[State, State]]) -> dict[State, list[State]]:
+    following: dict[State, list[State]] = {}
+    for source, target in edges:
+        following.setdefault(source, []).append(target)
+    return following

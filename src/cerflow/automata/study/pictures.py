@@ -1,7 +1,8 @@
 """Pictures of automata in the notation of the papers, for Graphviz and Mermaid.
 
 A transducer has ``φ ↑ o ↓ W`` on its edges (004), a register match automaton ``f / rs / R / o`` (003). The outputs are
-• and ⊗; other labels than the one that ``MARK`` gives stand behind the •.
+• and ⊗; other labels than the one that ``MARK`` gives stand behind the •. A complex event automaton has ``P | •`` or
+``P | ◦`` (P1), one with sets of labels ``P | {A, B}`` (P2).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 
 from cerflow.automata.dot import dot_escape, mermaid_escape
 from cerflow.automata.guards import TRUE, Satisfied
+from cerflow.automata.study.cea.model import ComplexEventTransition, UnaryComplexEventTransition
 from cerflow.automata.study.model import (
     MARKED,
     SKIPPED,
@@ -39,14 +41,17 @@ class _Negated(Condition):
 
 
 def show_edge(t: TransitionLike) -> str:
-    """What stands on the edge of a transition: ``φ ↑ o ↓ W``, ``f / rs / R / o``, or ε."""
+    """What stands on the edge of a transition: ``φ ↑ o ↓ W``, ``f / rs / R / o``, ``P | m``, ``P | L``, or ε."""
     if t.condition is None:
         return "ε"
+    if isinstance(t, ComplexEventTransition):
+        return f"{_condition(t.condition)} | {'•' if t.marks else '◦'}"
+    if isinstance(t, UnaryComplexEventTransition):
+        return f"{_condition(t.condition)} | {_set(t.labels)}"
     if isinstance(t, MatchTransition):
         assert t.formula is not None
         selection = f"({', '.join(t.selection)})" if len(t.selection) > 1 else "".join(t.selection) or "~"
-        writes = "{" + ", ".join(sorted(t.writes)) + "}" if t.writes else "∅"
-        return f"{_condition(t.formula)} / {selection} / {writes} / {_output(t.output)}"
+        return f"{_condition(t.formula)} / {selection} / {_set(t.writes)} / {_output(t.output)}"
     writes = f" ↓ {', '.join(sorted(t.writes))}" if t.writes else ""
     return f"{_condition(t.condition)} ↑ {_output(t.output)}{writes}"
 
@@ -103,6 +108,10 @@ def _condition(condition: Condition) -> str:
         return current
 
     return show(transform(condition, visit))
+
+
+def _set(names: frozenset[str]) -> str:
+    return "{" + ", ".join(sorted(names)) + "}" if names else "∅"
 
 
 def _output(output: frozenset[str]) -> str:

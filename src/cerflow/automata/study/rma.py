@@ -9,11 +9,13 @@ from cerflow.automata.study.conditions import HEAD, register_selection, rename_r
 from cerflow.automata.study.faults import EpsilonTransitionError, MissingRegisterError, RegisterSelectionError
 from cerflow.automata.study.model import (
     SKIPPED,
+    Automaton,
     State,
     SymbolicRegisterTransducer,
     SymbolicTransition,
     check_parts,
     fresh_names,
+    in_order,
 )
 from cerflow.language.condition import Condition
 
@@ -93,8 +95,8 @@ class RegisterMatchAutomaton:
         return f"RMA: {len(self.states)} states, {len(self.transitions)} transitions, {len(self.registers)} registers"
 
 
-def as_transducer(automaton: RegisterMatchAutomaton) -> SymbolicRegisterTransducer:
-    """The SRT with the same runs: several start states become one new state with ε to each."""
+def as_transducer(automaton: Automaton) -> SymbolicRegisterTransducer:
+    """The SRT with the same runs, of any automaton: several start states become one new state with ε to each."""
     transitions = [
         SymbolicTransition(source=t.source, target=t.target, condition=t.condition, output=t.output, writes=t.writes)
         for t in automaton.transitions
@@ -105,7 +107,7 @@ def as_transducer(automaton: RegisterMatchAutomaton) -> SymbolicRegisterTransduc
     else:
         start = next(fresh_names((q for q in states if isinstance(q, str)), "start"))
         states.add(start)
-        transitions += [SymbolicTransition(source=start, target=q) for q in automaton.starts]
+        transitions += [SymbolicTransition(source=start, target=q) for q in in_order(automaton.starts)]
     return SymbolicRegisterTransducer(
         states=frozenset(states),
         start=start,

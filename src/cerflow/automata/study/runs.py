@@ -1,9 +1,10 @@
-"""Runs by their definition (003 Definitions 6 to 8, 004 Definitions 23 to 26), for both automata.
+"""Runs by their definition (003 Definitions 6 to 8, 004 Definitions 23 to 26), for all automata.
 
 Positions count from 0, as 003 and the engine have it (004 counts from 1). There are two notions of acceptance, and both
 are needed (erratum 11.2): a string is in Lang, and its marks are in Match, if a run over the whole of it ends in a
 final state, as Definition 18 has it for expressions; a match is *reported* at n if in addition the run marks event n,
-as Definition 24 has it for streams.
+as Definition 24 has it for streams. So it is for complex event automata (P1 §6), but not for those with sets of labels
+(P2 §5.1): their runs may end with an event that gets none.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from cerflow.automata.study.cea.model import UnaryComplexEventAutomaton
 from cerflow.automata.study.conditions import holds, register_selection
 from cerflow.automata.study.model import Automaton, State, TransitionLike, in_order, show_state
 from cerflow.language.condition import Condition
@@ -68,13 +70,17 @@ def matches(automaton: Automaton, events: Sequence[Event]) -> frozenset[ComplexE
 
 
 def reported_matches(automaton: Automaton, events: Sequence[Event]) -> frozenset[tuple[int, ComplexEvent]]:
-    """All (n, M) with M in ``⟦A⟧`` of the events 0 … n: a run ends in a final state and marks event n."""
+    """All (n, M) with M in ``⟦A⟧`` of the events 0 … n: a run ends in a final state and marks event n.
+
+    Of a `UnaryComplexEventAutomaton` it need not mark that event, nor any.
+    """
     reader = _Reader(automaton, events)
+    marked_or_not = isinstance(automaton, UnaryComplexEventAutomaton)
     return frozenset(
         (n, marks)
         for n, partials in enumerate(_all(reader, marks=True), start=-1)
         for state, _, marks, marked in partials
-        if marked and state in automaton.finals
+        if (marked or (marked_or_not and n >= 0)) and state in automaton.finals
     )
 
 

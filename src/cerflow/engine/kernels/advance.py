@@ -57,8 +57,10 @@ from cerflow.engine.layout import (
     O_CONSUME,
     O_COUNTED,
     O_DETECTING,
+    O_FORGET,
     O_GROUPED,
     O_KEY,
+    O_LET_GO,
     O_LOCAL_WINDOW,
     O_PARTITIONED,
     O_SETS,
@@ -87,14 +89,23 @@ def advance(address, start, stop):
     local_window = tables.options[O_LOCAL_WINDOW]
     strategy = tables.options[O_STRATEGY]
     detecting = tables.options[O_DETECTING] == 1
+    forgetting = tables.options[O_FORGET] == 1
     last_word = state.partition_long.shape[1] - 1
     for k in range(start, stop):
         p = np.int64(0)
         place = events.position[k]
         if partitioned:
             p = find_partition(pointer_to(events.keys, k), state, tables)
-            if counted:
-                place = state.partition_long[p, 0] + 1 if p >= 0 else 1
+        if forgetting and p >= 0 and state.partition_long[p, last_word - 1] <= events.idle[k]:
+            clear_partition(p, state, tables)
+            if partitioned:
+                drop_partition(p, state, tables)
+                p = np.int64(-1)
+            else:
+                for w in range(last_word + 1):
+                    state.partition_long[p, w] = NULL
+        if partitioned and counted:
+            place = state.partition_long[p, 0] + 1 if p >= 0 else 1
         measure = events.measure[k]
         bound = events.bound[k]
         if local_window > 0:
@@ -128,6 +139,8 @@ def advance(address, start, stop):
             continue
         if counted and partitioned:
             state.partition_long[p, 0] = place
+        if forgetting:
+            state.partition_long[p, last_word - 1] = events.moment[k]
         if bound > state.partition_long[p, last_word]:
             state.partition_long[p, last_word] = bound
         for c in range(tables.checked.shape[0]):
@@ -148,11 +161,13 @@ def advance(address, start, stop):
                 clear_partition(p, state, tables)
             else:
                 if strategy != EVERYTHING:
-                    call(tables.options[O_SETTLE], (address, scratch.answers[2], p))
+                    call(tables.options[O_SETTLE], (address, updates, scratch.answers[2], p))
                 if detecting:
                     keep_starts(updates, p, place, measure, bound, tables, state, scratch)
                 else:
-                    grow(updates, p, k, place, measure, bound, events, tables, state, scratch)
+                    grow(address, updates, p, k, place, measure, bound, events, tables, state, scratch)
+                if strategy != EVERYTHING:
+                    call(tables.options[O_LET_GO], (address, updates, p))
                 if state.counters[N_CROWDED] > 0:
                     index_state(state.counters[N_CROWDED] - 1, state, tables)
                     state.counters[N_CROWDED] = 0
@@ -223,6 +238,7 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
     last_row = tables.signature_start[signature + 1]
     initial = grouped and (p < 0 or state.partition[p, R_MOVED] == 0)
     ended = False
+    # Rows only go forward; the list of a group changes only by what is taken out of it.
     while row <= last_row:
         ends = row < last_row and tables.signature_rows[row, 5] == 1
         if ends and ended:

@@ -1,5 +1,8 @@
 """Strategies: which of the updates of an event are worth applying, and which configurations they make worthless.
 
+This is for queries without a window, and for NEXT where its automaton is none of `next_of_each_start`; what other
+queries choose is found when matches are read (see `kernels.pick`).
+
 With a strategy every configuration has a class (see `kernels.classes`), so all its complex events have one support.
 A member (a state with registers) of a configuration is dominated if a configuration of a better class has the same
 member and stays in the window at least as long: whatever continues the worse one continues the better one, which
@@ -58,14 +61,7 @@ from cerflow.engine.layout import (
     W_MEASURE,
 )
 
-__all__ = ["choose", "note_classes", "settle"]
-
-
-@inlined
-def note_classes(first, n, c, config, updates):
-    """Note for the updates ``[first, n)`` that they come from configuration ``c`` (-1: nothing has begun)."""
-    for u in range(first, n):
-        updates[u, U_CLASS] = config[c, C_CLASS] if c >= 0 else NO_EVENTS
+__all__ = ["choose", "let_go", "settle"]
 
 
 def choose(address, n, members, removed, p, bound):
@@ -210,6 +206,7 @@ def _sort(count, ranking):
         gap = 3 * gap + 1
     for i in range(count):
         order[i] = i
+    # The gap ends at 1, and then at 0.
     while gap > 0:
         for i in range(gap, count):
             e = order[i]
@@ -336,10 +333,11 @@ def _reduce(entries, n, members, removed, tables, state, scratch, ranking):
 # -- applying ---------------------------------------------------------------------------------------------------------
 
 
-def settle(address, count, p):
+def settle(address, n, count, p):
     """Give the updates that have the event at hand their classes, one for each class that they come from.
 
-    Configurations that are overwritten get the class of their update, and no root.
+    Configurations that are overwritten get the class of their update, and no root. Until `let_go` the updates hold
+    their classes: one that comes from a configuration that is overwritten may be the last that has its class.
     """
     state, updates, ranking = state_at(address), scratch_at(address).updates, ranking_at(address)
     config, classes, partition, counters = state.config, state.classes, state.partition, state.counters
@@ -355,6 +353,9 @@ def settle(address, count, p):
             last = ranking.entries[e, E_RANK]
             cls = new_class(p, np.int64(updates[u, U_CLASS]), strategy, classes, partition, counters)
         updates[u, U_CLASS] = cls
+    for u in range(n):
+        if updates[u, U_STATE] != NOWHERE and updates[u, U_CLASS] != NO_EVENTS:
+            classes[updates[u, U_CLASS], K_HELD] += 1
     for i in range(count):
         u = ranking.entries[i, E_WHAT]
         if u < 0 or updates[u, U_STATE] == NOWHERE or updates[u, U_PLACE] < 0:
@@ -369,4 +370,14 @@ def settle(address, count, p):
                 classes[cls, K_HELD] += 1
             if old != NO_EVENTS:
                 release(p, old, classes, partition, counters)
+    return np.int64(0)
+
+
+def let_go(address, n, p):
+    """Once ``n`` updates are in effect, configurations alone hold classes."""
+    state, updates = state_at(address), scratch_at(address).updates
+    for u in range(n):
+        cls = np.int64(updates[u, U_CLASS])
+        if updates[u, U_STATE] != NOWHERE and cls != NO_EVENTS:
+            release(p, cls, state.classes, state.partition, state.counters)
     return np.int64(0)

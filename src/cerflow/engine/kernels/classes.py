@@ -26,11 +26,12 @@ from cerflow.engine.layout import (
     R_WORST,
 )
 
-__all__ = ["WORST", "new_class", "rank", "release"]
+__all__ = ["GAP", "WORST", "new_class", "rank", "release"]
 
 #: The number of the worst class; all others are between it and its negative.
 WORST = -(2**61)
-_GAP = 2**32
+#: What is left between two numbers that are given at once.
+GAP = 2**32
 _EDGE = 2**60
 #: With LAST, what an event adds to the rank of whatever it is added to.
 _WITH_EVENT = 2**62
@@ -58,14 +59,15 @@ def new_class(p, cls, strategy, classes, partition, counters):
         counters[N_CLASSES] += 1
     worse = cls if strategy == EARLIEST else partition[p, R_BEST]
     better = classes[worse, K_BETTER] if worse != NO_EVENTS else partition[p, R_WORST]
+    # Twice at most: a list has far fewer classes than the numbers have gaps, so there is a number after renumbering.
     while True:
         number = 0
         if worse != NO_EVENTS and better != NO_EVENTS:
             number = classes[worse, K_NUMBER] + ((classes[better, K_NUMBER] - classes[worse, K_NUMBER]) >> 1)
         elif worse != NO_EVENTS:
-            number = classes[worse, K_NUMBER] + _GAP
+            number = classes[worse, K_NUMBER] + GAP
         elif better != NO_EVENTS:
-            number = classes[better, K_NUMBER] - _GAP
+            number = classes[better, K_NUMBER] - GAP
         if -_EDGE < number < _EDGE and (worse == NO_EVENTS or number > classes[worse, K_NUMBER]):
             break
         # There is no number left: give all of the list new ones.
@@ -73,7 +75,7 @@ def new_class(p, cls, strategy, classes, partition, counters):
         other = partition[p, R_WORST]
         while other != NO_EVENTS:
             classes[other, K_NUMBER] = number
-            number += _GAP
+            number += GAP
             other = classes[other, K_BETTER]
     classes[new, K_NUMBER] = number
     classes[new, K_HELD] = 0

@@ -19,6 +19,8 @@ def count(nodes, small, detections, first, last, amounts, low, stack, found):
         root = detections[d, D_ROOT]
         stack[0] = root
         depth = 1
+        # Nodes on the stack have ever smaller numbers; one that leaves it is counted as of the bound, for its starts
+        # before that are left out, and is not put there again.
         while depth > 0:
             n = stack[depth - 1]
             if amounts[n] != 0 and low[n] > bound:

@@ -40,6 +40,7 @@ def encode(offsets, data, heads, valid, table, first, codes):
         for j in range(start + 8, stop):
             h = (h ^ (h >> np.uint64(29)) ^ np.uint64(data[j])) * _MIX
         slot = np.int64(h >> np.uint64(32)) & mask
+        # Half of the table is free.
         while True:
             code = table[slot, H_CODE]
             if code < 0:

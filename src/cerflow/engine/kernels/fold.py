@@ -22,6 +22,7 @@ def reach(nodes, small, root, bound, known, low, stack, order):
     count = 0
     stack[0] = root
     depth = 1
+    # Nodes on the stack have ever smaller numbers; one that leaves it is known as of the bound.
     while depth > 0:
         n = stack[depth - 1]
         if known[n] == 1 and low[n] > bound:

@@ -18,6 +18,7 @@ from cerflow.engine.layout import (
     I_LEFT,
     I_MARK,
     I_RANK,
+    I_REST,
     I_RIGHT,
     M_LABEL,
     M_POSITION,
@@ -33,6 +34,7 @@ from cerflow.engine.layout import (
 def add_mark(marks, counters, position, label):
     """The number of an event with a label set; marks of the latest event are found again."""
     m = counters[N_MARKS] - 1
+    # The mark that stands for none has position -1.
     while marks[m, M_POSITION] == position:
         if marks[m, M_LABEL] == label:
             return m
@@ -60,10 +62,14 @@ def add_node(nodes, small, counters, mark, measure, child):
 
 
 @kernel
-def meld(nodes, small, counters, path, a, b, bound):
-    """The union of two disjoint sets; parts that start at or before ``bound`` may be left out."""
+def meld(nodes, small, counters, path, limit, a, b, bound):
+    """The union of two disjoint sets; parts that start at or before ``bound`` may be left out.
+
+    Ranks bound the number of nodes that are made. Only in a graph from a snapshot that somebody has altered, where
+    sets are not disjoint, may ranks grow without end: then a set is left out, and no node is made beyond ``limit``.
+    """
     length = 0
-    while a >= 0 and b >= 0:
+    while a >= 0 and b >= 0 and length < path.shape[0]:
         if nodes[a, W_MEASURE] <= bound:
             a = -1
             break
@@ -76,6 +82,8 @@ def meld(nodes, small, counters, path, a, b, bound):
         length += 1
         a = small[a, I_RIGHT]
     rest = a if a >= 0 else b
+    if length > 0 and counters[N_NODES] + length > limit:
+        return path[0]
     for k in range(length - 1, -1, -1):
         old = path[k]
         n = counters[N_NODES]
@@ -99,7 +107,7 @@ def meld(nodes, small, counters, path, a, b, bound):
 
 
 @inlined
-def add_to_set(nodes, small, counters, path, mark, measure, child, old, bound):
+def add_to_set(nodes, small, counters, path, limit, mark, measure, child, old, bound):
     """The union of ``old`` (or -1) with one event before all complex events of ``child``."""
     n = add_node(nodes, small, counters, mark, measure, child)
     if old < 0:
@@ -108,7 +116,7 @@ def add_to_set(nodes, small, counters, path, mark, measure, child, old, bound):
         # The usual case: the new event begins no earlier, so it goes on top without any copy.
         small[n, I_LEFT] = old
         return n
-    return meld(nodes, small, counters, path, n, old, bound)
+    return meld(nodes, small, counters, path, limit, n, old, bound)
 
 
 @kernel
@@ -128,11 +136,13 @@ def collect(nodes, small, new, new_small, marks, new_marks, roots, bounds, forwa
         forward[root] = 0
         stack[0] = root
         depth = 1
+        # A node gets on the stack once, when it is forwarded.
         while depth > 0:
             depth -= 1
             n = stack[depth]
             used[small[n, I_MARK]] = 1
-            for field in (I_CHILD, I_LEFT, I_RIGHT):
+            # Of a node that is no list, the last field leads to the bottom node.
+            for field in (I_CHILD, I_LEFT, I_RIGHT, I_REST):
                 target = small[n, field]
                 if target >= 0 and forward[target] < 0 and nodes[target, W_MEASURE] > bound:
                     forward[target] = 0
@@ -154,7 +164,7 @@ def collect(nodes, small, new, new_small, marks, new_marks, roots, bounds, forwa
         new[count, W_MEASURE] = nodes[n, W_MEASURE]
         new_small[count, I_RANK] = small[n, I_RANK]
         new_small[count, I_MARK] = used[small[n, I_MARK]]
-        for field in (I_CHILD, I_LEFT, I_RIGHT):
+        for field in (I_CHILD, I_LEFT, I_RIGHT, I_REST):
             target = small[n, field]
             new_small[count, field] = forward[target] if target >= 0 else -1
         count += 1

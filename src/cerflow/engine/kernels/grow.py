@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.blocks import halves, pointer_to
+from cerflow.engine.kernels.blocks import call, halves, pointer_to
 from cerflow.engine.kernels.graph import add_mark, add_to_set, meld
 from cerflow.engine.kernels.jit import inlined
 from cerflow.engine.kernels.pool import add_one, add_several, find_one, find_several, hash_one, hash_several, seed
@@ -20,8 +20,11 @@ from cerflow.engine.layout import (
     L_START,
     N_DETECTIONS,
     NO_MARK,
+    NOT_BEGUN,
     NOWHERE,
+    O_ENTER,
     O_GROUPED,
+    O_PICK,
     O_STRATEGY,
     SEVERAL,
     U_CLASS,
@@ -58,11 +61,14 @@ def detect(updates, position, bound, state, scratch):
 
 
 @inlined
-def grow(updates, p, k, place, measure, bound, events, tables, state, scratch):
+def grow(address, updates, p, k, place, measure, bound, events, tables, state, scratch):
     """Put the updates into effect: grow the match graph, find or make the configurations."""
     placed = tables.options[O_STRATEGY] != EVERYTHING and tables.options[O_GROUPED] == 0
+    picking = tables.options[O_PICK] != EVERYTHING
     nodes = state.nodes
     small = halves(nodes)
+    # Every update may need a node of its own.
+    limit = nodes.shape[0] - updates
     for u in range(updates):
         q = np.int64(scratch.updates[u, U_STATE])
         if q == NOWHERE:
@@ -94,11 +100,16 @@ def grow(updates, p, k, place, measure, bound, events, tables, state, scratch):
                 old = -1
         if label > 0:
             mark = add_mark(state.marks, state.counters, events.position[k], label)
-            root = add_to_set(nodes, small, state.counters, scratch.path, mark, measure, child, old, bound)
+            if picking:
+                root = call(tables.options[O_ENTER], (address, mark, measure, child, old, bound))
+            else:
+                root = add_to_set(nodes, small, state.counters, scratch.path, limit, mark, measure, child, old, bound)
         elif old < 0:
             root = child
+        elif picking:
+            root = call(tables.options[O_ENTER], (address, NO_MARK, NOT_BEGUN, child, old, bound))
         else:
-            root = meld(nodes, small, state.counters, scratch.path, child, old, bound)
+            root = meld(nodes, small, state.counters, scratch.path, limit, child, old, bound)
         if c >= 0:
             state.config[c, C_ROOT] = root
             state.config_long[c, L_LAST] = place

@@ -115,6 +115,7 @@ def _for_all(atom, k, row, address):
         return True
     start = np.int64(tables.atoms[atom, A_LEFT])
     stop = np.int64(tables.atoms[atom, A_RIGHT])
+    # `_next_choice` counts through finitely many choices.
     while True:
         if _computed(start, stop, first, k, row, address) != 1:
             return False

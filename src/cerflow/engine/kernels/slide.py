@@ -141,6 +141,7 @@ def slide(nodes, small, detections, place, starts, ways, later, fresh, through, 
             cut = 0
             progress[G_SETS] = 0
             progress[G_WORK] += pivot - floor
+        # Starts ascend.
         while cut < count and starts[cut] <= bound:
             cut += 1
         if root < pivot:

@@ -78,6 +78,7 @@ def unfold(nodes, small, detections, limit, cursor, stack, path, number, used, o
             cursor[K_OPEN] = 1
         bound = detections[d, D_BOUND]
         depth = cursor[K_DEPTH]
+        # Each node that comes off the stack leads to nodes of smaller numbers only, and stands for at least one match.
         while depth > 0:
             depth -= 1
             n = stack[depth, 0]

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from cerflow.engine.kernels.choose import choose, settle
+from cerflow.engine.kernels.choose import choose, let_go, settle
 from cerflow.engine.kernels.jit import by_address
+from cerflow.engine.kernels.lists import enter
 from cerflow.engine.kernels.programs import ask
 from cerflow.engine.kernels.sets import group_by_labels
-from cerflow.engine.layout import O_CHOOSE, O_GROUPED, O_PROGRAMS, O_SETS, O_SETTLE, O_STRATEGY, Tables
+from cerflow.engine.layout import (
+    O_CHOOSE,
+    O_ENTER,
+    O_GROUPED,
+    O_LET_GO,
+    O_PICK,
+    O_PROGRAMS,
+    O_SETS,
+    O_SETTLE,
+    O_STRATEGY,
+    Tables,
+)
 
 __all__ = ["prepare", "prepare_all"]
 
 #: Where their addresses stand in the options of a query, and how many arguments they take.
-_UNITS = {O_PROGRAMS: (ask, 6), O_SETS: (group_by_labels, 7), O_CHOOSE: (choose, 6), O_SETTLE: (settle, 3)}
+_UNITS = {
+    O_PROGRAMS: (ask, 6),
+    O_SETS: (group_by_labels, 7),
+    O_CHOOSE: (choose, 6),
+    O_SETTLE: (settle, 4),
+    O_LET_GO: (let_go, 3),
+    O_ENTER: (enter, 6),
+}
 
 
 def prepare(tables: Tables) -> None:
@@ -23,7 +42,9 @@ def prepare(tables: Tables) -> None:
     if options[O_GROUPED]:
         needed.append(O_SETS)
     if options[O_STRATEGY]:
-        needed += [O_CHOOSE, O_SETTLE]
+        needed += [O_CHOOSE, O_SETTLE, O_LET_GO]
+    if options[O_PICK]:
+        needed.append(O_ENTER)
     for option in needed:
         options[option] = by_address(*_UNITS[option]).address
 

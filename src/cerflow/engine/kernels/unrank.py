@@ -14,6 +14,7 @@ def unrank(nodes, small, amounts, root, bound, rank, path):
     """
     n = root
     length = 0
+    # The number of the node decreases.
     while True:
         child = small[n, I_CHILD]
         own = amounts[child] if child > BOTTOM else 1

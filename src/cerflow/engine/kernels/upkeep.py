@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.blocks import events_at, pointer_to, state_at, tables_at
+from cerflow.engine.kernels.collections import hash_words
 from cerflow.engine.kernels.index import index_state
 from cerflow.engine.kernels.jit import kernel
 from cerflow.engine.kernels.partitions import FREE, drop_partition, enter_partition
-from cerflow.engine.kernels.pool import enter_table, hash_one, hash_several, seed, unlink
+from cerflow.engine.kernels.pool import clear_partition, enter_table, hash_one, hash_several, seed, unlink
 from cerflow.engine.layout import (
     C_CLASS,
     C_COUNT,
@@ -22,6 +23,8 @@ from cerflow.engine.layout import (
     L_START,
     N_CONFIGS,
     N_PARTITIONS,
+    N_SETS,
+    O_FORGET,
     O_KEY,
     O_MANY,
     O_STATES,
@@ -29,7 +32,7 @@ from cerflow.engine.layout import (
     R_MOVED,
 )
 
-__all__ = ["compact_members", "rebuild_tables", "rehash", "sweep"]
+__all__ = ["compact_members", "enter_sets", "list_configurations", "rebuild_tables", "rehash", "sweep"]
 
 
 @kernel
@@ -41,9 +44,13 @@ def sweep(address, bound, k):
     state = state_at(address)
     tables = tables_at(address)
     events = events_at(address)
+    forgetting = tables.options[O_FORGET] == 1
     for p in range(state.counters[N_PARTITIONS]):
-        if state.partition[p, R_LIVE] <= 0:
+        if state.partition[p, R_LIVE] == FREE:
             continue
+        if forgetting and state.partition_long[p, state.partition_long.shape[1] - 2] <= events.idle[k]:
+            # It would begin anew with its next event.
+            clear_partition(p, state, tables)
         for g in range(state.heads.shape[1]):
             c = np.int64(state.heads[p, g])
             while c >= 0:
@@ -113,3 +120,36 @@ def rehash(address):
             states, values = pointer_to(state.members, first), pointer_to(state.member_values, first)
             count = np.int64(state.config[c, C_COUNT])
             state.config_long[c, L_HASH] = hash_several(begin, states, values, count, state, tables)
+
+
+@kernel
+def list_configurations(address, order):
+    """Write the living configurations by partition and group, as their lists have them; returns their number."""
+    state = state_at(address)
+    n = 0
+    for p in range(state.counters[N_PARTITIONS]):
+        if state.partition[p, R_LIVE] <= 0:
+            continue
+        for g in range(state.heads.shape[1]):
+            c = np.int64(state.heads[p, g])
+            while c >= 0:
+                if state.config[c, C_DEAD] == 0:
+                    order[n] = c
+                    n += 1
+                c = np.int64(state.config[c, C_NEXT])
+    return n
+
+
+@kernel
+def enter_sets(address, widths):
+    """Fill an empty hash table anew from the collections, whose rows have these numbers of words."""
+    state = state_at(address)
+    mask = state.set_table.shape[0] - 1
+    for n in range(1, state.counters[N_SETS]):
+        words = pointer_to(state.set_words, state.set_index[n, 0])
+        h = hash_words(words, state.set_index[n, 1], widths[n])
+        state.set_index[n, 2] = h
+        slot = h & mask
+        while state.set_table[slot] >= 0:
+            slot = (slot + 1) & mask
+        state.set_table[slot] = n

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from cerflow.engine.results import CountForm
 from cerflow.errors import InputError, nearest
 from cerflow.query import Language
+from cerflow.schema import TimeUnit
 
 __all__ = ["Options"]
 
@@ -20,11 +22,15 @@ _NAMES = (
     "language",
     "type",
     "time",
+    "timeUnit",
     "sequence",
     "stream",
     "positions",
     "onBadRecord",
     "sliceRows",
+    "counts",
+    "flat",
+    "maxMatches",
     "cores",
     "path",
     "paths",
@@ -38,10 +44,11 @@ _SLICE_ROWS = 2_000_000
 class Options:
     """What is to be read and recognised.
 
-    ``type``, ``time``, ``sequence``, ``stream`` and ``positions`` mean what they mean to `cerflow.spark.match`;
-    ``skip`` says that events without a type or a time are left out instead of making the job fail. ``slice_rows`` is
-    the number of events of a slice to aim at, ``cores`` the number of tasks that will run at a time (by default that
-    of this machine), which matters where slices cost reading the same events again.
+    ``type``, ``time``, ``time_unit``, ``sequence``, ``stream``, ``positions``, ``counts``, ``flat`` and
+    ``max_matches`` mean what they mean to `cerflow.spark.match`; ``skip`` says that events without a type or a time are
+    left out instead of making the job fail. ``slice_rows`` is the number of events of a slice to aim at, ``cores`` the
+    number of tasks that will run at a time (by default that of this machine), which matters where slices cost reading
+    the same events again.
     """
 
     query: str
@@ -49,12 +56,16 @@ class Options:
     paths: tuple[str, ...]
     type: str = "type"
     time: str | None = None
+    time_unit: TimeUnit | None = None
     sequence: str | None = None
     stream: str | None = None
     positions: bool = False
     skip: bool = False
     slice_rows: int = _SLICE_ROWS
     cores: int = 1
+    counts: CountForm = "decimal"
+    flat: bool = False
+    max_matches: int | None = None
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> Options:
@@ -73,12 +84,16 @@ class Options:
             paths=_paths(found),
             type=found.get("type", "type"),
             time=found.get("time"),
+            time_unit=_time_unit(found),
             sequence=found.get("sequence"),
             stream=found.get("stream"),
             positions=_boolean(found, "positions"),
             skip=_choice(found, "onBadRecord", ("fail", "skip"), "fail") == "skip",
             slice_rows=_number(found, "sliceRows", _SLICE_ROWS),
             cores=_number(found, "cores", os.cpu_count() or 1),
+            flat=_boolean(found, "flat"),
+            counts="text" if _choice(found, "counts", get_args(CountForm), "decimal") == "text" else "decimal",
+            max_matches=_number(found, "maxMatches", 1) if "maxMatches" in found else None,
         )
 
 
@@ -99,6 +114,11 @@ def _language(found: Mapping[str, str]) -> Language:
     chosen = _choice(found, "language", get_args(Language), "sremo" if sremo else "ceql")
     language: Literal["ceql", "sremo"] = "sremo" if chosen == "sremo" else "ceql"
     return language
+
+
+def _time_unit(found: Mapping[str, str]) -> TimeUnit | None:
+    units: dict[str, TimeUnit] = {name: name for name in get_args(TimeUnit)}
+    return units[_choice(found, "timeUnit", tuple(units), "ms")] if "timeUnit" in found else None
 
 
 def _paths(found: Mapping[str, str]) -> tuple[str, ...]:

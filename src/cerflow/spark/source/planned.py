@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 from cerflow.engine.division import divided
 from cerflow.engine.measures import duration
 from cerflow.engine.needs import columns_needed, needs_positions
+from cerflow.engine.records import RecordChecker
 from cerflow.errors import BadRecordError, InputError, UnsupportedQueryError
 from cerflow.inputs import in_order
 from cerflow.language.formula import CountWindow, DurationWindow
@@ -42,7 +43,8 @@ class Planned:
     """All that is decided before a read.
 
     ``schema`` is that of the matches, ``events`` that of the events, ``alike`` says that all files have the same
-    columns. ``rows`` is the number of events, ``certain`` says that all of them have a type and a time.
+    columns. ``rows`` is the number of events, ``certain`` says that all of them have a type and a time; these lie
+    between ``times``, if they are numbers and the footers know it.
     """
 
     schema: StructType
@@ -52,6 +54,7 @@ class Planned:
     tasks: tuple[Task, ...]
     rows: int
     certain: bool
+    times: tuple[float | None, float | None]
     explanation: str
 
     def packed(self) -> tuple[bytes, list[bytes]]:
@@ -75,7 +78,7 @@ def plan_read(given: Mapping[str, str]) -> Planned:
         )
     files = find_files(options.paths)
     columns, alike = columns_of(files)
-    schema = Schema(columns, options.type, options.time, options.stream)
+    schema = Schema(columns, options.type, options.time, options.stream, options.time_unit)
     query.check(schema)
     in_order(schema.columns.empty_table(), options.time, options.sequence)
     work = _work(query, options, schema, files)
@@ -121,6 +124,7 @@ def plan_read(given: Mapping[str, str]) -> Planned:
         tasks=tuple(Task(some, {g.file: files[g.file] for g in some.groups}) for some in slices.slices),
         rows=rows,
         certain=all(group.usable == group.rows for group in everything),
+        times=_extent(everything, schema),
         explanation=explanation,
     )
 
@@ -141,21 +145,23 @@ def _work(query: Query, options: Options, schema: Schema, files: Sequence[DataFi
     encoded = pa.dictionary(pa.int32(), pa.string())
     columns = pa.schema([(f.name, encoded if f.name in short else f.type) for f in schema.columns if f.name in read])
     positions = options.positions or needs_positions(query.tree, schema)
-    result = query.recognizer(
-        pa.schema([schema.columns.field(name) for name in needed]),
-        type=schema.type,
-        time=schema.time,
-        stream=schema.stream,
-        positions=positions,
-    ).schema
+    read_columns = pa.schema([schema.columns.field(name) for name in needed])
+    sent = replace(schema, columns=read_columns)
+    # Raises if types are no text.
+    RecordChecker(sent, "skip")
+    result = query.plan(sent, positions=positions).report.shown("structs", None, options.flat, options.counts)
     return Work(
         query=options.query,
         language=options.language,
         scan=Scan(columns, schema.type, schema.time, leading, sequence, options.skip),
         needed=needed,
+        time_unit=schema.time_unit,
         stream=schema.stream,
         positions=positions,
         result=result,
+        counts=options.counts,
+        flat=options.flat,
+        max_matches=options.max_matches,
         most_waiting=_TOLERANCE * _WAITING_BYTES // (_VALUE_BYTES * (len(read) + 1)),
     )
 
@@ -187,8 +193,19 @@ def _reach(query: Query, schema: Schema, groups: Sequence[Group], work: Work) ->
         return None, "a window of an attribute is not cut"
     assert schema.time is not None
     data_type = schema.columns.field(schema.time).type
+    # Keys of dates are milliseconds; of numbers the schema says what they count.
     unit = data_type.unit if pa.types.is_timestamp(data_type) else "ms"
     return Reach(width=duration(window, schema, unit)), division.reason
+
+
+def _extent(groups: Sequence[Group], schema: Schema) -> tuple[float | None, float | None]:
+    """The least and the greatest time in row groups, nothing if that is not known, or times are no numbers."""
+    if schema.time is None or not schema.kind(schema.time).numeric:
+        return None, None
+    least, greatest = [g.least for g in groups if g.least is not None], [g.greatest for g in groups]
+    if len(least) < len(groups) or not groups:
+        return None, None
+    return min(least), max(key for key in greatest if key is not None)
 
 
 def _explanation(slices: Slices, rows: int, reason: str) -> str:

@@ -10,9 +10,12 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
+from cerflow.engine.bound import Bound
 from cerflow.engine.recognizer import Recognizer
+from cerflow.engine.results import CountForm
 from cerflow.engine.warmup import ensure_compiled
 from cerflow.query import Language, Query, parse
+from cerflow.schema import TimeUnit
 from cerflow.spark.source.files import DataFile
 from cerflow.spark.source.reading import InOrder
 from cerflow.spark.source.result import declared
@@ -31,17 +34,21 @@ class Work:
 
     ``needed`` are the columns that the query reads or reports. ``positions`` says that positions are reported or
     read. ``result`` is the schema of the matches as the engine gives them. No more than ``most_waiting`` events wait in
-    a task to be put into order.
+    a task to be put into order, and it lists no more than ``max_matches``.
     """
 
     query: str
     language: Language
     scan: Scan
     needed: tuple[str, ...]
+    time_unit: TimeUnit | None
     stream: str | None
     positions: bool
     result: pa.Schema
     most_waiting: int
+    counts: CountForm = "decimal"
+    flat: bool = False
+    max_matches: int | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,7 @@ def matches_in(work: Work, query: Query, task: Task) -> Iterator[pa.RecordBatch]
     reader = RowGroups(work.scan, task.files, some.begin, some.stop)
     _, schema = declared(work.result)
     recognizer, position = _recognizer(work, query)
+    bound = Bound(work.max_matches)
     read = 0
     for piece in InOrder(work.scan, reader, some.groups, work.most_waiting):
         rows = piece.rows.select(work.needed)
@@ -83,7 +91,8 @@ def matches_in(work: Work, query: Query, task: Task) -> Iterator[pa.RecordBatch]
             # What is detected before the slice begins is another one's, and never looked at here.
             recognizer.push(rows.slice(0, own))
         if own < rows.num_rows:
-            for found in recognizer.push(rows.slice(own)).to_batches(_RESULT_ROWS):
+            matches = recognizer.push(rows.slice(own)).announced(bound.add)
+            for found in matches.to_batches(_RESULT_ROWS, flat=work.flat, counts=work.counts):
                 yield _fitted(found, schema)
 
 
@@ -98,7 +107,13 @@ def _recognizer(work: Work, query: Query) -> tuple[Recognizer, str | None]:
             position += "_"
         columns = columns.append(pa.field(position, pa.int64()))
     recognizer = query.recognizer(
-        columns, type=scan.type, time=scan.time, stream=work.stream, position=position, positions=work.positions
+        columns,
+        type=scan.type,
+        time=scan.time,
+        time_unit=work.time_unit,
+        stream=work.stream,
+        position=position,
+        positions=work.positions,
     )
     return recognizer, position
 

@@ -1,6 +1,6 @@
 import pytest
 
-from cerflow.cli.usage import Usage, usage_of
+from cerflow.files.usage import Usage, usage_of
 from cerflow.language.parser import parse_query
 
 

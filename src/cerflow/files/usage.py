@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cerflow.language.condition import (
     Aggregate,
@@ -28,6 +28,7 @@ from cerflow.language.condition import (
 )
 from cerflow.language.formula import AttributeWindow
 from cerflow.language.node import Node, walk
+from cerflow.language.select import LabelItem
 
 __all__ = ["Usage", "usage_of"]
 
@@ -38,15 +39,17 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:[\d:.+Z-]+)?")
 
 @dataclass(frozen=True)
 class Usage:
-    """Names of columns by use. No column is in more than one set.
+    """Names of columns by use. No column is in more than one of the sets but for ``names``, all that the query reads.
 
-    ``numbers`` are computed with or compared with numbers, ``text`` with strings; of ``ordered`` it is only known
-    that their values are compared with each other by size.
+    ``numbers`` are computed with or compared with numbers, ``text`` with strings, ``booleans`` with truth values; of
+    ``ordered`` it is only known that their values are compared with each other by size.
     """
 
     numbers: frozenset[str] = frozenset()
     text: frozenset[str] = frozenset()
     ordered: frozenset[str] = frozenset()
+    booleans: frozenset[str] = frozenset()
+    names: frozenset[str] = field(default=frozenset(), compare=False)
 
 
 def usage_of(tree: Node) -> Usage:
@@ -54,8 +57,11 @@ def usage_of(tree: Node) -> Usage:
     numbers: set[str] = set()
     text: set[str] = set()
     ordered: set[str] = set()
+    booleans: set[str] = set()
+    names = {name for key in getattr(tree, "partition", ()) for name in key}
     pairs: list[tuple[str, str]] = []
     for node in walk(tree):
+        names.update(_names(node))
         numbers.update(_as_numbers(node))
         text.update(_as_text(node))
         if isinstance(node, SetTest) or (isinstance(node, Aggregate) and node.name in ("min", "max")):
@@ -66,6 +72,8 @@ def usage_of(tree: Node) -> Usage:
                     numbers.update(_column(one))
                 elif _is_text(other):
                     text.update(_column(one))
+                elif isinstance(other, Literal) and isinstance(other.value, bool):
+                    booleans.update(_column(one))
                 elif by_size:
                     ordered.update(_column(one))
             pairs.extend((a, b) for a in _column(left) for b in _column(right) if a != b)
@@ -75,6 +83,8 @@ def usage_of(tree: Node) -> Usage:
         numbers=frozenset(numbers - text),
         text=frozenset(text - numbers),
         ordered=frozenset(ordered - numbers - text),
+        booleans=frozenset(booleans - numbers - text - ordered),
+        names=frozenset(names),
     )
 
 
@@ -87,6 +97,16 @@ def _spread(pairs: list[tuple[str, str]], known: set[str]) -> None:
             if (a in known) != (b in known):
                 known.update((a, b))
                 grown = True
+
+
+def _names(node: Node) -> Iterator[str]:
+    """The columns that a node names itself."""
+    if isinstance(node, Attribute):
+        yield node.name
+    elif isinstance(node, AttributeWindow):
+        yield node.attribute
+    elif isinstance(node, LabelItem):
+        yield from node.attributes or ()
 
 
 def _column(expression: Expression) -> tuple[str, ...]:

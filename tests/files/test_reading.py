@@ -7,11 +7,12 @@ import pyarrow.orc
 import pyarrow.parquet
 import pytest
 
-from cerflow.cli.file_groups import file_groups, json_names
-from cerflow.cli.reading import Columns, read_events
-from cerflow.cli.sources import InputFormat, parse_source
-from cerflow.cli.usage import Usage
+from cerflow.cli.file_groups import file_groups
 from cerflow.errors import InputError
+from cerflow.files.plans import Columns
+from cerflow.files.reading import read_inputs
+from cerflow.files.sources import InputFormat, parse_source
+from cerflow.files.usage import Usage
 from cerflow.stream_inputs import Input
 
 CSV = """type,price,volume,when,name
@@ -29,7 +30,7 @@ USED = Columns(time="when", usage=Usage(numbers=frozenset({"volume"}), ordered=f
 
 
 def read(*paths, columns=USED, **options):
-    return read_events([Input(parse_source(str(path))) for path in paths], columns, **options)
+    return read_inputs([Input(parse_source(str(path))) for path in paths], columns, **options)
 
 
 def write(directory, name, content):
@@ -175,10 +176,11 @@ def test_missing_columns_are_named(tmp_path, columns, message):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.csv", b"", "cannot read .*t.csv as csv"),
         ("t.parquet", b"no parquet", "cannot read .* as parquet"),
         ("t.orc", b"no orc", "cannot read .* as orc"),
-        ("t.csv", b"type\n\xff\xfe\xfa\n", "cannot read|type"),
+        ("t.csv", b"ty\xffe\nA\n", "cannot read .*t.csv as csv: the header is not utf-8; if the file is not utf-8"),
+        ("t.csv", b"\xff\xfet\x00y\x00", "the file begins with the mark of UTF-16: give the encoding utf-16"),
+        ("t.csv", b"type,v,v\nA,1,2\n", "the header has the column 'v' more than once"),
     ],
 )
 def test_unreadable_files(tmp_path, name, content, message):
@@ -263,18 +265,12 @@ def test_times_in_json_keep_their_zone(tmp_path):
 
 def test_which_files_have_the_same_columns(tmp_path):
     (tmp_path / "d").mkdir()
-    for name, content in {"a": "type,v\n", "b": "v,type\n", "c": "type,v\nA,1"}.items():
-        write(tmp_path / "d", f"{name}.csv", content)
+    for name, columns in {"a": ["type", "v"], "b": ["v", "type"], "c": ["type", "v"]}.items():
+        pyarrow.parquet.write_table(pa.table({column: ["x"] for column in columns}), tmp_path / "d" / f"{name}.parquet")
     source = parse_source(str(tmp_path / "d"))
     names = [[file.stem for file in group] for group in file_groups(source, together=True)]
     assert names == [["a", "c"], ["b"]]
     assert len(file_groups(source, together=False)) == 3
-    write(tmp_path / "d", "d.csv", "")
-    with pytest.raises(InputError, match=r"d\.csv as csv: it is empty"):
+    write(tmp_path / "d", "d.parquet", "")
+    with pytest.raises(InputError, match=r"cannot read .*d\.parquet as parquet"):
         file_groups(parse_source(str(tmp_path / "d")), together=True)
-
-
-def test_names_in_json_have_the_order_of_the_file(tmp_path):
-    array = write(tmp_path, "a.json", '[{"b": {"x": 1}, "a": "}{"},\n {"c": 1, "a": 2}]')
-    lines = write(tmp_path, "b.json", '{"b": 1}\nbroken {\n{"a": 1, "b": 2}\n{"z": ')
-    assert (json_names(array), json_names(lines)) == (["b", "a", "c"], ["b", "a"])

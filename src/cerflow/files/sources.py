@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from urllib.parse import unquote
 
-from cerflow.errors import InputError
+import pyarrow as pa
 
-__all__ = ["STANDARD_INPUT", "InputFormat", "Source", "parse_source", "partition_values", "refuse_double", "stem"]
+from cerflow.errors import InputError
+from cerflow.files.encodings import encoding_named
+
+__all__ = [
+    "COMPRESSIONS",
+    "STANDARD_INPUT",
+    "InputFormat",
+    "Source",
+    "label",
+    "parse_source",
+    "partition_values",
+    "refuse_double",
+    "source_of",
+]
 
 STANDARD_INPUT = "-"
 
-_COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
+#: Suffixes of compressed files, behind that of the format.
+COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
 #: What writers of partitioned directories call null.
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _NAMED = re.compile(r"([^\W\d]\w*)=(.+)", re.DOTALL)
@@ -47,7 +61,8 @@ class Source:
     """One ``--input``: its files in the order they are read, their format, and the name of the stream, if given.
 
     ``path`` is what the user wrote; standard input is the path ``-`` and has no files. ``root`` is the directory
-    below which names of directories like ``day=1`` say more of the events in them (`partition_values`).
+    below which names of directories like ``day=1`` say more of the events in them (`partition_values`). ``encoding``
+    is that of CSV and JSON; ``column_types`` are the types of columns that the user has given.
     """
 
     path: str
@@ -55,14 +70,22 @@ class Source:
     files: tuple[Path, ...]
     name: str | None = None
     root: Path | None = None
+    encoding: str = "utf-8"
+    column_types: Mapping[str, pa.DataType] = field(default_factory=dict)
+
+    @property
+    def has_no_schema(self) -> bool:
+        """Whether the types of columns follow from their values."""
+        return self.format in (InputFormat.CSV, InputFormat.JSON)
 
 
-def parse_source(text: str, input_format: InputFormat | None = None) -> Source:
+def parse_source(text: str, input_format: InputFormat | None = None, encoding: str = "utf-8") -> Source:
     """The source that ``PATH`` or ``name=PATH`` names.
 
     The format follows from the suffix unless it is given. Raises InputError if there is no such file or directory, or
-    if the format is unknown.
+    if the format or the encoding is unknown.
     """
+    encoding = encoding_named(encoding)
     path, name = text, None
     named = _NAMED.fullmatch(text)
     # A path may have a sign of equality itself, as partitioned directories do.
@@ -71,14 +94,27 @@ def parse_source(text: str, input_format: InputFormat | None = None) -> Source:
     if path == STANDARD_INPUT:
         if input_format is None:
             raise InputError("the format of standard input must be given with --input-format")
-        return Source(path, input_format, (), name)
+        return Source(path, input_format, (), name, encoding=encoding)
+    return source_of(path, input_format, encoding, name=name)
+
+
+def source_of(
+    path: str,
+    input_format: InputFormat | None = None,
+    encoding: str = "utf-8",
+    column_types: Mapping[str, pa.DataType] | None = None,
+    *,
+    name: str | None = None,
+) -> Source:
+    """The source at a path, which may be a file, a directory or a pattern; raises InputError as `parse_source`."""
     root, files = _files(path)
-    return Source(path, input_format or _format_of(path, files[0]), files, name, root)
+    chosen = input_format or _format_of(path, files[0])
+    return Source(path, chosen, files, name, root, encoding_named(encoding), column_types or {})
 
 
-def stem(source: Source) -> str:
-    """The name of a stream without a given name: that of its file without suffixes."""
-    return Path(source.path).name.split(".")[0] if source.path != STANDARD_INPUT else "stdin"
+def label(source: Source) -> str:
+    """The name of the stream that an input is: the one given, else that of its file without suffixes."""
+    return source.name or (Path(source.path).name.split(".")[0] if source.path != STANDARD_INPUT else "stdin")
 
 
 def partition_values(source: Source, file: Path) -> dict[str, str | None]:
@@ -113,6 +149,8 @@ def _files(path: str) -> tuple[Path | None, tuple[Path, ...]]:
 
 def _below(path: Path) -> tuple[Path | None, tuple[Path, ...]]:
     if not path.is_dir():
+        if not path.is_file():
+            raise InputError(f"'{path}' is a pipe or a device; read it by standard input: --input - < {path}")
         return None, (path,)
     # Names with a dot or an underscore in front are by-products of the writers, such as _SUCCESS.
     found = (f for f in sorted(path.rglob("*")) if f.is_file())
@@ -124,7 +162,7 @@ def _below(path: Path) -> tuple[Path | None, tuple[Path, ...]]:
 
 def _format_of(path: str, first: Path) -> InputFormat:
     suffixes = [s.lower() for s in first.suffixes]
-    if suffixes and suffixes[-1] in _COMPRESSIONS:
+    if suffixes and suffixes[-1] in COMPRESSIONS:
         suffixes.pop()
     found = _SUFFIXES.get(suffixes[-1]) if suffixes else None
     if found is None:

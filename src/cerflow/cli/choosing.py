@@ -1,0 +1,126 @@
+"""``--runner auto``: in this process where the input fits its memory, else on Spark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.orc
+import pyarrow.parquet
+
+from cerflow.cli.java import java_problem
+from cerflow.files.sources import InputFormat, Source
+
+try:
+    import resource
+except ImportError:  # Windows, where processes have no limits of their own
+    resource = None  # type: ignore[assignment]
+
+__all__ = ["Choice", "available_memory", "choose", "memory_needed"]
+
+#: How many times the bytes of a file its rows need in memory, with the copies that are made on the way.
+_TEXT = {InputFormat.CSV: 4, InputFormat.JSON: 8}
+#: How many times larger packed files usually become.
+_PACKED = {".gz": 8, ".bz2": 10, ".zst": 8, ".lz4": 4}
+#: Bytes of a value of formats that say how many there are, with copies.
+_VALUE = 48
+#: What part of the free memory the input may need; the rest is for the matches and for others.
+_SHARE = 2
+_INSTALL = "pip install 'cerflow[spark]'"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Whether to run on Spark, why, as told in the end, and what must be told at once, if anything."""
+
+    spark: bool
+    reason: str = ""
+    note: str | None = None
+    warning: str | None = None
+
+
+def choose(sources: Sequence[Source], spark_options: Iterable[str]) -> Choice:
+    """Decide for inputs; ``spark_options`` are options that were given and that only Spark knows."""
+    given = next(iter(spark_options), None)
+    if given is not None:
+        return Choice(True, f"on Spark, because of {given}")
+    files = [(file, source.format) for source in sources for file in source.files]
+    if not files:
+        return Choice(False, "in this process, as standard input is")
+    needed, free = sum(memory_needed(*file) for file in files), available_memory()
+    figures = f"the input needs about {_bytes(needed)} of {_bytes(free)} of free memory"
+    if needed * _SHARE <= free:
+        return Choice(False, f"in this process: {figures}")
+    missing = java_problem() if find_spec("pyspark") is not None else f"PySpark is not installed ({_INSTALL})"
+    if missing is None:
+        return Choice(True, note=f"on Spark: {figures}")
+    warning = f"{figures}, and is read in this process nevertheless, for {missing}"
+    return Choice(False, warning=warning)
+
+
+def memory_needed(file: Path, input_format: InputFormat) -> int:
+    """About how many bytes the rows of a file need while they are matched, as far as can be told without reading."""
+    try:
+        size = file.stat().st_size
+        if input_format is InputFormat.PARQUET:
+            footer = pyarrow.parquet.read_metadata(file)
+            packed: int = sum(footer.row_group(k).total_byte_size for k in range(footer.num_row_groups))
+            return max(packed, _VALUE * int(footer.num_rows * footer.num_columns))
+        if input_format is InputFormat.ORC:
+            found = pyarrow.orc.ORCFile(file)
+            return max(size, _VALUE * int(found.nrows * len(found.schema)))
+    except (OSError, pa.ArrowException):
+        # Whoever reads it says what is wrong.
+        return 0
+    return size * _PACKED.get(file.suffix.lower(), 1) * _TEXT[input_format]
+
+
+def available_memory() -> int:
+    """The bytes of memory that this process may still take, by the system, its control group and its own limit."""
+    found = []
+    try:
+        lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+        found = [int(line[1]) << 10 for line in lines if line[0] == "MemAvailable:"]
+    except OSError:
+        pass
+    found = found or [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    if resource is not None:
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        found += [limit] if limit != resource.RLIM_INFINITY else []
+    return max(0, min(found + list(_groups())))
+
+
+def _groups(processes: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")) -> Iterable[int]:
+    """What the control groups of this process leave it, of either version; pages of files that can go are not used."""
+    try:
+        lines = processes.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, kinds, name = line.split(":", 2)
+        if kinds not in ("", "memory"):
+            continue
+        base = root / kinds
+        limit, used = ("memory.limit_in_bytes", "memory.usage_in_bytes") if kinds else ("memory.max", "memory.current")
+        place = base / name.lstrip("/")
+        for folder in (place, *place.parents):
+            # A group may be hidden behind the one that a container shows as its root.
+            if folder.is_relative_to(base):
+                try:
+                    figures = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+                    idle = int(figures.get("inactive_file", 0))
+                    yield int((folder / limit).read_text()) - int((folder / used).read_text()) + idle
+                except (OSError, ValueError):
+                    # There is no such file, or the limit is "max".
+                    continue
+
+
+def _bytes(number: int) -> str:
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if number >= size:
+            return f"{number / size:,.1f} {unit}"
+    return f"{number} bytes"

@@ -1,0 +1,284 @@
+"""Text becomes numbers, times and truth values, value by value: what does not parse is pointed out, not fatal.
+
+These are the rules for all files and both runners:
+
+- an *integer* is decimal digits with or without a sign, within 64 bits;
+- a *float* is a number in decimal notation, with or without an exponent, in the range of doubles, or ``nan``, ``inf``,
+  ``infinity``;
+- a *boolean* is ``true`` or ``false``; where it is asked for also ``1`` or ``0``;
+- a *date* is ``2024-03-15``, and a *time* (timestamp) is a date with or without a time of day, in ISO 8601, with a
+  zone or without; digits beyond the microsecond are cut.
+
+Space around a value and upper and lower case do not count.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = [
+    "BOOLEAN",
+    "DATE",
+    "FLOAT",
+    "INTEGER",
+    "TIME",
+    "ZONE",
+    "Converted",
+    "byte_range",
+    "bytes_of",
+    "cast_at_once",
+    "converted",
+    "is_plain",
+    "is_text",
+    "joined",
+    "plain_text",
+    "times_of_one_form",
+    "to_floats",
+    "to_times",
+    "trimmed",
+]
+
+INTEGER = r"^[+-]?[0-9]+$"
+FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|^(?i:nan|[+-]?inf|[+-]?infinity)$"
+BOOLEAN = r"^(?i:true|false)$"
+DATE = r"^(000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})-[0-9]{2}-[0-9]{2}$"
+TIME = DATE[:-1] + r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?$"
+ZONE = r"[T ].*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
+#: What times of one form look like with 0 for every digit.
+_FORM = re.compile(r"0000-00-00([T ]00:00(:00(\.0{1,6})?)?Z?)?")
+_DIGIT = re.compile("[0-9]")
+_YEAR_ONE = -62_135_596_800_000_000
+_OTHERS = {pa.int64(): "x", pa.float64(): "("}
+#: So many values are tried before all are.
+_SAMPLE = 100
+_INFINITE = r"^(?i:[+-]?inf|[+-]?infinity)$"
+
+
+@dataclass(frozen=True)
+class Converted:
+    """The values of a column after conversion, and a mask of those that did not parse (they are null)."""
+
+    values: pa.Array
+    bad: npt.NDArray[np.bool_]
+
+
+def is_text(data_type: pa.DataType) -> bool:
+    """Whether values of this type are text, also if a dictionary holds them."""
+    if pa.types.is_dictionary(data_type):
+        return is_text(data_type.value_type)
+    return bool(
+        pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type)
+    )
+
+
+def converted(column: pa.Array, target: pa.DataType) -> Converted:
+    """The values of a column as a type that a column may be read as: int64, float64, bool, date32, timestamp, string.
+
+    Values of other types are converted where that loses nothing but digits of a fraction, else by way of their text.
+    """
+    if column.type == target:
+        return Converted(column, np.zeros(len(column), np.bool_))
+    if pa.types.is_null(column.type) or pa.types.is_null(target):
+        return Converted(pa.nulls(len(column), target), np.zeros(len(column), np.bool_))
+    if pa.types.is_integer(column.type) and pa.types.is_floating(target):
+        return Converted(column.cast(target, safe=False), np.zeros(len(column), np.bool_))
+    if pa.types.is_nested(target) or pa.types.is_temporal(column.type) == pa.types.is_temporal(target) is True:
+        return Converted(column.cast(target, safe=False), np.zeros(len(column), np.bool_))
+    text = plain_text(column)
+    if pa.types.is_string(target):
+        return Converted(text, np.zeros(len(column), np.bool_))
+    values = _parsers[target.id](trimmed(text), target)
+    if values.null_count == text.null_count:
+        return Converted(values, np.zeros(len(column), np.bool_))
+    return Converted(values, _true(pc.and_(pc.is_valid(text), pc.is_null(values))))
+
+
+def joined(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece, which is copied only if it is in several."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def plain_text(column: pa.Array) -> pa.Array:
+    """The values of a column as text, those without a text of their own in JSON or as Python shows them."""
+    try:
+        return column.cast(pa.string())
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        return pa.array([v if v is None else _dumped(v) for v in column.to_pylist()], pa.string())
+
+
+def _dumped(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except TypeError:
+        return str(value)
+
+
+def trimmed(text: pa.Array) -> pa.Array:
+    """Text without the space around it."""
+    least, greatest = byte_range(text)
+    # All space is below or beyond these.
+    return text if least > ord(" ") and greatest < 128 else pc.utf8_trim_whitespace(text)
+
+
+def byte_range(text: pa.Array) -> tuple[int, int]:
+    """The least and the greatest byte of a column of text, of all values together; (0, 255) if there is none.
+
+    This is by far cheaper than a look at every value, and often says enough.
+    """
+    signs, _ = bytes_of(text)
+    return (int(signs.min()), int(signs.max())) if len(signs) else (0, 255)
+
+
+def bytes_of(text: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+    """The bytes of all values of a column of strings, and where in them each value begins, and the last ends."""
+    _, ends, data = text.buffers()
+    if ends is None or data is None:
+        return np.array([], np.uint8), np.zeros(len(text) + 1, np.int32)
+    bounds = np.frombuffer(ends, np.int32)[text.offset : text.offset + len(text) + 1]
+    return np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]], bounds - bounds[0]
+
+
+def is_plain(text: pa.Array) -> bool:
+    """Whether text has only digits and ``+,-./``: what Arrow takes for a number of these is one by our rules too."""
+    least, greatest = byte_range(text)
+    return least >= ord("+") and greatest <= ord("9")
+
+
+def cast_at_once(text: pa.Array, target: pa.DataType) -> pa.Array | None:
+    """Numbers, if all values are what Arrow takes for numbers just as we do; None if they have to be looked at."""
+    try:
+        # Arrow makes a message for every value that is none, which takes longer than all that follows.
+        text.slice(0, _SAMPLE).cast(target)
+        values = text.cast(target)
+    except pa.ArrowInvalid:
+        return None
+    if is_plain(text):
+        return values
+    # Hexadecimal integers, and nan(1), are none here.
+    others = pc.match_substring(text, _OTHERS[target], ignore_case=True)
+    return None if pc.any(others).as_py() else values
+
+
+def _to_integers(text: pa.Array, target: pa.DataType) -> pa.Array:
+    values = cast_at_once(text, target)
+    if values is not None:
+        return values
+    fits = pc.match_substring_regex(text, INTEGER)
+    digits = pc.replace_substring_regex(pc.if_else(fits, text, None), r"^\+", "")
+    try:
+        return digits.cast(target)
+    except pa.ArrowInvalid:  # some leave 64 bits
+        values = (None if digit is None else int(digit[:400]) for digit in digits.to_pylist())
+        return pa.array([v if v is None or -(2**63) <= v < 2**63 else None for v in values], target)
+
+
+def to_floats(text: pa.Array, target: pa.DataType) -> pa.Array:
+    """Numbers as doubles, null for what is none or is out of range."""
+    values = cast_at_once(text, target)
+    if values is None:
+        fits = pc.match_substring_regex(text, FLOAT)
+        values = pc.replace_substring_regex(pc.if_else(fits, text, None), r"^\+", "").cast(target)
+    infinite = pc.is_inf(values)
+    if pc.any(infinite).as_py():
+        beyond = pc.and_(infinite, pc.invert(pc.match_substring_regex(text, _INFINITE)))
+        values = pc.if_else(beyond, None, values)
+    return values
+
+
+def _to_booleans(text: pa.Array, target: pa.DataType) -> pa.Array:
+    small = pc.utf8_lower(text)
+    true, false = (pc.is_in(small, pa.array(words)) for words in (["true", "1"], ["false", "0"]))
+    return pc.if_else(pc.or_(true, false), true, pa.scalar(None, target))
+
+
+def _to_dates(text: pa.Array, target: pa.DataType) -> pa.Array:
+    return pc.if_else(pc.match_substring_regex(text, DATE), to_times(text, zoned=False), None).cast(target)
+
+
+def times_of_one_form(text: pa.Array) -> tuple[pa.Array, str] | None:
+    """Times that have digits and signs in the same places, as programs write them, and their form with 0 for digits.
+
+    None if the values are something else or have to be looked at one by one.
+    """
+    first = text[0].as_py() if len(text) else None
+    form = _DIGIT.sub("0", first or "")
+    signs, bounds = bytes_of(text)
+    if not _FORM.fullmatch(form) or (np.diff(bounds) != len(form)).any():
+        return None
+    least = np.frombuffer(form.encode(), np.uint8)
+    more = np.where(least == ord("0"), np.uint8(9), np.uint8(0))
+    # A difference of bytes wraps around, so that less than the least is more as well.
+    if ((signs - np.tile(least, len(text))) > np.tile(more, len(text))).any():
+        return None
+    try:
+        values = text.cast(pa.timestamp("us", "UTC" if form.endswith("Z") else None))
+    except pa.ArrowInvalid:
+        return None
+    return (values, form) if pc.min(values.cast(pa.int64())).as_py() >= _YEAR_ONE else None
+
+
+def to_times(text: pa.Array, *, zoned: bool) -> pa.Array:
+    """Times as timestamps in microseconds, null for what is none.
+
+    With ``zoned`` they are in UTC, and those without a zone are taken for UTC; else times with a zone are null.
+    """
+    alike = times_of_one_form(text)
+    if alike is not None:
+        values, form = alike
+        if form.endswith("Z"):
+            return values if zoned else pa.nulls(len(text), pa.timestamp("us"))
+        return pc.assume_timezone(values, "UTC") if zoned else values
+    times = pc.if_else(pc.match_substring_regex(text, TIME), text, None)
+    # Digits beyond the microsecond would not convert.
+    kept = pc.replace_substring_regex(times, r"(\.[0-9]{6})[0-9]+", r"\1")
+    has_zone = pc.match_substring_regex(kept, ZONE)
+    local = _cast_times(pc.if_else(has_zone, None, kept), pa.timestamp("us"), datetime.fromisoformat)
+    if not zoned:
+        return local
+    world = _cast_times(pc.if_else(has_zone, kept, None), pa.timestamp("us", tz="UTC"), _parse_zoned)
+    return pc.coalesce(world, pc.assume_timezone(local, "UTC"))
+
+
+_parsers: dict[int, Callable[[pa.Array, pa.DataType], pa.Array]] = {
+    pa.int64().id: _to_integers,
+    pa.float64().id: to_floats,
+    pa.bool_().id: _to_booleans,
+    pa.date32().id: _to_dates,
+    pa.timestamp("us").id: lambda text, target: to_times(text, zoned=target.tz is not None),
+}
+
+
+def _true(mask: pa.Array) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _cast_times(text: pa.Array, target: pa.DataType, parse: Callable[[str], datetime]) -> pa.Array:
+    try:
+        return text.cast(target)
+    except pa.ArrowInvalid:
+        # A 30th of February somewhere: look at each distinct value by itself.
+        encoded = text.dictionary_encode()
+        values: list[Any] = []
+        for value in encoded.dictionary.to_pylist():
+            try:
+                values.append(parse(value))
+            except (ValueError, OverflowError):
+                values.append(None)
+        return pa.array(values, target).take(encoded.indices)
+
+
+def _parse_zoned(value: str) -> datetime:
+    return datetime.fromisoformat(value).astimezone(UTC)

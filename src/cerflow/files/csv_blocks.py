@@ -1,0 +1,189 @@
+"""CSV as blocks of rows whose columns are all text: a header, then a row a line or, within quotes, several.
+
+An empty field is null, ``""`` is an empty string. Blank lines are no rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from cerflow.errors import InputError
+from cerflow.files.conversion import byte_range
+from cerflow.files.encodings import MARK_BYTES, MARKS, Content, open_text, shown, wrong_encoding
+from cerflow.files.raw import Block, Malformed
+
+__all__ = ["csv_blocks"]
+
+#: Bytes that are split at once; a row must not be longer. Where one is, it is tried with more.
+_BLOCK = 1 << 20
+_LONGEST = 1 << 30
+#: Bytes that the header and the row behind it nearly always fit into.
+_HEADER = 1 << 16
+
+
+def csv_blocks(content: Content, name: str, encoding: str) -> Iterator[Block]:
+    """The blocks of a file; none if it is empty, and one without rows if there is only a header."""
+    if _is_blank(content, encoding):
+        return
+    done = -1
+    size = _BLOCK
+    while True:
+        try:
+            for block in _Reading(content, name, encoding, size).blocks(done):
+                yield block
+                last = [int(block.rows[-1])] if len(block.rows) else []
+                done = max([done, *last, *(row for row, _, _ in block.malformed)])
+            return
+        except pa.ArrowInvalid as error:
+            if "straddling" not in str(error):
+                raise
+            if size >= _LONGEST:
+                raise InputError(
+                    f"cannot read {name} as csv: a row after row {done} has more than {size >> 20} MB; "
+                    "is a quotation mark not closed?"
+                ) from error
+            size <<= 3
+
+
+def _is_blank(content: Content, encoding: str) -> bool:
+    with open_text(content, encoding) as stream:
+        while piece := stream.read(1 << 16):
+            if piece.strip(b"\r\n"):
+                return False
+    return True
+
+
+class _Reading:
+    """One attempt to read a file, with blocks of a certain size."""
+
+    def __init__(self, content: Content, name: str, encoding: str, size: int) -> None:
+        self._content = content
+        self._name = name
+        self._encoding = encoding
+        self._size = size
+        self._malformed: list[Malformed] = []
+        self._columns = self._header()
+
+    def _open(self, types: dict[str, pa.DataType] | None, size: int) -> Any:
+        return pyarrow.csv.open_csv(
+            open_text(self._content, self._encoding),
+            # Rows are only numbered when they are read by one thread.
+            read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=size),
+            parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=self._refuse),
+            # Only an empty field is null: the word NA may be a name.
+            convert_options=pyarrow.csv.ConvertOptions(
+                check_utf8=False,
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                column_types=types,
+            ),
+        )
+
+    def _refuse(self, row: Any) -> str:
+        # The header is row 1, and blank lines have no number.
+        reason = f"{row.actual_columns} fields where {row.expected_columns} are expected"
+        self._malformed.append((row.number - 2, shown(row.text), reason))
+        return "skip"
+
+    def _header(self) -> list[str]:
+        try:
+            names = self._names(_HEADER)
+        except pa.ArrowInvalid:
+            names = self._names(self._size)
+        if any(re.search(MARKS, name) for name in names):
+            raise InputError(
+                f"cannot read {self._name} as csv: the header is not {self._encoding}; "
+                + wrong_encoding(self._content, self._encoding)
+            )
+        double = next((n for n in names if names.count(n) > 1), None)
+        if double is not None:
+            raise InputError(f"cannot read {self._name} as csv: the header has the column '{double}' more than once")
+        return names
+
+    def _names(self, size: int) -> list[str]:
+        with self._open(None, size) as reader:
+            names = list(reader.schema.names)
+        self._malformed.clear()
+        return names
+
+    def blocks(self, done: int) -> Iterator[Block]:
+        """The rows behind the row ``done``."""
+        text = dict.fromkeys(self._columns, pa.string())
+        number, blocks = 0, 0
+        with self._open(text, self._size) as reader:
+            batches = iter(reader)
+            waiting = next(batches, None)
+            while waiting is not None:
+                batch, waiting = waiting, next(batches, None)
+                rows = np.arange(number, number + len(batch) + len(self._malformed))
+                if self._malformed:
+                    rows = np.setdiff1d(rows, [row for row, _, _ in self._malformed])[: len(batch)]
+                number = int(rows[-1]) + 1 if len(rows) else number
+                # Arrow is ahead: some of the rows that it refused stand behind those of the batch.
+                own = [m for m in self._malformed if m[0] < number or waiting is None]
+                self._malformed = [m for m in self._malformed if m[0] >= number and waiting is not None]
+                block = self._block(batch, rows, own, last=waiting is None)
+                if number - 1 > done or own:
+                    yield _behind(block, done)
+                    blocks += 1
+        if self._malformed or not blocks:
+            empty = pa.table({name: pa.array([], pa.string()) for name in self._columns})
+            yield _behind(Block(empty, np.array([], np.int64), malformed=self._malformed), done)
+
+    def _block(self, batch: pa.RecordBatch, rows: Any, malformed: list[Malformed], *, last: bool) -> Block:
+        columns: dict[str, pa.Array] = {}
+        spoilt: dict[int, list[str]] = {}
+        for index, name in enumerate(self._columns):
+            columns[name], wrong = _checked(batch.column(index))
+            for place in wrong:
+                value = columns[name][place].as_py()
+                reason = f"{name} of {self._name} is not {self._encoding}: '{value}'; " + wrong_encoding(
+                    self._content, self._encoding
+                )
+                spoilt.setdefault(place, []).append(reason)
+        if last and len(batch) and self._left_open(columns[self._columns[-1]][-1].as_py()):
+            spoilt.setdefault(len(batch) - 1, []).append("a quotation mark is opened and never closed")
+        return Block(pa.table(columns), rows, spoilt, malformed)
+
+    def _left_open(self, value: str | None) -> bool:
+        """Whether the last field of the file has line breaks and no quotation mark behind it."""
+        if value is None or not ("\n" in value or "\r" in value):
+            return False
+        tail = b""
+        with open_text(self._content, self._encoding) as stream:
+            while piece := stream.read(1 << 20):
+                tail = (tail + piece)[-(1 << 16) :]
+        return not tail.rstrip(b"\r\n").endswith(b'"')
+
+
+def _behind(block: Block, done: int) -> Block:
+    """What is behind a row; a file that is read again has had the others."""
+    if done < 0:
+        return block
+    keep = int(np.searchsorted(block.rows, done, side="right"))
+    return Block(
+        block.table.slice(keep),
+        block.rows[keep:],
+        {place - keep: reasons for place, reasons in block.spoilt.items() if place >= keep},
+        [m for m in block.malformed if m[0] > done],
+    )
+
+
+def _checked(column: pa.Array) -> tuple[pa.Array, list[int]]:
+    """Text, and the places of what could not be decoded (which is shown as it can be)."""
+    # Nearly always a look at the bytes is enough.
+    data = column.buffers()[2]
+    if data is None or byte_range(column)[1] < MARK_BYTES[0] or MARK_BYTES not in data.to_pybytes():
+        return column, []
+    wrong = np.flatnonzero(pc.match_substring_regex(column, MARKS).fill_null(False).to_numpy(zero_copy_only=False))
+    if not len(wrong):
+        return column, []
+    return pa.array([v if v is None else shown(v) for v in column.to_pylist()], pa.string()), wrong.tolist()

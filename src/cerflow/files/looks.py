@@ -1,0 +1,335 @@
+"""Of which type a column is read: what its values look like, what the query takes it for, and what the user says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cerflow.errors import InputError, nearest
+from cerflow.files.conversion import (
+    BOOLEAN,
+    DATE,
+    FLOAT,
+    INTEGER,
+    TIME,
+    ZONE,
+    bytes_of,
+    cast_at_once,
+    is_plain,
+    is_text,
+    joined,
+    plain_text,
+    times_of_one_form,
+    to_floats,
+    to_times,
+    trimmed,
+)
+
+__all__ = ["ColumnType", "Example", "Look", "Use", "called", "look_at", "merged", "right", "type_named", "type_of"]
+
+#: What a user may say of a column.
+ColumnType = Literal["text", "integer", "float", "timestamp", "boolean"]
+#: What a column is for: its role, what the query does with it, or nothing that says anything of its type.
+Use = Literal["text", "time", "number", "ordered", "other"]
+
+_TYPES: dict[ColumnType, pa.DataType] = {
+    "text": pa.string(),
+    "integer": pa.int64(),
+    "float": pa.float64(),
+    "timestamp": pa.timestamp("us"),
+    "boolean": pa.bool_(),
+}
+_UTC = pa.timestamp("us", tz="UTC")
+#: So many values are looked at before all are.
+_SAMPLE = 100
+
+
+@dataclass(frozen=True)
+class Example:
+    """A value of a column, and where it stands."""
+
+    value: str
+    row: int
+    file: str
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the values of a column look like: how many are not null, and how many of these look like what.
+
+    ``text`` counts those that are text in a format that has other types too. ``integers`` and ``wide`` are those
+    within and beyond 64 bits, ``numbers`` all numbers; ``times`` are dates and times, ``zoned`` those with a zone.
+    Where it only matters whether all values are something, a count that is not all of them may be 0. ``nested`` is
+    the common type of arrays and objects, ``mixed`` says that there is none; ``padded`` is an integer that begins
+    with 0.
+    """
+
+    values: int = 0
+    text: int = 0
+    integers: int = 0
+    wide: int = 0
+    numbers: int = 0
+    booleans: int = 0
+    dates: int = 0
+    times: int = 0
+    zoned: int = 0
+    nested: pa.DataType | None = None
+    mixed: bool = False
+    example: Example | None = None
+    padded: str | None = None
+
+    def behind(self, rows: int) -> Look:
+        """The same with so many rows of the file before the values."""
+        if self.example is None:
+            return self
+        return replace(self, example=replace(self.example, row=self.example.row + rows))
+
+
+def look_at(
+    column: pa.ChunkedArray, rows: npt.NDArray[np.int64], file: str, use: Use, *, typed: bool
+) -> tuple[Look, pa.Array | None]:
+    """What the values of a column look like; and text as numbers or times, if every value plainly is one.
+
+    ``rows`` are the numbers of the values in the file; ``typed`` says that the format has types, so that what is text
+    there is not taken for numbers unless somebody needs them.
+    """
+    values = len(column) - column.null_count
+    if not values:
+        return Look(), None
+    array = joined(column)
+    first = int(np.argmax(array.is_valid().to_numpy(zero_copy_only=False))) if array.null_count else 0
+    found = Look(values, example=Example(str(array[first].as_py()), int(rows[first]), file))
+    if not is_text(array.type):
+        return _look_at_typed(array.type, found), None
+    if use == "text":
+        return replace(found, text=values), None
+    text = pc.drop_null(trimmed(plain_text(array)))
+    found = replace(found, text=values if typed else 0)
+    plain = _look_at_plain(text, found, numbers=use != "other" or not typed)
+    if plain is None:
+        return _look_at_text(text, found, exact=use != "other"), None
+    return plain[0], plain[1] if values == len(column) else None
+
+
+def _look_at_typed(data_type: pa.DataType, found: Look) -> Look:
+    if pa.types.is_boolean(data_type):
+        return replace(found, booleans=found.values)
+    if pa.types.is_integer(data_type):
+        return replace(found, integers=found.values, numbers=found.values)
+    if pa.types.is_floating(data_type):
+        return replace(found, numbers=found.values)
+    plain = _plain(data_type)
+    return replace(found, nested=plain, mixed=plain is None)
+
+
+def _look_at_text(text: pa.Array, found: Look, *, exact: bool) -> Look:
+    def count(pattern: str) -> int:
+        if not exact and not pc.all(pc.match_substring_regex(text.slice(0, _SAMPLE), pattern)).as_py():
+            return 0
+        return int(pc.sum(pc.match_substring_regex(text, pattern)).as_py())
+
+    times = count(TIME)
+    if times:
+        found = replace(
+            found,
+            times=len(text) - to_times(text, zoned=True).null_count,
+            zoned=int(pc.sum(pc.match_substring_regex(text, ZONE)).as_py()),
+            dates=count(DATE),
+        )
+    numbers = 0
+    if exact or not found.text:
+        if cast_at_once(text, pa.int64()) is not None:
+            return replace(found, integers=len(text), numbers=len(text), padded=_padded(text))
+        numbers = count(FLOAT)
+    if exact or not (numbers or found.text):
+        found = replace(found, booleans=count(BOOLEAN))
+    if not numbers:
+        return found
+    risky = text.filter(pc.or_(pc.match_substring_regex(text, "[eE]"), pc.greater(pc.binary_length(text), 300)))
+    risky = risky.filter(pc.match_substring_regex(risky, FLOAT))
+    numbers -= to_floats(risky, pa.float64()).null_count
+    whole = count(INTEGER)
+    return _with_integers(text, replace(found, numbers=numbers), whole)
+
+
+def _look_at_plain(text: pa.Array, found: Look, *, numbers: bool) -> tuple[Look, pa.Array] | None:
+    """The look and the values of text that is throughout times of one form or, if asked for, numbers in plain digits.
+
+    Nearly all columns of times and numbers are such; None for any other.
+    """
+    alike = times_of_one_form(text)
+    if alike is not None:
+        values, form = alike
+        zoned, dates = form.endswith("Z"), len(form) == len("0000-00-00")
+        return replace(found, times=len(text), zoned=zoned * len(text), dates=dates * len(text)), values
+    if not numbers or not is_plain(text):
+        return None
+    values = cast_at_once(text, pa.int64())
+    if values is not None:
+        return replace(found, integers=len(text), numbers=len(text), padded=_padded(text)), values
+    values = cast_at_once(text, pa.float64())
+    if values is None or not pc.all(pc.is_finite(values)).as_py():
+        return None
+    # A number has no more than one point, and an integer has none.
+    points = int(np.count_nonzero(bytes_of(text)[0] == ord(".")))
+    return _with_integers(text, replace(found, numbers=len(text)), len(text) - points), values
+
+
+def _with_integers(text: pa.Array, found: Look, whole: int) -> Look:
+    """The look of text of which so many are integers."""
+    if not whole:
+        return found
+    long = text.filter(pc.greater(pc.binary_length(text), 18))
+    wide = sum(_is_wide(d) for d in long.filter(pc.match_substring_regex(long, INTEGER)).to_pylist())
+    return replace(found, integers=whole - wide, wide=wide, padded=_padded(text))
+
+
+def _padded(text: pa.Array) -> str | None:
+    """An integer that begins with 0."""
+    signs, bounds = bytes_of(text)
+    begins = bounds[:-1][np.diff(bounds) > 1]
+    if not (signs[begins] == ord("0")).any():
+        return None
+    zeros = text.filter(pc.match_substring_regex(text, "^0[0-9]+$"))
+    return zeros[0].as_py() if len(zeros) else None
+
+
+def _is_wide(integer: str) -> bool:
+    digits = integer.lstrip("+-").lstrip("0")
+    if len(digits) != 19:
+        return len(digits) > 19
+    return int(digits) > 2**63 - (not integer.startswith("-"))
+
+
+def _plain(nested: pa.DataType) -> pa.DataType | None:
+    """The type of arrays or objects with types in it that every runner has; None if there are others."""
+    if pa.types.is_null(nested):
+        return pa.string()
+    if pa.types.is_list(nested):
+        inner = _plain(nested.value_type)
+        return None if inner is None else pa.list_(inner)
+    if pa.types.is_struct(nested):
+        fields = [(nested.field(k).name, _plain(nested.field(k).type)) for k in range(nested.num_fields)]
+        return pa.struct(fields) if fields and all(kind is not None for _, kind in fields) else None
+    return nested if nested in (pa.int64(), pa.float64(), pa.bool_(), pa.string()) else None
+
+
+def merged(looks: Iterable[Look]) -> Look:
+    """What the values of several pieces of a column look like together."""
+    return reduce(_both, looks, Look())
+
+
+def _both(a: Look, b: Look) -> Look:
+    nested, mixed = a.nested or b.nested, a.mixed or b.mixed
+    if a.nested is not None and b.nested is not None and a.nested != b.nested:
+        pair = [pa.schema([("", look.nested)]) for look in (a, b)]
+        try:
+            nested = _plain(pa.unify_schemas(pair, promote_options="permissive").field(0).type)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            nested = None
+        mixed = mixed or nested is None
+    counts = ("values", "text", "integers", "wide", "numbers", "booleans", "dates", "times", "zoned")
+    return Look(
+        **{name: getattr(a, name) + getattr(b, name) for name in counts},
+        nested=nested,
+        mixed=mixed,
+        example=a.example or b.example,
+        padded=a.padded or b.padded,
+    )
+
+
+def type_of(column: str, look: Look, use: Use, declared: pa.DataType | None) -> pa.DataType:
+    """The type as which a column is read; null if it has no values and nothing says more.
+
+    Raises InputError if it has values, none of which is what the column is for.
+    """
+    if declared is not None:
+        return _declared(column, look, declared)
+    if use == "text":
+        return pa.string()
+    if use == "time" and look.values:
+        number = look.numbers > look.times
+        _refuse_hopeless(column, look, look.numbers if number else look.times, "a time (ISO 8601, or a number)")
+        return _number(look) if number else (_UTC if look.zoned else _TYPES["timestamp"])
+    if use == "number" and look.values:
+        _refuse_hopeless(column, look, look.numbers, "a number")
+        return _number(look)
+    # Two columns of words may be ordered too: only if most values are numbers the others are mistakes.
+    if use == "ordered" and 2 * look.numbers > look.values:
+        return _number(look)
+    return _inferred(look)
+
+
+def _inferred(look: Look) -> pa.DataType:
+    if not look.values:
+        return pa.null()
+    if look.nested is not None and not (look.mixed or look.numbers or look.booleans or look.text):
+        return look.nested
+    if look.times == look.values:
+        if look.dates == look.values:
+            return pa.date32()
+        return _UTC if look.zoned else _TYPES["timestamp"]
+    if look.text or look.mixed:
+        return pa.string()
+    if look.booleans == look.values:
+        return pa.bool_()
+    # Integers beyond 64 bits are not brought to the nearest double: they may be keys.
+    if look.numbers == look.values and look.integers + look.wide < look.numbers:
+        return pa.float64()
+    return pa.int64() if look.integers == look.values else pa.string()
+
+
+def right(look: Look, data_type: pa.DataType) -> int:
+    """How many values of a column are known to be of a type."""
+    counts = {
+        "int64": look.integers,
+        "double": look.numbers,
+        "bool": look.booleans,
+        "date32[day]": look.dates,
+        "timestamp[us]": look.times,
+        "timestamp[us, tz=UTC]": look.times,
+    }
+    return counts.get(str(data_type), look.values)
+
+
+def _number(look: Look) -> pa.DataType:
+    return pa.int64() if look.integers == look.numbers else pa.float64()
+
+
+def _declared(column: str, look: Look, declared: pa.DataType) -> pa.DataType:
+    if declared == pa.string() or not look.values:
+        return declared
+    # A declared boolean may be 1 or 0, too.
+    known = look.booleans + look.integers if declared == pa.bool_() else right(look, declared)
+    _refuse_hopeless(column, look, known, called(declared))
+    return _UTC if declared == _TYPES["timestamp"] and look.zoned else declared
+
+
+def called(data_type: pa.DataType) -> str:
+    """A type with its article, as messages name it."""
+    words = {"int64": "an integer", "double": "a number", "bool": "a boolean", "date32[day]": "a date"}
+    return words.get(str(data_type), "a time")
+
+
+def _refuse_hopeless(column: str, look: Look, known: int, wanted: str) -> None:
+    if known == 0 and look.example is not None:
+        at = look.example
+        raise InputError(
+            f"no value of the column '{column}' is {wanted}; row {at.row} of {at.file}, for example, has '{at.value}'"
+        )
+
+
+def type_named(name: str) -> pa.DataType:
+    """The type of a column that a user says; raises InputError for any other word."""
+    if name in _TYPES:
+        return _TYPES[name]
+    near = nearest(name, _TYPES)
+    hint = f"; did you mean '{near}'?" if near else ""
+    raise InputError(f"there is no column type '{name}'{hint}; the types are {', '.join(_TYPES)}")

@@ -1,0 +1,38 @@
+"""Rows of a file as they stand, before anything is known of their types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+__all__ = ["Block", "Malformed"]
+
+#: Number of the row in its file (from 0), its text, what is wrong with it.
+Malformed = tuple[int, str, str]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows of a file, in order.
+
+    ``rows`` numbers the rows of ``table`` in the file, from 0; blank lines are no rows. ``spoilt`` says of rows of the
+    table (by place) why they cannot be used whatever they are taken for. ``malformed`` are rows that are not in the
+    table at all. ``plain`` are columns of text as numbers or times, if whoever looked at them found that every value is
+    one.
+    """
+
+    table: pa.Table
+    rows: npt.NDArray[np.int64]
+    spoilt: dict[int, list[str]] = field(default_factory=dict)
+    malformed: list[Malformed] = field(default_factory=list)
+    plain: dict[str, pa.Array] = field(default_factory=dict)
+
+    def behind(self, rows: int) -> Block:
+        """The same with so many rows of the file before it, which were read elsewhere."""
+        if not rows:
+            return self
+        malformed = [(row + rows, text, reason) for row, text, reason in self.malformed]
+        return replace(self, rows=self.rows + rows, malformed=malformed)

@@ -1,0 +1,135 @@
+"""Input files become one table of usable events; rows that cannot be used are set aside with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from cerflow.files.blocks import contents, read_blocks
+from cerflow.files.conversion import plain_text
+from cerflow.files.plans import REFUSED, Columns, Part, Plan, refuse_unknown_types, survey, texts
+from cerflow.files.sources import Source, label
+from cerflow.stream_inputs import Input, common_schema, fitted, free_name, in_common_unit
+
+__all__ = ["Events", "as_refused", "read_inputs", "remarks", "with_missing"]
+
+
+@dataclass(frozen=True)
+class Events:
+    """What was read.
+
+    ``rows`` numbers the rows of ``table`` in the whole input, from 0; None if nothing was refused. ``refused`` has
+    the columns ``row``, ``reason``, ``text`` (the line, if it could not even be split) and the attributes as text.
+    ``stream`` is the column with the name of each event's stream, if there are several. ``remarks`` are sentences
+    about what is probably not meant.
+    """
+
+    table: pa.Table
+    rows: npt.NDArray[np.int64] | None
+    refused: pa.Table | None
+    stream: str | None
+    remarks: tuple[str, ...] = ()
+
+
+def read_inputs(inputs: Sequence[Input[Source]], columns: Columns, *, named: bool = False) -> Events:
+    """Read all inputs one after the other; with ``named`` a column tells which stream an event is from.
+
+    Raises InputError if a file cannot be read, lacks a column with a role, or has a column in which not a single
+    value is what the query takes it for, and if the columns of the inputs do not fit together.
+    """
+    parts: list[Part] = []
+    names: list[str] = []
+    streams: list[str] = []
+    plans: list[Plan] = []
+    empty = False
+    several = len(inputs) > 1 or any(len(one.events.files) > 1 for one in inputs)
+    offset = 0
+    for one in inputs:
+        source = one.events
+        files = contents(source)
+        as_text = texts(one, columns)
+        read = [list(read_blocks(source, file, as_text)) for file in files]
+        surveys = [survey(one, columns, file, blocks) for file, blocks in zip(files, read)]
+        plan = Plan.of(one, columns, surveys, len(inputs) > 1)
+        if any(_lacks_text(block.table.schema, plan.as_text) for blocks in read for block in blocks):
+            read = [list(read_blocks(source, file, plan.as_text)) for file in files]
+        for found, blocks in zip(surveys, read):
+            empty = empty or not found.columns
+            for block in blocks:
+                part = plan.part(block, offset, found.name if several else None)
+                names.append(found.name if len(files) > 1 else label(source))
+                table = part.table
+                if table.column_names:
+                    table = in_common_unit(table, one.time_unit, columns.roles, names[-1])
+                parts.append(replace(part, table=table))
+                streams.append(label(source))
+            offset += found.rows
+            blocks.clear()
+        plans.append(plan)
+    refuse_unknown_types(plans)
+    schema = with_missing(common_schema((n, p.table.schema) for n, p in zip(names, parts)), columns, empty)
+    tables = [fitted(part.table, schema, name) for part, name in zip(parts, names)]
+    stream = None
+    if named:
+        stream = free_name("stream", schema.names)
+        pairs = zip(tables, streams)
+        tables = [table.append_column(stream, pa.repeat(pa.scalar(name), len(table))) for table, name in pairs]
+        schema = schema.append(pa.field(stream, pa.string()))
+    # Pieces without rows would be batches of their own.
+    table = pa.concat_tables([piece for piece in tables if len(piece)] or [schema.empty_table()])
+    columns.schema(table.schema, stream)
+    said = remarks(plans, offset)
+    refused = [part.refused for part in parts if part.refused is not None]
+    if not refused:
+        return Events(table, None, None, stream, said)
+    rows = np.concatenate([part.rows for part in parts])
+    together = pa.concat_tables(refused, promote_options="permissive").sort_by("row")
+    return Events(table, rows, together, stream, said)
+
+
+def _lacks_text(schema: pa.Schema, names: Iterable[str]) -> bool:
+    """Whether columns that are to be JSON text have been read as something else."""
+    kinds = (schema.field(name).type for name in names if name in schema.names)
+    return not all(pa.types.is_string(kind) or pa.types.is_null(kind) for kind in kinds)
+
+
+def with_missing(schema: pa.Schema, columns: Columns, empty: bool) -> pa.Schema:
+    """The schema with types for columns without values.
+
+    ``empty`` says that a file has no rows and no header: then the columns that are asked for might be in it.
+    """
+    if empty:
+        for name in (columns.type, columns.time, columns.sequence, *sorted(columns.usage.names)):
+            if name is not None and name not in schema.names:
+                schema = schema.append(pa.field(name, pa.null()))
+    return columns.settled(schema)
+
+
+def remarks(plans: Sequence[Plan], rows: int) -> tuple[str, ...]:
+    """What to say of inputs that were read: that they have no rows, or zeros that are lost."""
+    found = [] if rows else ["the input has no rows"]
+    for plan in plans:
+        for name, value in plan.padded.items():
+            found.append(
+                f"the column '{name}' is read as integers, so '{value}' is {int(value)}; "
+                f"the column type text (--column-type {name}=text) keeps values as they stand"
+            )
+    return tuple(found)
+
+
+def as_refused(table: pa.Table) -> pa.Table:
+    """Refused rows in the form of `Events`: ``row``, ``reason``, ``text``, then every other column as text."""
+    head = {
+        name: table.column(name).cast(kind) if name in table.column_names else pa.nulls(len(table), kind)
+        for name, kind in REFUSED
+    }
+    rest = {f.name: _as_text(table.column(f.name)) for f in table.schema if f.name not in head}
+    return pa.table(head | rest)
+
+
+def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([plain_text(chunk) for chunk in column.chunks], pa.string())

@@ -1,0 +1,99 @@
+"""Patterns of texts: what REGEXP reads, and LIKE as one of those.
+
+REGEXP is the syntax of RE2, which comes with Arrow and needs time linear in the text, whatever the pattern. All that
+evaluates a pattern evaluates it here, so that all agree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cerflow.errors import QueryError, Span
+
+__all__ = ["MANY", "ONE", "check_like", "check_regexp", "found_in", "like_expression", "pieces", "tokens"]
+
+#: The wildcards in `tokens`: any characters, and one.
+MANY, ONE = object(), object()
+
+
+def found_in(texts: Sequence[str], expression: str) -> NDArray[np.bool_]:
+    """In which texts a regular expression is found somewhere."""
+    found = pc.match_substring_regex(pa.array(texts, pa.large_string()), expression)
+    return np.asarray(found.to_numpy(zero_copy_only=False), bool)
+
+
+def check_regexp(pattern: str, span: Span | None = None) -> None:
+    """Raise `QueryError` if a text is no regular expression."""
+    fault = _fault(pattern)
+    if fault is not None:
+        raise QueryError(
+            f"this regular expression cannot be read: {fault}",
+            span=span,
+            hint="REGEXP has the syntax of RE2: no references back (\\1), no looking around ((?=…), (?<!…)).",
+        )
+
+
+def check_like(pattern: str, span: Span | None = None) -> None:
+    """Raise `QueryError` if a text cannot be a pattern of LIKE."""
+    fault = _fault(like_expression(pattern))
+    if fault is not None:
+        raise QueryError(f"this pattern cannot be used: {fault}", span=span)
+
+
+def _fault(expression: str) -> str | None:
+    try:
+        found_in([""], expression)
+    except UnicodeEncodeError:
+        return "it holds half of a character (a surrogate)"
+    except pa.ArrowInvalid as error:
+        # "Invalid regular expression: missing ): (a" repeats the pattern, which may be long.
+        reason = str(error).removeprefix("Invalid regular expression: ")
+        return reason if len(reason) <= 200 else reason[:200] + "…"
+    return None
+
+
+def like_expression(pattern: str) -> str:
+    """The regular expression of the texts that a pattern of LIKE describes."""
+    written = {MANY: ".*", ONE: "."}
+    return rf"(?s)\A{''.join(re.escape(t) if isinstance(t, str) else written[t] for t in tokens(pattern))}\z"
+
+
+def tokens(pattern: str) -> list[str | object]:
+    """A pattern of LIKE as literal texts (none empty), `MANY` and `ONE`, in their order."""
+    found: list[str | object] = []
+    taken = iter(pattern)
+    for c in taken:
+        if c in "%_":
+            wildcard = MANY if c == "%" else ONE
+            if wildcard is ONE or not found or found[-1] is not MANY:
+                found.append(wildcard)
+            continue
+        literal = next(taken, "\\") if c == "\\" else c
+        if found and isinstance(found[-1], str):
+            found[-1] += literal
+        else:
+            found.append(literal)
+    return found
+
+
+def pieces(pattern: str) -> list[str] | None:
+    """The literal texts between the ``%`` of a pattern of LIKE, the first and the last of which may be empty.
+
+    None if there is a ``_`` in it.
+    """
+    found = [""]
+    for token in tokens(pattern):
+        if token is ONE:
+            return None
+        if token is MANY:
+            found.append("")
+        else:
+            assert isinstance(token, str)
+            found[-1] += token
+    return found

@@ -1,0 +1,152 @@
+"""What people write who know another language of patterns, and how it is written here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from cerflow.errors import nearest
+from cerflow.language.words import CONTEXTUAL, RESERVED, UNITS
+
+__all__ = ["few", "hint_for"]
+
+_SEQUENCE = "a sequence is written A ; B (B some time after A) or A : B (B directly after A)"
+_CONDITIONS = "conditions stand behind FILTER: WHERE (A AS x ; B AS y) FILTER x.v > 1 AND y.v > x.v"
+_REPEATED = "one or more are A+; how many is said by a condition: (A+ AS x) FILTER count(x) = 3"
+_OPTIONAL = "what may be absent is written with OR: (A ; B ; C) OR (A ; C)"
+_BEGIN = "a query begins with SELECT: SELECT * WHERE A ; B"
+_EITHER = "alternatives are written A OR B"
+_BOTH = "A ALL B has both, in any order; A AND B is for events that both formulas match"
+_EXCLUDED = "what must not happen in between is written A ; C WITHOUT B, or UNLESS B"
+_ORDER = "matches come in the order of their detection; sort the result"
+_QUOTES = "strings stand in straight single quotes: 'abc'"
+_COMMENTS = "comments are -- to the end of the line, or /* … */"
+_RECOGNIZE = "for the PATTERN (A B+ C) DEFINE … of MATCH_RECOGNIZE write SELECT * WHERE (A ; B+ ; C) FILTER …"
+
+#: Anywhere.
+_ANYWHERE = {
+    "==": "equality is written with one =",
+    "&&": "write AND",
+    "||": "write OR",
+    "≥": "write >=",
+    "≤": "write <=",
+    "≠": "write !=",
+    **dict.fromkeys(("‘", "’", "“", "”", "`"), _QUOTES),
+    **dict.fromkeys(("#", "//"), _COMMENTS),
+    **dict.fromkeys(("MATCH_RECOGNIZE", "DEFINE", "MEASURES", "PATTERN"), _RECOGNIZE),
+}
+#: Behind a formula, where an operator or a clause could stand.
+_BEHIND_FORMULA = {
+    **dict.fromkeys(
+        ("->", "→", "=>", ",", "..", "THEN", "FOLLOWED", "FOLLOWEDBY", "FOLLOWS", "BEFORE", "NEXT", "SEQ", "("),
+        _SEQUENCE,
+    ),
+    **dict.fromkeys(("{", "^", "TIMES"), _REPEATED),
+    "*": "none or more are written with OR: (A ; B+ ; C) OR (A ; C)",
+    "?": _OPTIONAL,
+    "&": _BOTH,
+    "|": _EITHER,
+    **dict.fromkeys(("WHERE", "HAVING", "IF", "WHEN", "ON", "."), _CONDITIONS),
+    **dict.fromkeys(("UNTIL", "EXCEPT", "BUT"), _EXCLUDED),
+    "ORDER": _ORDER,
+    "GROUP": "the stream is divided by PARTITION BY; matches are aggregated by Matches.aggregate",
+}
+#: Behind a complete condition.
+_BEHIND_CONDITION = {
+    ",": "conditions are joined by AND",
+    "&": "write AND",
+    "|": "write OR",
+    "XOR": "write (P AND NOT Q) OR (NOT P AND Q)",
+    "ORDER": _ORDER,
+}
+_SHORT_UNITS = {
+    "MS": "MILLISECONDS",
+    **dict.fromkeys(("S", "SEC", "SECS"), "SECONDS"),
+    **dict.fromkeys(("M", "MIN", "MINS"), "MINUTES"),
+    **dict.fromkeys(("H", "HR", "HRS"), "HOURS"),
+    "D": "DAYS",
+}
+
+#: What has a name of its own in messages, as long as so many of it could stand there.
+_OPERATORS = {"':'", "'['", "'>'", "'+'", "';'", "':+'", "ALL", "AND", "AS", "FILTER", "IN", "OR", "UNLESS", "WITHOUT"}
+_CLAUSES = {"CONSUME", "LIMIT", "PARTITION", "WITHIN"}
+_TESTS = {
+    "an arithmetic operator",
+    "a comparison",
+    "AND",
+    "BETWEEN",
+    "IN",
+    "IS",
+    "LIKE",
+    "NOT",
+    "OR",
+    "REGEXP",
+}
+_FEW = ((_OPERATORS, "an operator", 6), (_TESTS, "an operator", 3), (_CLAUSES, "a clause", 3))
+
+
+def few(names: Collection[str]) -> tuple[str, ...]:
+    """What is expected, in few names: operators and clauses are not listed one by one."""
+    left = list(names)
+    found: list[str] = []
+    for group, name, least in _FEW:
+        if len(group.intersection(left)) >= least:
+            found.append(name)
+            # Behind a condition there may be another FILTER, which is no clause of its own.
+            left = [each for each in left if each not in group and (name != "a clause" or each != "FILTER")]
+    return (*dict.fromkeys(found), *left)
+
+
+def hint_for(found: str, before: str, accepted: Collection[str], names: Collection[str]) -> str | None:
+    """What to write instead of a token behind some text; ``accepted`` are terminals that could stand there."""
+    word = found.upper()
+    if word in _ANYWHERE:
+        return _ANYWHERE[word]
+    if "SELECT" in accepted and "a formula" not in names:
+        return _BEGIN
+    if "';'" in names and (word in _BEHIND_FORMULA or word == ")"):
+        return _BEHIND_FORMULA.get(word, "there is no ( that this one closes")
+    if "a comparison" in names and word in _BEHIND_CONDITION:
+        return _BEHIND_CONDITION[word]
+    special = _at_its_place(word, before, accepted, names)
+    if special is not None:
+        return special
+    if word in RESERVED and "NAME" in accepted and word != "WHERE":
+        return f'{word} is a reserved word; in double quotes it is a name: "{found}"'
+    inside = {"FILTER", "COMPARE"} & set(accepted) and {"AND", "RPAR", "FILTER"} & set(accepted)
+    if inside and word in (";", ":", "ALL", "UNLESS", "WITHOUT", "AS", "OR"):
+        return "FILTER and WITHIN bind loosest: to go on behind them, put what they stand on and them in parentheses"
+    if not found[0].isalpha():
+        return None
+    words = [w for w in accepted if w in RESERVED or w in CONTEXTUAL]
+    words += ["EVENTS"] * ("EVENTS" in accepted) + list(UNITS) * ("UNIT" in accepted)
+    words += ["ALL", "ANY", "NEXT", "LAST", "MAX", "STRICT"] * ("STRATEGY" in accepted)
+    near = nearest(found, words) if len(found) > 2 else None
+    if near is None and word not in RESERVED and "AS" in accepted and "';'" in names:
+        return f"a label stands behind AS: … AS {found}"
+    return f"Did you mean {near}?" if near else None
+
+
+def _at_its_place(word: str, before: str, accepted: Collection[str], names: Collection[str]) -> str | None:
+    last = before.rstrip()[-1:]
+    if word == "!":
+        return "write NOT" if "a comparison" not in names else "write != for not equal, or NOT in front of a condition"
+    if last == "=" and word in ("<", ">"):
+        return f"write {word}="
+    if "UNIT" in accepted and word in _SHORT_UNITS:
+        return f"Did you mean {_SHORT_UNITS[word]}?"
+    if list(names) == ["'->'"]:
+        return f"[A -> B] renames a label; {_CONDITIONS}"
+    if "AS" in accepted and "FROM" not in accepted and "an arithmetic operator" in names:
+        return "a computed column needs a name: x.v AS v"
+    if word == "[" and re.search(r"\bIN\s*$", before, re.IGNORECASE):
+        return "a list of values stands in parentheses: IN (1, 2)"
+    if word in ("PARTITION", "FILTER") and re.search(r"\bWITHIN\b", before, re.IGNORECASE) and "LIMIT" in accepted:
+        return f"{word}{' BY' if word == 'PARTITION' else ''} stands in front of WITHIN"
+    if "WHERE" in accepted and word not in RESERVED:
+        if re.search(r"\bDISTINCT\s*$", before, re.IGNORECASE):
+            return "there is no DISTINCT: every match is reported once"
+        return (
+            None if nearest(word, ("FROM", "WHERE")) else "the formula stands behind WHERE: SELECT * FROM s WHERE A ; B"
+        )
+    return None

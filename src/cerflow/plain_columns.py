@@ -1,0 +1,110 @@
+"""Columns in a form that every compute function takes, whatever form they come in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+__all__ = ["plain", "plain_array", "plain_type", "python_rows", "python_values"]
+
+#: The digits of decimals of 128 and 256 bits.
+_DIGITS_128, _DIGITS_256 = 38, 76
+
+
+def plain_type(data_type: pa.DataType) -> pa.DataType:
+    """The type in which a column is read: with the same values, and a form that every compute function takes.
+
+    Run ends are spelt out, and so are dictionaries of what is no text; views become what they are views of, decimals
+    of 32 and 64 bits those of 128, those with a negative scale such without, and halves of floats single ones.
+    """
+    if pa.types.is_run_end_encoded(data_type):
+        return plain_type(data_type.value_type)
+    if pa.types.is_dictionary(data_type):
+        values = plain_type(data_type.value_type)
+        is_text = pa.types.is_string(values) or pa.types.is_large_string(values)
+        return pa.dictionary(data_type.index_type, values) if is_text else values
+    if pa.types.is_string_view(data_type):
+        return pa.string()
+    if pa.types.is_binary_view(data_type):
+        return pa.binary()
+    if pa.types.is_decimal(data_type):
+        digits, scale = data_type.precision - min(data_type.scale, 0), max(data_type.scale, 0)
+        if pa.types.is_decimal256(data_type) or digits > _DIGITS_128:
+            return data_type if digits > _DIGITS_256 else pa.decimal256(digits, scale)
+        return pa.decimal128(digits, scale)
+    return pa.float32() if pa.types.is_float16(data_type) else data_type
+
+
+def plain(table: pa.Table, columns: pa.Schema | None = None) -> pa.Table:
+    """The table with columns of plain types (see `plain_type`), or of the types of ``columns``.
+
+    Nulls that hide in a dictionary are where everybody looks for them. Raises pyarrow's errors for values that do not
+    fit such a type.
+    """
+    for index, field in enumerate(table.schema):
+        target = plain_type(field.type) if columns is None else columns.field(index).type
+        column = table.column(index)
+        if field.type != target or any(map(_hides_nulls, column.chunks)):
+            chunks = [plain_array(chunk, target) for chunk in column.chunks]
+            table = table.set_column(index, field.with_type(target), pa.chunked_array(chunks, target))
+    return table
+
+
+def plain_array(column: pa.Array, target: pa.DataType) -> pa.Array:
+    """The same for one column."""
+    own = column.type
+    if pa.types.is_run_end_encoded(own):
+        # Arrow's own function does not take all values.
+        rows = np.arange(column.offset, column.offset + len(column))
+        runs = np.searchsorted(column.run_ends.to_numpy(), rows, side="right")
+        return plain_array(plain_array(column.values, plain_type(own.value_type)).take(pa.array(runs)), target)
+    if not pa.types.is_dictionary(own):
+        return column if own == target else column.cast(target)
+    if own == target and not column.dictionary.null_count:
+        return column
+    values = plain_array(column.dictionary, plain_type(own.value_type))
+    if pa.types.is_dictionary(target) and not values.null_count:
+        found = pa.DictionaryArray.from_arrays(column.indices, values)
+        return found if found.type == target else found.cast(target)
+    spelt = values.take(column.indices)
+    return spelt.dictionary_encode().cast(target) if pa.types.is_dictionary(target) else spelt.cast(target)
+
+
+def _hides_nulls(column: pa.Array) -> bool:
+    """Whether values of a dictionary are null, which do not count as nulls of the column."""
+    return bool(pa.types.is_dictionary(column.type) and column.dictionary.null_count)
+
+
+def python_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """The rows as dicts; times that Python has not (beyond the years 1 to 9999) are those of NumPy, in UTC."""
+    columns = [python_values(column) for column in batch.columns]
+    return [dict(zip(batch.schema.names, row)) for row in zip(*columns)] if columns else [{}] * batch.num_rows
+
+
+def python_values(column: pa.Array) -> list[Any]:
+    """The values of a column, see `python_rows`."""
+    try:
+        values: list[Any] = column.to_pylist()
+        return values
+    except (OverflowError, ValueError):
+        pass  # some time within
+    known = column.is_valid().to_pylist()
+    if pa.types.is_struct(column.type):
+        fields = [python_values(column.field(k)) for k in range(column.type.num_fields)]
+        rows = zip(*fields)
+        return [dict(zip(column.type.names, row)) if valid else None for row, valid in zip(rows, known)]
+    if pa.types.is_dictionary(column.type):
+        return python_values(column.dictionary_decode())
+    if pa.types.is_nested(column.type):
+        return [python_values(value.values) if valid else None for value, valid in zip(column, known)]
+    return [_python_value(value) if valid else None for value, valid in zip(column, known)]
+
+
+def _python_value(value: pa.Scalar) -> Any:
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        unit: Any = "D" if pa.types.is_date32(value.type) else getattr(value.type, "unit", "ms")
+        return (np.timedelta64 if pa.types.is_duration(value.type) else np.datetime64)(value.value, unit)

@@ -1,0 +1,103 @@
+"""``--runner auto``: where a run goes, and what is said of it."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.orc
+import pyarrow.parquet
+import pytest
+from typer.testing import CliRunner
+
+from cerflow.cli import choosing
+from cerflow.cli.app import app
+from cerflow.cli.choosing import available_memory, choose, memory_needed
+from cerflow.files.sources import InputFormat, parse_source
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "in.csv"
+    path.write_text("type\nA\nB\n")
+    return parse_source(str(path))
+
+
+def test_what_fits_is_read_here(source):
+    choice = choose([source], [])
+    assert not choice.spark
+    assert choice.reason.startswith("in this process: the input needs about 36 bytes of ")
+    assert choice.warning is None
+
+
+def test_options_of_spark_choose_it(source):
+    assert choose([source], ["--master"]) == choosing.Choice(True, "on Spark, because of --master")
+
+
+def test_standard_input_is_read_here():
+    assert choose([parse_source("-", InputFormat.CSV)], []).reason == "in this process, as standard input is"
+
+
+def test_what_does_not_fit_goes_to_spark_if_there_is_one(source, monkeypatch):
+    monkeypatch.setattr(choosing, "available_memory", lambda: 71)
+    monkeypatch.setattr(choosing, "java_problem", lambda: None)
+    monkeypatch.setattr(choosing, "find_spec", lambda _: object())
+    figures = "the input needs about 36 bytes of 71 bytes of free memory"
+    assert choose([source], []) == choosing.Choice(True, note=f"on Spark: {figures}")
+    monkeypatch.setattr(choosing, "available_memory", lambda: 72)
+    assert not choose([source], []).spark
+    monkeypatch.setattr(choosing, "available_memory", lambda: 71)
+    monkeypatch.setattr(choosing, "java_problem", lambda: "there is no java")
+    choice = choose([source], [])
+    assert not choice.spark
+    assert choice.warning == f"{figures}, and is read in this process nevertheless, for there is no java"
+    monkeypatch.setattr(choosing, "find_spec", lambda _: None)
+    assert "PySpark is not installed (pip install" in (choose([source], []).warning or "")
+
+
+def test_estimates_follow_format_and_packing(tmp_path):
+    table = pa.table({"type": ["A"] * 1000, "v": range(1000)})
+    pyarrow.parquet.write_table(table, tmp_path / "p.parquet")
+    pyarrow.orc.write_table(table, tmp_path / "o.orc")
+    assert memory_needed(tmp_path / "p.parquet", InputFormat.PARQUET) == 96_000
+    assert memory_needed(tmp_path / "o.orc", InputFormat.ORC) == 96_000
+    (tmp_path / "a.csv").write_bytes(b"x" * 100)
+    (tmp_path / "a.csv.gz").write_bytes(b"x" * 100)
+    assert memory_needed(tmp_path / "a.csv", InputFormat.CSV) == 400
+    assert memory_needed(tmp_path / "a.csv.gz", InputFormat.CSV) == 3200
+    assert memory_needed(tmp_path / "a.csv", InputFormat.JSON) == 800
+    # What cannot be read is for the reader to refuse.
+    assert memory_needed(tmp_path / "a.csv", InputFormat.PARQUET) == 0
+    assert 0 < available_memory() < 1 << 50
+
+
+@pytest.mark.parametrize(
+    ("line", "folder", "limit", "used"),
+    [
+        ("0::/a/b", "a", "memory.max", "memory.current"),
+        ("4:memory:/a", "memory/a", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+        ("0::/hidden", ".", "memory.max", "memory.current"),
+    ],
+)
+def test_control_groups_limit_memory(tmp_path, line, folder, limit, used):
+    (tmp_path / "cgroup").write_text(f"3:cpu:/\n{line}\n")
+    place = tmp_path / "fs" / folder
+    place.mkdir(parents=True)
+    (place / "memory.stat").write_text("anon 20\ninactive_file 30\n")
+    (place / limit).write_text("1000\n")
+    (place / used).write_text("600\n")
+    assert list(choosing._groups(tmp_path / "cgroup", tmp_path / "fs")) == [430]
+    (place / limit).write_text("max\n")
+    assert not list(choosing._groups(tmp_path / "cgroup", tmp_path / "fs"))
+
+
+def test_a_run_says_where_it_went(source, monkeypatch):
+    def run(*arguments):
+        result = CliRunner().invoke(app, ["run", "-e", "SELECT * WHERE A ; B", "-i", source.path, *arguments])
+        assert result.exit_code == 0, result.stderr
+        assert json.loads(result.stdout)["end"] == 1
+        return result.stderr
+
+    assert run().rstrip().endswith("of free memory")
+    assert "in this process" not in run("--runner", "local")
+    monkeypatch.setattr(choosing, "available_memory", lambda: 1)
+    monkeypatch.setattr(choosing, "find_spec", lambda _: None)
+    assert run().startswith("warning: the input needs about 36 bytes of 1 bytes of free memory, and is read in this")

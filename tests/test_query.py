@@ -1,0 +1,112 @@
+"""Queries and sets of them as objects: sent to other processes, and shown in notebooks."""
+
+import copy
+import importlib.metadata
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import pytest
+
+import cerflow
+
+EVENTS = [{"type": "A", "v": 1}, {"type": "B", "v": 2}, {"type": "B", "v": 0}, {"type": "B", "v": 3}]
+TEXT = "SELECT * WHERE (A AS x ; B AS y) FILTER x.v < y.v"
+
+
+def queries():
+    return {
+        "text": cerflow.parse(TEXT),
+        "tree": cerflow.Query(cerflow.parse(TEXT).tree),
+        "SREMO": cerflow.parse("[type = 'A'] AS x . [v > 1] AS y", language="sremo"),
+        "first-order": cerflow.parse(TEXT, reading="first-order"),
+        "long": cerflow.parse("SELECT * WHERE A OR " + " OR ".join(f"T{k}" for k in range(3_000))),
+    }
+
+
+@pytest.mark.parametrize("name", queries())
+def test_queries_are_pickled(name):
+    query = queries()[name]
+    expected = query.match(EVENTS).to_pylist()
+    assert expected
+    # What a query has made ready stays here, before and after it was used.
+    for given in (query, queries()[name]):
+        again = pickle.loads(pickle.dumps(given))
+        assert (repr(again), again.text, again.reading) == (repr(query), query.text, query.reading)
+        assert again.match(EVENTS).to_pylist() == expected
+    assert copy.deepcopy(query).match(EVENTS).to_pylist() == expected
+
+
+def test_sets_of_queries_are_pickled():
+    found = pickle.loads(pickle.dumps(cerflow.QuerySet(queries()))).match(EVENTS)
+    assert {name: len(matches) for name, matches in found.items()} == {
+        name: query.match(EVENTS).count() for name, query in queries().items()
+    }
+
+
+def test_other_processes_match():
+    query = cerflow.parse(TEXT)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        assert pool.submit(_count, query, EVENTS).result(timeout=120) == query.match(EVENTS).count() == 2
+
+
+def _count(query, events):
+    return query.match(events).count()
+
+
+def test_the_version():
+    assert cerflow.__version__ == importlib.metadata.version("cerflow")
+    with pytest.raises(AttributeError, match="module 'cerflow' has no attribute 'vresion'"):
+        _ = cerflow.vresion
+    command = [sys.executable, "-m", "cerflow", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == f"cerflow {cerflow.__version__}\n"
+
+
+# --- in notebooks ----------------------------------------------------------------------------------------------------
+
+
+def test_a_query_is_shown_as_it_was_written():
+    shown = cerflow.parse("\n    SELECT *\n    WHERE (A AS x) FILTER x.v < 3\n")._repr_html_()
+    assert shown == "<pre>SELECT *\nWHERE (A AS x) FILTER x.v &lt; 3</pre>"
+    assert cerflow.Query(cerflow.parse(TEXT).tree)._repr_html_() == f"<pre>{TEXT.replace('<', '&lt;')}</pre>".replace(
+        "(A AS x ; B AS y)", "A AS x ; B AS y"
+    )
+
+
+@pytest.mark.parametrize("runner", ["engine", "semantics"])
+def test_matches_are_a_table(runner):
+    events = [
+        {"type": "A", "s": "<b>&", "k": 7},
+        {"type": "B", "s": None, "k": 7},
+        {"type": "C", "s": "x" * 90, "k": 7},
+    ]
+    query = cerflow.parse("SELECT * WHERE A AS x ; B ; EVENT PARTITION BY k")
+    shown = query.match(events, runner=runner)._repr_html_()
+    assert shown.startswith("<table><thead><tr><th>detected_at</th>")
+    assert "<th>k</th><th>x</th><th>B</th><th>EVENT</th></tr></thead>" in shown
+    assert "<td>s &lt;b&gt;&amp;, k 7</td><td>s , k 7</td>" in shown
+    assert "<b>" not in shown
+    assert "xxxxx…" in shown
+    assert shown.endswith("</table><p>1 match</p>")
+
+
+def test_only_the_first_of_very_many_are_shown():
+    events = [{"type": "A"}] * 60 + [{"type": "B"}]
+    matches = cerflow.parse("SELECT * WHERE A+ AS x ; B").match(events)
+    shown = matches._repr_html_()
+    assert shown.count("<tr>") == 1 + 20
+    assert f"{2**60 - 1:,} matches, the first 20 shown" in shown
+    assert shown.count("type A<br>") <= 20 * 3
+
+
+@pytest.mark.parametrize(
+    ("select", "said"),
+    [("COUNT(*) AS n", "2 rows"), ("NONE", "2 matches"), ("x.v AS v", "3 matches"), ("ANY *", "2 matches")],
+)
+def test_all_kinds_of_results_are_shown(select, said):
+    events = [*EVENTS[:2], EVENTS[0], EVENTS[1]]
+    assert f"<p>{said}" in cerflow.parse(f"SELECT {select} WHERE A AS x ; B").match(events)._repr_html_()
+    assert "<p>0 " in cerflow.parse(f"SELECT {select} WHERE A AS x ; B").match([])._repr_html_()
