@@ -31,8 +31,9 @@ from cerflow.language.node import walk
 from cerflow.semantics.events import Stream
 from random_conditions import FIRST, STRINGS, TYPES, Fragment, aggregate, atom_on_several, conditions
 
+CHOICES = ("NEXT", "LAST", "MAX")
 #: What `Fragment.more` adds.
-OPERATORS = ("AND", "ALL", "UNLESS", "WITHOUT", "START", "STRICT", "NEXT", "LAST", "MAX")
+OPERATORS = ("AND", "ALL", "UNLESS", "WITHOUT", "START", "STRICT", *CHOICES, *(f"{name} BY" for name in CHOICES))
 LABELS = ("x", "y", "z", "u", "o")
 Row = dict[str, Any]
 
@@ -232,7 +233,17 @@ def _operated(
             return make(first, below(inner) if draw(st.booleans()) else below())
         case "START":
             return f.Start(below())
-    return f.Selection(f.Strategy[operator], below())
+    inner = below()
+    name, _, compared = operator.partition(" ")
+    return f.Selection(f.Strategy[name], inner, _by(draw, inner) if compared else ())
+
+
+def _by(draw: st.DrawFn, formula: f.Formula) -> tuple[LabelReference, ...]:
+    """Some labels of a formula, for a choice to compare."""
+    labels = labels_of(formula)
+    known = sorted(labels.assigned | {name for name in TYPES if labels.by_type(name)})
+    by = draw(st.lists(st.sampled_from(known), min_size=1, max_size=2, unique=True)) if known else []
+    return tuple(map(LabelReference, by))
 
 
 def _variant(draw: st.DrawFn, formula: f.Formula) -> f.Formula:
@@ -379,7 +390,7 @@ def selects(
     strategies: bool = False,
     operator: str | None = None,
 ) -> q.Select:
-    """Queries around formulas of a fragment; ``strategies`` adds STRICT, NEXT, LAST and MAX.
+    """Queries around formulas of a fragment; ``strategies`` adds STRICT and (perhaps BY labels) NEXT, LAST, MAX.
 
     With ``operator`` the formulas have that one of `OPERATORS`.
     """
@@ -387,14 +398,16 @@ def selects(
     chosen = [f.Strategy.ALL, f.Strategy.ALL, f.Strategy.ANY]
     if strategies:
         chosen += [f.Strategy.STRICT, f.Strategy.NEXT, f.Strategy.LAST, f.Strategy.MAX]
+    strategy = draw(st.sampled_from(chosen))
     return q.Select(
         formula,
         _projection(draw, formula),
-        draw(st.sampled_from(chosen)),
+        strategy,
         partition=draw(st.sampled_from(((), (), (("k",),), (("k", "v"),), (("k",), ("s",))))),
         window=_window(draw) if draw(st.booleans()) else None,
         consume=draw(st.sampled_from((*q.Consumption, q.Consumption.NONE))),
         limit=draw(st.sampled_from((None, None, None, 1, 2))),
+        by=_by(draw, formula) if strategy.compares and draw(st.booleans()) else (),
     )
 
 

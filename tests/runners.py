@@ -66,7 +66,8 @@ RUNNERS: dict[str, Runner] = {"semantics": semantics, **ENGINE_RUNNERS}
 
 def may_refuse(query: cerflow.Query) -> bool:
     """Whether a query has what the engine may not be able to evaluate."""
-    return query.tree.strategy is Strategy.MAX or any(isinstance(n, _FOLLOWING) for n in walk(query.tree))
+    chosen = query.tree.strategy is Strategy.MAX or query.tree.by
+    return bool(chosen) or any(isinstance(n, _FOLLOWING) for n in walk(query.tree))
 
 
 def engine_refuses(query: cerflow.Query, table: pa.Table, **roles: Any) -> bool:

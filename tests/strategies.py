@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import TypeAlias
 
 from hypothesis import strategies as st
@@ -180,10 +181,16 @@ def formulas(
             st.builds(f.Filter, inner, condition),
             st.builds(f.Project, st.lists(label, min_size=1, max_size=3).map(tuple), inner),
             st.builds(f.Selection, strategies, inner),
+            st.builds(f.Selection, st.sampled_from([s for s in f.Strategy if s.compares]), inner, compared(label)),
             st.builds(f.Within, inner, windows(attributes)),
         )
 
     return st.recursive(base, larger, max_leaves=leaves)
+
+
+def compared(label: SearchStrategy[str]) -> SearchStrategy[tuple[c.LabelReference, ...]]:
+    """Labels behind BY."""
+    return st.lists(st.builds(c.LabelReference, label), min_size=1, max_size=3).map(tuple)
 
 
 def projections(labels: Names = LABELS, attributes: Names = ATTRIBUTES) -> SearchStrategy[s.Projection]:
@@ -209,17 +216,22 @@ def selects(
 ) -> SearchStrategy[s.Select]:
     """Whole queries."""
     keys = st.lists(st.lists(_some(attributes), min_size=1, max_size=2).map(tuple), max_size=2).map(tuple)
-    return st.builds(
+    chosen = st.sampled_from([s for s in f.Strategy if s.compares])
+    choices = st.one_of(
+        st.builds(lambda strategy: {"strategy": strategy}, st.sampled_from(f.Strategy)),
+        st.fixed_dictionaries({"strategy": chosen, "by": compared(_some(labels))}),
+    )
+    plain = st.builds(
         s.Select,
         formula=formulas(types, labels, attributes, predicates, streams=streams, leaves=leaves),
         projection=projections(labels, attributes),
-        strategy=st.sampled_from(f.Strategy),
         streams=st.lists(_some(streams), max_size=2).map(tuple),
         partition=keys,
         window=st.one_of(st.none(), windows(attributes)),
         consume=st.sampled_from(s.Consumption),
         limit=st.one_of(st.none(), st.integers(1, 100)),
     )
+    return st.builds(lambda select, choice: replace(select, **choice), plain, choices)
 
 
 def sremos(

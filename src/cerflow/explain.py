@@ -184,6 +184,7 @@ def _select(select: Select) -> _Facts:
     kept = kept_labels(select)
     return {
         "strategy": str(select.strategy),
+        "by": [reference.label for reference in select.by],
         "projection": show(select.projection),
         "labels_kept": None if kept is None else sorted(kept),
         "streams": list(select.streams),

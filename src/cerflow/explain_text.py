@@ -135,7 +135,8 @@ def _clause(clause: Sequence[str]) -> str:
 
 def _selection(facts: _Facts) -> list[tuple[str, str]]:
     select, window = facts["select"], facts["window"]
-    rows = [("matches", select["strategy"]), ("reported", select["projection"])]
+    chosen = " BY ".join([select["strategy"], *([", ".join(select["by"])] if select["by"] else [])])
+    rows = [("matches", chosen), ("reported", select["projection"])]
     if select["labels_kept"] is not None:
         rows.append(("told apart by", f"the labels {_list(select['labels_kept'])}"))
     if select["streams"]:

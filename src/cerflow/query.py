@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from cerflow.analysis.checks import check_query
-from cerflow.analysis.first_order import check_first_order
+from cerflow.analysis.first_order import check_first_order, refuse_by
 from cerflow.analysis.scopes import relation_names
 from cerflow.analysis.types import check_types
 from cerflow.automata.remarks import remarks
@@ -347,6 +347,7 @@ class _Located:
 
 def _first_order(tree: Select) -> Select:
     check_first_order(tree.formula)
+    refuse_by(tree.by)
     formula = from_first_order(tree.formula)
     if formula is None:
         formula = _nothing(tree.formula)

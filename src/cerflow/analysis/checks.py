@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from cerflow.analysis.multiplicity import multiplicity
 from cerflow.analysis.scopes import Labels, condition_labels, resolve
@@ -26,7 +26,7 @@ from cerflow.language.condition import (
     SetTest,
     Some,
 )
-from cerflow.language.formula import Filter, NotEvent
+from cerflow.language.formula import Filter, NotEvent, Selection
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.patterns import check_like, check_regexp
 from cerflow.language.select import CountItem, ExpressionItem, LabelItem, Select
@@ -47,11 +47,15 @@ def check_query(select: Select) -> None:
     """
     scopes = resolve(select.formula)
     labels = scopes.labels[max(scopes.labels)]
-    for current in walk(select.formula):
+    known = frozenset[str]().union(*(entry.assigned for entry in scopes.labels.values()))
+    for index, current in enumerate(walk(select.formula)):
         if isinstance(current, Filter | NotEvent) and current.condition is not None:
             check_expression(current.condition)
+        elif isinstance(current, Selection):
+            _check_compared(current, scopes.labels[index], known)
         elif isinstance(current, Regular):
             check_sremo(current.expression)
+    _check_compared(select, labels, known)
     several = multiplicity(select.formula, scopes)
     for item in select.projection.items:
         if isinstance(item, LabelItem):
@@ -83,6 +87,23 @@ def _check_label(label: str, place: Node, labels: Labels) -> None:
             suggestion=nearest(label, labels.assigned),
             hint=f"The labels of the formula are {known}." if known else "The formula gives no labels.",
         )
+
+
+def _check_compared(chosen: Selection | Select, own: Labels, known: Set[str]) -> None:
+    """The labels behind BY: those that the formula gives in which there is a choice, each once."""
+    for k, reference in enumerate(chosen.by):
+        label = str(reference.label)
+        if reference in chosen.by[:k]:
+            raise QueryError(f"BY lists '{label}' twice", span=reference.span)
+        if label not in own.assigned and not own.by_type(label):
+            raise QueryError(
+                f"'{label}' is no label of the formula in which {chosen.strategy} chooses"
+                if label in known
+                else f"unknown label '{label}'",
+                span=reference.span,
+                suggestion=nearest(label, own.assigned),
+                hint=f"The labels of that formula are {', '.join(sorted(own.assigned))}." if own.assigned else None,
+            )
 
 
 def _single_labels(expression: Expression) -> Iterator[tuple[str, Node]]:

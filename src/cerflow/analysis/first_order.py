@@ -11,7 +11,7 @@ from collections.abc import Sequence as Many
 
 from cerflow.analysis.scopes import condition_labels
 from cerflow.errors import QueryError, nearest
-from cerflow.language.condition import And, Condition, Not, Or, Some
+from cerflow.language.condition import And, Condition, LabelReference, Not, Or, Some
 from cerflow.language.formula import (
     AnyEvent,
     As,
@@ -37,6 +37,7 @@ __all__ = [
     "is_safe",
     "is_unary",
     "is_well_formed",
+    "refuse_by",
     "variables",
 ]
 
@@ -101,9 +102,9 @@ def check_first_order(formula: Formula) -> None:
     """Whether a formula can be read as first-order CEL.
 
     Raises `QueryError` where AS does not stand on an event type, for operators that the first-order language does not
-    have, for SOME, and for filters on variables that are not well-formed there: none of the formulas around the filter
-    binds the variable. A repetition binds its variables anew, so those of a formula around ``+`` that its body defines
-    itself do not count (erratum E9).
+    have, for SOME and BY, and for filters on variables that are not well-formed there: none of the formulas around the
+    filter binds the variable. A repetition binds its variables anew, so those of a formula around ``+`` that its body
+    defines itself do not count (erratum E9).
     """
     for current in walk(formula):
         if isinstance(current, As) and not isinstance(current.operand, EventType | AnyEvent | NotEvent):
@@ -121,6 +122,8 @@ def check_first_order(formula: Formula) -> None:
                 span=current.span,
                 hint="It has event types with AS, FILTER, OR, ;, +, the strategies and WITHIN.",
             )
+        if isinstance(current, Selection):
+            refuse_by(current.by)
         if isinstance(current, Some):
             raise QueryError(
                 "in the first-order reading a variable is one event, so there is nothing for SOME to choose",
@@ -142,6 +145,16 @@ def check_first_order(formula: Formula) -> None:
             f"variable '{name}' need not stand for an event here: no formula around the filter binds it",
             span=place.span,
             hint="A variable under + or in one branch of OR is bound only there; move the filter to it.",
+        )
+
+
+def refuse_by(by: Many[LabelReference]) -> None:
+    """Raise `QueryError` for the labels of ``NEXT BY x``: matches of the first-order reading are sets of positions."""
+    if by:
+        raise QueryError(
+            "in the first-order reading matches have no labels, so BY has nothing to compare",
+            span=by[0].span,
+            hint='Read the query without reading="first-order".',
         )
 
 

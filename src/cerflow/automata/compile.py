@@ -202,7 +202,8 @@ class _Compiler:
             case Selection(Strategy.STRICT):
                 return contiguous(below[0])
             case Selection(strategy):
-                return preferred(below[0], strategy, self.registers)
+                by = frozenset(str(reference.label) for reference in current.by)
+                return preferred(below[0], strategy, self.registers, by)
             case Unless():
                 return unless(below[0], below[1], self.registers)
             case Without():
@@ -273,4 +274,6 @@ def _named_labels(formula: Formula) -> frozenset[str]:
                 found.update(current.labels)
             case As():
                 found.add(current.label)
+            case Selection():
+                found.update(str(reference.label) for reference in current.by)
     return frozenset(found)

@@ -79,8 +79,17 @@ def _together(transitions: Iterable[Transition]) -> list[Transition]:
     ]
 
 
-def preferred(operand: Fragment, strategy: Strategy, registers: RegisterFile, *, each_start: bool = False) -> Fragment:
+def preferred(
+    operand: Fragment,
+    strategy: Strategy,
+    registers: RegisterFile,
+    by: frozenset[str] = frozenset(),
+    *,
+    each_start: bool = False,
+) -> Fragment:
     """``NEXT(φ)``, ``LAST(φ)``, ``MAX(φ)``, ``ANY(φ)``: the runs to which no run that ends with them is preferred.
+
+    With labels ``by`` an event counts as marked if it gets one of these labels, and otherwise if it gets any.
 
     With ``each_start`` only runs are compared that begin to mark with the same event; there is another way to evaluate
     them, so less may be spent on it.
@@ -91,8 +100,9 @@ def preferred(operand: Fragment, strategy: Strategy, registers: RegisterFile, *,
     name = _ALL if strategy is Strategy.LAST else _EQUAL
     # With NEXT what is preferred stays so, wherever it goes.
     overtaken = _simulation(fragment) if each_start else operator.eq
-    abreast = _abreast(fragment) if strategy is Strategy.LAST else None
-    others_counts, better_from_better, better_from_others = _ORDERS[strategy]
+    marked = _marked_with(by)
+    abreast = _abreast(fragment, marked) if strategy is Strategy.LAST else None
+    others_counts, better_from_better, better_from_others = _order(strategy, marked)
 
     def step(rivals: _Rivals | None, t: Transition) -> Iterator[tuple[_Rivals | None, Transition]]:
         if rivals is None:
@@ -132,7 +142,7 @@ def _simulation(fragment: Fragment) -> Callable[[int, int], bool]:
     return Simulation(Transducer(fragment.states, initial, final, tuple(fragment.transitions))).holds
 
 
-def _abreast(fragment: Fragment) -> list[frozenset[int]]:
+def _abreast(fragment: Fragment, marked: _Counts) -> list[frozenset[int]]:
     """For each state those from which a run may end with one from there, both marking the same events until then.
 
     With LAST a rival elsewhere is as good as any other: one of the two will mark an event that the other does not, and
@@ -145,7 +155,7 @@ def _abreast(fragment: Fragment) -> list[frozenset[int]]:
     pending: list[tuple[int, int]] = []
     tests = [conjuncts(t.test) for t in transitions]
     for (k, t), (j, u) in combinations_with_replacement(enumerate(transitions), 2):
-        if bool(t.labels) != bool(u.labels) or (k != j and contradicts([*tests[k], *tests[j]])):
+        if marked(t) != marked(u) or (k != j and contradicts([*tests[k], *tests[j]])):
             continue
         for a, b in ((t, u), (u, t)):
             before.setdefault((a.target, b.target), []).append((a.source, b.source))
@@ -164,25 +174,45 @@ def _writing(t: Transition, writes: list[Write]) -> Transition:
     return replace(t, writes=(*t.writes, *writes)) if writes else t
 
 
-def _every(_: Transition) -> _Counts:
-    return lambda u: True
+def _marked_with(by: frozenset[str]) -> _Counts:
+    """Whether a transition marks its event, as far as the order looks."""
+    return (lambda t: not by.isdisjoint(t.labels)) if by else (lambda t: bool(t.labels))
 
 
-def _none(u: Transition) -> bool:
-    return False
+def _order(strategy: Strategy, marked: _Counts) -> tuple[Callable[[Transition], _Counts], ...]:
+    """How runs compare after an event, given how they compared before and whether each marks it.
 
+    Given the run's own transition: which transitions of the other runs make them go on as others, which keep preferred
+    runs preferred, and which make others preferred.
+    """
 
-def _alike(t: Transition) -> _Counts:
-    return lambda u: bool(u.labels) == bool(t.labels)
+    def every(_: Transition) -> _Counts:
+        return lambda u: True
 
+    def alike(t: Transition) -> _Counts:
+        own = marked(t)
+        return lambda u: marked(u) == own
 
-def _more_marked(t: Transition) -> _Counts:
-    """Marked where the run at hand does not mark."""
-    return _none if t.labels else lambda u: bool(u.labels)
+    def more_marked(t: Transition) -> _Counts:
+        return (lambda u: False) if marked(t) else marked
 
+    def at_least(t: Transition) -> _Counts:
+        return marked if marked(t) else lambda u: True
 
-def _at_least(t: Transition) -> _Counts:
-    return (lambda u: bool(u.labels)) if t.labels else lambda u: True
+    match strategy:
+        case Strategy.NEXT:
+            # The first difference decides.
+            return alike, every, more_marked
+        case Strategy.LAST:
+            # The last one does: what was before no longer counts.
+            return every, alike, more_marked
+        case Strategy.MAX:
+            # Marks of a superset are wherever the run has its own.
+            return alike, at_least, more_marked
+        case Strategy.ANY:
+            # As NEXT, with an order of all outputs.
+            return _same_labels, every, _larger_labels
+    raise TypeError(f"{strategy} has no order")
 
 
 def _same_labels(t: Transition) -> _Counts:
@@ -192,17 +222,3 @@ def _same_labels(t: Transition) -> _Counts:
 def _larger_labels(t: Transition) -> _Counts:
     """Greater in an arbitrary order of label sets in which unmarked is least."""
     return lambda u: (bool(u.labels), sorted(u.labels)) > (bool(t.labels), sorted(t.labels))
-
-
-#: For each strategy, given the run's own transition: which transitions of the other runs make them go on as others,
-#: which keep preferred runs preferred, and which make others preferred.
-_ORDERS: dict[Strategy, tuple[Callable[[Transition], _Counts], ...]] = {
-    # The first difference decides.
-    Strategy.NEXT: (_alike, _every, _more_marked),
-    # The last one does: what was before no longer counts.
-    Strategy.LAST: (_every, _alike, _more_marked),
-    # Marks of a superset are wherever the run has its own.
-    Strategy.MAX: (_alike, _at_least, _more_marked),
-    # As NEXT, with an order of all outputs.
-    Strategy.ANY: (_same_labels, _every, _larger_labels),
-}

@@ -125,8 +125,8 @@ def limit_of(select: Select) -> int | None:
 def _divided(select: Select) -> Select:
     """The same query with NEXT and LAST of all matches as its strategy, and any other strategy in its formula.
 
-    STRICT and MAX are left to the automaton: for STRICT it does not matter whether the window comes before. NEXT and
-    LAST cost less where the engine compares whole matches.
+    STRICT, MAX and orders by labels are left to the automaton: for STRICT it does not matter whether the window comes
+    before. NEXT and LAST cost less where the engine compares whole matches.
 
     Where only detections are asked for, a strategy of the whole query makes no difference: of finitely many matches
     of an event, if there are any, some are such that none is preferred to them. STRICT does, it compares none.
@@ -139,13 +139,12 @@ def _divided(select: Select) -> Select:
             return replace(
                 select, formula=Selection(Strategy.STRICT, formula, span=formula.span), strategy=Strategy.ALL
             )
-        case Strategy.MAX:
+        case Strategy.MAX | Strategy.NEXT | Strategy.LAST if select.by or select.strategy is Strategy.MAX:
             inner = formula if window is None else Within(formula, window)
-            return replace(
-                select, formula=Selection(Strategy.MAX, inner, span=formula.span), window=None, strategy=Strategy.ALL
-            )
+            chosen = Selection(select.strategy, inner, select.by, span=formula.span)
+            return replace(select, formula=chosen, window=None, strategy=Strategy.ALL, by=())
         case Strategy.ALL | Strategy.ANY:
-            if window is None and isinstance(formula, Selection) and formula.strategy in _STRATEGIES:
+            if isinstance(formula, Selection) and formula.strategy in _STRATEGIES and not formula.by and window is None:
                 return replace(select, formula=formula.operand, strategy=formula.strategy)
     return select
 
@@ -153,7 +152,7 @@ def _divided(select: Select) -> Select:
 def _without_preference(select: Select) -> Select:
     """The same query without the strategies that only say which of the matches of an event are reported."""
     if select.strategy is not Strategy.STRICT:
-        select = replace(select, strategy=Strategy.ALL)
+        select = replace(select, strategy=Strategy.ALL, by=())
         # A window comes before the strategy of the query, but after one in the formula.
         while select.window is None and isinstance(select.formula, Selection):
             if select.formula.strategy is Strategy.STRICT:

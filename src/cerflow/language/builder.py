@@ -18,6 +18,7 @@ from datetime import timedelta
 from typing import overload
 
 from cerflow.errors import QueryError, nearest
+from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language import select as s
 from cerflow.language.builder_common import Expr, checked_name, window
@@ -214,6 +215,8 @@ class FormulaExpr(Expr[f.Formula]):
         return FormulaExpr(operator(self.tree, _formula(other)))
 
 
+#: A label, or several.
+Labels = Label | str | Iterable[Label | str]
 _Binary = f.Sequence | f.Disjunction | f.Conjunction | f.StrictSequence | f.All | f.Unless | f.Without
 
 
@@ -248,9 +251,9 @@ def strict(operand: FormulaExpr) -> FormulaExpr:
     return FormulaExpr(f.Selection(f.Strategy.STRICT, _formula(operand)))
 
 
-def next_(operand: FormulaExpr) -> FormulaExpr:
-    """``NEXT(φ)``."""
-    return FormulaExpr(f.Selection(f.Strategy.NEXT, _formula(operand)))
+def next_(operand: FormulaExpr, *, by: Labels = ()) -> FormulaExpr:
+    """``NEXT(φ)``; ``NEXT BY x, y (φ)`` with the label or labels ``by``."""
+    return FormulaExpr(f.Selection(f.Strategy.NEXT, _formula(operand), _compared(by)))
 
 
 def any_(operand: FormulaExpr) -> FormulaExpr:
@@ -259,25 +262,25 @@ def any_(operand: FormulaExpr) -> FormulaExpr:
 
 
 @overload
-def last(operand: FormulaExpr) -> FormulaExpr: ...
+def last(operand: FormulaExpr, *, by: Labels = ()) -> FormulaExpr: ...
 @overload
 def last(operand: ValueExpr) -> ValueExpr: ...
-def last(operand: FormulaExpr | ValueExpr) -> FormulaExpr | ValueExpr:
-    """``LAST(φ)`` of a formula; of a value ``last(x.a)``, that at the last event."""
+def last(operand: FormulaExpr | ValueExpr, *, by: Labels = ()) -> FormulaExpr | ValueExpr:
+    """``LAST(φ)`` of a formula, ``LAST BY x, y (φ)`` with labels ``by``; of a value ``last(x.a)``, its last one."""
     if isinstance(operand, ValueExpr):
-        return aggregate("last", operand)
-    return FormulaExpr(f.Selection(f.Strategy.LAST, _formula(operand)))
+        return _aggregate("last", operand, by)
+    return FormulaExpr(f.Selection(f.Strategy.LAST, _formula(operand), _compared(by)))
 
 
 @overload
-def max_(operand: FormulaExpr) -> FormulaExpr: ...
+def max_(operand: FormulaExpr, *, by: Labels = ()) -> FormulaExpr: ...
 @overload
 def max_(operand: ValueExpr) -> ValueExpr: ...
-def max_(operand: FormulaExpr | ValueExpr) -> FormulaExpr | ValueExpr:
-    """``MAX(φ)`` of a formula; of a value ``max(x.a)``."""
+def max_(operand: FormulaExpr | ValueExpr, *, by: Labels = ()) -> FormulaExpr | ValueExpr:
+    """``MAX(φ)`` of a formula, ``MAX BY x, y (φ)`` with labels ``by``; of a value ``max(x.a)``."""
     if isinstance(operand, ValueExpr):
-        return aggregate("max", operand)
-    return FormulaExpr(f.Selection(f.Strategy.MAX, _formula(operand)))
+        return _aggregate("max", operand, by)
+    return FormulaExpr(f.Selection(f.Strategy.MAX, _formula(operand), _compared(by)))
 
 
 def item(name: Label | str, *attributes: str) -> s.LabelItem:
@@ -295,6 +298,7 @@ def select(
     *items: Label | str | s.LabelItem | s.ExpressionItem | s.CountItem,
     events: bool = True,
     strategy: str = "ALL",
+    by: Labels = (),
     streams: Iterable[str] = (),
     partition_by: Iterable[str | Iterable[str]] = (),
     within: f.Window | None = None,
@@ -305,7 +309,8 @@ def select(
 
     The pattern is a formula, or an expression of SREMO. ``items`` are labels, `item`, ``value.as_(name)`` and
     `count_matches`; none of them means ``*``, and ``events=False`` means ``SELECT NONE``. ``"*"`` before named values
-    reports the events beside them. A key in ``partition_by`` is an attribute or alternatives of one key.
+    reports the events beside them. ``by`` are the labels of ``SELECT NEXT BY x, y …``. A key in ``partition_by`` is an
+    attribute or alternatives of one key.
     """
     if items and not events:
         raise TypeError("SELECT NONE takes no items")
@@ -333,7 +338,19 @@ def select(
         window=within,
         consume=s.Consumption(_choice(consume_by, [*s.Consumption], "consumption policy")),
         limit=limit,
+        by=_compared(by),
     )
+
+
+def _compared(by: Labels) -> tuple[c.LabelReference, ...]:
+    labels = (by,) if isinstance(by, str | Label) else tuple(by)
+    return tuple(c.LabelReference(_label(each)) for each in labels)
+
+
+def _aggregate(name: str, operand: ValueExpr, by: Labels) -> ValueExpr:
+    if by != ():
+        raise TypeError(f"{name} of a value compares no matches, so it takes no 'by'")
+    return aggregate(name, operand)
 
 
 def _formula(given: object) -> f.Formula:

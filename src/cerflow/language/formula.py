@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from cerflow.language.condition import Condition
+from cerflow.errors import QueryError
+from cerflow.language.condition import Condition, LabelReference
 from cerflow.language.node import Node, node
 
 __all__ = [
@@ -33,11 +34,12 @@ __all__ = [
     "Window",
     "Within",
     "Without",
+    "check_by",
 ]
 
 
 class Strategy(StrEnum):
-    """Selection strategies: of a query all of them, as operators of a formula STRICT, NEXT, LAST and MAX."""
+    """Selection strategies: of a query all of them, as operators of a formula all but ALL."""
 
     ALL = "ALL"
     ANY = "ANY"
@@ -45,6 +47,21 @@ class Strategy(StrEnum):
     LAST = "LAST"
     MAX = "MAX"
     STRICT = "STRICT"
+
+    @property
+    def compares(self) -> bool:
+        """Whether the strategy compares complex events by their positions, so that BY may say which ones count."""
+        return self in (Strategy.NEXT, Strategy.LAST, Strategy.MAX)
+
+
+def check_by(strategy: Strategy, by: tuple[LabelReference, ...]) -> None:
+    """Raise `QueryError` if a strategy that compares no positions is to compare those of some labels."""
+    if by and not strategy.compares:
+        raise QueryError(
+            f"{strategy} does not compare positions, so BY says nothing to it",
+            span=by[0].span,
+            hint="NEXT, LAST and MAX do.",
+        )
 
 
 class Window(Node):
@@ -210,10 +227,20 @@ class Start(Formula):
 
 @node
 class Selection(Formula):
-    """``STRICT(φ)``, ``NEXT(φ)``, ``LAST(φ)``, ``MAX(φ)``, ``ANY(φ)`` (one complex event, whichever)."""
+    """``STRICT(φ)``, ``NEXT(φ)``, ``LAST(φ)``, ``MAX(φ)``, ``ANY(φ)`` (one complex event, whichever).
+
+    ``NEXT BY x, y (φ)``, likewise LAST and MAX, compare only the positions that carry one of the labels in ``by``;
+    complex events that agree there are equal to the order, so all of them are kept. Raises `QueryError` if ``by``
+    stands at another strategy.
+    """
 
     strategy: Strategy
     operand: Formula
+    by: tuple[LabelReference, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_by(self.strategy, self.by)
+        super().__post_init__()
 
 
 @node

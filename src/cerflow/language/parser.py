@@ -8,8 +8,8 @@ from typing import Any
 
 from lark import Lark
 
-from cerflow.errors import QuerySyntaxError
-from cerflow.language.condition import Condition, Expression
+from cerflow.errors import QuerySyntaxError, Span
+from cerflow.language.condition import Condition, Expression, LabelReference
 from cerflow.language.condition_tree import ConditionBuilder, positive_integer
 from cerflow.language.formula import (
     All,
@@ -180,6 +180,16 @@ class _CeqlBuilder(ConditionBuilder):
     def selection(self, children: Several[Piece]) -> Part:
         return self._formula(children, Selection, _strategy(children[0]), self.parts(children)[0].value)
 
+    def selection_by(self, children: Several[Piece]) -> Part:
+        by, operand = self.parts(children)
+        return self._formula(children, Selection, _strategy(children[0]), operand.value, by.value)
+
+    def compared(self, children: Several[Piece]) -> Part:
+        return self.part(
+            children,
+            tuple(LabelReference(p.value, span=Span(p.start_pos, p.end_pos)) for p in self.parts(children)),
+        )
+
     def project(self, children: Several[Piece]) -> Part:
         *labels, operand = self.parts(children)
         return self._formula(children, Project, tuple(label.value for label in labels), operand.value)
@@ -195,15 +205,15 @@ class _CeqlBuilder(ConditionBuilder):
     # -- queries
 
     def query(self, children: Several[Piece]) -> Part:
-        # Every clause comes as its field of Select and the value, the formula as itself.
+        # Every clause comes as its fields of Select with their values, the formula as itself.
         clauses: dict[str, Any] = {}
         for part in self.parts(children):
-            field, value = part.value if isinstance(part.value, tuple) else ("formula", part.value)
-            clauses[field] = value
+            clauses.update(part.value if isinstance(part.value, dict) else {"formula": part.value})
         return self.part(children, Select(**clauses, span=span_of(*children)))
 
     def strategy(self, children: Several[Piece]) -> Part:
-        return self.part(children, ("strategy", _strategy(children[0])))
+        by = [part.value for part in self.parts(children)]
+        return self.part(children, {"strategy": _strategy(children[0]), "by": by[0] if by else ()})
 
     def everything(self, children: Several[Piece]) -> Part:
         return self._projection(children, ProjectionKind.ALL, tuple(part.value for part in self.parts(children)))
@@ -215,7 +225,7 @@ class _CeqlBuilder(ConditionBuilder):
         return self._projection(children, ProjectionKind.ITEMS, tuple(part.value for part in self.parts(children)))
 
     def _projection(self, children: Several[Piece], *values: Any) -> Part:
-        return self.part(children, ("projection", Projection(*values, span=span_of(*children))))
+        return self.part(children, {"projection": Projection(*values, span=span_of(*children))})
 
     def label_item(self, children: Several[Piece]) -> Part:
         label, *attributes = self.parts(children)
@@ -234,25 +244,25 @@ class _CeqlBuilder(ConditionBuilder):
         return self.make(children, CountItem, name[0].value if name else "count")
 
     def streams(self, children: Several[Piece]) -> Part:
-        return self.part(children, ("streams", tuple(part.value for part in self.parts(children))))
+        return self.part(children, {"streams": tuple(part.value for part in self.parts(children))})
 
     def partition(self, children: Several[Piece]) -> Part:
-        return self.part(children, ("partition", tuple(part.value for part in self.parts(children))))
+        return self.part(children, {"partition": tuple(part.value for part in self.parts(children))})
 
     def key(self, children: Several[Piece]) -> Part:
         return self.part(children, tuple(part.value for part in self.parts(children)))
 
     def query_window(self, children: Several[Piece]) -> Part:
-        return self.part(children, ("window", self.parts(children)[0].value))
+        return self.part(children, {"window": self.parts(children)[0].value})
 
     def consume(self, children: Several[Piece]) -> Part:
-        return self.part(children, ("consume", self.parts(children)[0].value))
+        return self.part(children, {"consume": self.parts(children)[0].value})
 
     def consumption(self, children: Several[Piece]) -> Part:
         return self.part(children, Consumption(str(children[0]).upper()))
 
     def limit(self, children: Several[Piece]) -> Part:
-        return self.part(children, ("limit", positive_integer(children[1], "the number behind LIMIT")))
+        return self.part(children, {"limit": positive_integer(children[1], "the number behind LIMIT")})
 
 
 def _strategy(token: Piece) -> Strategy:

@@ -220,7 +220,11 @@ def _start(node: f.Start, _: int) -> tuple[int, list[_Piece]]:
 
 
 def _selection(node: f.Selection, _: int) -> tuple[int, list[_Piece]]:
-    return _STEP, [f"{node.strategy}(", (node.operand, _WITHIN), ")"]
+    return _STEP, [f"{node.strategy}{_by(node)}(", (node.operand, _WITHIN), ")"]
+
+
+def _by(node: f.Selection | s.Select) -> str:
+    return f" BY {_names(str(reference.label) for reference in node.by)} " if node.by else ""
 
 
 def _count_window(node: f.CountWindow, _: int) -> tuple[int, list[_Piece]]:
@@ -277,8 +281,8 @@ def _select(node: s.Select, _: int) -> tuple[int, list[_Piece]]:
     projection = show(node.projection)
     pieces: list[_Piece] = ["SELECT "]
     if node.strategy is not f.Strategy.ALL:
-        pieces.append(f"{node.strategy} ")
-        if node.strategy in (f.Strategy.MAX, f.Strategy.LAST) and projection.startswith("("):
+        pieces.append(f"{node.strategy}{_by(node) or ' '}")
+        if not node.by and node.strategy in (f.Strategy.MAX, f.Strategy.LAST) and projection.startswith("("):
             # Directly before "(" these two words are aggregates.
             pieces.append("/* strategy */ ")
     pieces.append(projection)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from cerflow.language.condition import Expression
-from cerflow.language.formula import Formula, Strategy, Window
+from cerflow.language.condition import Expression, LabelReference
+from cerflow.language.formula import Formula, Strategy, Window, check_by
 from cerflow.language.node import Node, node
 from cerflow.language.sremo import Regular, Sremo
 
@@ -77,7 +77,8 @@ class Projection(Node):
 class Select(Node):
     """``SELECT … FROM … WHERE … PARTITION BY … WITHIN … CONSUME BY … LIMIT …``.
 
-    ``partition`` is a tuple of keys, each a tuple of alternative attributes (the first that an event has counts).
+    ``by`` are the labels of ``SELECT NEXT BY x, y …``, as in `Selection`, with the same error. ``partition`` is a tuple
+    of keys, each a tuple of alternative attributes (the first that an event has counts).
     """
 
     formula: Formula
@@ -88,6 +89,11 @@ class Select(Node):
     window: Window | None = None
     consume: Consumption = Consumption.NONE
     limit: int | None = None
+    by: tuple[LabelReference, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_by(self.strategy, self.by)
+        super().__post_init__()
 
 
 def sole_expression(select: Select) -> Sremo | None:

@@ -75,6 +75,8 @@ def lexical_grammar() -> str:
         # MAX and LAST are strategies and operators, and aggregates too.
         "FUNCTION_WORD.2": rf"/(?:MAX|LAST)(?={_SKIPPED}\()/i",
         "STRATEGY.3": r"/(?:ALL|ANY|NEXT|NXT|STRICT|(?:LAST|MAX)\b(?!\s*\())\b/i",
+        # Where a label may stand instead.
+        "STRATEGY_BY.3": rf'/BY\b(?={_SKIPPED}(?:"|{_NAME}))/i',
         # Before names and a colon only, so that it may be a name itself.
         "SOME.3": rf'/SOME\b(?={_SKIPPED}(?:"(?:[^"]|"")*"|{_NAME}){_SKIPPED}[,:])/i',
         # In ``any([c] INTO r, q, [d])`` the first comma stands between registers, the second between operands.

@@ -87,8 +87,8 @@ def spread(formula: Formula, moved: Callable[[Formula], Many[Operation] | None])
 
     ``moved`` gives the operations that an operator consists of, the first one first, or None if it stays; it must be
     true of those that stay that they may change places with those that are moved. Neither AS nor renaming can pass
-    PROJECT, AND and ANY, so there they stay, and conditions pass with the labels that they have inside. Raises
-    `UnsupportedQueryError` for a condition that would have to pass a strategy.
+    PROJECT, AND, ANY and a choice BY labels, so there they stay, and conditions pass with the labels that they have
+    inside. Raises `UnsupportedQueryError` for a condition that would have to pass a strategy.
     """
     nodes = list(walk(formula))
     labels = resolve(formula).labels
@@ -132,10 +132,10 @@ def spread(formula: Formula, moved: Callable[[Formula], Many[Operation] | None])
 def stops_labels(current: Node) -> bool:
     """Whether AS and renaming around an operator cannot be moved into it.
 
-    PROJECT leaves out what they would need; AND compares labels, and ANY chooses by them.
+    PROJECT leaves out what they would need; AND compares labels, ANY and BY choose by them.
     """
     return isinstance(current, Project | Conjunction) or (
-        isinstance(current, Selection) and current.strategy is Strategy.ANY
+        isinstance(current, Selection) and (current.strategy is Strategy.ANY or bool(current.by))
     )
 
 

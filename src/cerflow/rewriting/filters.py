@@ -24,8 +24,7 @@ def push_down_filters(formula: Formula) -> Formula:
 
     Conditions on one label each hold of a complex event exactly if they hold of each of its events, so they move down
     to the event types, EVENT and NOT. A choice between conditions on several events becomes an OR of formulas first,
-    which may make the formula exponentially larger. AS and renaming stop at PROJECT, AND
-    and ANY.
+    which may make the formula exponentially larger. AS and renaming stop at PROJECT, AND, ANY and a choice BY labels.
 
     Raises `UnsupportedQueryError` for a condition that relates labels, speaks of a set of events, speaks of a label
     bound outside of what it filters, or would have to pass NEXT, LAST, MAX or ANY, and for a result that would be too

@@ -41,7 +41,8 @@ def push_down_labels(formula: Formula) -> Formula:
     """The same complex events, with every AS on a formula that reads one event.
 
     A FILTER that reads the label of an AS around it means the events that had the label before, so these get another
-    name, which is changed back around the FILTER; likewise below a renaming. AS stops at PROJECT, AND and ANY.
+    name, which is changed back around the FILTER; likewise below a renaming. AS stops at PROJECT, AND, ANY and a choice
+    BY labels.
 
     Raises `QueryError` for a label that nothing binds, and `UnsupportedQueryError` where a condition speaks of a
     label that is bound outside of what it filters and that is moved.
@@ -116,7 +117,8 @@ def push_down_renames(formula: Formula) -> Formula:
     """The same complex events, with renamings moved down to the event types, EVENT and NOT.
 
     What is renamed to the label of an AS further in changes that label. A renaming stays around a FILTER where it
-    would make events answer to a name of the condition that did not before, and around PROJECT, AND and ANY.
+    would make events answer to a name of the condition that did not before, and around PROJECT, AND, ANY and a choice
+    BY labels.
 
     Raises `QueryError` for a label that nothing binds, and `UnsupportedQueryError` where a condition speaks of a
     label that is bound outside of what it filters and that is renamed.
@@ -231,6 +233,9 @@ def with_labels_replaced(formula: Formula, names: Mapping[str, str]) -> Formula:
                     span=current.span,
                     hint="Give the labels different names.",
                 )
+            case Selection(strategy, operand, by):
+                compared = tuple(relabelled(reference, names) for reference in by)
+                return Selection(strategy, operand, compared, span=current.span)
             case Project():
                 return Project(tuple(map(new, current.labels)), current.operand, span=current.span)
         return current

@@ -74,10 +74,12 @@ def check_size(nodes: int, span: Span | None) -> None:
 
 
 def refuse_any(current: Node) -> None:
-    """Raise `UnsupportedQueryError` for ANY, which chooses otherwise in the other reading."""
-    if isinstance(current, Selection) and current.strategy is Strategy.ANY:
+    """Raise `UnsupportedQueryError` for ANY and for BY, which choose otherwise in the other reading."""
+    if isinstance(current, Selection) and (current.strategy is Strategy.ANY or current.by):
+        name = f"{current.strategy} BY" if current.by else "ANY"
         raise UnsupportedQueryError(
-            "ANY chooses a match by its labels, which are not the same in the first-order and the second-order reading",
+            f"{name} chooses a match by its labels, which are not the same in the first-order and the second-order "
+            "reading",
             span=current.span,
-            hint="NEXT, LAST and MAX choose by the events alone.",
+            hint="NEXT, LAST and MAX without BY choose by the events alone.",
         )

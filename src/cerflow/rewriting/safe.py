@@ -68,7 +68,7 @@ def _disjuncts(formula: Formula, *, prune: bool) -> _Disjuncts:
                     return []
                 inner = _either(f for f, _ in parts[0])
                 defined = frozenset[str]().union(*(names for _, names in parts[0]))
-                return [(Selection(current.strategy, inner, span=current.span), defined)]
+                return [(Selection(current.strategy, inner, current.by, span=current.span), defined)]
             case Filter() | Selection() | Within():
                 rest = current.children[1:]
                 return [(with_children(current, (f, *rest)), names) for f, names in parts[0]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from cerflow.analysis.first_order import combine_defined, variables
+from cerflow.analysis.first_order import combine_defined, refuse_by, variables
 from cerflow.language.condition import Condition
 from cerflow.language.formula import (
     AnyEvent,
@@ -108,6 +108,7 @@ class _FirstOrder:
                         once |= {m1 | m2 for m1 in first for m2 in self.of(k, n + 1, j, changed)}
                 return frozenset(once)
             case Selection():
+                refuse_by(formula.by)
                 # Erratum E3: compared over all values of the variables that the formula defines itself.
                 found = frozenset(
                     m for changed in self._changed(v, self._defined[parts[0]]) for m in self.of(parts[0], i, j, changed)

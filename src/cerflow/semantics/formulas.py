@@ -11,7 +11,7 @@ p alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from itertools import product
 
 from cerflow.analysis.scopes import resolve
@@ -65,12 +65,16 @@ def denotation(formula: Formula, events: Sequence[Event], i: int, j: int) -> Mat
     return Denotation(formula, events)(i, j)
 
 
-def select(strategy: Strategy, matches: Iterable[ComplexEvent]) -> Matches:
-    """What a selection strategy keeps of a set of complex events (spec §2, P1 §4 with errata E1 and E2)."""
+def select(strategy: Strategy, matches: Iterable[ComplexEvent], by: Collection[str] = ()) -> Matches:
+    """What a selection strategy keeps of a set of complex events (spec §2, P1 §4 with errata E1 and E2).
+
+    NEXT, LAST and MAX compare supports; with labels ``by`` they compare the positions that carry one of these labels
+    instead. So all complex events stay that agree on those positions with one that stays.
+    """
     kept = frozenset(matches)
     if not kept:
         return kept
-    supports = {c: support(c) for c in kept}
+    supports = {c: frozenset(p for label, p in c if label in by) if by else support(c) for c in kept}
     match strategy:
         case Strategy.ALL:
             return kept
@@ -241,7 +245,7 @@ class Denotation:
                 return frozenset(c for c in matches if c and min(support(c)) == i)
             case Selection():
                 matches = yield ask(parts[0], i, j)
-                return select(formula.strategy, matches)
+                return select(formula.strategy, matches, [str(reference.label) for reference in formula.by])
             case Regular():
                 return self._regular(k, formula, i, j)
             case Within():

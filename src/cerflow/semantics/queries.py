@@ -75,7 +75,7 @@ def evaluate(query: Select, events: Sequence[Event], *, forget: int | None = Non
         matches = denotations[session](begin[session], j)
         if query.window is not None:
             matches = frozenset(c for c in matches if within(c, query.window, substream))
-        matches = select(query.strategy, matches)
+        matches = select(query.strategy, matches, [str(reference.label) for reference in query.by])
         if matches and query.consume is Consumption.PARTITION:
             begin[session] = j + 1
         if matches and query.consume is Consumption.ANY:
