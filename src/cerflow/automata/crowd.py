@@ -9,13 +9,14 @@ each such state. So the automaton stays finite whatever is remembered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 from cerflow.automata.cases import cases
-from cerflow.automata.fragment import Fragment, reach, trimmed
-from cerflow.automata.guards import NoRow, Satisfied, Stored, conjunction, conjuncts, leaves, substitute
+from cerflow.automata.covering import Field, covering_relations
+from cerflow.automata.fragment import Fragment, reach, with_own_beginning
+from cerflow.automata.guards import NoRow, Of, Satisfied, Stored, conjunction, conjuncts, leaves, substitute
 from cerflow.automata.registers import RegisterFile
 from cerflow.automata.transducer import Accumulation, Register, Transducer, Transition, Write
 from cerflow.automata.values import If
@@ -23,7 +24,7 @@ from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Comparison, Condition, Expression, Literal, Not, Operator
 from cerflow.language.node import Node
 
-__all__ = ["EMPTY", "MOST_WORK", "Crowd", "Crowds", "Situation"]
+__all__ = ["EMPTY", "MOST_WORK", "Crowd", "Crowds", "Situation", "Source"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,10 @@ EMPTY = Crowd()
 
 #: A formula that divides events into more cases than this, counted for each set of runs that occurs, is refused.
 MOST_WORK = 15_000
+
+
+#: Runs that are followed: their name, which they are, and which of their transitions count.
+Source = tuple[str, Crowd, Callable[[Transition], bool]]
 
 
 @dataclass(frozen=True)
@@ -65,11 +70,13 @@ class Crowds:
     def __init__(
         self, fragment: Fragment, registers: RegisterFile, *, alone: bool = False, most_work: int = MOST_WORK
     ) -> None:
-        self.fragment = _with_own_beginning(trimmed(fragment))
+        self.fragment = with_own_beginning(fragment)
         self.initial = frozenset(self.fragment.initial)
         self.final = frozenset(self.fragment.final)
         self._registers = registers
         self._live = self._live_registers()
+        #: Of two rows in one state only one is needed if its fields compare so with those of the other.
+        self._covering = covering_relations(self.fragment, self._live, registers.registers)
         newest = self._states_with_newest() if alone else frozenset[int]()
         self._remembering = self._states_with_rows(newest)
         #: The register with the latest beginning of a window, for states that need no more.
@@ -142,8 +149,9 @@ class Crowds:
         key = (name, state)
         if key not in self._collections:
             meaning = "; ".join(self._registers.registers[r].meaning for r in self._live[state]) or "whether any"
+            covering = tuple(self._covering[state].values()) or (None,)
             self._collections[key] = self._registers.add(
-                Register(Accumulation.SET, self._width(state), f"{name}: {meaning}")
+                Register(Accumulation.SET, self._width(state), f"{name}: {meaning}", covering=covering)
             )
         return self._collections[key]
 
@@ -188,35 +196,43 @@ class Crowds:
             )
         return self._known[key]
 
+    def _moves(self, situation: Situation, sources: Sequence[Source]) -> Iterator[tuple[str, bool, Transition]]:
+        """The transitions that runs of the sources may take: the name, whether they have rows, the transition."""
+        for name, crowd, counts in sources:
+            for state in sorted(crowd.states | crowd.rows):
+                for k in self._leaving[state]:
+                    u = self.fragment.transitions[k]
+                    if k in situation.allowed and counts(u):
+                        yield name, state in crowd.rows, u
+
     def step(
         self,
         situation: Situation,
         target: str,
-        sources: Sequence[tuple[str, Crowd, Callable[[Transition], bool]]],
+        sources: Sequence[Source],
         before: Crowd,
+        empty: frozenset[int] = frozenset(),
     ) -> tuple[Crowd, list[Write]]:
         """The crowd ``target`` (``before`` until now) after the event, and what is written for it.
 
         It consists of all that the runs of the ``sources`` (names, crowds, which of their transitions count) become.
+        There are none in the states of ``empty``.
         """
         states: set[int] = set()
         kept: set[int] = set()
         rows: dict[int, list[tuple[tuple[Expression, ...], tuple[Condition, ...]]]] = {}
         begun: dict[int, dict[Expression, None]] = {}
-        for name, crowd, counts in sources:
-            for state in sorted(crowd.states | crowd.rows):
-                for k in self._leaving[state]:
-                    u = self.fragment.transitions[k]
-                    if k not in situation.allowed or not counts(u) or not self._leaving[u.target]:
-                        continue
-                    if u.target not in self._remembering:
-                        states.add(u.target)
-                        if u.target in self._newest:
-                            begun.setdefault(u.target, {})[self._row(name, u, False)[0][0]] = None
-                    elif u.stays and state in crowd.rows and name == target:
-                        kept.add(state)
-                    else:
-                        rows.setdefault(u.target, []).append(self._row(name, u, state in crowd.rows))
+        for name, remembered, u in self._moves(situation, sources):
+            if not self._leaving[u.target] or u.target in empty:
+                continue
+            if u.target not in self._remembering:
+                states.add(u.target)
+                if u.target in self._newest:
+                    begun.setdefault(u.target, {})[self._row(name, u, False)[0][0]] = None
+            elif u.stays and remembered and name == target:
+                kept.add(u.target)
+            else:
+                rows.setdefault(u.target, []).append(self._row(name, u, remembered))
         writes = [write for state in sorted(begun) for write in self._latest(state, list(begun[state]))]
         for state in sorted(rows):
             register = self.collection(target, state)
@@ -238,25 +254,13 @@ class Crowds:
     def _row(self, name: str, u: Transition, remembered: bool) -> tuple[tuple[Expression, ...], tuple[Condition, ...]]:
         """The row of a run after a transition, and the conditions on its row before."""
         registers = self._registers.registers
-        values: dict[tuple[int, int], Expression] = {}
         old = self._beginnings(u.source)
-        for register in self._live[u.source] if old else ():
-            values[register, 0] = old[Stored(register, 0)]
         if remembered:
             collection = self.collection(name, u.source)
             for register, first in self._live[u.source].items():
                 for k in range(registers[register].fields):
-                    old[Stored(register, k)] = values[register, k] = Stored(collection, first + k)
-        for write in u.writes:
-            if write.register not in self._live[u.target]:
-                continue
-            for k, expression in enumerate(write.row):
-                new = substitute(expression, old)
-                keeps = registers[write.register].keeps
-                if not write.fresh and keeps is not Accumulation.VALUE:
-                    new = _joined(keeps, values[write.register, k], new)
-                values[write.register, k] = new
-        row = [values[register, k] for register in self._live[u.target] for k in range(registers[register].fields)]
+                    old[Stored(register, k)] = Stored(collection, first + k)
+        row = self._after(u, old)
         if not remembered:
             # Its atoms were decided with the situation.
             return tuple(row) or (Literal(0),), ()
@@ -266,35 +270,96 @@ class Crowds:
             where.append(Not(NoRow(Stored(collection, 0))))
         return tuple(row) or (Literal(0),), tuple(where)
 
-    def none_ends(
-        self, situation: Situation, sources: Sequence[tuple[str, Crowd, Callable[[Transition], bool]]]
-    ) -> list[Condition] | None:
+    def _after(self, u: Transition, old: dict[Expression, Expression]) -> list[Expression]:
+        """What the live registers hold after a transition, given what stands for their fields before it."""
+        registers = self._registers.registers
+        values: dict[Field, Expression] = {}
+        for register in self._live[u.source]:
+            for k in range(registers[register].fields):
+                values[register, k] = old.get(Stored(register, k), Stored(register, k))
+        for write in u.writes:
+            if write.register not in self._live[u.target]:
+                continue
+            for k, expression in enumerate(write.row):
+                new = substitute(expression, old)
+                keeps = registers[write.register].keeps
+                if not write.fresh and keeps is not Accumulation.VALUE:
+                    new = _joined(keeps, values[write.register, k], new)
+                values[write.register, k] = new
+        return [values[field] for field in self._covering[u.target]]
+
+    def none_covers(
+        self,
+        situation: Situation,
+        sources: Sequence[Source],
+        t: Transition,
+        simulates: Callable[[int, int], bool],
+    ) -> tuple[list[Condition], frozenset[int]] | None:
+        """The guards under which no run of the sources can do all that a run can after transition ``t``.
+
+        It can if its state ``simulates`` that of the run, and its registers cover those of the run. Also the states
+        in which there are no rows then. None if there is such a run.
+        """
+        guards: list[Condition] = []
+        found: set[int] = set()
+        waiting: set[int] = set()
+        own = dict(zip(self._covering[t.target], self._after(t, {})))
+        for name, remembered, u in self._moves(situation, sources):
+            if not self._leaving[u.target] or not simulates(u.target, t.target):
+                continue
+            if u.target not in self._remembering:
+                return None
+            relations = self._covering[u.target]
+            if not any(relations.values()):
+                found.add(u.target)
+            elif u.target != t.target or (remembered and u.stays and t.stays):
+                continue  # there it is found out later, or as it was before
+            row, where = self._row(name, u, remembered)
+            compared = (
+                Comparison(relation, value, own[field])
+                for (field, relation), value in zip(relations.items(), row)
+                if relation is not None
+            )
+            asked = [*where, *compared]
+            if any(isinstance(leaf, Of) for condition in asked for leaf in leaves(condition)):
+                # An event that is not known yet would have to wait for another.
+                waiting.add(u.target)
+            elif not asked:
+                return None
+            else:
+                guards.append(self._none(asked, name, u.source if remembered else None))
+        return list(dict.fromkeys(guards)), frozenset(found - waiting)
+
+    def none_ends(self, situation: Situation, sources: Sequence[Source]) -> list[Condition] | None:
         """The guards under which no run of the sources enters a final state with this event; None if one does."""
         return self.none_enters(situation, sources, self.final)
 
     def none_enters(
         self,
         situation: Situation,
-        sources: Sequence[tuple[str, Crowd, Callable[[Transition], bool]]],
+        sources: Sequence[Source],
         states: frozenset[int],
     ) -> list[Condition] | None:
         """The same for any states."""
         guards: list[Condition] = []
-        for name, crowd, counts in sources:
-            for state in sorted(crowd.states | crowd.rows):
-                for k in self._leaving[state]:
-                    u = self.fragment.transitions[k]
-                    if k not in situation.allowed or u.target not in states or not counts(u):
-                        continue
-                    if state in crowd.states:
-                        return None
-                    guards.append(self._no_row(name, u))
+        for name, remembered, u in self._moves(situation, sources):
+            if u.target not in states:
+                continue
+            if not remembered:
+                return None
+            guards.append(self._no_row(name, u))
         return list(dict.fromkeys(guards))
 
     def _no_row(self, name: str, u: Transition) -> Condition:
         """That no row of the source allows a transition."""
         _, where = self._row(name, u, True)
-        present = Not(NoRow(Stored(self.collection(name, u.source), 0)))
+        return self._none(where, name, u.source)
+
+    def _none(self, where: Iterable[Condition], name: str, state: int | None) -> Condition:
+        """That not all of these hold, for any row of a state if one is given."""
+        if state is None:
+            return Not(Satisfied(conjunction(list(where))))
+        present = Not(NoRow(Stored(self.collection(name, state), 0)))
         if set(where) <= {present}:
             return present.operand
         # Should the conditions speak of anything but the row, it still takes a row to break them.
@@ -318,24 +383,3 @@ def _joined(keeps: Accumulation, former: Expression, new: Expression) -> Express
 
 def _stored(root: Node) -> list[Stored]:
     return [leaf for leaf in leaves(root) if isinstance(leaf, Stored)]
-
-
-def _with_own_beginning(fragment: Fragment) -> Fragment:
-    """The same runs, but no transition enters an initial state, other than loops that change nothing."""
-    entered = {t.target for t in fragment.transitions if not t.stays} & fragment.initial
-    if not entered:
-        return fragment
-    copies = {q: fragment.states + k for k, q in enumerate(sorted(entered))}
-    more: list[Transition] = []
-    for t in fragment.transitions:
-        if t.source in copies:
-            target = copies[t.source] if t.stays else t.target
-            more.append(replace(t, source=copies[t.source], target=target))
-    return trimmed(
-        Fragment(
-            fragment.states + len(copies),
-            {copies.get(q, q) for q in fragment.initial},
-            fragment.final,
-            [*fragment.transitions, *more],
-        )
-    )

@@ -8,7 +8,7 @@ Simulation-based minimization, 2003). So iterations often come down to single st
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from cerflow.automata.fragment import Fragment
@@ -99,7 +99,8 @@ def _without_little_brothers(transducer: Transducer) -> Transducer:
 class Simulation:
     """Which states can do all that others can, with the same registers and starts that are no earlier."""
 
-    def __init__(self, transducer: Transducer) -> None:
+    def __init__(self, transducer: Transducer, pairs: Iterable[tuple[int, int]] = ()) -> None:
+        """``pairs`` of states are asked about, beside those to which transitions of one state lead."""
         self._final = transducer.final
         self._live = transducer.live()
         self.leaving: list[list[Transition]] = [[] for _ in range(transducer.states)]
@@ -107,7 +108,7 @@ class Simulation:
             self.leaving[t.source].append(t)
         self._guards = {id(t): frozenset((*conjuncts(t.test), *t.atoms)) for t in transducer.transitions}
         self._weaker: dict[tuple[int, int], bool] = {}
-        self._pairs = self._greatest(transducer.initial)
+        self._pairs = self._greatest(transducer.initial, pairs)
 
     def holds(self, p: int, q: int) -> bool:
         """Whether p simulates q."""
@@ -117,9 +118,9 @@ class Simulation:
         """Whether u may fire whenever t does, and leads to no less."""
         return self._fires(u, t) and self.holds(u.target, t.target)
 
-    def _greatest(self, initial: frozenset[int]) -> set[tuple[int, int]]:
+    def _greatest(self, initial: frozenset[int], asked: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
         """The greatest simulation, as far as it is asked about; empty if that is too much."""
-        pending = [(p, q) for p in initial for q in initial if p != q]
+        pending = [*asked, *((p, q) for p in initial for q in initial if p != q)]
         for leaving in self.leaving:
             pending += [(u.target, t.target) for t in leaving for u in leaving if u is not t]
         pairs: set[tuple[int, int]] = set()

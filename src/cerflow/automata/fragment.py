@@ -26,6 +26,7 @@ __all__ = [
     "track",
     "trimmed",
     "union",
+    "with_own_beginning",
 ]
 
 #: An automaton with more states than this, or ten times as many transitions, is refused.
@@ -114,6 +115,28 @@ def trimmed(fragment: Fragment) -> Fragment:
             for t in fragment.transitions
             if t.source in useful and t.target in useful
         ],
+    )
+
+
+def with_own_beginning(fragment: Fragment) -> Fragment:
+    """The same runs, but no transition enters an initial state, other than loops that change nothing; trimmed."""
+    fragment = trimmed(fragment)
+    entered = {t.target for t in fragment.transitions if not t.stays} & fragment.initial
+    if not entered:
+        return fragment
+    copies = {q: fragment.states + k for k, q in enumerate(sorted(entered))}
+    more: list[Transition] = []
+    for t in fragment.transitions:
+        if t.source in copies:
+            target = copies[t.source] if t.stays else t.target
+            more.append(replace(t, source=copies[t.source], target=target))
+    return trimmed(
+        Fragment(
+            fragment.states + len(copies),
+            {copies.get(q, q) for q in fragment.initial},
+            fragment.final,
+            [*fragment.transitions, *more],
+        )
     )
 
 

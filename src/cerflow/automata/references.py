@@ -231,7 +231,7 @@ def _resolve_in_place(
     for t in operand.transitions:
         if t.source in after:
             if label not in t.labels:
-                changed.append(_with_values(t, stored) if t.atoms else t)
+                changed.append(_with_values(t, stored) if t.atoms or t.writes else t)
         elif label in t.labels:
             read = _with_values(t, here)
             changed.append(replace(read, writes=(*read.writes, keep)))

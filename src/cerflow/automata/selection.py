@@ -11,11 +11,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, permutations
 
 from cerflow.automata.cases import joined
 from cerflow.automata.conditions import reguarded
-from cerflow.automata.crowd import EMPTY, MOST_WORK, Crowd, Crowds
+from cerflow.automata.crowd import EMPTY, MOST_WORK, Crowd, Crowds, Source
 from cerflow.automata.detection import Simulation
 from cerflow.automata.fragment import Fragment, track, trimmed
 from cerflow.automata.guards import TRUE, conjunction, conjuncts
@@ -30,9 +30,11 @@ __all__ = ["next_of_each_start", "preferred"]
 
 #: Beyond so many pairs of transitions it is not found out which runs may end abreast.
 MOST_PAIRS = 100_000
+#: Of more pairs of states it is not found out whether one can do all that the other can.
+MOST_PAIRS_OF_STATES = 2_500
 
 _Counts = Callable[[Transition], bool]
-_Sources = list[tuple[str, Crowd, _Counts]]
+_Sources = list[Source]
 
 #: The names of the runs that are followed: with the same marks, preferred, all.
 _EQUAL, _BETTER, _ALL = "equal", "preferred", "all"
@@ -99,7 +101,7 @@ def preferred(
     going_on = {t.source for t in fragment.transitions}
     name = _ALL if strategy is Strategy.LAST else _EQUAL
     # With NEXT what is preferred stays so, wherever it goes.
-    overtaken = _simulation(fragment) if each_start else operator.eq
+    overtaken = _simulation(fragment, registers) if strategy is Strategy.NEXT else operator.eq
     marked = _marked_with(by)
     abreast = _abreast(fragment, marked) if strategy is Strategy.LAST else None
     others_counts, better_from_better, better_from_others = _order(strategy, marked)
@@ -121,25 +123,30 @@ def preferred(
                     yield None, reguarded(t, [*situation.literals, *guards])
             if t.target not in going_on:
                 continue
-            ahead, writes = crowds.step(situation, _BETTER, better, rivals.better)
-            if any(overtaken(q, t.target) for q in ahead.states):
+            alone = crowds.none_covers(situation, better, t, overtaken)
+            if alone is None:
                 continue  # whatever ends this run, ends a preferred one
+            guards, empty = alone
+            ahead, writes = crowds.step(situation, _BETTER, better, rivals.better, empty)
             if abreast is not None:
                 ahead = Crowd(ahead.states & abreast[t.target], ahead.rows & abreast[t.target])
             beside, more = crowds.step(situation, name, others, rivals.others)
             if strategy is not Strategy.LAST:
                 beside = Crowd(beside.states - ahead.states, beside.rows)
-            asked = reguarded(t, situation.literals)
+            asked = reguarded(t, [*situation.literals, *guards])
             yield _Rivals(beside, ahead, rivals.compared or bool(t.labels)), _writing(asked, [*writes, *more])
 
     start: _Rivals | None = _Rivals(crowds.beginning(), EMPTY, not each_start)
     return trimmed(track(fragment, start, step, lambda rivals: rivals is None))
 
 
-def _simulation(fragment: Fragment) -> Callable[[int, int], bool]:
+def _simulation(fragment: Fragment, registers: RegisterFile) -> Callable[[int, int], bool]:
     """Whether a run from one state may end whenever one from another does, as far as that is easily seen."""
     initial, final = frozenset(fragment.initial), frozenset(fragment.final)
-    return Simulation(Transducer(fragment.states, initial, final, tuple(fragment.transitions))).holds
+    transitions, kept = tuple(fragment.transitions), tuple(registers.registers)
+    # The runs that follow one another begin together, but then they may be anywhere.
+    pairs = permutations(range(fragment.states), 2) if fragment.states**2 <= MOST_PAIRS_OF_STATES else ()
+    return Simulation(Transducer(fragment.states, initial, final, transitions, kept), pairs).holds
 
 
 def _abreast(fragment: Fragment, marked: _Counts) -> list[frozenset[int]]:

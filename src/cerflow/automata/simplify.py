@@ -147,7 +147,7 @@ def _share_registers(transducer: Transducer) -> Transducer:
     same: dict[int, int] = {}
     for register, writes in sorted(written.items()):
         kept = transducer.registers[register]
-        other = first.setdefault((kept.keeps, kept.window, tuple(writes)), register)
+        other = first.setdefault((kept.keeps, kept.window, kept.covering, tuple(writes)), register)
         if other != register:
             same[register] = other
     return _renumbered(transducer, same) if same else transducer

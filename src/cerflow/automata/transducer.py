@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from cerflow.automata.guards import TRUE, Stored, is_local, leaves
-from cerflow.language.condition import Condition, Expression
+from cerflow.language.condition import Condition, Expression, Operator
 from cerflow.language.formula import Window
 
 __all__ = ["HIDDEN_LABEL", "TYPE_LABEL", "Accumulation", "Register", "Transducer", "Transition", "Write"]
@@ -40,12 +40,15 @@ class Register:
     """Memory of a run: ``fields`` values (expressions on one event, or a row of them), kept as ``keeps`` says.
 
     ``meaning`` is for people: what is stored. ``window`` is set on the start of a window: only the latest matters.
+    With ``covering``, which has an operator or None for each field, a collection may leave out a row beside another
+    that compares so with it in every field.
     """
 
     keeps: Accumulation
     fields: int
     meaning: str
     window: Window | None = None
+    covering: tuple[Operator | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

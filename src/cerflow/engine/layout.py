@@ -49,6 +49,10 @@ WRITE, LEAST, GREATEST, SAME, NEW_SET, ADD_ROW = range(6)
 # instruction stands in S_FIELDS_END, in a field of a row in the third column)
 FROM_COLUMN, FROM_SLOT, FROM_PROGRAM = range(3)
 
+# How a field of a row compares with that of a row that it makes needless, in the fourth column of a field of a row: it
+# is equal, not less, not greater (for integers and floats; null is the worst), or anything
+SAME_BITS, LEAST_INT, GREATEST_INT, LEAST_FLOAT, GREATEST_FLOAT, ANYTHING = range(6)
+
 # What adds rows to a collection reads others: in Tables.products the first and last of their ranges, and of the
 # instructions of a condition on their rows; the step has its number in the place of the source
 Q_RANGE, Q_RANGE_END, Q_FILTER, Q_FILTER_END = range(4)
@@ -163,7 +167,7 @@ class Tables(NamedTuple):
     ranges: SmallRows  # (collections of atoms and products, 2): slot, width
     copies: SmallRows  # (copies, 3)
     steps: SmallRows  # (steps, 6)
-    fields: SmallRows  # (row fields, 3): source kind, index or first instruction, last instruction
+    fields: SmallRows  # (row fields, 4): source kind, index or first instruction, last instruction, how rows compare
     products: SmallRows  # (steps that add rows, 4)
     skips: Smalls  # (states,): 1 if events may be skipped there, all but those whose signature says otherwise
     slots: Smalls  # (states,): number of register slots

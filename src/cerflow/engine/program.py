@@ -354,7 +354,7 @@ class Program:
             ranges=_table(self.atoms.ranges, 2),
             copies=_table(steps.copies, 3),
             steps=_table(steps.steps, 6),
-            fields=_table(steps.fields, 3),
+            fields=_table(steps.fields, 4),
             products=_table(steps.products, 4),
             skips=np.array(skips, np.int32),
             slots=np.array(self.slots.count, np.int32),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cerflow.automata.transducer import Accumulation, Register, Transition
 from cerflow.engine import layout
 from cerflow.engine.atoms import AtomCompiler
+from cerflow.language.condition import Operator
 from cerflow.schema import Kind
 
 __all__ = ["Slots", "StepCompiler"]
@@ -77,13 +78,27 @@ class StepCompiler:
                     [operation, slot, len(self.products), len(self.fields), 0, len(self.fields) + len(row)]
                 )
                 self.products.append(product)
-                self.fields.extend(row)
+                covering = kept.covering or (Operator.EQ,) * kept.fields
+                self.fields.extend(
+                    [*field, _comparison(relation, kind)] for field, relation, kind in zip(row, covering, kinds)
+                )
                 continue
             for k, expression in enumerate(write.row):
                 kind = self._kinds[write.register][k]
                 source, index, end = self._atoms.field(expression, self._slots.at[t.source], kind)
                 operation = layout.WRITE if write.fresh else _OPERATIONS[kept.keeps]
                 self.steps.append([operation, slot + k, source, index, _order(kind), end])
+
+
+def _comparison(relation: Operator | None, kind: Kind) -> int:
+    """How a value compares with another that it makes needless; strings do so only if they are equal."""
+    if relation is None:
+        return layout.ANYTHING
+    if relation is Operator.EQ or kind.coded:
+        return layout.SAME_BITS
+    if kind is Kind.FLOAT:
+        return layout.LEAST_FLOAT if relation is Operator.LE else layout.GREATEST_FLOAT
+    return layout.LEAST_INT if relation is Operator.LE else layout.GREATEST_INT
 
 
 def _order(kind: Kind) -> int:

@@ -167,7 +167,7 @@ def _with_rows(number, step, k, row, address):
         if start == stop or _computed(start, stop, first, k, row, address) == 1:
             for f in range(width):
                 scratch.row[f] = _field(begin + f, first, k, row, address)
-            number = with_row(number, scratch.row, width, state)
+            number = with_row(number, scratch.row, np.int64(begin), width, state, tables)
             if number < 0:
                 return np.int64(-1)
         if not _next_choice(first, last, row, tables, state, scratch):
