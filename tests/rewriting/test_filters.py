@@ -1,20 +1,34 @@
-import pytest
-from hypothesis import assume, given
+import dataclasses
+from functools import reduce
 
-from cerflow.analysis.scopes import resolve
+import pytest
+from hypothesis import assume, event, given
+from hypothesis import strategies as st
+
+from cerflow.analysis.scopes import labels_of, resolve
 from cerflow.errors import QueryError, UnsupportedQueryError
-from cerflow.language.formula import As, Filter, Formula, Project, Rename
+from cerflow.language.condition import Some
+from cerflow.language.formula import As, Disjunction, Filter, Formula, Project, Rename
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_formula
 from cerflow.rewriting.events import outer_labels
 from cerflow.rewriting.filters import push_down_filters
 from golden import INCREASING, PHI1, PHI2, SENSORS
 from meanings import complex_events, readable, stream
-from random_conditions import Fragment
+from random_conditions import Fragment, conditions
 from random_queries import formulas, stream_of, streams
 from runners import examples
 
 UNARY = Fragment(relating=False, outer=False, more=True)
+EXISTENTIAL = Fragment(relating=False, outer=False, some=True, more=True)
+
+
+def well_scoped(formula: Formula) -> bool:
+    try:
+        resolve(formula)
+    except QueryError:
+        return False
+    return True
 
 
 def on_one_event(formula: Formula) -> bool:
@@ -34,6 +48,32 @@ def test_means_the_same(formula, rows):
         pushed = push_down_filters(formula)
     except UnsupportedQueryError:
         return
+    assert readable(pushed)
+    events = stream_of(rows)
+    assert complex_events(pushed, events) == complex_events(formula, events)
+
+
+@st.composite
+def alternatives(draw):
+    """A condition with SOME on an OR."""
+    parts = draw(st.lists(formulas(dataclasses.replace(EXISTENTIAL, depth=1)), min_size=2, max_size=3))
+    formula = reduce(Disjunction, parts)
+    if draw(st.integers(0, 3)) == 0:
+        formula = As(formula, "x")
+    labels = sorted(labels_of(formula).assigned)
+    relating = dataclasses.replace(EXISTENTIAL, relating=True)
+    return Filter(formula, draw(conditions(labels, relating, 1))) if labels else formula
+
+
+@examples(200)
+@given(alternatives().filter(well_scoped) | formulas(EXISTENTIAL), streams(max_size=5))
+def test_some_means_the_same(formula, rows):
+    try:
+        pushed = push_down_filters(formula)
+    except UnsupportedQueryError:
+        event("refused")
+        return
+    event("with SOME" if any(isinstance(n, Some) for n in walk(pushed)) else "without")
     assert readable(pushed)
     events = stream_of(rows)
     assert complex_events(pushed, events) == complex_events(formula, events)
@@ -67,6 +107,30 @@ def test_conditions_on_one_label_reach_the_events(formula):
         ("(PROJECT A (A ; B)) [A -> x] FILTER x.v > 1", "PROJECT A ((A FILTER A.v > 1) ; B) [A -> x]"),
         ("((A ; EVENT) FILTER A.v > 1)", "(A FILTER A.v > 1) ; (EVENT FILTER A.v > 1)"),
         ("(A ; B UNLESS C) FILTER C.v > 1 AND A.v > 1", None),
+        (
+            "(A AS x OR B AS x) FILTER SOME x: x.v > 1",
+            "(A AS x FILTER SOME x: x.v > 1) OR (B AS x FILTER SOME x: x.v > 1)",
+        ),
+        (
+            "((A OR B) AS x) FILTER SOME x: x.v > 1",
+            "(A AS x FILTER SOME x: x.v > 1) OR (B AS x FILTER SOME x: x.v > 1)",
+        ),
+        ("(A AS x OR B AS y) FILTER SOME x: x.v > 1", "(A AS x FILTER SOME x: x.v > 1) OR (B AS y FILTER FALSE)"),
+        ("(A AS x OR B AS y) FILTER NOT SOME x: x.v > 1", "(A AS x FILTER NOT SOME x: x.v > 1) OR B AS y"),
+        (
+            "((A AS x ; B) OR C AS x) FILTER SOME x: x.v > 1 AND SOME x: x.w > 1",
+            "((A AS x FILTER SOME x: x.v > 1 AND SOME x: x.w > 1) ; B) "
+            "OR (C AS x FILTER SOME x: x.v > 1 AND SOME x: x.w > 1)",
+        ),
+        (
+            "((A AS x ; B) OR C) FILTER SOME x: (x.v > 1 OR x.w > x.v)",
+            "((A AS x FILTER SOME x: (x.v > 1 OR x.w > x.v)) ; B) OR (C FILTER FALSE)",
+        ),
+        (
+            "(A AS x OR B AS x OR C) FILTER x.v > 1 FILTER SOME x: x.w > 1",
+            "(A AS x FILTER x.v > 1 FILTER SOME x: x.w > 1) OR (B AS x FILTER x.v > 1 FILTER SOME x: x.w > 1) "
+            "OR (C FILTER FALSE)",
+        ),
         ("((A OR B) AND (A OR C)) FILTER A.v > 1", "((A FILTER A.v > 1) OR B) AND (A OR C)"),
     ],
 )
@@ -92,6 +156,8 @@ def test_examples_of_the_theory():
         ("(A ; B) FILTER A.v > B.v", "A.v > B.v", "relates several labels"),
         ("A AS x ; (B FILTER x.v > 1)", "B FILTER x.v > 1", "'x', which is bound outside"),
         ("NEXT(A ; B) FILTER A.v > 1", "A.v > 1", "would have to pass NEXT"),
+        ("A+ AS x FILTER SOME x: x.v > 1", "SOME x: x.v > 1", "may be about several events"),
+        ("((A ; B) AS x OR C) FILTER SOME x: x.v > 1", "SOME x: x.v > 1", "may be about several events"),
     ],
 )
 def test_what_cannot_be_pushed(text, place, message):

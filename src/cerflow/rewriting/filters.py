@@ -6,11 +6,11 @@ from collections.abc import Sequence as Many
 from functools import reduce
 from itertools import product
 
-from cerflow.analysis.scopes import Labels, condition_labels, resolve
+from cerflow.analysis.scopes import Labels, condition_labels, labels_of, resolve
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import Condition, Or
+from cerflow.language.condition import Condition, Constant, Not, Or, Some
 from cerflow.language.formula import As, Disjunction, Filter, Formula, Rename
-from cerflow.language.node import Node
+from cerflow.language.node import Node, with_children
 from cerflow.language.printer import show
 from cerflow.rewriting.clauses import clauses_asked
 from cerflow.rewriting.events import Labelling, OnEvents, Operation, Renaming, refuse_outer_labels, spread
@@ -25,14 +25,15 @@ def push_down_filters(formula: Formula) -> Formula:
     Conditions on one label each hold of a complex event exactly if they hold of each of its events, so they move down
     to the event types, EVENT and NOT. A choice between conditions on several events becomes an OR of formulas first,
     which may make the formula exponentially larger. AS and renaming stop at PROJECT, AND, ANY and a choice BY labels.
+    SOME passes OR, and where its label has exactly one event, it is a condition on that event.
 
     Raises `UnsupportedQueryError` for a condition that relates labels, speaks of a set of events, speaks of a label
-    bound outside of what it filters, or would have to pass NEXT, LAST, MAX or ANY, and for a result that would be too
-    large; `QueryError` for a label that nothing binds.
+    bound outside of what it filters, or would have to pass NEXT, LAST, MAX or ANY, for SOME of a label that may have
+    several events, and for a result that would be too large; `QueryError` for a label that nothing binds.
     """
     split = _without_choices(formula)
-    scopes = resolve(split)
-    refuse_outer_labels(split, scopes)
+    refuse_outer_labels(split, resolve(split))
+    split = _some_in_branches(split)
 
     def moved(current: Formula) -> Many[Operation] | None:
         match current:
@@ -50,7 +51,7 @@ def push_down_filters(formula: Formula) -> Formula:
 
 
 def _without_choices(formula: Formula) -> Formula:
-    """The formula with an OR of filters for every choice that is not made event by event."""
+    """The formula with an OR of filters for every choice that is not made event by event; SOMEs stand alone."""
     labels = resolve(formula).labels
 
     def change(index: int, current: Node) -> Node:
@@ -65,7 +66,7 @@ def _without_choices(formula: Formula) -> Formula:
                 kept.append(reduce(Or, clause))
             else:
                 choices.append(list(clause))
-        if not choices:
+        if not choices and not any(map(_is_some, kept)):
             return current
         whole: list[Formula] = []
         number = reduce(lambda count, choice: count * len(choice), choices, 1)
@@ -87,7 +88,70 @@ def _made_on_one_event(clause: Many[Condition], labels: Labels) -> bool:
     return unique and all(condition_labels(atom) for atom in clause)
 
 
+def _some_in_branches(formula: Formula) -> Formula:
+    """The formula with every SOME that need not be about one event on the branches of the OR that it filters."""
+    labels = resolve(formula).labels
+
+    def change(index: int, current: Node) -> Node:
+        if not isinstance(current, Filter) or not _is_some(current.condition) or labels[index].single:
+            return current
+        atom = current.condition
+        if _made_on_one_event((atom,), labels[index]):
+            return current
+        return reduce(Disjunction, (_with_some(branch, atom, current) for branch in _branches(current.operand)))
+
+    return transformed(formula, change)
+
+
+def _with_some(branch: Formula, atom: Condition, written: Filter) -> Formula:
+    labels = labels_of(branch)
+    if not all(label in labels.assigned or labels.by_type(label) for label in condition_labels(atom)):
+        # Without events of a label none is so.
+        return branch if isinstance(atom, Not) else Filter(branch, Constant(False), span=written.span)
+    found = Filter(branch, atom, span=written.span)
+    if not labels.single and not _made_on_one_event((atom,), labels):
+        raise UnsupportedQueryError(
+            f"{show(atom)} may be about several events, so it cannot be pushed down",
+            span=atom.span or written.span,
+            hint="SOME passes OR, but not ; or +: one part of a sequence with such an event is enough.",
+        )
+    return found
+
+
+def _branches(formula: Formula) -> list[Formula]:
+    """Formulas whose OR means the same, with AS, renaming and FILTER around each of them."""
+    found: list[Formula] = []
+    pending: list[tuple[Formula, tuple[As | Rename | Filter, ...]]] = [(formula, ())]
+    while pending:
+        current, around = pending.pop()
+        match current:
+            case Disjunction():
+                pending += [(current.right, around), (current.left, around)]
+            case As() | Rename() | Filter():
+                pending.append((current.operand, (current, *around)))
+            case _:
+                for operator in around:
+                    current = _around(operator, current)
+                found.append(current)
+    return found
+
+
+def _around(operator: As | Rename | Filter, branch: Formula) -> Formula:
+    if isinstance(operator, Filter):
+        labels = labels_of(branch)
+        asked = condition_labels(operator.condition)
+        if not all(label in labels.assigned or labels.by_type(label) for label in asked):
+            return branch  # the condition speaks of events of other branches
+    return with_children(operator, (branch, *operator.children[1:]))
+
+
+def _is_some(condition: Condition) -> bool:
+    return isinstance(condition.operand if isinstance(condition, Not) else condition, Some)
+
+
 def _check_atom(atom: Condition) -> None:
+    if _is_some(atom):
+        return
     if speaks_of_set(atom):
         reason = f"{show(atom)} speaks of a set of events, not of each event"
     elif len(condition_labels(atom)) > 1:
