@@ -398,10 +398,11 @@ def selects(
     chosen = [f.Strategy.ALL, f.Strategy.ALL, f.Strategy.ANY]
     if strategies:
         chosen += [f.Strategy.STRICT, f.Strategy.NEXT, f.Strategy.LAST, f.Strategy.MAX]
+    projection = _projection(draw, formula)
     strategy = draw(st.sampled_from(chosen))
     return q.Select(
         formula,
-        _projection(draw, formula),
+        projection,
         strategy,
         partition=draw(st.sampled_from(((), (), (("k",),), (("k", "v"),), (("k",), ("s",))))),
         window=_window(draw) if draw(st.booleans()) else None,

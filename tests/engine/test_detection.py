@@ -73,6 +73,13 @@ def test_random_queries_in_batches_and_from_snapshots(data):
     assert_detects(query, table, ENGINE_RUNNERS)
 
 
+@examples(40)
+@given(st.data())
+def test_existential_conditions(data):
+    query, table = drawn(data, strategies=True, fragment=Fragment(some=True, depth=2))
+    assert_detects(query, table, ENGINE_RUNNERS)
+
+
 @pytest.mark.parametrize("operator", OPERATORS)
 @examples(25)
 @given(data=st.data())

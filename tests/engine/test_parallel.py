@@ -54,10 +54,14 @@ def assert_alike(query, table, threads, **roles):
 WINDOWS = (CountWindow(3), DurationWindow(4000), AttributeWindow(3, "n"))
 
 
+@pytest.mark.parametrize("some", [False, True])
 @examples(60)
-@given(st.data(), st.integers(2, 3), st.integers(1, 4))
-def test_random_queries(data, threads, events):
-    fragment = Fragment(aggregates=True, more=data.draw(st.booleans()))
+@given(data=st.data(), threads=st.integers(2, 3), events=st.integers(1, 4))
+def test_random_queries(some, data, threads, events):
+    if some:
+        fragment = Fragment(some=True, depth=2)
+    else:
+        fragment = Fragment(aggregates=True, more=data.draw(st.booleans()))
     select, rows = data.draw(cases(fragment))
     strategy = data.draw(st.sampled_from((Strategy.ALL, Strategy.ALL, Strategy.NEXT, Strategy.LAST, Strategy.STRICT)))
     window = data.draw(st.sampled_from(WINDOWS))
