@@ -134,3 +134,9 @@ def test_the_work_does_not_grow_with_the_window(formula):
         recognizer.push(table)
         assert recognizer.live["configurations"] <= 150
         assert recognizer.live["visited"] <= 40 * size
+
+
+def test_rows_with_windows_cannot_wait_for_a_later_event():
+    part = "((B AS z ; A AS y) FILTER y.v < z.w OR z.v != y.v OR z.v > d.v) WITHIN 7 MILLISECONDS"
+    with pytest.raises(UnsupportedQueryError, match="the event of 'd' comes later"):
+        cerflow.parse(f"SELECT * WHERE LAST({part}) ; A AS d").recognizer(SCHEMA, time="t")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from cerflow.automata.conditions import guarded, several
 from cerflow.automata.fragment import Fragment, track
-from cerflow.automata.guards import Collected, Of, Stored, Truth, leaves, substitute
+from cerflow.automata.guards import Collected, InWindow, Of, Stored, Truth, leaves, substitute
 from cerflow.automata.registers import RegisterFile, reduced
 from cerflow.automata.transducer import Accumulation, Register, Transition, Write
 from cerflow.errors import UnsupportedQueryError
@@ -54,6 +54,9 @@ def _gap(index: int) -> Stored:
 
 def _defer(atom: Condition, label: str, scope: int, registers: RegisterFile) -> _Deferred:
     """Cut out of an atom all that will be gone when the event of ``label`` arrives."""
+    if any(isinstance(n, InWindow) and _ranges(n.start, registers) for n in walk(atom)):
+        # Whether a row is in its window is a question about the event at hand, which will be gone.
+        raise _waiting_rows(label)
     # Leaves of other references stay as they are, and what they hold is not looked into.
     veils: dict[Expression, Expression] = {
         leaf: Of("", -1 - k, Literal(None)) for k, leaf in enumerate(leaves(atom)) if isinstance(leaf, Of)
@@ -198,11 +201,15 @@ def _refuse_waiting_rows(t: Transition, label: str, scope: int) -> None:
     for write in t.writes:
         for condition in write.where:
             if _mentions(condition, label, scope):
-                raise UnsupportedQueryError(
-                    f"the event of '{label}' comes later than events below UNLESS, WITHOUT, NEXT, LAST or MAX that are "
-                    "compared with it and with each other",
-                    hint=f"Compare with '{label}' in a FILTER outside of that operator, or let '{label}' come first.",
-                )
+                raise _waiting_rows(label)
+
+
+def _waiting_rows(label: str) -> UnsupportedQueryError:
+    return UnsupportedQueryError(
+        f"the event of '{label}' comes later than events below UNLESS, WITHOUT, NEXT, LAST or MAX that are "
+        "compared with it and with each other",
+        hint=f"Compare with '{label}' in a FILTER outside of that operator, or let '{label}' come first.",
+    )
 
 
 def _resolve_in_place(
