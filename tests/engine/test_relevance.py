@@ -46,6 +46,17 @@ def test_matches_do_not_depend_on_events_that_cannot_be_noticed(data, kind):
         assert recognised(query, few) == expected
 
 
+@examples(100)
+@given(st.data())
+def test_existential_conditions(data):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(FRAGMENTS, "some", Fragment(some=True, depth=2))
+        query, table = drawn(data, "some")
+    kept = satisfying(table, condition_of(query, SCHEMA), SCHEMA)
+    event("all" if len(kept) == len(table) else "some left out")
+    assert recognised(query, kept) == recognised(query, table)
+
+
 @examples(60)
 @given(st.data())
 def test_predicates_may_always_hold(data):
