@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 import random_predicates
 from cerflow.automata.ambiguity import ambiguous
 from cerflow.automata.compile import compile_formula
-from cerflow.automata.guards import Stored, TypeTest, conjunction
+from cerflow.automata.guards import Satisfied, Stored, TypeTest, conjunction
 from cerflow.automata.runs import accepting_runs, matches
 from cerflow.automata.transducer import HIDDEN_LABEL, Accumulation, Register, Transducer, Transition, Write
 from cerflow.errors import QueryError
-from cerflow.language.condition import Attribute, Comparison, Literal, Operator
+from cerflow.language.condition import Attribute, Comparison, Literal, Not, Operator
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.language.parser import parse_formula
 from cerflow.semantics.events import Stream
@@ -136,6 +136,17 @@ def test_ambiguity_is_seen():
 def test_runs_that_part_on_contradicting_tests_are_not_ambiguous():
     assert not ambiguous(compile_formula(parse_formula("(A FILTER A.v > 1) OR (A FILTER A.v <= 1)")))
     assert ambiguous(compile_formula(parse_formula("(A FILTER A.v > 1) OR (A FILTER A.v >= 1)")))
+
+
+def test_conditions_on_all_rows_of_a_collection_do_not_contradict():
+    """Without rows both a condition and its negation hold."""
+    value, each = Attribute(None, "v"), Stored(0, 0)
+    equal = Satisfied(Comparison(Operator.EQ, value, each))
+    ways = [(equal,), (Not(equal),)]
+    for keeps, expected in ((Accumulation.SET, True), (Accumulation.MAX, False)):
+        registers = (Register(keeps, 1, "v"),)
+        transitions = tuple(Transition(0, 1, atoms=atoms) for atoms in ways)
+        assert ambiguous(Transducer(2, frozenset({0}), frozenset({1}), transitions, registers)) is expected
 
 
 # --- automata of the papers ------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cerflow.automata.guards import conjuncts
 from cerflow.automata.satisfiable import contradicts
-from cerflow.automata.transducer import HIDDEN_LABEL, Transducer, Transition
+from cerflow.automata.transducer import HIDDEN_LABEL, Transducer, Transition, asks_all_rows
 
 __all__ = ["ambiguous", "one_run_each"]
 
@@ -18,19 +18,20 @@ def ambiguous(transducer: Transducer) -> bool:
     """False only if on every stream every complex event is given by at most one run.
 
     The product of the transducer with itself is searched for two different runs with equal labels at every event
-    that end together. Where they part both have the same registers, so that there atoms may contradict one another;
-    later they count as satisfiable.
+    that end together. Where they part both have the same registers, so that there atoms may contradict one another,
+    unless they ask about all rows of a collection; later they count as satisfiable.
     """
     leaving: list[dict[frozenset[str], list[Transition]]] = [{} for _ in range(transducer.states)]
     for t in transducer.transitions:
         leaving[t.source].setdefault(t.labels, []).append(t)
+    registers = transducer.registers
     compatible: dict[tuple[int, int, bool], bool] = {}
     tests = {t: conjuncts(t.test) for t in transducer.transitions}
 
     def together(a: Transition, b: Transition, differ: bool) -> bool:
         key = (id(a), id(b), differ)
         if key not in compatible:
-            atoms = () if differ else (*a.atoms, *b.atoms)
+            atoms = () if differ else [c for c in (*a.atoms, *b.atoms) if not asks_all_rows(c, registers.__getitem__)]
             compatible[key] = not contradicts([*tests[a], *tests[b], *atoms])
         return compatible[key]
 

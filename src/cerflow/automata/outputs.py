@@ -14,19 +14,17 @@ from dataclasses import dataclass, replace
 from cerflow.automata.cases import cases
 from cerflow.automata.fragment import Fragment
 from cerflow.automata.guards import (
-    Collected,
     InWindow,
     Measure,
     Stored,
     conjunction,
     conjuncts,
     is_local,
-    leaves,
     with_registers,
 )
 from cerflow.automata.satisfiable import contradicts
 from cerflow.automata.simplify import simplify
-from cerflow.automata.transducer import Accumulation, Register, Transducer, Transition, Write
+from cerflow.automata.transducer import Accumulation, Register, Transducer, Transition, Write, asks_all_rows
 from cerflow.automata.windows import windows_needed
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Condition, Expression
@@ -231,12 +229,7 @@ class _Determinization:
 
     def _asks_all_rows(self, condition: Condition) -> bool:
         registers = list(self._numbers)
-        return any(
-            isinstance(leaf, Stored)
-            and not isinstance(leaf, Collected)
-            and self._given.registers[registers[leaf.register][0]].keeps is Accumulation.SET
-            for leaf in leaves(condition)
-        )
+        return asks_all_rows(condition, lambda number: self._given.registers[registers[number][0]])
 
     # -- sets ----------------------------------------------------------------------------------------------------
 

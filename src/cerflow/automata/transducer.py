@@ -9,15 +9,24 @@ there and then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from cerflow.automata.guards import TRUE, Stored, is_local, leaves
+from cerflow.automata.guards import TRUE, Collected, Stored, is_local, leaves
 from cerflow.language.condition import Condition, Expression, Operator
 from cerflow.language.formula import Window
 
-__all__ = ["HIDDEN_LABEL", "TYPE_LABEL", "Accumulation", "Register", "Transducer", "Transition", "Write"]
+__all__ = [
+    "HIDDEN_LABEL",
+    "TYPE_LABEL",
+    "Accumulation",
+    "Register",
+    "Transducer",
+    "Transition",
+    "Write",
+    "asks_all_rows",
+]
 
 #: Stands for the label "type of the event", where that type is not named in the query.
 TYPE_LABEL = "\0type"
@@ -106,6 +115,19 @@ class Transition:
             if not write.fresh:
                 found.add(write.register)
         return frozenset(found)
+
+
+def asks_all_rows(condition: Condition, register: Callable[[int], Register]) -> bool:
+    """Whether a condition has to hold for every row of a collection.
+
+    While there are no rows, such a condition and its negation hold both.
+    """
+    return any(
+        isinstance(leaf, Stored)
+        and not isinstance(leaf, Collected)
+        and register(leaf.register).keeps is Accumulation.SET
+        for leaf in leaves(condition)
+    )
 
 
 @dataclass(frozen=True)
