@@ -22,7 +22,7 @@ _PUSHING = 5.0
 def kernels() -> dict[str, Any]:
     """Seconds to have all kernels, after the imports: compiled where the cache (``NUMBA_CACHE_DIR``) is empty."""
     # No public name asks for all kernels; a first query compiles those it needs.
-    from cerflow.engine.warmup import warm_up
+    from cerflow.engine.recognize.warmup import warm_up
 
     begin = time.perf_counter()
     warm_up()

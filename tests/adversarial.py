@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from cerflow.automata.guards import TypeTest
-from cerflow.engine.evaluate import Rows, finest_unit
+from cerflow.conditions.guards import TypeTest
+from cerflow.engine.evaluate.rows import Rows, finest_unit
 from cerflow.language.condition import (
     And,
     Arithmetic,

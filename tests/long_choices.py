@@ -18,11 +18,11 @@ import sys
 import pyarrow as pa
 
 import cerflow
-from cerflow.automata.compile import compile_formula
+from cerflow.automata.compile.formulas import compile_formula
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.select import Select
-from cerflow.semantics.events import Stream
 from cerflow.semantics.formulas import Denotation, select, support, within
+from cerflow.values.events import Stream
 from paper_strategies import SelectiveEvaluation
 from runners import complex_events, supports
 

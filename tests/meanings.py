@@ -7,9 +7,9 @@ from typing import Any
 from cerflow.language.formula import Formula
 from cerflow.language.parser import parse_formula
 from cerflow.language.printer import show
-from cerflow.semantics.events import Stream
 from cerflow.semantics.first_order import first_order_denotation
 from cerflow.semantics.formulas import ComplexEvent, Denotation, support
+from cerflow.values.events import Stream
 
 
 def complex_events(formula: Formula | None, stream: Stream) -> list[frozenset[ComplexEvent]]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cerflow.automata.runs import _Reader
-from cerflow.automata.transducer import Transducer
+from cerflow.automata.model.runs import _Reader
+from cerflow.automata.model.transducer import Transducer
 from cerflow.language.formula import Strategy
-from cerflow.semantics.events import Event
+from cerflow.values.events import Event
 
 Node = tuple[Any, ...]
 _MARKING, _PASSING = True, False

@@ -14,8 +14,8 @@ from cerflow.automata import (
     of_type,
 )
 from cerflow.language.condition import Condition
-from cerflow.semantics.events import Event
 from cerflow.semantics.formulas import ComplexEvent, support
+from cerflow.values.events import Event
 from register_automata import condition
 
 #: What is asked of an event: nothing, its type, or its value, which may be null.

@@ -28,7 +28,7 @@ from cerflow.language.condition import (
     LabelReference,
 )
 from cerflow.language.node import walk
-from cerflow.semantics.events import Stream
+from cerflow.values.events import Stream
 from random_conditions import FIRST, STRINGS, TYPES, Fragment, aggregate, atom_on_several, conditions
 
 CHOICES = ("NEXT", "LAST", "MAX")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from cerflow.automata.guards import Satisfied, TypeTest
-from cerflow.automata.transducer import TYPE_LABEL, Transducer, Transition
+from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
+from cerflow.conditions.guards import Satisfied, TypeTest
 from cerflow.language.condition import (
     And,
     Attribute,

@@ -11,13 +11,13 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.automata.propositions import weakened
-from cerflow.engine.evaluate import Rows, finest_unit
-from cerflow.engine.relevance import or_unusable, relevant_events
+from cerflow.conditions.propositions import weakened
+from cerflow.engine.evaluate.rows import Rows, finest_unit
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.condition import Condition, PredicateCall
 from cerflow.language.node import Node, transform, walk
+from cerflow.pushdown.relevance import or_unusable, relevant_events
 from cerflow.schema import Schema
 from conformance import COLUMNS
 from random_conditions import STRINGS, Fragment

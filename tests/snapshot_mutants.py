@@ -18,7 +18,7 @@ import pyarrow as pa
 
 import cerflow
 from cerflow import CerflowError, QueryError, QuerySet, Recognizer, SnapshotError, UnsupportedQueryError
-from cerflow.engine.snapshot import RECOGNIZER, SET, Contents, read, write
+from cerflow.engine.state.snapshot import RECOGNIZER, SET, Contents, read, write
 
 #: What one mutant may take: seconds of the processor, whatever else it does, and bytes of memory for all of them.
 SECONDS, MEMORY = 30, 6 << 30

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 import cerflow
-from cerflow.cli.java import java_problem
+from cerflow.cli.spark.java import java_problem
 from cerflow.engine.kernel_cache import kernels_folder, kernels_stamp
-from cerflow.engine.warmup import warm_up
+from cerflow.engine.recognize.warmup import warm_up
 
 PACKAGE = Path(cerflow.__file__).parent
 ROOT = PACKAGE.parent.parent

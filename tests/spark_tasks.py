@@ -3,18 +3,18 @@
 import numpy as np
 import pyarrow as pa
 
+from cerflow.engine.evaluate.measures import measures
+from cerflow.engine.events.time_order import in_order
 from cerflow.engine.layout import NULL
-from cerflow.engine.measures import measures
-from cerflow.inputs import in_order
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.query import query_text
 from cerflow.schema import Schema
-from cerflow.spark.axis import Axis
-from cerflow.spark.frames import Events
-from cerflow.spark.slice_tasks import OwnSlices, PartitionInOrder, PartitionsInOrder
-from cerflow.spark.slices import Counting, Lasting, Measured, Pieces, boundaries, cut
-from cerflow.spark.survey import ROW_BITS, _rows, bound_of
-from cerflow.spark.tasks import Recognition
+from cerflow.spark.frames.axis import Axis
+from cerflow.spark.frames.events import Events
+from cerflow.spark.frames.tasks import Recognition
+from cerflow.spark.placing.slice_tasks import OwnSlices, PartitionInOrder, PartitionsInOrder
+from cerflow.spark.placing.slices import Counting, Lasting, Measured, Pieces, boundaries, cut
+from cerflow.spark.placing.survey import ROW_BITS, _rows, bound_of
 
 
 class Simulation:

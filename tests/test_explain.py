@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow import Query, QueryError, Schema
-from cerflow.engine.planning import compile_select
+from cerflow.engine.recognize.planning import compile_select
 from golden import PHI1, PHI4, STRATEGY_TABLE
 from random_conditions import Fragment
 from random_queries import selects
@@ -162,7 +162,7 @@ def test_what_spark_does(clause, parallel):
 
 def test_spark_plans_as_explained():
     pytest.importorskip("pyspark")
-    from cerflow.spark.plan import make_plan
+    from cerflow.spark.frames.plan import make_plan
 
     for text in (QUERY, "SELECT * WHERE A ; B", "SELECT * WHERE A ; B PARTITION BY name CONSUME BY ANY"):
         query = cerflow.parse(text)

@@ -10,9 +10,9 @@ import pyarrow.dataset
 import pytest
 
 import cerflow
+from cerflow.engine.events.time_order import in_order
 from cerflow.errors import InputError
-from cerflow.event_tables import to_table
-from cerflow.inputs import in_order
+from cerflow.values.event_tables import to_table
 
 QUERY = cerflow.parse("SELECT x, x.v + y.v AS total WHERE (A AS x ; B AS y) FILTER x.s = y.s")
 ROWS = [{"type": "A", "v": 1, "s": "p"}, {"type": "C", "v": 2, "s": "q"}, {"type": "B", "v": 3, "s": "p"}]

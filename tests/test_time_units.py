@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.engine.division import divided
 from cerflow.errors import InputError, QueryWarning, SnapshotError
 from cerflow.language.formula import DurationWindow
 from cerflow.schema import Schema
+from cerflow.slices.division import divided
 from runners import ENGINE_RUNNERS, bag, examples, semantics
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}

@@ -8,8 +8,8 @@
 """
 
 from cerflow import automata, builder, rewritings
-from cerflow.engine.matches import Matches
-from cerflow.engine.recognizer import Recognizer
+from cerflow.engine.matches.matches import Matches
+from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.equivalence import Verdict, contained, equivalent, satisfiable
 from cerflow.errors import (
     BadRecordError,

@@ -9,7 +9,7 @@
 <Query SELECT * FROM readings WHERE T AS hot ; H AS dry FILTER hot.value > 40 AND hot.id = dry.id WITHIN 10 MINUTES>
 """
 
-from cerflow.language.builder import (
+from cerflow.language.builder.formulas import (
     ConditionExpr,
     Expr,
     FormulaExpr,

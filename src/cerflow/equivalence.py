@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from cerflow.analysis.checks import check_query
 from cerflow.analysis.types import check_types
-from cerflow.automata.budget import Budget
-from cerflow.automata.determinize import STEPS
-from cerflow.automata.equivalence import Answer, compare, shortest_match
+from cerflow.deciding.budget import Budget
+from cerflow.deciding.equivalence import Answer, compare, shortest_match
+from cerflow.deciding.subset_construction import STEPS
 from cerflow.errors import QueryError, UnsupportedQueryError
-from cerflow.language.builder import FormulaExpr
+from cerflow.language.builder.formulas import FormulaExpr
 from cerflow.language.formula import Formula
 from cerflow.language.parser import parse_formula
 from cerflow.language.select import Select

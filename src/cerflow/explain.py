@@ -7,33 +7,33 @@ from typing import Any, Literal
 
 from cerflow.analysis.scopes import Labels, labels_of, relation_names, resolve
 from cerflow.analysis.types import check_types
-from cerflow.automata.ambiguity import ambiguous
-from cerflow.automata.compile import hoist_window
-from cerflow.automata.detection import latest_starts
-from cerflow.automata.dot import show_condition, show_expression, show_guard, show_labels, show_write, to_dot
-from cerflow.automata.guards import TRUE, conjuncts
+from cerflow.automata.compile.formulas import hoist_window
+from cerflow.automata.model.transducer import Transducer
+from cerflow.automata.optimise.ambiguity import ambiguous
+from cerflow.automata.optimise.detection import latest_starts
 from cerflow.automata.relevance import noticed
-from cerflow.automata.transducer import Transducer
+from cerflow.conditions.clauses import clauses
+from cerflow.conditions.guards import TRUE, conjuncts
 from cerflow.engine import layout
-from cerflow.engine.division import keys_kept
-from cerflow.engine.needs import columns_needed, needs_positions, separable_by_key
-from cerflow.engine.parallel import divided_among_threads
-from cerflow.engine.planning import detects_only, limit_of, made_ready, transducer_of, with_windows_of_time
-from cerflow.engine.program import Program
-from cerflow.engine.relevance import relevant_events
-from cerflow.engine.results import Report, kept_labels
-from cerflow.engine.signatures import Evaluation, attributes_read
+from cerflow.engine.events.signatures import Evaluation, attributes_read
+from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
+from cerflow.engine.recognize.planning import detects_only, limit_of, made_ready, transducer_of, with_windows_of_time
+from cerflow.engine.results.report import Report, kept_labels
+from cerflow.engine.tables.transducer_tables import Program
 from cerflow.errors import UnsupportedQueryError
 from cerflow.explain_text import as_text
+from cerflow.from_automata.diagrams import show_condition, show_expression, show_guard, show_labels, show_write, to_dot
 from cerflow.language.condition import Attribute
 from cerflow.language.formula import AnyEvent, AttributeWindow, Filter, Formula, NotEvent, Within
 from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Select
 from cerflow.language.sremo import Regular, Windowed
-from cerflow.rewriting.clauses import clauses
-from cerflow.rewriting.sremo import without_strategies
+from cerflow.pushdown.relevance import relevant_events
+from cerflow.rewriting.sremo.strategies import without_strategies
 from cerflow.schema import Schema
+from cerflow.slices.division import keys_kept
+from cerflow.slices.threads import divided_among_threads
 
 __all__ = ["ExplainFormat", "explain_query"]
 

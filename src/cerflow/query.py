@@ -15,21 +15,18 @@ from cerflow.analysis.checks import check_query
 from cerflow.analysis.first_order import check_first_order, refuse_by
 from cerflow.analysis.scopes import relation_names
 from cerflow.analysis.types import check_types
-from cerflow.automata.remarks import remarks
-from cerflow.engine.division import keys_kept
-from cerflow.engine.finite import FiniteStream
-from cerflow.engine.matches import Matches
-from cerflow.engine.needs import attributes_read, holding
-from cerflow.engine.parallel import in_slices
-from cerflow.engine.plan import Plan, Plans
-from cerflow.engine.planning import limit_of
-from cerflow.engine.recognizer import Recognizer
-from cerflow.engine.records import BadRecordPolicy, RecordChecker
-from cerflow.engine.results import Report
+from cerflow.deciding.remarks import remarks
+from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
+from cerflow.engine.events.time_order import extent, microseconds, usable_in_order
+from cerflow.engine.matches.matches import Matches
+from cerflow.engine.recognize.columns_needed import attributes_read, holding
+from cerflow.engine.recognize.finite_stream import FiniteStream
+from cerflow.engine.recognize.plan import Plan, Plans
+from cerflow.engine.recognize.planning import limit_of
+from cerflow.engine.recognize.recognizer import Recognizer
+from cerflow.engine.results.report import Report
 from cerflow.errors import QueryError, QuerySyntaxError, QueryWarning, UnsupportedQueryError, at_least_one, expect
-from cerflow.event_tables import supposed, to_table, unknown_types
 from cerflow.explain import ExplainFormat, explain_query
-from cerflow.inputs import extent, microseconds, usable_in_order
 from cerflow.language.condition import Constant
 from cerflow.language.formula import CountWindow, DurationWindow, EventType, Filter, Formula
 from cerflow.language.node import walk
@@ -41,6 +38,9 @@ from cerflow.language.sremo_parser import parse_sremo
 from cerflow.reference import reference_matches
 from cerflow.rewriting.first_order import from_first_order
 from cerflow.schema import Schema, TimeUnit
+from cerflow.slices.division import keys_kept
+from cerflow.slices.threads import in_slices
+from cerflow.values.event_tables import supposed, to_table, unknown_types
 
 __all__ = ["Language", "Query", "Reading", "parse", "query_text"]
 

@@ -11,17 +11,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cerflow.engine.matches import Matches
-from cerflow.engine.needs import holding
-from cerflow.engine.plan import Plan
-from cerflow.engine.records import BadRecordPolicy, RecordChecker
-from cerflow.engine.together import Together
-from cerflow.engine.unfolding import Part
+from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
+from cerflow.engine.events.time_order import extent, microseconds, usable_in_order
+from cerflow.engine.matches.matches import Matches
+from cerflow.engine.matches.unfolding import Part
+from cerflow.engine.recognize.columns_needed import holding
+from cerflow.engine.recognize.lockstep import Together
+from cerflow.engine.recognize.plan import Plan
 from cerflow.errors import CerflowError, expect
-from cerflow.event_tables import to_table, unknown_types
-from cerflow.inputs import extent, microseconds, usable_in_order
 from cerflow.query import Query, parse
 from cerflow.schema import Schema, TimeUnit
+from cerflow.values.event_tables import to_table, unknown_types
 
 __all__ = ["QuerySet", "SetRecognizer"]
 

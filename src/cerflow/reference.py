@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow.engine.matches import ROWS, Matches
-from cerflow.engine.picking import Picker, Span
-from cerflow.engine.planning import limit_of
-from cerflow.engine.results import CountForm, EventForm, Report
+from cerflow.engine.matches.matches import ROWS, Matches
+from cerflow.engine.matches.picking import Picker, Span
+from cerflow.engine.recognize.planning import limit_of
+from cerflow.engine.results.report import CountForm, EventForm, Report
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.language.select import ProjectionKind, Select
 from cerflow.schema import Kind, Schema, kind_of
-from cerflow.semantics.events import Stream
 from cerflow.semantics.queries import Match, evaluate
+from cerflow.values.events import Stream
 
 __all__ = ["reference_matches"]
 

@@ -11,10 +11,11 @@ compared like any other. What cannot be rewritten raises `cerflow.UnsupportedQue
 <Sequence A ; STRICT(B ; C)>
 """
 
-from cerflow.automata.compile import compile_formula as to_transducer
-from cerflow.automata.kleene import star_to_formula, to_formula
-from cerflow.automata.runs import matches as transducer_matches
-from cerflow.automata.star import (
+from cerflow.automata.compile.formulas import compile_formula as to_transducer
+from cerflow.automata.model.runs import matches as transducer_matches
+from cerflow.automata.model.transducer import Transducer
+from cerflow.from_automata.kleene import star_to_formula, to_formula
+from cerflow.from_automata.star_semantics import (
     StarCounterexample,
     compile_star,
     eliminate_conjunctions,
@@ -22,7 +23,6 @@ from cerflow.automata.star import (
     star_counterexample,
     star_matches,
 )
-from cerflow.automata.transducer import Transducer
 from cerflow.rewriting.filters import push_down_filters
 from cerflow.rewriting.labels import push_down_labels, push_down_renames
 from cerflow.rewriting.lp_normal_form import is_locally_parametrized, lp_normal_form
@@ -32,7 +32,7 @@ from cerflow.rewriting.second_order import first_order_to_second_order
 from cerflow.rewriting.sequences import eliminate_strict_iteration, sequences_to_strict
 from cerflow.rewriting.strict import strict_to_sequences
 from cerflow.rewriting.to_first_order import second_order_to_first_order
-from cerflow.semantics.events import Stream
+from cerflow.values.events import Stream
 
 __all__ = [
     "StarCounterexample",

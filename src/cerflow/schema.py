@@ -11,7 +11,7 @@ from typing import Literal
 import pyarrow as pa
 
 from cerflow.errors import InputError, expect, nearest
-from cerflow.plain_columns import plain_type
+from cerflow.values.arrow_columns import plain_type
 
 __all__ = ["MICROSECONDS", "Kind", "Schema", "TimeUnit", "check_unit", "kind_of"]
 

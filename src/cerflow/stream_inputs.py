@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.errors import InputError, expect, nearest
-from cerflow.event_tables import supposed, to_table, unknown_types
 from cerflow.schema import MICROSECONDS, TimeUnit, check_unit, kind_of
+from cerflow.values.event_tables import supposed, to_table, unknown_types
 
 __all__ = [
     "Input",

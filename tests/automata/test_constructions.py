@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cerflow.automata.compile import compile_formula
-from cerflow.automata.fragment import Fragment, union
-from cerflow.automata.guards import TypeTest, conjunction
-from cerflow.automata.runs import matches
-from cerflow.automata.satisfiable import contradicts
-from cerflow.automata.simplify import simplify
-from cerflow.automata.transducer import Accumulation, Transducer, Transition
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.automata.model.fragment import Fragment, union
+from cerflow.automata.model.runs import matches
+from cerflow.automata.model.transducer import Accumulation, Transducer, Transition
+from cerflow.automata.optimise.simplify import simplify
+from cerflow.conditions.clauses import clauses
+from cerflow.conditions.contradiction import contradicts
+from cerflow.conditions.guards import TypeTest, conjunction
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
     And,
@@ -28,10 +29,9 @@ from cerflow.language.condition import (
     Or,
 )
 from cerflow.language.parser import parse_formula
-from cerflow.rewriting.clauses import clauses
 from cerflow.semantics.conditions import satisfies
-from cerflow.semantics.events import Stream
 from cerflow.semantics.formulas import Denotation
+from cerflow.values.events import Stream
 from random_conditions import conditions
 from random_queries import formulas, stream_of, streams
 

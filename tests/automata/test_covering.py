@@ -2,8 +2,8 @@
 
 import pytest
 
-from cerflow.automata.compile import compile_formula
-from cerflow.automata.transducer import Accumulation
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.automata.model.transducer import Accumulation
 from cerflow.language.condition import Operator
 from cerflow.language.parser import parse_formula
 

@@ -5,13 +5,13 @@ from itertools import product
 import pytest
 from hypothesis import assume, given
 
-from cerflow.automata.compile import compile_formula
-from cerflow.automata.determinize import complement, determinize, is_deterministic
-from cerflow.automata.runs import accepting_runs, matches
-from cerflow.automata.transducer import Transducer, Transition
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.automata.model.runs import accepting_runs, matches
+from cerflow.automata.model.transducer import Transducer, Transition
+from cerflow.deciding.subset_construction import complement, determinize, is_deterministic
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.parser import parse_condition, parse_formula
-from cerflow.semantics.events import Stream
+from cerflow.values.events import Stream
 from golden import rows
 from random_queries import Fragment, formulas, stream_of, streams
 from runners import examples

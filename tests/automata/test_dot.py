@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from cerflow.automata.compile import compile_formula
-from cerflow.automata.dot import show_guard, show_labels, show_write, to_dot, to_mermaid
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.from_automata.diagrams import show_guard, show_labels, show_write, to_dot, to_mermaid
 from cerflow.language.formula import As, EventType, Sequence
 from cerflow.language.parser import parse_formula, parse_query
 from random_queries import formulas

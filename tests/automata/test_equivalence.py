@@ -8,11 +8,11 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.automata.budget import Budget
-from cerflow.automata.compile import compile_formula
-from cerflow.automata.equivalence import compare, shortest_match
-from cerflow.automata.minterms import Minterms
-from cerflow.automata.worlds import worlds_of
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.deciding.budget import Budget
+from cerflow.deciding.equivalence import compare, shortest_match
+from cerflow.deciding.event_spaces import worlds_of
+from cerflow.deciding.minterms import Minterms
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language import condition as c
 from cerflow.language import formula as f
@@ -20,8 +20,8 @@ from cerflow.language.node import walk
 from cerflow.language.parser import parse_formula
 from cerflow.rewriting.rebuild import transformed
 from cerflow.schema import Schema
-from cerflow.semantics.events import Stream
 from cerflow.semantics.formulas import Denotation
+from cerflow.values.events import Stream
 from random_queries import Fragment, formulas, stream_of, streams
 from runners import examples
 

@@ -3,15 +3,15 @@
 E… are those of complex event logic §11, 11.… those of register transducers §11.
 """
 
-from cerflow.automata.compile import compile_formula
-from cerflow.automata.guards import TRUE, Satisfied, Stored, TypeTest
-from cerflow.automata.runs import accepting_runs, matches
-from cerflow.automata.transducer import Accumulation, Register, Transducer, Transition, Write
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.automata.model.runs import accepting_runs, matches
+from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, Write
+from cerflow.conditions.guards import TRUE, Satisfied, Stored, TypeTest
 from cerflow.language.condition import Attribute, Comparison, Not, Operator
 from cerflow.language.formula import Strategy
 from cerflow.language.parser import parse_formula
-from cerflow.semantics.events import Stream
 from cerflow.semantics.formulas import Denotation, select
+from cerflow.values.events import Stream
 from golden import at_end, rows
 
 MARK = frozenset({"event"})

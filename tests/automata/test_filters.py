@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.automata import filters
-from cerflow.automata.compile import compile_formula
+from cerflow.automata.compile import filters
+from cerflow.automata.compile.formulas import compile_formula
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.parser import parse_formula
 from runners import bag, examples, one_batch, semantics

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow.automata.compile import compile_formula
-from cerflow.automata.guards import TypeTest
-from cerflow.automata.kleene import star_to_formula, to_formula
-from cerflow.automata.runs import matches
-from cerflow.automata.transducer import TYPE_LABEL, Transducer, Transition
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.automata.model.runs import matches
+from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
+from cerflow.conditions.guards import TypeTest
 from cerflow.errors import UnsupportedQueryError
+from cerflow.from_automata.kleene import star_to_formula, to_formula
 from cerflow.language.condition import (
     Attribute,
     Comparison,

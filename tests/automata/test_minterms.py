@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow.automata.budget import Budget
-from cerflow.automata.guards import Satisfied, TypeTest, bare, without_brackets
-from cerflow.automata.minterms import Minterms
-from cerflow.automata.worlds import worlds_of
+from cerflow.conditions.guards import Satisfied, TypeTest, bare, without_brackets
+from cerflow.deciding.budget import Budget
+from cerflow.deciding.event_spaces import worlds_of
+from cerflow.deciding.minterms import Minterms
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.condition import Not
 from cerflow.language.parser import parse_condition
 from cerflow.schema import Kind, Schema
-from cerflow.semantics.events import Event
 from cerflow.semantics.values import value_of
+from cerflow.values.events import Event
 from random_conditions import STRINGS, TYPES, conditions
 from runners import examples
 

@@ -4,15 +4,15 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from cerflow.automata.compile import compile_formula
-from cerflow.automata.runs import matches
-from cerflow.automata.selection import next_of_each_start
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.automata.compile.selection import next_of_each_start
+from cerflow.automata.model.runs import matches
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import Selection, Strategy
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_formula
-from cerflow.semantics.events import Stream
 from cerflow.semantics.formulas import Denotation, select, support
+from cerflow.values.events import Stream
 from golden import rows
 from paper_strategies import max_evaluate, strict_evaluate
 from random_conditions import Fragment

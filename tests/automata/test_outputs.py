@@ -4,14 +4,14 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from cerflow.automata import outputs
-from cerflow.automata.ambiguity import ambiguous
-from cerflow.automata.compile import compile_formula
-from cerflow.automata.outputs import determinized_on_outputs
-from cerflow.automata.runs import accepting_runs, matches
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.automata.model.runs import accepting_runs, matches
+from cerflow.automata.optimise import output_determinization as outputs
+from cerflow.automata.optimise.ambiguity import ambiguous
+from cerflow.automata.optimise.output_determinization import determinized_on_outputs
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.parser import parse_formula
-from cerflow.semantics.events import Stream
+from cerflow.values.events import Stream
 from golden import rows
 from random_conditions import Fragment
 from random_queries import OPERATORS, around, formulas, overlapping, stream_of, streams

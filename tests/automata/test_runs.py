@@ -7,17 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import random_predicates
-from cerflow.automata.ambiguity import ambiguous
-from cerflow.automata.compile import compile_formula
-from cerflow.automata.guards import Satisfied, Stored, TypeTest, conjunction
-from cerflow.automata.runs import accepting_runs, matches
-from cerflow.automata.transducer import HIDDEN_LABEL, Accumulation, Register, Transducer, Transition, Write
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.automata.model.runs import accepting_runs, matches
+from cerflow.automata.model.transducer import HIDDEN_LABEL, Accumulation, Register, Transducer, Transition, Write
+from cerflow.automata.optimise.ambiguity import ambiguous
+from cerflow.conditions.guards import Satisfied, Stored, TypeTest, conjunction
 from cerflow.errors import QueryError
 from cerflow.language.condition import Attribute, Comparison, Literal, Not, Operator
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.language.parser import parse_formula
-from cerflow.semantics.events import Stream
 from cerflow.semantics.formulas import Denotation, support, within
+from cerflow.values.events import Stream
 from golden import SENSORS, SIX, at_end, rows
 from random_conditions import FIRST, Fragment
 from random_queries import formulas, stream_of, streams

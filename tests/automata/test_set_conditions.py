@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow.automata.ambiguity import ambiguous
-from cerflow.automata.compile import compile_formula
-from cerflow.automata.runs import matches
-from cerflow.automata.transducer import Accumulation
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.automata.model.runs import matches
+from cerflow.automata.model.transducer import Accumulation
+from cerflow.automata.optimise.ambiguity import ambiguous
 from cerflow.language.parser import parse_formula
-from cerflow.semantics.events import Stream
 from cerflow.semantics.formulas import Denotation
+from cerflow.values.events import Stream
 from golden import rows
 from runners import examples
 

@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow.automata.compile import compile_formula
-from cerflow.automata.guards import TypeTest
-from cerflow.automata.kleene import star_to_formula
-from cerflow.automata.runs import matches
-from cerflow.automata.star import (
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.automata.model.runs import matches
+from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
+from cerflow.conditions.guards import TypeTest
+from cerflow.errors import UnsupportedQueryError
+from cerflow.from_automata.kleene import star_to_formula
+from cerflow.from_automata.star_semantics import (
     compile_star,
     eliminate_conjunctions,
     star_automaton,
     star_counterexample,
     star_matches,
 )
-from cerflow.automata.transducer import TYPE_LABEL, Transducer, Transition
-from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import All, Conjunction, Iteration, Project, Sequence
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_formula

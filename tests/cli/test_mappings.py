@@ -8,11 +8,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from cerflow.analysis.column_usage import Usage
 from cerflow.cli.app import app
-from cerflow.cli.mappings import ColumnOptions, mapped
-from cerflow.files.plans import Columns
+from cerflow.cli.commands.mappings import ColumnOptions, mapped
+from cerflow.files.input_plans import Columns
 from cerflow.files.sources import InputFormat, Source
-from cerflow.files.usage import Usage
 from cerflow.stream_inputs import Input
 
 QUERY = (

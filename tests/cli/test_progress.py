@@ -12,9 +12,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from cerflow.cli.app import app
-from cerflow.cli.progress import Progress, Watch, bytes_read
-from cerflow.cli.reporting import Outcome
-from cerflow.engine import warmup
+from cerflow.cli.output.progress import Progress, Watch, bytes_read
+from cerflow.cli.output.reporting import Outcome
+from cerflow.engine.recognize import warmup
 
 
 def test_kernels_are_compiled_with_a_line_of_their_own(tmp_path, monkeypatch):

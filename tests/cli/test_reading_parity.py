@@ -13,14 +13,14 @@ import zstandard
 from pyspark.errors import PySparkException
 
 import cerflow
-from cerflow.cli.mappings import ColumnOptions
-from cerflow.cli.request import Inputs
-from cerflow.cli.spark_reading import read_frame
-from cerflow.cli.spark_session import spark_session
+from cerflow.cli.commands.mappings import ColumnOptions
+from cerflow.cli.commands.request import Inputs
+from cerflow.cli.spark.reading import read_frame
+from cerflow.cli.spark.session import spark_session
 from cerflow.errors import InputError
-from cerflow.files import pieces
+from cerflow.files import file_pieces as pieces
 from cerflow.files.blocks import read_blocks
-from cerflow.files.plans import Plan, survey, survey_of_pieces, texts
+from cerflow.files.input_plans import Plan, survey, survey_of_pieces, texts
 from cerflow.files.reading import read_inputs
 
 DEEP = b'{"type":"D","v":' + b"[" * 20_000 + b"]" * 20_000 + b"}"

@@ -329,7 +329,7 @@ def test_without_arguments_there_is_help():
 
 
 def test_nothing_needs_spark_in_process():
-    code = "import sys, cerflow.cli.app, cerflow.cli.local_runner; sys.exit('pyspark' in sys.modules)"
+    code = "import sys, cerflow.cli.app, cerflow.cli.commands.local_runner; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=Path(__file__).parent).returncode == 0
 
 

@@ -11,10 +11,10 @@ import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
-from cerflow.cli import spark_parquet
 from cerflow.cli.app import app
-from cerflow.cli.spark_parquet import parquet_in_tasks
-from cerflow.cli.spark_session import spark_session
+from cerflow.cli.spark import parquet as spark_parquet
+from cerflow.cli.spark.parquet import parquet_in_tasks
+from cerflow.cli.spark.session import spark_session
 from cerflow.examples import query_text, stocks
 
 pytestmark = pytest.mark.slow

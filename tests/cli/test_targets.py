@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cerflow.cli import targets
 from cerflow.cli.app import app
-from cerflow.cli.targets import check_writable, open_target
+from cerflow.cli.output import targets
+from cerflow.cli.output.targets import check_writable, open_target
 from cerflow.errors import OutputError
 
 MAIN = [sys.executable, "-c", "from cerflow.cli import main; main()"]
@@ -171,7 +171,7 @@ def test_standard_output(tmp_path):
 
 def test_what_killed_processes_left_is_removed(tmp_path):
     code = (
-        "import sys, time; from cerflow.cli.targets import open_target\n"
+        "import sys, time; from cerflow.cli.output.targets import open_target\n"
         "with open_target(sys.argv[1]) as stream: print('open', flush=True); time.sleep(60)"
     )
     path = tmp_path / "o.csv"

@@ -6,9 +6,9 @@ from decimal import Decimal
 import pytest
 from typer.testing import CliRunner
 
-from cerflow.cli import targets, volume
 from cerflow.cli.app import app
-from cerflow.cli.volume import parse_most
+from cerflow.cli.output import targets, volume
+from cerflow.cli.output.volume import parse_most
 
 QUERY = "SELECT * WHERE A+ ; B"
 
@@ -53,7 +53,7 @@ def test_many_matches_are_told_before_they_are_written(tmp_path, monkeypatch):
     assert told.startswith("warning: 1,023 matches will be written; LIMIT n, ")
     monkeypatch.setattr(volume, "TELLING", 100)
     monkeypatch.setattr(targets.shutil, "disk_usage", lambda _: targets.shutil._ntuple_diskusage(2**40, 2**40, 1 << 20))
-    monkeypatch.setattr("cerflow.cli.local_runner._BATCH_ROWS", 100)
+    monkeypatch.setattr("cerflow.cli.commands.local_runner._BATCH_ROWS", 100)
     code, _, told = run(tmp_path, "A" * 13 + "B", "--max-matches", "none", "--output", tmp_path / "o.jsonl")
     assert code == 0
     assert f"warning: the disk of '{tmp_path / 'o.jsonl'}' has 1 MiB left, and the matches need" in told

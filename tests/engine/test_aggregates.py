@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.engine.column_aggregates import Groups, aggregated, chosen
+from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.layout import NULL
-from cerflow.engine.vectors import Vector
+from cerflow.engine.results.column_aggregates import Groups, aggregated, chosen
 from cerflow.errors import BadRecordError, QueryError
 from cerflow.schema import Kind
 from cerflow.semantics.operators import aggregate

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import event, given
 
 import adversarial
-from cerflow.automata.guards import Satisfied, TypeTest
-from cerflow.automata.propositions import is_not_true, is_true, leaves_of
-from cerflow.engine.arrow_filters import _Translation, arrow_filter
-from cerflow.engine.relevance import plainly
+from cerflow.conditions.guards import Satisfied, TypeTest
+from cerflow.conditions.propositions import is_not_true, is_true, leaves_of
 from cerflow.language.condition import Attribute, Comparison, Like, Literal, Not, Operator, Regexp
+from cerflow.pushdown.arrow import _Translation, arrow_filter
+from cerflow.pushdown.relevance import plainly
 from runners import examples
 
 

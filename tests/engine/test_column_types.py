@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import cerflow
-from cerflow.cli.writing import OutputFormat, open_sink
+from cerflow.cli.output.writing import OutputFormat, open_sink
 from cerflow.errors import CerflowError, InputError
 
 DAYS = [datetime.date(2024, 1, 1), datetime.date(2024, 1, 2)]

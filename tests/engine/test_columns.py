@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.engine.columns import EventReader
-from cerflow.engine.planning import compile_select
-from cerflow.engine.program import Program
+from cerflow.engine.events.reader import EventReader
+from cerflow.engine.recognize.planning import compile_select
+from cerflow.engine.tables.transducer_tables import Program
 from cerflow.schema import Schema
 from runners import bag, examples, one_batch, semantics
 

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow.automata import selection
+from cerflow.automata.compile import selection
 from cerflow.errors import UnsupportedQueryError
 from golden import (
     CASES,

@@ -9,9 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.engine.counting import Counting
-from cerflow.engine.sliding import count_sliding
-from cerflow.engine.unfolding import NO_LIMIT, unfolded
+from cerflow.engine.matches.counting import Counting
+from cerflow.engine.matches.sliding import count_sliding
+from cerflow.engine.matches.unfolding import NO_LIMIT, unfolded
 from conformance import drawn, limit
 from runners import engine_refuses, examples
 

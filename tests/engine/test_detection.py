@@ -10,17 +10,17 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.automata.detection import for_detection
-from cerflow.automata.runs import matches as matches_of_runs
-from cerflow.engine.parallel import divided_among_threads
-from cerflow.engine.planning import compile_select, transducer_of
+from cerflow.automata.model.runs import matches as matches_of_runs
+from cerflow.automata.optimise.detection import for_detection
+from cerflow.engine.recognize.planning import compile_select, transducer_of
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.formula import AttributeWindow, Strategy, Within
 from cerflow.language.node import walk
 from cerflow.language.select import CountItem, Projection, ProjectionKind, Select
 from cerflow.language.sremo import Regular
-from cerflow.semantics.events import Stream
 from cerflow.semantics.sremo import sremo_matches
+from cerflow.slices.threads import divided_among_threads
+from cerflow.values.events import Stream
 from conformance import table_of
 from random_conditions import Fragment
 from random_queries import OPERATORS, cases

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.engine.division import divided
 from cerflow.errors import InputError, SnapshotError
 from cerflow.schema import Schema
+from cerflow.slices.division import divided
 from runners import ENGINE_RUNNERS, bag, examples, semantics
 
 QUERIES = {

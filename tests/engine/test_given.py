@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow import Recognizer
-from cerflow.automata.elementary import elementary
-from cerflow.engine.evaluate import Rows, finest_unit
-from cerflow.engine.given import GIVEN, with_bits
-from cerflow.engine.plan import Plan
+from cerflow.conditions.elementary import elementary
+from cerflow.engine.evaluate.given_conditions import GIVEN, with_bits
+from cerflow.engine.evaluate.rows import Rows, finest_unit
+from cerflow.engine.recognize.plan import Plan
 from cerflow.schema import Schema
 from relevance_cases import ALL, FRAGMENTS, drawn
 from runners import examples, frozen

@@ -13,8 +13,8 @@ import cerflow
 import snapshot_mutants
 from cerflow import Recognizer, SnapshotError
 from cerflow.engine import layout
-from cerflow.engine.kernels.graph import meld
-from cerflow.engine.snapshot import RECOGNIZER, read, write
+from cerflow.engine.kernels.state.graph import meld
+from cerflow.engine.state.snapshot import RECOGNIZER, read, write
 
 MUTANTS = Path(snapshot_mutants.__file__)
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow.engine import layout
-from cerflow.engine.planning import compile_select
-from cerflow.engine.program import Program
+from cerflow.engine.recognize.planning import compile_select
+from cerflow.engine.tables.transducer_tables import Program
 from conformance import assert_conforms, drawn
 from runners import ENGINE_RUNNERS, examples
 

@@ -12,14 +12,14 @@ import pytest
 
 import cerflow
 from cerflow.engine import kernel_cache
-from cerflow.engine.warmup import warm_up
+from cerflow.engine.recognize.warmup import warm_up
 
 PACKAGE = Path(cerflow.__file__).parent
 FOLDER = "from cerflow.engine.kernel_cache import kernels_folder; print(kernels_folder())"
 #: Iteration, conditions between events, and reading of matches: kernels of several kinds.
 RECOGNISE = """
 import cerflow
-from cerflow.engine.warmup import compiled
+from cerflow.engine.recognize.warmup import compiled
 events = [{"type": t, "v": v} for v, t in enumerate("AABAB")]
 query = cerflow.parse("SELECT * WHERE A+ AS a ; B AS b FILTER a.v < b.v")
 print(cerflow.__file__, compiled(), len(list(query.match(events))))
@@ -60,7 +60,7 @@ def read_only(tmp_path_factory):
 
 def test_the_stamp_covers_all_that_kernels_are_made_of():
     imported = set()
-    for file in (PACKAGE / "engine" / "kernels").glob("*.py"):
+    for file in (PACKAGE / "engine" / "kernels").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module.startswith("cerflow."):
                 imported.add(node.module)

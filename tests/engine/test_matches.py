@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow.engine.bound import Bound
+from cerflow.engine.matches.row_limit import Bound
 from cerflow.errors import QueryError, TooManyMatchesError
 from runners import bag, semantics
 

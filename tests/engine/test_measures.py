@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.engine.evaluate import Rows, finest_unit
+from cerflow.engine.evaluate.measures import bounds, is_global, measures
+from cerflow.engine.evaluate.rows import Rows, finest_unit
 from cerflow.engine.layout import NULL
-from cerflow.engine.measures import bounds, is_global, measures
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.schema import Schema
 from runners import bag, examples, one_batch, semantics

@@ -6,9 +6,9 @@ import pytest
 
 import cerflow
 from cerflow.engine import layout
-from cerflow.engine import recognizer as module
-from cerflow.engine.memory import Memory
-from cerflow.engine.store import EventStore
+from cerflow.engine.events.store import EventStore
+from cerflow.engine.recognize import recognizer as module
+from cerflow.engine.state.memory import Memory
 
 ROOMS = {
     layout.FULL_SCRATCH: "scratch",

@@ -13,7 +13,6 @@ from cerflow.analysis.scopes import labels_of
 from cerflow.builder import event as read
 from cerflow.builder import label, last, max_, next_
 from cerflow.builder import select as query_of
-from cerflow.engine import parallel
 from cerflow.errors import QueryError, QuerySyntaxError, UnsupportedQueryError
 from cerflow.language.condition import LabelReference
 from cerflow.language.formula import CountWindow, DurationWindow, Selection, Strategy
@@ -27,6 +26,7 @@ from cerflow.rewritings import (
     strict_to_sequences,
 )
 from cerflow.semantics.formulas import select
+from cerflow.slices import threads as parallel
 from conformance import assert_conforms, assert_limited, drawn, limit
 from meanings import complex_events as meaning
 from random_conditions import Fragment

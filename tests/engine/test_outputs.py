@@ -5,8 +5,8 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.automata import outputs
-from cerflow.engine.planning import transducer_of, with_one_run_each
+from cerflow.automata.optimise import output_determinization as outputs
+from cerflow.engine.recognize.planning import transducer_of, with_one_run_each
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.formula import CountWindow, DurationWindow, Strategy
 from cerflow.language.select import Consumption, LabelItem, Projection, ProjectionKind, Select

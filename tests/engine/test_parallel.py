@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 import cerflow
 import random_predicates
-from cerflow.engine import parallel
-from cerflow.engine.parallel import InSlices, divided_among_threads
-from cerflow.engine.planning import compile_select
+from cerflow.engine.recognize.planning import compile_select
 from cerflow.errors import BadRecordError, QueryError, UnsupportedQueryError
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Strategy
 from cerflow.language.select import Consumption, Projection, ProjectionKind
+from cerflow.slices import threads as parallel
+from cerflow.slices.threads import InSlices, divided_among_threads
 from conformance import table_of
 from random_conditions import Fragment
 from random_queries import cases, streams

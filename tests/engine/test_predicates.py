@@ -15,9 +15,9 @@ from cerflow.errors import PerformanceWarning, PredicateError, QueryError, Unsup
 from cerflow.language.condition import Attribute, Comparison, LabelReference, PredicateCall
 from cerflow.language.formula import Strategy
 from cerflow.language.node import transform, walk
-from cerflow.semantics.events import Stream
 from cerflow.semantics.queries import evaluate
 from cerflow.semantics.sremo import sremo_matches
+from cerflow.values.events import Stream
 from random_conditions import Fragment
 from random_queries import cases
 from random_sremo import streams, windowed_expressions
@@ -216,7 +216,7 @@ def test_the_column_with_positions_is_no_attribute(predicate):
 
 
 def test_strings_that_come_and_go(predicate, monkeypatch):
-    monkeypatch.setattr("cerflow.engine.strings.Strings.SLACK", 4)
+    monkeypatch.setattr("cerflow.engine.evaluate.string_codes.Strings.SLACK", 4)
     predicate("before", compile=False)(lambda a, b: a + "x" == b)
     query = cerflow.parse("SELECT * WHERE (A AS x ; A AS y) FILTER before(x.s, y.s) WITHIN 2 EVENTS")
     recognizer = query.recognizer(stream(1, s=["a"]).schema)

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow.engine import recognizer as module
-from cerflow.engine.store import EventStore
-from cerflow.engine.strings import Strings
+from cerflow.engine.evaluate.string_codes import Strings
+from cerflow.engine.events.store import EventStore
+from cerflow.engine.recognize import recognizer as module
 from cerflow.errors import BadRecordError, InputError
 from runners import bag, one_batch, semantics
 

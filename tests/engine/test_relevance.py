@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import cerflow
 import random_predicates
-from cerflow.automata.guards import TRUE
-from cerflow.engine.arrow_filters import arrow_filter, relevant_rows
-from cerflow.engine.relevance import relevant_events
+from cerflow.conditions.guards import TRUE
 from cerflow.language.printer import show
+from cerflow.pushdown.arrow import arrow_filter, relevant_rows
+from cerflow.pushdown.relevance import relevant_events
 from cerflow.schema import Schema
 from conformance import COLUMNS, table_of
 from conformance import drawn as drawn_for_predicates

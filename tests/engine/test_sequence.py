@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.engine.unfolding import Part
+from cerflow.engine.matches.unfolding import Part
 from conformance import drawn
 from runners import engine_refuses, examples
 

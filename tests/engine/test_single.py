@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.engine.scalar import scalar
+from cerflow.engine.evaluate.scalar import scalar
 from cerflow.errors import BadRecordError, InputError
 from cerflow.schema import Schema
 from runners import bag, examples, one_batch

@@ -13,7 +13,7 @@ import pytest
 
 import cerflow
 from cerflow import QuerySet, Recognizer
-from cerflow.engine.snapshot import RECOGNIZER, decoded, read, write
+from cerflow.engine.state.snapshot import RECOGNIZER, decoded, read, write
 from cerflow.errors import SnapshotError
 
 TEXT = "SELECT * WHERE (A AS x ; B+ AS y ; C AS z) FILTER x.s != y.s AND y.v < z.v PARTITION BY k WITHIN 60 SECONDS"

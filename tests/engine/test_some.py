@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow.automata.ambiguity import ambiguous
+from cerflow.automata.optimise.ambiguity import ambiguous
 from cerflow.builder import label, read, some, this
 from cerflow.errors import QueryError, QuerySyntaxError
 from cerflow.schema import Schema

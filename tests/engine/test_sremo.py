@@ -7,14 +7,14 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.automata.compile import compile_formula
-from cerflow.automata.runs import matches as matches_of_runs
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.automata.model.runs import matches as matches_of_runs
 from cerflow.builder import label, read, select, this, window
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.node import walk
 from cerflow.language.sremo import Complement, NextMatch
-from cerflow.semantics.events import Stream
 from cerflow.semantics.sremo import sremo_matches
+from cerflow.values.events import Stream
 from conformance import table_of
 from golden import SREMO_CASES, at_end, rows
 from random_sremo import OPERATORS, streams, windowed_expressions

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cerflow.engine.store import EventStore
+from cerflow.engine.events.store import EventStore
 
 SCHEMA = pa.schema([("v", pa.int64()), ("s", pa.dictionary(pa.int32(), pa.string()))])
 

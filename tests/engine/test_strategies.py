@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from numba import njit
 
 import cerflow
-from cerflow.automata.compile import compile_formula
-from cerflow.automata.guards import TRUE, TypeTest
-from cerflow.automata.runs import matches
-from cerflow.automata.transducer import Transducer, Transition
-from cerflow.engine import chosen, layout
-from cerflow.engine.kernels.classes import WORST, new_class, release
-from cerflow.engine.memory import Memory
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.automata.model.runs import matches
+from cerflow.automata.model.transducer import Transducer, Transition
+from cerflow.conditions.guards import TRUE, TypeTest
+from cerflow.engine import layout
+from cerflow.engine.kernels.state.classes import WORST, new_class, release
+from cerflow.engine.matches import strategy_parts as chosen
+from cerflow.engine.state.memory import Memory
 from cerflow.language.formula import Strategy
 from cerflow.language.select import Projection, ProjectionKind, Select
 from cerflow.semantics.formulas import select, support

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow.engine.strings import Strings
+from cerflow.engine.evaluate.string_codes import Strings
 from runners import examples
 
 

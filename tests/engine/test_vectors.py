@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow.engine.decimals import decimal_text, text_decimal
-from cerflow.engine.evaluate import Rows, finest_unit, instant
-from cerflow.engine.vectors import column_vector
+from cerflow.engine.evaluate.rows import Rows, finest_unit, instant
+from cerflow.engine.evaluate.vectors import column_vector
 from cerflow.errors import InputError
 from cerflow.language.condition import (
     And,
@@ -34,9 +33,10 @@ from cerflow.language.condition import (
     Regexp,
 )
 from cerflow.schema import Kind, Schema
-from cerflow.semantics.events import Stream
 from cerflow.semantics.operators import like
 from cerflow.semantics.values import value_of
+from cerflow.values.decimals import decimal_text, text_decimal
+from cerflow.values.events import Stream
 from runners import examples
 
 INTEGERS = st.one_of(

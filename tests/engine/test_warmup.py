@@ -5,8 +5,13 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import cerflow
-from cerflow.engine import counting, encoding, memory, prefilter, recognizer, signatures, unfolding
-from cerflow.engine.warmup import warm_up
+from cerflow.engine.evaluate import encoding
+from cerflow.engine.events import signatures
+from cerflow.engine.events import text_tests as prefilter
+from cerflow.engine.matches import counting, unfolding
+from cerflow.engine.recognize import recognizer
+from cerflow.engine.recognize.warmup import warm_up
+from cerflow.engine.state import memory
 
 ROOMS = (counting, encoding, memory, prefilter, recognizer, signatures, unfolding)
 KERNELS = {k for room in ROOMS for k in vars(room).values() if isinstance(k, Dispatcher)}

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerflow.errors import InputError
+from cerflow.files.column_types import look_at, merged, type_named, type_of
 from cerflow.files.conversion import converted
-from cerflow.files.looks import look_at, merged, type_named, type_of
 
 
 def text(*values):

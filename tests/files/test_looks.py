@@ -4,13 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cerflow.analysis.column_usage import Usage
 from cerflow.errors import InputError
-from cerflow.files import conversion, csv_blocks, looks
-from cerflow.files.looks import type_named
-from cerflow.files.plans import Columns
+from cerflow.files import column_types as looks
+from cerflow.files import conversion, csv_blocks
+from cerflow.files.column_types import type_named
+from cerflow.files.input_plans import Columns
 from cerflow.files.reading import read_inputs
 from cerflow.files.sources import InputFormat, source_of
-from cerflow.files.usage import Usage
 from cerflow.stream_inputs import Input
 from runners import examples
 

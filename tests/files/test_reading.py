@@ -7,12 +7,12 @@ import pyarrow.orc
 import pyarrow.parquet
 import pytest
 
-from cerflow.cli.file_groups import file_groups
+from cerflow.analysis.column_usage import Usage
+from cerflow.cli.spark.file_groups import file_groups
 from cerflow.errors import InputError
-from cerflow.files.plans import Columns
+from cerflow.files.input_plans import Columns
 from cerflow.files.reading import read_inputs
 from cerflow.files.sources import InputFormat, parse_source
-from cerflow.files.usage import Usage
 from cerflow.stream_inputs import Input
 
 CSV = """type,price,volume,when,name

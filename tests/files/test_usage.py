@@ -1,6 +1,6 @@
 import pytest
 
-from cerflow.files.usage import Usage, usage_of
+from cerflow.analysis.column_usage import Usage, usage_of
 from cerflow.language.parser import parse_query
 
 

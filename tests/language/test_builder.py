@@ -10,8 +10,8 @@ from datetime import timedelta
 import pytest
 
 from cerflow.errors import QueryError
-from cerflow.language import builder
-from cerflow.language.builder import (
+from cerflow.language.builder import formulas as builder
+from cerflow.language.builder.formulas import (
     ConditionExpr,
     Expr,
     FormulaExpr,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from cerflow.automata.compile import compile_formula
-from cerflow.automata.plain import plain
+from cerflow.automata.compile.formulas import compile_formula
 from cerflow.errors import QueryError, UnsupportedQueryError
+from cerflow.from_automata.plain_conditions import plain
 from cerflow.language.parser import parse_formula
 from cerflow.language.sremo_parser import parse_sremo
 from cerflow.rewriting.filters import push_down_filters

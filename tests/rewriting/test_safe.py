@@ -10,9 +10,9 @@ from cerflow.language.node import fold
 from cerflow.language.parser import parse_formula
 from cerflow.rewriting.first_order import from_first_order
 from cerflow.rewriting.safe import to_disjunctive_normal_form, to_safe
-from cerflow.semantics.events import Stream
 from cerflow.semantics.first_order import first_order_denotation
 from cerflow.semantics.formulas import Denotation, support
+from cerflow.values.events import Stream
 from random_first_order import first_order_formulas, small_streams
 
 

@@ -5,11 +5,11 @@ from cerflow.errors import UnsupportedQueryError
 from cerflow.language.node import walk
 from cerflow.language.sremo import AnyMatch, NextMatch, Sremo, Unordered
 from cerflow.language.sremo_parser import parse_sremo
-from cerflow.rewriting.sremo import without_strategies
-from cerflow.rewriting.sremo_empty import matches_empty, not_empty
-from cerflow.rewriting.sremo_next import skipping
-from cerflow.semantics.events import Stream
+from cerflow.rewriting.sremo.empty_string import matches_empty, not_empty
+from cerflow.rewriting.sremo.next_match import skipping
+from cerflow.rewriting.sremo.strategies import without_strategies
 from cerflow.semantics.sremo import SremoDenotation, sremo_match_string
+from cerflow.values.events import Stream
 from random_sremo import expressions, strings
 
 

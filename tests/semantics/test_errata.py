@@ -10,11 +10,11 @@ from cerflow.errors import QueryError
 from cerflow.language.formula import StrictIteration
 from cerflow.language.parser import parse_formula, parse_query
 from cerflow.language.sremo_parser import parse_sremo
-from cerflow.semantics.events import Stream
 from cerflow.semantics.first_order import first_order_denotation
 from cerflow.semantics.formulas import Denotation, support
 from cerflow.semantics.queries import evaluate
 from cerflow.semantics.sremo import SremoDenotation, sremo_match_string, sremo_matches
+from cerflow.values.events import Stream
 from golden import PHI1, PHI5, SENSORS, SIX, at_end, rows, sets
 
 

@@ -2,10 +2,10 @@ import pytest
 
 from cerflow.language.parser import parse_query
 from cerflow.language.sremo_parser import parse_sremo
-from cerflow.semantics.events import Stream
 from cerflow.semantics.formulas import support
 from cerflow.semantics.queries import evaluate
 from cerflow.semantics.sremo import sremo_match_string, sremo_matches
+from cerflow.values.events import Stream
 from golden import (
     CASES,
     E1,

@@ -8,8 +8,8 @@ from cerflow.errors import QueryError
 from cerflow.language.formula import Strategy
 from cerflow.language.parser import parse_query
 from cerflow.language.select import Consumption, CountItem, Projection, ProjectionKind, Select
-from cerflow.semantics.events import Stream
 from cerflow.semantics.queries import evaluate
+from cerflow.values.events import Stream
 from golden import labelled, rows
 from random_queries import Fragment, cases, stream_of
 

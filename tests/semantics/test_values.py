@@ -10,9 +10,9 @@ from cerflow.errors import InputError
 from cerflow.language.condition import Operator
 from cerflow.language.parser import parse_condition, parse_expression
 from cerflow.semantics.conditions import satisfies
-from cerflow.semantics.events import Stream, as_value
 from cerflow.semantics.operators import aggregate, arithmetic, compare, like
 from cerflow.semantics.values import value_of
+from cerflow.values.events import Stream, as_value
 
 LARGEST = 2**63 - 1
 UTC = datetime.UTC

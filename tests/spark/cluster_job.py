@@ -40,7 +40,7 @@ def where(batches):
     """What an executor imports, and where it keeps its kernels."""
     import cerflow
     from cerflow.engine.kernel_cache import kernels_folder
-    from cerflow.engine.warmup import compiled
+    from cerflow.engine.recognize.warmup import compiled
 
     for _ in batches:
         seen = {

@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from cerflow.cli.spark_session import spark_session
+from cerflow.cli.spark.session import spark_session
 from cerflow.errors import InputError
 
 

@@ -9,11 +9,12 @@ import pytest
 from pyspark.errors import PySparkException
 
 import cerflow
-from cerflow.spark import explain, match, placement
-from cerflow.spark.ordering import selected
-from cerflow.spark.placement import Clustered, Cut, Way, place
-from cerflow.spark.plan import make_plan
-from cerflow.spark.schemas import arrow_schema
+from cerflow.spark import explain, match
+from cerflow.spark.frames.plan import make_plan
+from cerflow.spark.frames.schemas import arrow_schema
+from cerflow.spark.placing import placement
+from cerflow.spark.placing.ordering import selected
+from cerflow.spark.placing.placement import Clustered, Cut, Way, place
 from spark_results import bag
 
 pytestmark = pytest.mark.slow

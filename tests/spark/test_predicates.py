@@ -7,10 +7,10 @@ import pytest
 from pyspark.errors import PySparkException
 
 import cerflow
-from cerflow.cli.predicate_files import load_predicates
+from cerflow.cli.commands.predicate_files import load_predicates
 from cerflow.errors import UnsupportedQueryError
 from cerflow.spark import match
-from cerflow.spark.tasks import Recognition, pack
+from cerflow.spark.frames.tasks import Recognition, pack
 from spark_results import assert_same
 
 EVENTS = pa.table(

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F  # noqa: N812
 
 import adversarial
-from cerflow.automata.guards import Satisfied
-from cerflow.automata.propositions import is_not_true, is_true, leaves_of, weakened
-from cerflow.engine.relevance import plainly
+from cerflow.conditions.guards import Satisfied
+from cerflow.conditions.propositions import is_not_true, is_true, leaves_of, weakened
 from cerflow.language.condition import Not
-from cerflow.spark import batch, explain, match, pushdown
-from cerflow.spark.conditions import Conditions
+from cerflow.pushdown.relevance import plainly
+from cerflow.spark import batch, explain, match
+from cerflow.spark.frames import pushdown
+from cerflow.spark.frames.conditions import Conditions
 from relevance_cases import FRAGMENTS, drawn
 from runners import examples
 from spark_results import assert_same, bag

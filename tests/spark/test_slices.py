@@ -10,13 +10,13 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.engine.division import divided
-from cerflow.engine.needs import needs_positions
+from cerflow.engine.events.time_order import in_order
+from cerflow.engine.recognize.columns_needed import needs_positions
 from cerflow.errors import QueryError, UnsupportedQueryError
-from cerflow.inputs import in_order
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Strategy
 from cerflow.language.select import Consumption, Projection, ProjectionKind
 from cerflow.schema import Schema
+from cerflow.slices.division import divided
 from conformance import table_of
 from random_conditions import Fragment
 from random_queries import cases

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 import cerflow
-from cerflow.engine.needs import needs_positions
+from cerflow.engine.recognize.columns_needed import needs_positions
 from cerflow.errors import BadRecordError, InputError, UnsupportedQueryError
 from cerflow.language.formula import Strategy
 from cerflow.query import query_text

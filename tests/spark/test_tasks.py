@@ -10,8 +10,8 @@ import pytest
 import cerflow
 from cerflow.errors import InputError
 from cerflow.language.formula import DurationWindow
-from cerflow.spark import tasks
-from cerflow.spark.slice_tasks import OwnSlices, PartitionInOrder, PartitionsInOrder
+from cerflow.spark.frames import tasks
+from cerflow.spark.placing.slice_tasks import OwnSlices, PartitionInOrder, PartitionsInOrder
 from spark_tasks import Simulation
 
 SCHEMA = pa.schema([("type", pa.string()), ("t", pa.int64())])

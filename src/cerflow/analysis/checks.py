@@ -28,11 +28,11 @@ from cerflow.language.condition import (
 )
 from cerflow.language.formula import Filter, NotEvent, Selection
 from cerflow.language.node import Node, fold, walk
-from cerflow.language.patterns import check_like, check_regexp
 from cerflow.language.select import CountItem, ExpressionItem, LabelItem, Select
 from cerflow.language.sremo import MARK, Complement, Intersection, Regular, Sremo, Terminal
 from cerflow.predicates.predicate import Predicate, PredicateKind
 from cerflow.predicates.registry import find_predicate, predicate_names, speaks_of_set
+from cerflow.values.text_patterns import check_like, check_regexp
 
 __all__ = ["check_expression", "check_query", "check_sremo", "computed_names", "refuse_aggregates"]
 

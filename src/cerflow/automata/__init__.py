@@ -21,30 +21,32 @@ The modules of this room turn formulas into the transducers of the engine, one c
 what it builds; they are internal. `to_engine` and `from_engine` lead from the papers' model to that one and back.
 """
 
-from cerflow.automata.equivalence import Answer, Witness
-from cerflow.automata.study.cea.closure import io_complement, io_determinize, is_io_deterministic
-from cerflow.automata.study.cea.compile import compile_cel, compile_cel_star, of_type, star_to_formula, to_formula
-from cerflow.automata.study.cea.conversion import as_complex_event_automaton, as_unary_automaton, with_marked_ends
-from cerflow.automata.study.cea.model import (
+from cerflow.deciding.equivalence import Answer, Witness
+from cerflow.papers.cea.compile import compile_cel, compile_cel_star, of_type, star_to_formula, to_formula
+from cerflow.papers.cea.products import all_of, unless_found
+from cerflow.papers.cea.star import delete_unlabelled, star_difference, star_matches, with_star_runs
+from cerflow.papers.cea.strategies import select_last, select_max, select_next, select_strict
+from cerflow.papers.constructions.cea_closure import io_complement, io_determinize, is_io_deterministic
+from cerflow.papers.constructions.closure import concatenate, iterate, set_apart, union
+from cerflow.papers.constructions.complement import complement, complement_windowed, complete
+from cerflow.papers.constructions.determinism import is_deterministic, overlaps
+from cerflow.papers.constructions.determinize import determinize_windowed, is_determinizable, subset_construction
+from cerflow.papers.constructions.epsilon import eliminate_epsilon
+from cerflow.papers.constructions.intersection import intersect
+from cerflow.papers.constructions.minimize import minimize
+from cerflow.papers.constructions.minterms import Minterm, construct_minterms
+from cerflow.papers.constructions.single_register import to_single_register
+from cerflow.papers.constructions.streaming import StaggeredCopies, staggered, streaming, with_start_loop
+from cerflow.papers.constructions.unroll import Unrolled, unroll
+from cerflow.papers.constructions.windows import restrict_to_window
+from cerflow.papers.model.cea import (
     ComplexEventAutomaton,
     ComplexEventTransition,
     UnaryComplexEventAutomaton,
     UnaryComplexEventTransition,
 )
-from cerflow.automata.study.cea.products import all_of, unless_found
-from cerflow.automata.study.cea.star import delete_unlabelled, star_difference, star_matches, with_star_runs
-from cerflow.automata.study.cea.strategies import select_last, select_max, select_next, select_strict
-from cerflow.automata.study.cepl import compile_cepl
-from cerflow.automata.study.closure import concatenate, iterate, set_apart, union
-from cerflow.automata.study.compile_sremo import compile_sremo, registers_of
-from cerflow.automata.study.complement import complement, complement_windowed, complete
-from cerflow.automata.study.conditions import HEAD
-from cerflow.automata.study.conversion import from_engine, to_engine
-from cerflow.automata.study.determinism import is_deterministic, overlaps
-from cerflow.automata.study.determinize import determinize_windowed, is_determinizable, subset_construction
-from cerflow.automata.study.epsilon import eliminate_epsilon
-from cerflow.automata.study.equivalence import difference
-from cerflow.automata.study.faults import (
+from cerflow.papers.model.conditions import HEAD
+from cerflow.papers.model.faults import (
     AutomatonError,
     EpsilonFreeError,
     EpsilonTransitionError,
@@ -58,25 +60,23 @@ from cerflow.automata.study.faults import (
     SharedRegistersError,
     TransitionKindError,
 )
-from cerflow.automata.study.intersection import intersect
-from cerflow.automata.study.kinds import AutomatonKind, kinds
-from cerflow.automata.study.minimize import minimize
-from cerflow.automata.study.minterms import Minterm, construct_minterms
-from cerflow.automata.study.model import MARKED, SKIPPED, SymbolicRegisterTransducer, SymbolicTransition, show_state
-from cerflow.automata.study.pictures import show_edge, to_dot, to_mermaid
-from cerflow.automata.study.rma import (
+from cerflow.papers.model.kinds import AutomatonKind, kinds
+from cerflow.papers.model.pictures import show_edge, to_dot, to_mermaid
+from cerflow.papers.model.rma import (
     MatchTransition,
     RegisterMatchAutomaton,
     as_register_match_automaton,
     as_transducer,
 )
-from cerflow.automata.study.runs import Configuration, Run, accepting_runs, accepts, matches, reported_matches
-from cerflow.automata.study.safety import is_register_safe, on_every_trail, unsafe_reads
-from cerflow.automata.study.single_register import to_single_register
-from cerflow.automata.study.streaming import StaggeredCopies, staggered, streaming, with_start_loop
-from cerflow.automata.study.unroll import Unrolled, unroll
-from cerflow.automata.study.windows import restrict_to_window
-from cerflow.semantics.events import Stream
+from cerflow.papers.model.runs import Configuration, Run, accepting_runs, accepts, matches, reported_matches
+from cerflow.papers.model.safety import is_register_safe, on_every_trail, unsafe_reads
+from cerflow.papers.model.srt import MARKED, SKIPPED, SymbolicRegisterTransducer, SymbolicTransition, show_state
+from cerflow.papers.translations.cea_models import as_complex_event_automaton, as_unary_automaton, with_marked_ends
+from cerflow.papers.translations.cepl import compile_cepl
+from cerflow.papers.translations.engine_model import from_engine, to_engine
+from cerflow.papers.translations.equivalence import difference
+from cerflow.papers.translations.sremo import compile_sremo, registers_of
+from cerflow.values.events import Stream
 
 __all__ = [  # noqa: RUF022  # in plain order, as the other public modules
     "Answer",

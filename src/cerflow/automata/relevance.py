@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cerflow.automata.guards import TRUE, InWindow, Measure, Satisfied, TypeTest
-from cerflow.automata.propositions import (
+from cerflow.automata.model.transducer import Transducer
+from cerflow.conditions.guards import TRUE, InWindow, Measure, Satisfied, TypeTest
+from cerflow.conditions.propositions import (
     FALSE,
     all_of,
     any_of,
@@ -21,7 +22,6 @@ from cerflow.automata.propositions import (
     substituted,
     weakened,
 )
-from cerflow.automata.transducer import Transducer
 from cerflow.language.condition import Condition, Not
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 from cerflow.language.node import Node, walk

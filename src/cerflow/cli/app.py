@@ -11,8 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from cerflow.cli.directory import Directory
-from cerflow.cli.mappings import ColumnOptions
+from cerflow.cli.commands.mappings import ColumnOptions
 from cerflow.cli.options import (
     ColumnTypes,
     Conf,
@@ -47,9 +46,10 @@ from cerflow.cli.options import (
     TimeUnitOption,
     TypeColumn,
 )
-from cerflow.cli.progress import Watch, compile_kernels, progress
-from cerflow.cli.reporting import Interrupted, errors_reported, note, warn
-from cerflow.cli.writing import OutputFormat
+from cerflow.cli.output.directory import Directory
+from cerflow.cli.output.progress import Watch, compile_kernels, progress
+from cerflow.cli.output.reporting import Interrupted, errors_reported, note, warn
+from cerflow.cli.output.writing import OutputFormat
 from cerflow.errors import visible
 
 __all__ = ["app", "main"]
@@ -106,10 +106,10 @@ def run(
 ) -> None:
     """Write the matches of a query in the events of the inputs."""
     watch = Watch(context.obj)
-    from cerflow.cli import bad_records as bad
     from cerflow.cli.choosing import Choice, choose
-    from cerflow.cli.request import Request, load_query
-    from cerflow.cli.volume import parse_most
+    from cerflow.cli.commands.request import Request, load_query
+    from cerflow.cli.output import bad_records as bad
+    from cerflow.cli.output.volume import parse_most
 
     _one_query(query, expression)
     if not inputs:
@@ -177,11 +177,11 @@ def run(
             note(choice.note)
         with progress() as show:
             if choice.spark:
-                from cerflow.cli.spark_runner import run_on_spark
+                from cerflow.cli.spark.runner import run_on_spark
 
                 outcome = run_on_spark(request, show, watch, master=master, settings=settings)
             else:
-                from cerflow.cli.local_runner import run_local
+                from cerflow.cli.commands.local_runner import run_local
 
                 outcome = run_local(request, show, watch)
         note(str(replace(outcome, where=choice.reason)))
@@ -205,7 +205,7 @@ def check(
     predicates: Predicates = None,
 ) -> None:
     """Say whether a query is sound, by itself or for the given inputs."""
-    from cerflow.cli.checking import check_query
+    from cerflow.cli.commands.checking import check_query
 
     _one_query(query, expression)
     options = ColumnOptions(
@@ -244,7 +244,7 @@ def explain(
     output_format: ExplainFormatOption = ExplainFormat.TEXT,
 ) -> None:
     """Show what a query is compiled to."""
-    from cerflow.cli.checking import explain_query
+    from cerflow.cli.commands.checking import explain_query
 
     _one_query(query, expression)
     options = ColumnOptions(
@@ -281,8 +281,8 @@ def generate(
 ) -> None:
     """Write an example stream: trades of a day, a farm's sensors, the power of homes, or taxi trips."""
     from cerflow import examples
-    from cerflow.cli.targets import check_writable
-    from cerflow.cli.writing import open_sink, output_format_of
+    from cerflow.cli.output.targets import check_writable
+    from cerflow.cli.output.writing import open_sink, output_format_of
 
     with errors_reported():
         chosen = output_format_of(output, output_format)
@@ -319,7 +319,7 @@ def _interrupt(number: int, _frame: object) -> NoReturn:
 
 def _load(predicates: list[str] | None) -> None:
     if predicates:
-        from cerflow.cli.predicate_files import load_predicates
+        from cerflow.cli.commands.predicate_files import load_predicates
 
         load_predicates(predicates)
 

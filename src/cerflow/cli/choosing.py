@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
 
-from cerflow.cli.java import java_problem
+from cerflow.cli.spark.java import java_problem
 from cerflow.files.sources import InputFormat, Source
 
 try:

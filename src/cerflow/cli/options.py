@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from cerflow.cli.directory import OutputMode
-from cerflow.cli.writing import OutputFormat
+from cerflow.cli.output.directory import OutputMode
+from cerflow.cli.output.writing import OutputFormat
 from cerflow.files.sources import InputFormat
 
 __all__ = [

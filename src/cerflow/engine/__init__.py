@@ -1,5 +1,6 @@
-"""The engine: a transducer and events in columns go in, matches come out.
+"""The engine: a transducer and events in columns go in, matches come out. It knows neither formulas nor Spark.
 
-It knows neither formulas nor Spark. `program` turns a transducer into tables, `columns` a batch of events into typed
-columns, `kernels` do the work, `recognizer` holds the state between batches, `matches` unfolds what was found.
+`tables` turns a transducer into tables, `events` and `evaluate` a batch into columns and signatures, `kernels` do the
+work on `state`, `recognize` drives them, `matches` and `results` make rows of what was found. `layout` and `opcodes`
+are the words that kernels and tables share; `kernel_cache` keeps compiled kernels.
 """

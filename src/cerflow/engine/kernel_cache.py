@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -29,18 +30,31 @@ __all__ = ["compile_once", "is_complete", "keep_kernels", "kernels_folder", "ker
 
 _KERNELS = "cerflow.engine.kernels"
 #: What kernels use besides each other: numbers that are compiled into them.
-_CONSTANTS = (("cerflow.automata", "values.py"), ("cerflow.engine", "layout.py"), ("cerflow.engine", "opcodes.py"))
+_CONSTANTS = (
+    ("cerflow.conditions", "register_values.py"),
+    ("cerflow.engine", "layout.py"),
+    ("cerflow.engine", "opcodes.py"),
+)
 
 
 @cache
 def kernels_stamp() -> str:
     """A hash of all sources that kernels are compiled from."""
-    sources = [file for file in files(_KERNELS).iterdir() if file.name.endswith(".py")]
-    sources += [files(package) / name for package, name in _CONSTANTS]
+    sources = dict(_modules(files(_KERNELS), _KERNELS))
+    sources |= {f"{package}/{name}": files(package) / name for package, name in _CONSTANTS}
     digest = hashlib.sha256()
-    for source in sorted(sources, key=lambda source: source.name):
-        digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    for name, source in sorted(sources.items()):
+        digest.update(name.encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _modules(folder: Traversable, name: str) -> Iterator[tuple[str, Traversable]]:
+    for entry in folder.iterdir():
+        path = f"{name}/{entry.name}"
+        if entry.name.endswith(".py"):
+            yield path, entry
+        elif entry.is_dir() and entry.name != "__pycache__":
+            yield from _modules(entry, path)
 
 
 @cache

@@ -247,8 +247,8 @@ class State(NamedTuple):
     - Slots of collections hold numbers of ``set_index``, whose words are whole rows; slots, keys and rows of strings
       hold codes of known strings or `NULL`. All other values may be anything.
 
-    A snapshot keeps a part of this and makes the rest anew (`cerflow.engine.image`); what it keeps is checked
-    (`cerflow.engine.validation`).
+    A snapshot keeps a part of this and makes the rest anew (`cerflow.engine.state.image`); what it keeps is checked
+    (`cerflow.engine.state.validation`).
     """
 
     counters: Ints

@@ -19,12 +19,12 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from cerflow.cli.bad_records import BadRecords, Policy
-from cerflow.cli.mappings import ColumnOptions
-from cerflow.cli.progress import Watch, progress
-from cerflow.cli.reporting import Outcome, errors_reported
-from cerflow.cli.request import Request
-from cerflow.cli.spark_runner import run_on_spark
+from cerflow.cli.commands.mappings import ColumnOptions
+from cerflow.cli.commands.request import Request
+from cerflow.cli.output.bad_records import BadRecords, Policy
+from cerflow.cli.output.progress import Watch, progress
+from cerflow.cli.output.reporting import Outcome, errors_reported
+from cerflow.cli.spark.runner import run_on_spark
 from cerflow.examples import query_text, stocks
 from cerflow.query import parse
 

@@ -15,7 +15,7 @@ from cerflow.errors import InputError
 from cerflow.files.csv_blocks import csv_blocks
 from cerflow.files.encodings import Content, path_of
 from cerflow.files.json_blocks import json_blocks
-from cerflow.files.raw import Block
+from cerflow.files.raw_rows import Block
 from cerflow.files.sources import InputFormat, Source, partition_values, refuse_double
 
 __all__ = ["contents", "name_of", "read_blocks"]

@@ -17,7 +17,7 @@ import pyarrow.csv
 from cerflow.errors import InputError
 from cerflow.files.conversion import byte_range
 from cerflow.files.encodings import MARK_BYTES, MARKS, Content, open_text, shown, wrong_encoding
-from cerflow.files.raw import Block, Malformed
+from cerflow.files.raw_rows import Block, Malformed
 
 __all__ = ["csv_blocks"]
 

@@ -7,10 +7,10 @@ from os import PathLike, fspath
 
 import pyarrow as pa
 
-from cerflow.engine.records import BadRecordPolicy
+from cerflow.engine.events.records import BadRecordPolicy
 from cerflow.errors import BadRecordError, InputError, nearest
-from cerflow.files.looks import ColumnType, type_named
-from cerflow.files.plans import Columns
+from cerflow.files.column_types import ColumnType, type_named
+from cerflow.files.input_plans import Columns
 from cerflow.files.reading import read_inputs
 from cerflow.files.sources import InputFormat, source_of
 from cerflow.stream_inputs import Input

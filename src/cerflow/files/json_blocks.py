@@ -20,7 +20,7 @@ import pyarrow.json
 
 from cerflow.errors import InputError
 from cerflow.files.encodings import MARK_BYTES, MARKS, Content, Piece, open_text, shown, wrong_encoding
-from cerflow.files.raw import Block, Malformed
+from cerflow.files.raw_rows import Block, Malformed
 
 __all__ = ["json_blocks"]
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from cerflow.files.blocks import contents, read_blocks
 from cerflow.files.conversion import plain_text
-from cerflow.files.plans import REFUSED, Columns, Part, Plan, refuse_unknown_types, survey, texts
+from cerflow.files.input_plans import REFUSED, Columns, Part, Plan, refuse_unknown_types, survey, texts
 from cerflow.files.sources import Source, label
 from cerflow.stream_inputs import Input, common_schema, fitted, free_name, in_common_unit
 

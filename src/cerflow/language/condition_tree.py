@@ -39,10 +39,10 @@ from cerflow.language.condition import (
     Some,
 )
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
+from cerflow.language.grammars import Name, Part, Piece, TreeBuilder, span_of
+from cerflow.language.lexicon import BUILT_IN, LARGEST_INTEGER, UNITS, quote_string
 from cerflow.language.node import walk
-from cerflow.language.parsing import Name, Part, Piece, TreeBuilder, span_of
-from cerflow.language.patterns import check_like, check_regexp
-from cerflow.language.words import BUILT_IN, LARGEST_INTEGER, UNITS, quote_string
+from cerflow.values.text_patterns import check_like, check_regexp
 
 __all__ = ["ConditionBuilder", "positive_integer"]
 

@@ -35,7 +35,7 @@ from cerflow.language.formula import (
     Within,
     Without,
 )
-from cerflow.language.parsing import Part, Piece, load, run, span_of
+from cerflow.language.grammars import Part, Piece, load, run, span_of
 from cerflow.language.select import (
     Consumption,
     CountItem,

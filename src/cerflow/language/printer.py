@@ -9,8 +9,8 @@ from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language import select as s
 from cerflow.language import sremo as r
+from cerflow.language.lexicon import BUILT_IN, UNITS, quote_attribute, quote_name, quote_register, quote_string
 from cerflow.language.node import Node
-from cerflow.language.words import BUILT_IN, UNITS, quote_attribute, quote_name, quote_register, quote_string
 
 __all__ = ["show"]
 

@@ -9,7 +9,7 @@ from typing import Any
 from lark import Lark
 
 from cerflow.language.condition_tree import ConditionBuilder
-from cerflow.language.parsing import Part, Piece, load, run, span_of
+from cerflow.language.grammars import Part, Piece, load, run, span_of
 from cerflow.language.sremo import (
     MARK,
     Alternation,

@@ -12,8 +12,8 @@ from lark.lexer import PatternStr
 from lark.parsers.lalr_analysis import Shift
 
 from cerflow.errors import QuerySyntaxError, Span
+from cerflow.language.lexicon import CONTEXTUAL, RESERVED
 from cerflow.language.syntax_hints import few, hint_for
-from cerflow.language.words import CONTEXTUAL, RESERVED
 
 __all__ = ["explain_syntax"]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 
 from cerflow.errors import nearest
-from cerflow.language.words import CONTEXTUAL, RESERVED, UNITS
+from cerflow.language.lexicon import CONTEXTUAL, RESERVED, UNITS
 
 __all__ = ["few", "hint_for"]
 

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar, overload
 
-from cerflow.language.words import BUILT_IN, RESERVED
+from cerflow.language.lexicon import BUILT_IN, RESERVED
 from cerflow.predicates.predicate import Fold, Form, Predicate, PredicateKind
 from cerflow.predicates.registry import register
 

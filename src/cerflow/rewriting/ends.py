@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from cerflow.analysis.scopes import condition_labels, labels_of
+from cerflow.conditions.clauses import clauses
 from cerflow.errors import Span, UnsupportedQueryError
 from cerflow.language.condition import And, Condition, Or
 from cerflow.language.formula import (
@@ -29,7 +30,6 @@ from cerflow.language.formula import (
     Strategy,
 )
 from cerflow.language.printer import show
-from cerflow.rewriting.clauses import clauses
 from cerflow.rewriting.labels import with_labels_replaced
 from cerflow.rewriting.names import FreshNames
 from cerflow.rewriting.rebuild import check_size, size, speaks_of_set

@@ -7,12 +7,12 @@ from functools import reduce
 from itertools import product
 
 from cerflow.analysis.scopes import Labels, condition_labels, labels_of, resolve
+from cerflow.conditions.clauses import clauses_asked
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Condition, Constant, Not, Or, Some
 from cerflow.language.formula import As, Disjunction, Filter, Formula, Rename
 from cerflow.language.node import Node, with_children
 from cerflow.language.printer import show
-from cerflow.rewriting.clauses import clauses_asked
 from cerflow.rewriting.events import Labelling, OnEvents, Operation, Renaming, refuse_outer_labels, spread
 from cerflow.rewriting.rebuild import check_size, size, speaks_of_set, transformed
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence as Many
 from functools import reduce
 
 from cerflow.analysis.scopes import condition_labels, resolve
+from cerflow.conditions.clauses import clauses
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import And, Condition, Or, Some
 from cerflow.language.formula import (
@@ -24,7 +25,6 @@ from cerflow.language.formula import (
 )
 from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
-from cerflow.rewriting.clauses import clauses
 from cerflow.rewriting.events import below
 from cerflow.rewriting.filters import push_down_filters
 from cerflow.rewriting.names import FreshNames, names_of

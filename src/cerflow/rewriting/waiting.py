@@ -17,6 +17,7 @@ from typing import NoReturn
 
 from cerflow.analysis.first_order import condition_variables, defined_outside_iterations
 from cerflow.analysis.scopes import condition_labels
+from cerflow.conditions.clauses import clauses_asked
 from cerflow.errors import Span, UnsupportedQueryError
 from cerflow.language.condition import And, Condition, Constant, Or
 from cerflow.language.formula import (
@@ -33,7 +34,6 @@ from cerflow.language.formula import (
 )
 from cerflow.language.node import Node, fold, with_children
 from cerflow.language.printer import show
-from cerflow.rewriting.clauses import clauses_asked
 from cerflow.rewriting.names import FreshNames
 from cerflow.rewriting.rebuild import check_size, relabelled, size, speaks_of_set
 

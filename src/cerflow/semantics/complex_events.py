@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cerflow.errors import QueryError
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
-from cerflow.semantics.events import Event, Stream
+from cerflow.values.events import Event, Stream
 
 __all__ = ["ComplexEvent", "support", "within"]
 

@@ -7,8 +7,8 @@ from functools import lru_cache
 from itertools import product
 
 from cerflow.language.condition import And, Condition, Not, Or, Some
-from cerflow.semantics.events import Event
 from cerflow.semantics.values import EventsOf, labels_outside_aggregates, value_of
+from cerflow.values.events import Event
 
 __all__ = ["atoms_of", "satisfies", "satisfies_with_registers"]
 

@@ -25,8 +25,8 @@ from cerflow.language.formula import (
 from cerflow.language.formula import Sequence as SequenceFormula
 from cerflow.language.node import walk
 from cerflow.semantics.conditions import satisfies
-from cerflow.semantics.events import Event
 from cerflow.semantics.formulas import select, within
+from cerflow.values.events import Event
 
 __all__ = ["first_order_denotation"]
 

@@ -43,8 +43,8 @@ from cerflow.language.node import walk
 from cerflow.language.sremo import Regular
 from cerflow.semantics.complex_events import ComplexEvent, support, within
 from cerflow.semantics.conditions import satisfies
-from cerflow.semantics.events import Event
 from cerflow.semantics.sremo import SremoDenotation
+from cerflow.values.events import Event
 
 __all__ = ["ComplexEvent", "Denotation", "denotation", "select", "support", "within"]
 

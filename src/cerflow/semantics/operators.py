@@ -38,7 +38,7 @@ from cerflow.language.node import Node, walk
 from cerflow.predicates.asking import array_of, ask, ask_of_each
 from cerflow.predicates.predicate import PredicateKind
 from cerflow.predicates.registry import registered
-from cerflow.semantics.events import Event, Value, as_value
+from cerflow.values.events import Event, Value, as_value
 
 __all__ = ["RELATIONS", "aggregate", "applied", "arithmetic", "compare", "in_order", "labels_read", "like", "shown"]
 

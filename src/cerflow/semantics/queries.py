@@ -23,9 +23,9 @@ from cerflow.language.select import (
     ProjectionKind,
     Select,
 )
-from cerflow.semantics.events import Event, Stream, Value
 from cerflow.semantics.formulas import ComplexEvent, Denotation, select, support, within
 from cerflow.semantics.values import labels_outside_aggregates, value_of
+from cerflow.values.events import Event, Stream, Value
 
 __all__ = ["Match", "evaluate"]
 

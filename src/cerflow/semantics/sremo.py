@@ -33,7 +33,7 @@ from cerflow.language.sremo import (
 )
 from cerflow.semantics.complex_events import ComplexEvent, support, within
 from cerflow.semantics.conditions import satisfies_with_registers
-from cerflow.semantics.events import Event
+from cerflow.values.events import Event
 
 __all__ = ["SremoDenotation", "sremo_match_string", "sremo_matches"]
 

@@ -23,8 +23,8 @@ from cerflow.language.condition import (
 from cerflow.language.node import Node, walk
 from cerflow.predicates.asking import Each, ask_of_set
 from cerflow.predicates.registry import calls_of_sets, registered, speaks_of_set
-from cerflow.semantics.events import Event, Value, as_value
 from cerflow.semantics.operators import aggregate, applied, in_order, labels_read, shown
+from cerflow.values.events import Event, Value, as_value
 
 __all__ = ["EventsOf", "labels_outside_aggregates", "steps", "value_of"]
 

@@ -14,9 +14,9 @@ if find_spec("pyspark") is None:
     raise ImportError("cerflow.spark needs PySpark: pip install 'cerflow[spark]'")
 
 from cerflow.spark.batch import bad_records, explain, match
+from cerflow.spark.frames.streams import streams
 from cerflow.spark.job import RunResult, run
 from cerflow.spark.source import CerflowSource, register
-from cerflow.spark.stream_frames import streams
 from cerflow.stream_inputs import Input, Streams
 
 __all__ = [

@@ -8,17 +8,17 @@ from typing import Literal, NotRequired, TypedDict
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from cerflow.engine.results import CountForm
+from cerflow.engine.results.report import CountForm
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.query import Query, parse
 from cerflow.schema import Schema, TimeUnit
 from cerflow.spark.explanation import explained
-from cerflow.spark.frames import Events
-from cerflow.spark.narrowing import narrowed
-from cerflow.spark.ordering import Selected, recognized, selected
-from cerflow.spark.placement import place
-from cerflow.spark.plan import Plan, make_plan
-from cerflow.spark.schemas import arrow_schema, refuse_untransferable
+from cerflow.spark.frames.events import Events
+from cerflow.spark.frames.narrowing import narrowed
+from cerflow.spark.frames.plan import Plan, make_plan
+from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
+from cerflow.spark.placing.ordering import Selected, recognized, selected
+from cerflow.spark.placing.placement import place
 
 __all__ = ["bad_records", "explain", "match"]
 

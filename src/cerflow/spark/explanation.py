@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pyspark.sql.types import StructType
 
-from cerflow.automata.guards import TRUE
-from cerflow.engine.given import GIVEN
+from cerflow.conditions.guards import TRUE
+from cerflow.engine.evaluate.given_conditions import GIVEN
 from cerflow.explain_text import relevant_lines, section, table
 from cerflow.language.printer import show
-from cerflow.spark.frames import Events
-from cerflow.spark.placement import Clustered, Placement, Way
-from cerflow.spark.plan import Plan
-from cerflow.spark.pushdown import Pushdown, pushdown
+from cerflow.spark.frames.events import Events
+from cerflow.spark.frames.plan import Plan
+from cerflow.spark.frames.pushdown import Pushdown, pushdown
+from cerflow.spark.placing.placement import Clustered, Placement, Way
 
 __all__ = ["explained"]
 

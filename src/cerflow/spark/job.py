@@ -11,15 +11,15 @@ from typing import Any, Literal
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
-from cerflow.engine.results import CountForm
+from cerflow.engine.results.report import CountForm
 from cerflow.errors import BadRecordError, InputError
 from cerflow.query import Query, parse
 from cerflow.schema import Schema, TimeUnit
 from cerflow.spark.batch import bad_records, match
-from cerflow.spark.frames import Events
-from cerflow.spark.output import OutputMode, check_output, check_partitions, exists, write
-from cerflow.spark.schemas import arrow_schema
-from cerflow.spark.tasks import shown
+from cerflow.spark.frames.events import Events
+from cerflow.spark.frames.output import OutputMode, check_output, check_partitions, exists, write
+from cerflow.spark.frames.schemas import arrow_schema
+from cerflow.spark.frames.tasks import shown
 
 __all__ = ["RunResult", "run"]
 

@@ -20,8 +20,8 @@ from cerflow.automata import (
     unroll,
     with_start_loop,
 )
-from cerflow.automata.compile import compile_formula
-from cerflow.automata.runs import matches as engine_matches
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.automata.model.runs import matches as engine_matches
 from cerflow.builder import event
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language import formula as f

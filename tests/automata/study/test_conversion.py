@@ -16,20 +16,20 @@ from cerflow.automata import (
     streaming,
     to_engine,
 )
-from cerflow.automata.ambiguity import ambiguous
-from cerflow.automata.compile import compile_formula
-from cerflow.automata.guards import Stored
-from cerflow.automata.runs import matches as engine_matches
-from cerflow.automata.transducer import Accumulation, Register, Transducer, Transition, Write
-from cerflow.engine.plan import Plan
-from cerflow.engine.recognizer import Recognizer
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.automata.model.runs import matches as engine_matches
+from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, Write
+from cerflow.automata.optimise.ambiguity import ambiguous
+from cerflow.conditions.guards import Stored
+from cerflow.engine.recognize.plan import Plan
+from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Attribute, Comparison, Operator
 from cerflow.language.formula import CountWindow, DurationWindow
 from cerflow.language.parser import parse_formula, parse_query
 from cerflow.schema import Schema
-from cerflow.semantics.events import Stream
 from cerflow.semantics.sremo import sremo_matches
+from cerflow.values.events import Stream
 from golden import SIX
 from random_sremo import strings
 from register_automata import E1, TABLE_1, compiled, condition, supports, word

@@ -34,7 +34,7 @@ from cerflow.automata import (
     unroll,
     with_start_loop,
 )
-from cerflow.automata.study.determinize import unchecked_subsets
+from cerflow.papers.constructions.determinize import unchecked_subsets
 from cerflow.semantics.formulas import support
 from register_automata import edge, supports, word
 

@@ -31,9 +31,9 @@ from cerflow.automata import (
     unsafe_reads,
     with_start_loop,
 )
-from cerflow.automata.guards import conjuncts
-from cerflow.automata.study.conditions import not_satisfied
-from cerflow.automata.study.determinize import unchecked_subsets
+from cerflow.conditions.guards import conjuncts
+from cerflow.papers.constructions.determinize import unchecked_subsets
+from cerflow.papers.model.conditions import not_satisfied
 from golden import SIX
 from register_automata import E1, E2, FIGURE_4, TABLE_1, condition, edge, supports, word
 

@@ -30,7 +30,7 @@ from cerflow.automata import (
     unroll,
 )
 from cerflow.errors import CerflowError
-from cerflow.semantics.events import Stream
+from cerflow.values.events import Stream
 from random_sremo import strings
 from register_automata import FIGURE_4, TABLE_1, compiled, condition, edge, supports, word
 from runners import examples

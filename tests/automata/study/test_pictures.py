@@ -15,7 +15,7 @@ from cerflow.automata import (
     to_mermaid,
     unroll,
 )
-from cerflow.automata.study.conditions import not_satisfied
+from cerflow.papers.model.conditions import not_satisfied
 from register_automata import FIGURE_4, condition, edge
 
 

@@ -35,12 +35,12 @@ from cerflow.automata import (
     unroll,
     with_start_loop,
 )
-from cerflow.automata.study.conditions import holds
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.sremo import Alternation, Concatenation, Star
-from cerflow.semantics.events import Stream
+from cerflow.papers.model.conditions import holds
 from cerflow.semantics.formulas import support
 from cerflow.semantics.sremo import sremo_match_string, sremo_matches
+from cerflow.values.events import Stream
 from random_sremo import conditions, strings
 from register_automata import compiled, concatenated
 from runners import examples

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from cerflow.engine.results import CountForm
+from cerflow.engine.results.report import CountForm
 from cerflow.errors import InputError, nearest
 from cerflow.query import Language
 from cerflow.schema import TimeUnit

@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from cerflow.engine.division import divided
-from cerflow.engine.measures import duration
-from cerflow.engine.needs import columns_needed, needs_positions
-from cerflow.engine.records import RecordChecker
+from cerflow.engine.evaluate.measures import duration
+from cerflow.engine.events.records import RecordChecker
+from cerflow.engine.events.time_order import in_order
+from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions
 from cerflow.errors import BadRecordError, InputError, UnsupportedQueryError
-from cerflow.inputs import in_order
 from cerflow.language.formula import CountWindow, DurationWindow
 from cerflow.predicates.registry import predicates_in
 from cerflow.query import Query, parse
 from cerflow.schema import Kind, Schema
+from cerflow.slices.division import divided
 from cerflow.spark.source.files import DataFile, find_files
 from cerflow.spark.source.footers import Group, columns_of, groups_of, short_texts
 from cerflow.spark.source.keys import is_orderly

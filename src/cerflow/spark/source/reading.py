@@ -12,8 +12,8 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from cerflow.engine.events.time_order import in_order
 from cerflow.errors import InputError
-from cerflow.inputs import in_order
 from cerflow.spark.source.footers import Group
 from cerflow.spark.source.keys import Key, Keys
 from cerflow.spark.source.row_groups import ROWS, Piece, RowGroups, Scan

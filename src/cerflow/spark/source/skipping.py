@@ -8,13 +8,13 @@ from itertools import groupby
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from cerflow.automata.propositions import weakened
-from cerflow.automata.transducer import Transducer
-from cerflow.engine.arrow_filters import arrow_filter
-from cerflow.engine.relevance import relevant_events
+from cerflow.automata.model.transducer import Transducer
+from cerflow.conditions.propositions import weakened
 from cerflow.language.condition import Attribute, Condition
 from cerflow.language.node import walk
 from cerflow.language.select import Select
+from cerflow.pushdown.arrow import arrow_filter
+from cerflow.pushdown.relevance import relevant_events
 from cerflow.schema import Schema
 from cerflow.spark.source.files import DataFile, each, filesystem_of
 from cerflow.spark.source.footers import Group

@@ -10,10 +10,10 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from cerflow.engine.bound import Bound
-from cerflow.engine.recognizer import Recognizer
-from cerflow.engine.results import CountForm
-from cerflow.engine.warmup import ensure_compiled
+from cerflow.engine.matches.row_limit import Bound
+from cerflow.engine.recognize.recognizer import Recognizer
+from cerflow.engine.recognize.warmup import ensure_compiled
+from cerflow.engine.results.report import CountForm
 from cerflow.query import Language, Query, parse
 from cerflow.schema import TimeUnit
 from cerflow.spark.source.files import DataFile

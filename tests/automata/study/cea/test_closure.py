@@ -20,10 +20,10 @@ from cerflow.automata import (
     reported_matches,
     union,
 )
-from cerflow.automata.determinize import complement as engine_complement
-from cerflow.automata.runs import matches as engine_matches
-from cerflow.automata.study.conversion import to_engine
+from cerflow.automata.model.runs import matches as engine_matches
+from cerflow.deciding.subset_construction import complement as engine_complement
 from cerflow.errors import UnsupportedQueryError
+from cerflow.papers.translations.engine_model import to_engine
 from random_cea import FIGURE_2, FIGURE_2_OF_P2, ceas, label, read, uceas
 from random_sremo import strings
 from register_automata import condition, supports, word

@@ -33,12 +33,12 @@ from cerflow.automata import (
     to_mermaid,
     with_marked_ends,
 )
-from cerflow.automata.runs import matches as engine_matches
-from cerflow.automata.study.conditions import holds
+from cerflow.automata.model.runs import matches as engine_matches
 from cerflow.errors import CerflowError, UnsupportedQueryError
 from cerflow.language.parser import parse_formula
-from cerflow.semantics.events import Stream
+from cerflow.papers.model.conditions import holds
 from cerflow.semantics.formulas import Denotation
+from cerflow.values.events import Stream
 from golden import FIGURE2, RISING, SENSORS, STRATEGY_TABLE, sets
 from random_cea import E4, FIGURE_2, FIGURE_2_OF_P2, by_definition, ceas, label, read, uceas
 from random_conditions import Fragment

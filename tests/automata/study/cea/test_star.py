@@ -23,9 +23,9 @@ from cerflow.automata import (
     unless_found,
     with_star_runs,
 )
-from cerflow.automata.star import star_matches as engine_star_matches
-from cerflow.automata.study.conditions import holds
 from cerflow.errors import UnsupportedQueryError
+from cerflow.from_automata.star_semantics import star_matches as engine_star_matches
+from cerflow.papers.model.conditions import holds
 from cerflow.semantics.formulas import Denotation, support
 from random_cea import FIGURE_2, FIGURE_2_OF_P2, ceas, label, uceas
 from random_sremo import strings

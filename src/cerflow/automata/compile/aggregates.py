@@ -1,0 +1,264 @@
+"""What has to be remembered of a label's events for each aggregate and test on sets (spec §3), event by event.
+
+The value of an aggregate is computed from a row of a register: the first event of the label *starts* the row, every
+other one takes a *step*, and at the end the row is *finished*. Nulls do not count, numbers are added in the order of
+their positions, and whole numbers may leave 64 bits on the way as long as the sum does not. The standard deviation
+follows Welford's recurrence on the distances from the first value: it differs from the mean of squares by rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+
+from cerflow.analysis.scopes import condition_labels
+from cerflow.conditions.guards import Asked, Gathered, Satisfied, Truth, bare, without_brackets
+from cerflow.conditions.register_values import If, Joined, Known, SquareRoot, Word
+from cerflow.language.condition import (
+    Aggregate,
+    Arithmetic,
+    Attribute,
+    Comparison,
+    Condition,
+    Expression,
+    Function,
+    IsNull,
+    LabelReference,
+    Like,
+    Literal,
+    Operator,
+    Or,
+    PredicateCall,
+    Regexp,
+    SetTest,
+    Some,
+)
+from cerflow.language.node import Node, fold, transform, walk, with_children
+from cerflow.predicates.registry import calls_of_sets
+
+__all__ = ["ORDERS", "Accumulator", "accumulator", "alone", "between_bounds", "empty", "gather", "without_some"]
+
+Row = tuple[Expression, ...]
+
+#: What the tests on sets ask of neighbouring values.
+ORDERS = {
+    "increasing": Operator.LT,
+    "decreasing": Operator.GT,
+    "nondecreasing": Operator.LE,
+    "nonincreasing": Operator.GE,
+}
+#: The aggregates of two sets that compare in this way if any of their values do.
+_BOUNDS = {
+    Operator.LT: ("min", "max"),
+    Operator.LE: ("min", "max"),
+    Operator.GT: ("max", "min"),
+    Operator.GE: ("max", "min"),
+}
+_SELECTING = ("min", "max", "first", "last")
+_ZERO, _ONE, _NULL = Literal(0), Literal(1), Literal(None)
+
+
+def gather(condition: Condition, one: Container[str]) -> Condition:
+    """Replace aggregates and tests on sets by `Gathered` leaves, predicates of sets by `Asked` ones.
+
+    Labels in ``one`` have exactly one event: what is asked of it stands there instead.
+    """
+    of_sets = calls_of_sets()
+
+    def visit(current: Node, children: list[Node]) -> Node:
+        rebuilt = with_children(current, children)
+        match rebuilt:
+            case Aggregate(name, argument):
+                label = _label_of(argument)
+                return alone(name, argument) if label in one else _gathered(name, label, argument)
+            case SetTest(name, argument):
+                label = _label_of(argument)
+                if label in one:
+                    # True, but unknown of null.
+                    return Comparison(Operator.EQ, argument, argument)
+                return Comparison(Operator.EQ, _gathered(name, label, argument), Literal(True))
+            case PredicateCall(name, arguments) if name in of_sets:
+                label = _label_of(rebuilt)
+                if label in one:
+                    return rebuilt
+                asked = Asked(name, label, tuple(map(bare, arguments)))  # type: ignore[arg-type]
+                return Comparison(Operator.EQ, asked, Literal(True))
+            case Function(name, (Expression() as operand,)) if name in ("lower", "upper", "length"):
+                return _inside(operand, lambda value: Function(name, (value,))) or rebuilt
+            case Like(operand, pattern, negated):
+                moved = _inside(operand, lambda value: Truth(Like(value, pattern, negated)))
+            case Regexp(operand, pattern, negated):
+                moved = _inside(operand, lambda value: Truth(Regexp(value, pattern, negated)))
+            case _:
+                return rebuilt
+        return rebuilt if moved is None else Comparison(Operator.EQ, moved, Literal(True))
+
+    result = fold(without_brackets(condition), visit)  # type: ignore[arg-type]
+    assert isinstance(result, Condition)
+    return result
+
+
+def without_some(condition: Condition) -> Condition:
+    """The condition without SOME around its parts: the same where labels have one event each, or below NOT."""
+    result = transform(condition, lambda current: current.condition if isinstance(current, Some) else current)
+    assert isinstance(result, Condition)
+    return result
+
+
+def between_bounds(some: Some) -> Condition | None:
+    """``SOME x, y: x.a < y.b`` as ``min(x.a) < max(y.b)``, which needs no choice; None if it is not of that form."""
+    condition = some.condition
+    if not isinstance(condition, Comparison) or condition.operator not in _BOUNDS:
+        return None
+    labels = [list(condition_labels(side)) for side in (condition.left, condition.right)]
+    if any(len(names) != 1 for names in labels) or labels[0] == labels[1]:
+        return None
+    left, right = _BOUNDS[condition.operator]
+    return Comparison(condition.operator, Aggregate(left, condition.left), Aggregate(right, condition.right))
+
+
+def _label_of(argument: Node) -> str:
+    """The only label that an aggregate or a predicate of a set reads."""
+    labels = (n.label for n in walk(argument) if isinstance(n, Attribute | LabelReference))
+    label = next(labels)
+    assert label is not None
+    return label
+
+
+def _gathered(name: str, label: str, argument: Expression) -> Gathered:
+    own = bare(argument)
+    assert isinstance(own, Expression)
+    return Gathered(name, label, own, own)
+
+
+def _inside(operand: Expression, function: Callable[[Expression], Expression]) -> Expression | None:
+    """A function of strings, of the value that an aggregate selects: applied to each event's value beforehand.
+
+    Other aggregates give no strings; NULL in the place of one stays null. None if there is no aggregate.
+    """
+    if isinstance(operand, Gathered) and operand.name in _SELECTING:
+        return Gathered(operand.name, operand.label, operand.argument, function(operand.value))
+    return _NULL if any(isinstance(n, Gathered) for n in walk(operand)) else None
+
+
+def alone(name: str, argument: Expression) -> Expression:
+    """The value of an aggregate over one event."""
+    match name:
+        case "count":
+            return _ONE if isinstance(argument, LabelReference) else Known(argument)
+        case "avg":
+            return Arithmetic("/", argument, _ONE)
+        case "stddev":
+            return _NULL
+    return argument
+
+
+def empty(name: str) -> Literal:
+    """The value of an aggregate over no events."""
+    return _ZERO if name == "count" else _NULL
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """How the row of a register is started, taken a step further by an event, and finished."""
+
+    start: Row
+    step: Callable[[Row], Row]
+    finish: Callable[[Row], Expression]
+
+
+def accumulator(gathered: Gathered, most: int | None = None) -> Accumulator:
+    """The accumulator of an aggregate; that of a test on a set remembers the latest value.
+
+    A count may stop at ``most``, if nobody asks for more.
+    """
+    argument, value = gathered.argument, gathered.value
+    match gathered.name:
+        case "count":
+            return _counted(alone("count", argument), most)
+        case "sum":
+            return _summed(argument, lambda known: If(IsNull(argument), known, _ONE), lambda total, _: total)
+        case "avg":
+            return _summed(
+                argument,
+                lambda count: _sum(count, Known(argument)),
+                lambda total, count: Arithmetic("/", total, count),
+                floating=True,
+            )
+        case "stddev":
+            return _deviation(argument)
+        case "min" | "max":
+            better = Operator.LT if gathered.name == "min" else Operator.GT
+            return _best(better, tuple(dict.fromkeys((argument, value))))
+        case "first":
+            return Accumulator((value,), lambda former: former, _last)
+        case "last":
+            return Accumulator((value,), lambda _: (value,), _last)
+    return Accumulator((argument,), lambda _: (argument,), _last)
+
+
+def _last(row: Row) -> Expression:
+    return row[-1]
+
+
+def _sum(left: Expression, right: Expression) -> Arithmetic:
+    return Arithmetic("+", left, right)
+
+
+def _difference(left: Expression, right: Expression) -> Arithmetic:
+    return Arithmetic("-", left, right)
+
+
+def _counted(one: Expression, most: int | None) -> Accumulator:
+    def step(former: Row) -> Row:
+        more = _sum(former[0], one)
+        return (more if most is None else If(Comparison(Operator.LT, former[0], Literal(most)), more, former[0]),)
+
+    return Accumulator((one,), step, _last)
+
+
+def _summed(
+    argument: Expression,
+    counted: Callable[[Expression], Expression],
+    finish: Callable[[Expression, Expression], Expression],
+    *,
+    floating: bool = False,
+) -> Accumulator:
+    """A sum in two words, and (a bound of) the number of values that are known: without any the result is null."""
+    high, low = Word(argument, True), Word(argument, False)
+    return Accumulator(
+        (high, low, Known(argument)),
+        lambda former: (_sum(former[0], high), _sum(former[1], low), counted(former[2])),
+        lambda row: If(Comparison(Operator.GT, row[2], _ZERO), finish(Joined(row[0], row[1], floating), row[2]), _NULL),
+    )
+
+
+def _best(better: Operator, row: Row) -> Accumulator:
+    """The row whose first value is the best one known so far."""
+
+    def step(former: Row) -> Row:
+        replaced = Or(IsNull(former[0]), Satisfied(Comparison(better, row[0], former[0])))
+        return tuple(If(replaced, new, old) for new, old in zip(row, former))
+
+    return Accumulator(row, step, _last)
+
+
+def _deviation(argument: Expression) -> Accumulator:
+    """Number of values, the first of them; of the distances from it their mean and their squares around that."""
+    value = Arithmetic("*", argument, Literal(1.0))
+    missing = IsNull(argument)
+
+    def step(former: Row) -> Row:
+        count, origin, mean, squares = former
+        more = _sum(count, Known(argument))
+        begin = If(IsNull(origin), value, origin)
+        away = _difference(value, begin)
+        after = _sum(mean, Arithmetic("/", _difference(away, mean), more))
+        around = Arithmetic("*", _difference(away, mean), _difference(away, after))
+        return (more, begin, If(missing, mean, after), If(missing, squares, _sum(squares, around)))
+
+    def finish(row: Row) -> Expression:
+        variance = Arithmetic("/", row[3], _difference(row[0], _ONE))
+        return If(Comparison(Operator.GT, row[0], _ONE), SquareRoot(variance), _NULL)
+
+    return Accumulator((Known(argument), value, Literal(0.0), Literal(0.0)), step, finish)

@@ -1,0 +1,231 @@
+"""Filters: conditions over one label as tests, over several as registers and atoms.
+
+A condition over labels x1 … xk holds if it holds for every choice of one event from each (the universal extension,
+P2 §4). So whenever an event gets some of these labels, every choice in which it takes part is checked: the event
+itself for those labels, what a register remembers for the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from cerflow.automata.model.fragment import Fragment, track, trimmed
+from cerflow.automata.model.registers import RegisterFile, accumulation_for
+from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
+from cerflow.conditions.guards import TRUE, Of, Satisfied, Stored, conjunction, conjuncts, is_local, leaves, substitute
+from cerflow.language.condition import Condition, Expression, Not, Some
+
+__all__ = ["Relating", "apply_atoms", "apply_some", "given_always", "guarded", "own_labels", "reguarded", "several"]
+
+#: What leaves stand for.
+_Values = dict[Expression, Expression]
+
+
+def guarded(t: Transition, more: Sequence[Condition]) -> Transition:
+    """The transition with further guards: local ones join the test, the others the atoms."""
+    if not more:
+        return t
+    test = conjunction(conjuncts(t.test) + [c for c in more if is_local(c)])
+    atoms = dict.fromkeys((*t.atoms, *(c for c in more if not is_local(c))))
+    return replace(t, test=test, atoms=tuple(atoms))
+
+
+def reguarded(t: Transition, guards: Sequence[Condition]) -> Transition:
+    """The transition with these guards in the place of its own."""
+    return guarded(replace(t, test=TRUE, atoms=()), guards)
+
+
+def several(operand: Fragment, labels: frozenset[str]) -> frozenset[str]:
+    """The labels that some run gives to more than one event."""
+    found: set[str] = set()
+    if not labels:
+        return frozenset()
+    leaving: dict[int, list[Transition]] = {}
+    for t in operand.transitions:
+        leaving.setdefault(t.source, []).append(t)
+    # The labels that some run to a state has given; they only grow until nothing changes.
+    given: dict[int, frozenset[str]] = dict.fromkeys(operand.initial, frozenset())
+    pending = list(operand.initial)
+    while pending:
+        state = pending.pop()
+        before = given[state]
+        for t in leaving.get(state, ()):
+            found |= t.labels & before & labels
+            after = given.get(t.target)
+            grown = before | (t.labels & labels) | (after or frozenset())
+            if after is None or len(grown) > len(after):
+                given[t.target] = grown
+                pending.append(t.target)
+    return frozenset(found)
+
+
+def given_always(operand: Fragment, labels: frozenset[str]) -> frozenset[str]:
+    """The labels that every run that is accepted gives to some event."""
+    leaving: dict[int, list[Transition]] = {}
+    for t in operand.transitions:
+        leaving.setdefault(t.source, []).append(t)
+    # The labels that all runs to a state have given; they only shrink until nothing changes.
+    given: dict[int, frozenset[str]] = dict.fromkeys(operand.initial, frozenset())
+    pending = list(operand.initial)
+    while pending:
+        state = pending.pop()
+        for t in leaving.get(state, ()):
+            there = given[state] | (t.labels & labels)
+            before = given.get(t.target)
+            if before is None or not before <= there:
+                given[t.target] = there if before is None else before & there
+                pending.append(t.target)
+    return frozenset.intersection(labels, *(given[q] for q in operand.final if q in given))
+
+
+def own_labels(atom: Condition, scope: int) -> list[str]:
+    """The labels of an atom that stand for one event at a time, of those that the filtered formula assigns."""
+    found = (leaf.label for leaf in leaves(atom) if isinstance(leaf, Of) and leaf.scope == scope)
+    return list(dict.fromkeys(found))
+
+
+def apply_atoms(
+    operand: Fragment, atoms: Sequence[Condition], many: frozenset[str], scope: int, registers: RegisterFile
+) -> Fragment:
+    """Keep the runs that satisfy all atoms; labels are already resolved to `Of` leaves.
+
+    ``scope`` is the occurrence of the filter: its own labels have that scope, those of enclosing formulas another.
+    ``many`` are the labels that a run may give to several events.
+    """
+    anywhere: list[Condition] = []
+    single: dict[str, list[Condition]] = {}
+    relating: list[Relating] = []
+    for atom in atoms:
+        own = own_labels(atom, scope)
+        if not own:
+            anywhere.append(atom)
+        elif len(own) == 1:
+            here: dict[Expression, Expression] = {u: u.expression for u in _units(atom, own[0], scope)}
+            single.setdefault(own[0], []).append(substitute(atom, here))
+        else:
+            relating.append(Relating.of(atom, own, scope, many, registers))
+
+    def changed(t: Transition) -> Transition:
+        # Nothing of the operand is asked for: ask when the operand's first event is read.
+        checks = anywhere if t.source in operand.initial and not t.skips else []
+        return guarded(t, [*checks, *(c for label in sorted(t.labels & single.keys()) for c in single[label])])
+
+    if anywhere or single:
+        operand = operand.with_transitions([changed(t) for t in operand.transitions])
+    return _relate(operand, relating) if relating else operand
+
+
+def apply_some(operand: Fragment, some: Some, many: frozenset[str], scope: int, registers: RegisterFile) -> Fragment:
+    """Keep the runs that satisfy the condition of a SOME for some choice of events, resolved as in `apply_atoms`.
+
+    A run guesses which events are chosen, and keeps them until the choice is complete. Labels that are not ``many``
+    leave nothing to guess. Where a condition on one label is known at its event, the first one is chosen, so that
+    there is one run only; else several runs may give the same complex event.
+    """
+    atom = some.condition
+    own = own_labels(atom, scope)
+    relation = Relating.of(atom, own, scope, frozenset(), registers)
+    names = frozenset(own)
+    local = len(own) == 1 and all(isinstance(u, Of) and u.scope == scope for u in leaves(atom))
+
+    def step(chosen: frozenset[str], t: Transition) -> list[tuple[frozenset[str], Transition]]:
+        given = (t.labels & names) - chosen
+        if not given or chosen == names:
+            return [(chosen, t)]
+        result: list[tuple[frozenset[str], Transition]] = []
+        for taken in product(*((True, False) if label in many else (True,) for label in sorted(given))):
+            here = frozenset(label for label, is_taken in zip(sorted(given), taken) if is_taken)
+            after = chosen | here
+            if after == names:
+                (values,) = relation.choices(here, chosen)
+                result.append((after, guarded(t, [substitute(atom, values)])))
+            elif local:
+                result.append((after, guarded(t, [Not(Satisfied(substitute(atom, relation.here[own[0]])))])))
+            else:
+                writes = tuple(relation.writes(here, chosen))
+                result.append((after, replace(t, writes=t.writes + writes)))
+        return result
+
+    nothing: frozenset[str] = frozenset()
+    return trimmed(track(operand, nothing, step, lambda chosen: chosen == names))
+
+
+def _units(atom: Condition, label: str, scope: int) -> list[Of]:
+    return [u for u in leaves(atom) if isinstance(u, Of) and u.label == label and u.scope == scope]
+
+
+@dataclass(frozen=True)
+class Relating:
+    """An atom over several labels, with what is written for each, and its parts read here or from memory."""
+
+    atom: Condition
+    labels: tuple[str, ...]
+    memory: dict[str, tuple[int, tuple[Expression, ...]]]
+    stored: dict[str, dict[Expression, Expression]]
+    here: dict[str, dict[Expression, Expression]]
+
+    @classmethod
+    def of(
+        cls, atom: Condition, own: Sequence[str], scope: int, many: frozenset[str], registers: RegisterFile
+    ) -> Relating:
+        """What an atom over the labels ``own`` asks for; ``many`` are those that may have several events."""
+        units = {label: _units(atom, label, scope) for label in own}
+        numbers = {
+            label: registers.add(
+                Register(
+                    accumulation_for(atom, units[label]) if label in many else Accumulation.VALUE,
+                    len(units[label]),
+                    ", ".join(f"{label}.{registers.describe(u.expression)}" for u in units[label]),
+                )
+            )
+            for label in own
+        }
+        return cls(
+            atom,
+            tuple(own),
+            {label: (numbers[label], tuple(u.expression for u in units[label])) for label in own},
+            {label: {u: Stored(numbers[label], k) for k, u in enumerate(units[label])} for label in own},
+            {label: {u: u.expression for u in units[label]} for label in own},
+        )
+
+    def choices(self, given: frozenset[str], seen: frozenset[str]) -> Iterator[_Values]:
+        """Every choice of events: for the labels ``given`` the event at hand, for those ``seen`` what is stored."""
+        parts = [
+            [self.here[label]] * (label in given) + [self.stored[label]] * (label in seen) for label in self.labels
+        ]
+        for choice in product(*parts):
+            yield {leaf: value for part in choice for leaf, value in part.items()}
+
+    def checks(self, given: frozenset[str], seen: frozenset[str]) -> list[Condition]:
+        """The atom for every choice in which the event at hand takes part."""
+        return [
+            substitute(self.atom, values)
+            for values in self.choices(given, seen)
+            if any(values[leaf] == value for label in self.labels for leaf, value in self.here[label].items())
+        ]
+
+    def writes(self, given: frozenset[str], seen: frozenset[str]) -> Iterator[Write]:
+        """What is remembered of the event at hand for the labels ``given``."""
+        return (Write(*self.memory[label], fresh=label not in seen) for label in self.labels if label in given)
+
+
+def _relate(operand: Fragment, relating: Sequence[Relating]) -> Fragment:
+    of_label: dict[str, list[int]] = {}
+    for k, relation in enumerate(relating):
+        for label in relation.labels:
+            of_label.setdefault(label, []).append(k)
+    names = frozenset(of_label)
+    nothing: frozenset[str] = frozenset()
+
+    def step(seen: frozenset[str], t: Transition) -> list[tuple[frozenset[str], Transition]]:
+        given = t.labels & names
+        if not given:
+            return [(seen, t)]
+        concerned = [relating[k] for k in sorted({k for label in given for k in of_label[label]})]
+        checks = [check for relation in concerned for check in relation.checks(given, seen)]
+        writes = tuple(write for relation in concerned for write in relation.writes(given, seen))
+        return [(seen | given, replace(guarded(t, checks), writes=t.writes + writes))]
+
+    return track(operand, nothing, step)

@@ -1,0 +1,179 @@
+"""FILTER: what of its condition is one test of an event, what is a choice, and how a choice is made.
+
+AND and OR work on the complex event (spec §3). Where every label concerned has one event, that is the same as working
+on the events, so such a condition is evaluated as the tree it is. What is left are choices about labels with several
+events: each needs a copy of the automaton per alternative, or registers for which of them have held so far.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from cerflow.analysis.scopes import condition_labels
+from cerflow.automata.compile.conditions import apply_atoms, apply_some, given_always, own_labels, several
+from cerflow.automata.compile.set_conditions import apply_set_atoms
+from cerflow.automata.model.fragment import Fragment, check_size, union
+from cerflow.automata.model.registers import RegisterFile
+from cerflow.conditions.clauses import alternatives_of, clauses, conjuncts_of
+from cerflow.conditions.guards import Asked, Gathered, Of, Satisfied, Truth, leaves, substitute
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.condition import And, Comparison, Condition, Expression, IsNull, Literal, Not, Operator, Or, Some
+from cerflow.language.node import Node, fold, walk
+from cerflow.rewriting.rebuild import speaks_of_set
+
+__all__ = ["apply_filter"]
+
+#: A choice is made of clauses if they have at most so many atoms.
+_MOST_ATOMS = 100
+#: Choices are made by copies of the automaton if there are at most so many.
+_MOST_COPIES = 16
+#: So many conditions may be remembered.
+_MOST_REMEMBERED = 100
+#: Choices within choices, at most.
+_MOST_NESTED = 50
+
+
+def apply_filter(
+    operand: Fragment,
+    condition: Condition,
+    resolve: Callable[[Condition], Condition],
+    scopes: dict[str, int],
+    scope: int,
+    registers: RegisterFile,
+    nested: int = 0,
+) -> Fragment:
+    """Keep the runs that satisfy the condition.
+
+    ``resolve`` gives a part of it with `Of` leaves for its labels; a SOME stays around its condition, resolved.
+    ``scope`` is the occurrence of the filter: its own labels have that scope in ``scopes``, those of enclosing formulas
+    another.
+    """
+    own = frozenset(label for label, where in scopes.items() if where == scope)
+    outer = scopes.keys() - own
+    many = several(operand, own)
+    once = (given_always(operand, own) - many) | outer
+    of_one_event = _of_one_event(condition, scopes.keys() - many)
+    atoms: list[Condition] = []
+    choices: list[list[Condition]] = []
+    mixed: list[Condition] = []
+    for part in conjuncts_of(condition):
+        try:
+            found = clauses(part, lambda choice: id(choice) in of_one_event, _MOST_ATOMS)
+        except UnsupportedQueryError:
+            if condition_labels(part).keys() <= once and not speaks_of_set(part):
+                atoms.append(resolve(part))
+            else:
+                mixed.append(part)
+            continue
+        for alternatives in found:
+            resolved = [resolve(atom) for atom in alternatives]
+            if len(resolved) > 1 and any(
+                isinstance(atom, Some) or any(label in many for label in own_labels(atom, scope)) for atom in resolved
+            ):
+                choices.append(resolved)
+            else:
+                # Should a label have no event, the alternative that names it holds vacuously, and so does the whole.
+                atoms.append(_any_of(resolved))
+    if math.prod(map(len, choices)) > _MOST_COPIES:
+        copied: list[list[Condition]] = []
+        for clause in choices:
+            if sum(_label(atom, scope) is None for atom in clause) > 1 or any(isinstance(a, Some) for a in clause):
+                copied.append(clause)
+            else:
+                atoms.append(_any_of([_held(atom, scope) for atom in clause]))
+        if sum(map(len, choices)) - sum(map(len, copied)) > _MOST_REMEMBERED:
+            raise UnsupportedQueryError(
+                f"more than {_MOST_REMEMBERED} conditions stand in choices (OR) about labels with several events",
+                span=condition.span,
+                hint="In a bracket, x[… OR …], every event chooses by itself: that takes any number of conditions.",
+            )
+        choices = copied
+    operand = _apply(operand, atoms, many, scope, registers)
+    for clause in choices:
+        operand = _union([_apply(operand.copy(), [atom], many, scope, registers) for atom in clause])
+    for part in mixed:
+        if nested == _MOST_NESTED:
+            raise UnsupportedQueryError(
+                "AND and OR are nested too deeply here",
+                span=part.span,
+                hint=f"Of conditions on labels with several events at most {_MOST_NESTED} choices may be nested.",
+            )
+        operand = _union(
+            [
+                apply_filter(operand.copy(), branch, resolve, scopes, scope, registers, nested + 1)
+                for branch in alternatives_of(part)
+            ]
+        )
+    return operand
+
+
+def _of_one_event(condition: Condition, single: frozenset[str] | set[str]) -> set[int]:
+    """The parts (by identity) all of whose atoms are about the one event of one label, if there is any."""
+    found: set[int] = set()
+
+    def visit(current: Node, below: Sequence[str | None]) -> str | None:
+        if not isinstance(current, Condition):
+            return None
+        if isinstance(current, And | Or | Not):
+            label = below[0] if below.count(below[0]) == len(below) else None
+            if label is not None:
+                found.add(id(current))
+            return label
+        labels = condition_labels(current)
+        label = next(iter(labels), None)
+        return label if len(labels) == 1 and label in single and not speaks_of_set(current) else None
+
+    fold(condition, visit)
+    return found
+
+
+def _any_of(alternatives: Sequence[Condition]) -> Condition:
+    whole = alternatives[0]
+    for alternative in alternatives[1:]:
+        whole = Or(whole, alternative)
+    return whole
+
+
+def _union(branches: Sequence[Fragment]) -> Fragment:
+    whole = branches[0]
+    for branch in branches[1:]:
+        whole = union(whole, branch)
+        check_size(whole)
+    return whole
+
+
+def _label(atom: Condition, scope: int) -> str | None:
+    """The label of the filtered formula that an atom is about, if it is about each event of it by itself."""
+    parts = [n for n in walk(atom) if isinstance(n, Of | Gathered | Asked)]
+    labels = {n.label if isinstance(n, Of) and n.scope == scope else None for n in parts}
+    return next(iter(labels)) if len(labels) == 1 else None
+
+
+def _held(atom: Condition, scope: int) -> Condition:
+    """That all events of a label satisfy an atom, as a condition on an aggregate; other atoms as they are."""
+    label = _label(atom, scope)
+    if label is None:
+        return atom
+    here: dict[Expression, Expression] = {leaf: leaf.expression for leaf in leaves(atom) if isinstance(leaf, Of)}
+    held = Truth(Satisfied(substitute(atom, here)))
+    all_held = Gathered("min", label, held, held)
+    return Or(IsNull(all_held), Comparison(Operator.EQ, all_held, Literal(True)))
+
+
+def _apply(
+    operand: Fragment, atoms: Sequence[Condition], many: frozenset[str], scope: int, registers: RegisterFile
+) -> Fragment:
+    """Keep the runs that satisfy all atoms."""
+    on_events: list[Condition] = []
+    on_sets: list[Condition] = []
+    existential: list[Some] = []
+    for atom in atoms:
+        if isinstance(atom, Some):
+            existential.append(atom)
+        else:
+            (on_sets if any(isinstance(n, Gathered | Asked) for n in walk(atom)) else on_events).append(atom)
+    operand = apply_atoms(operand, on_events, many, scope, registers)
+    for some in existential:
+        operand = apply_some(operand, some, many, scope, registers)
+    return apply_set_atoms(operand, on_sets, many, scope, registers) if on_sets else operand

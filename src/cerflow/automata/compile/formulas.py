@@ -1,0 +1,279 @@
+"""Formula to transducer: one construction per operator, bottom-up (P1 Theorem 3, P2 Theorem 6.2; with registers)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence as Many
+
+from cerflow.analysis.scopes import Scopes, condition_labels, relation_names, resolve
+from cerflow.automata.compile.aggregates import between_bounds, gather, without_some
+from cerflow.automata.compile.conditions import several
+from cerflow.automata.compile.contiguity import begin_at_once, contiguous
+from cerflow.automata.compile.filters import apply_filter
+from cerflow.automata.compile.negation import unless, without
+from cerflow.automata.compile.products import both, together
+from cerflow.automata.compile.references import resolve_reference
+from cerflow.automata.compile.selection import preferred
+from cerflow.automata.compile.sremo import compile_sremo
+from cerflow.automata.compile.windows import hides_events, know_ends, restrict
+from cerflow.automata.model.fragment import (
+    Fragment,
+    atom,
+    iterate,
+    iterate_strictly,
+    relabel,
+    sequence,
+    sequence_strictly,
+    union,
+)
+from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
+from cerflow.automata.optimise.simplify import simplify
+from cerflow.conditions.guards import Of, Satisfied, TypeTest, conjunction, is_local, leaves, separate, substitute
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.condition import (
+    And,
+    Condition,
+    Expression,
+    Not,
+    Some,
+)
+from cerflow.language.formula import (
+    All,
+    AnyEvent,
+    As,
+    Conjunction,
+    Disjunction,
+    EventType,
+    Filter,
+    Formula,
+    Iteration,
+    NotEvent,
+    Project,
+    Rename,
+    Selection,
+    Sequence,
+    Start,
+    Strategy,
+    StrictIteration,
+    StrictSequence,
+    Unless,
+    Window,
+    Within,
+    Without,
+)
+from cerflow.language.node import Node, fold, transform, walk
+from cerflow.language.sremo import Regular, Windowed
+
+__all__ = ["compile_formula", "hoist_window"]
+
+
+def hoist_window(formula: Formula, window: Window | None) -> tuple[Formula, Window | None]:
+    """A query without window takes over that of a formula which is windowed as a whole."""
+    while window is None:
+        match formula:
+            case Within():
+                window = formula.window
+                formula = formula.operand
+            case Regular(Windowed() as expression):
+                window = expression.window
+                formula = Regular(expression.operand, span=formula.span)
+            case _:
+                break
+    return formula, window
+
+
+def compile_formula(
+    formula: Formula,
+    *,
+    window: Window | None = None,
+    keep: frozenset[str] | None = None,
+    named: frozenset[str] = frozenset(),
+    marks: bool = False,
+) -> Transducer:
+    """The transducer that detects a complex event C at n exactly if the formula does.
+
+    ``window`` bounds the extent of C; ``keep`` projects on those labels afterwards (None keeps all); ``named`` are
+    labels that are asked for outside the formula; with ``marks`` an event that ``keep`` leaves without labels gets
+    `HIDDEN_LABEL`, so that the support stays what it is. Raises `QueryError` for labels out of scope and
+    `UnsupportedQueryError` for what would need an unbounded or too large automaton.
+    """
+    formula, window = hoist_window(_with_joined_filters(formula), window)
+    compiler = _Compiler(formula, named | (keep or frozenset()), windowed=window is not None)
+    whole = compiler.run()
+    hidden = frozenset((HIDDEN_LABEL,)) if marks else frozenset[str]()
+    if window is not None and hides_events(whole, None if marks else keep):
+        # The engine measures between the events that it reports; here they are not all.
+        whole = restrict(whole, window, compiler.registers)
+        window = None
+    elif window is not None:
+        whole = know_ends(whole, window)
+    if keep is not None:
+        whole = relabel(whole, lambda labels: labels & keep or hidden)
+    return simplify(whole, compiler.registers.registers, window, compiler.mentioned)
+
+
+def _with_joined_filters(formula: Formula) -> Formula:
+    """One filter instead of several around the same formula: a long row of them would be applied one by one."""
+
+    def join(current: Node) -> Node:
+        if isinstance(current, Filter) and isinstance(current.operand, Filter):
+            inner = current.operand
+            return Filter(inner.operand, And(inner.condition, current.condition), span=current.span)
+        return current
+
+    joined = transform(formula, join)
+    assert isinstance(joined, Formula)
+    return joined
+
+
+class _Compiler:
+    """The fold over one formula; ``scopes`` and the fold number occurrences alike."""
+
+    def __init__(self, formula: Formula, named: frozenset[str], *, windowed: bool) -> None:
+        self.formula = formula
+        self.windowed = windowed
+        self.scopes: Scopes = resolve(formula)
+        self.registers = RegisterFile()
+        self.mentioned = relation_names(formula) | _named_labels(formula) | named
+        # What each formula has to resolve: the labels it binds for filters below it.
+        self.binds: dict[int, set[str]] = {}
+        for bindings in self.scopes.outer.values():
+            for label, scope in bindings.items():
+                self.binds.setdefault(scope, set()).add(label)
+
+    def run(self) -> Fragment:
+        index = -1
+
+        def visit(current: Node, below: Many[Fragment | None]) -> Fragment | None:
+            nonlocal index
+            index += 1
+            if not isinstance(current, Formula):
+                return None
+            try:
+                built = self._build(current, index, [b for b in below if b is not None])
+                for label in sorted(self.binds.get(index, ())):
+                    built = resolve_reference(built, label, index, self.registers)
+            except UnsupportedQueryError as error:
+                # Constructions know automata only; the place is that of the operator.
+                error.span = error.span or current.span
+                raise
+            return built
+
+        whole = fold(self.formula, visit)
+        assert whole is not None
+        return whole
+
+    def _build(self, current: Formula, index: int, below: list[Fragment]) -> Fragment:
+        simple: dict[type[Formula], Callable[..., Fragment]] = {
+            Disjunction: union,
+            Sequence: sequence,
+            StrictSequence: sequence_strictly,
+            Iteration: iterate,
+            StrictIteration: iterate_strictly,
+            Conjunction: both,
+            All: together,
+            Start: begin_at_once,
+        }
+        construction = simple.get(type(current))
+        if construction is not None:
+            return construction(*below)
+        match current:
+            case EventType():
+                test = TypeTest(current.name, current.stream)
+                return atom([Transition(0, 1, test, labels=frozenset((current.name,)))])
+            case AnyEvent():
+                return atom(self._any_type(None))
+            case NotEvent():
+                return self._not_event(current, index)
+            case As():
+                label = current.label
+                return relabel(below[0], lambda labels: labels | {label})
+            case Rename():
+                old, new = current.old, current.new
+                return relabel(below[0], lambda labels: (labels - {old}) | {new} if old in labels else labels)
+            case Project():
+                kept = frozenset(current.labels)
+                return relabel(below[0], lambda labels: labels & kept)
+            case Regular():
+                return compile_sremo(current.expression, self.registers, windowed=self.windowed)
+            case Within():
+                return restrict(below[0], current.window, self.registers)
+            case Selection(Strategy.STRICT):
+                return contiguous(below[0])
+            case Selection(strategy):
+                by = frozenset(str(reference.label) for reference in current.by)
+                return preferred(below[0], strategy, self.registers, by)
+            case Unless():
+                return unless(below[0], below[1], self.registers)
+            case Without():
+                return without(below[0], below[1], self.registers)
+            case Filter():
+                return self._filter(below[0], current.condition, index)
+        raise TypeError(f"{type(current).__name__} is no formula")
+
+    def _any_type(self, check: Condition | None, never: frozenset[str] = frozenset()) -> list[Transition]:
+        """One transition for every named type but those, labelled with it, and one for all others."""
+        known = [TypeTest(name) for name in sorted(self.mentioned)]
+        other = conjunction([Not(test) for test in known])
+        cases: list[tuple[Condition, frozenset[str]]] = [(other, frozenset((TYPE_LABEL,)))]
+        cases[:0] = [(test, frozenset((test.type,))) for test in known if test.type not in never]
+        result = []
+        for test, labels in cases:
+            guard = [test] if check is None else [test, check]
+            local = [g for g in guard if is_local(g)]
+            result.append(
+                Transition(0, 1, conjunction(local), tuple(g for g in guard if not is_local(g)), frozenset(labels))
+            )
+        return result
+
+    def _not_event(self, current: NotEvent, index: int) -> Fragment:
+        test: Condition = TypeTest(current.event.name, current.event.stream)
+        if current.condition is not None:
+            own = current.event.name
+            scopes = {**self.scopes.outer[index], own: index}
+            # One event is read, so AND, OR and NOT on the complex event are those on the event.
+            labels = {name: scopes[name] for name in condition_labels(current.condition)}
+            resolved = separate(gather(without_some(current.condition), labels.keys()), labels)
+            here: dict[Expression, Expression] = {u: u.expression for u in _leaves_of(resolved, index)}
+            test = And(test, substitute(resolved, here))
+        return atom(self._any_type(Not(Satisfied(test)), self.scopes.labels[index].never))
+
+    def _filter(self, operand: Fragment, condition: Condition, index: int) -> Fragment:
+        outer = self.scopes.outer[index]
+        scopes = {label: outer.get(label, index) for label in condition_labels(condition)}
+        bound = self.scopes.labels[index].bound
+        # EVENT may give a bound label to a second event, one whose type is called so.
+        one = outer.keys() | (bound - several(operand, bound))
+
+        def resolve(part: Condition) -> Condition:
+            if isinstance(part, Some) and not condition_labels(part).keys() <= one:
+                bounds = between_bounds(part)
+                if bounds is None:
+                    return Some(part.labels, separate(gather(part.condition, one), scopes), span=part.span)
+                part = bounds
+            return separate(gather(without_some(part), one), scopes)
+
+        return apply_filter(operand, condition, resolve, scopes, index, self.registers)
+
+
+def _leaves_of(condition: Condition, scope: int) -> list[Of]:
+    return [leaf for leaf in leaves(condition) if isinstance(leaf, Of) and leaf.scope == scope]
+
+
+def _named_labels(formula: Formula) -> frozenset[str]:
+    """Labels that some operator tells apart from others: an event of a type called so must be told apart too."""
+    found: set[str] = set()
+    for current in walk(formula):
+        match current:
+            case Filter() | NotEvent() if current.condition is not None:
+                found.update(condition_labels(current.condition))
+            case Rename():
+                found.update((current.old, current.new))
+            case Project():
+                found.update(current.labels)
+            case As():
+                found.add(current.label)
+            case Selection():
+                found.update(str(reference.label) for reference in current.by)
+    return frozenset(found)

@@ -1,0 +1,96 @@
+"""UNLESS and WITHOUT: runs beside which no match of another formula ends (P2 §5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from cerflow.automata.compile.conditions import reguarded
+from cerflow.automata.compile.run_sets import Crowd, Crowds
+from cerflow.automata.model.fragment import Fragment, reach, track, trimmed
+from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.transducer import Transition
+
+__all__ = ["unless", "without"]
+
+#: The name of the runs that must not end.
+_EXCLUDED = "excluded"
+
+
+def unless(operand: Fragment, excluded: Fragment, registers: RegisterFile) -> Fragment:
+    """``φ UNLESS ψ``: no match of ψ on the events that the run has read, whether marked or not.
+
+    The runs of ψ are followed from every event on; where one ends the run of φ ends, too.
+    """
+    watch = _Watch(excluded, registers)
+    return trimmed(track(operand, watch.crowds.beginning(), watch.past))
+
+
+class _Watch:
+    """The runs of the excluded formula, begun at every event."""
+
+    def __init__(self, excluded: Fragment, registers: RegisterFile) -> None:
+        self.crowds = Crowds(excluded, registers, alone=True)
+
+    def past(self, crowd: Crowd, t: Transition) -> Iterator[tuple[Crowd, Transition]]:
+        """What becomes of a transition, given the runs begun before: all cases in which none of them ends."""
+        sources = [(_EXCLUDED, crowd, _any)]
+        for situation in self.crowds.situations(t, [crowd]):
+            guards = self.crowds.none_ends(situation, sources)
+            if guards is None:
+                continue
+            after, writes = self.crowds.step(situation, _EXCLUDED, sources, crowd)
+            asked = reguarded(t, [*situation.literals, *guards])
+            yield after.with_states(self.crowds.initial), replace(asked, writes=(*t.writes, *writes))
+
+
+def _any(_: Transition) -> bool:
+    return True
+
+
+#: A run of WITHOUT that has not marked anything yet, and one that will not mark anything more.
+_BEFORE, _CLOSED = "before", "closed"
+
+
+def without(operand: Fragment, excluded: Fragment, registers: RegisterFile) -> Fragment:
+    """``φ WITHOUT ψ``: no match of ψ between the first and the last marked event.
+
+    Which event is the last is guessed where a run can end with events that are read only (PROJECT).
+    """
+    watch = _Watch(excluded, registers)
+    quiet = _ending_unmarked(operand)
+    loud = _marking_on(operand)
+
+    def step(memory: Crowd | str, t: Transition) -> Iterator[tuple[Crowd | str, Transition]]:
+        if not t.labels and isinstance(memory, str):
+            yield memory, t
+            return
+        if memory == _CLOSED:
+            return
+        if not t.labels and t.target in quiet:
+            yield _CLOSED, t
+            if t.target not in loud:
+                return
+        yield from watch.past(memory if isinstance(memory, Crowd) else watch.crowds.beginning(), t)
+
+    start: Crowd | str = _BEFORE
+    return trimmed(track(operand, start, step))
+
+
+def _ending_unmarked(operand: Fragment) -> set[int]:
+    """The states from which a run can end without marking another event, final ones included."""
+    return reach(operand.final, _before(operand, lambda t: not t.labels))
+
+
+def _marking_on(operand: Fragment) -> set[int]:
+    """The states from which a run can mark another event."""
+    return reach((t.source for t in operand.transitions if t.labels), _before(operand, lambda _: True))
+
+
+def _before(operand: Fragment, counts: Callable[[Transition], bool]) -> list[list[int]]:
+    """For each state those from which a transition that counts leads there."""
+    found: list[list[int]] = [[] for _ in range(operand.states)]
+    for t in operand.transitions:
+        if counts(t):
+            found[t.target].append(t.source)
+    return found

@@ -1,0 +1,117 @@
+"""Two formulas at once: AND and ALL as products (P2 §5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from cerflow.automata.model.fragment import Fragment, check_size, trimmed
+from cerflow.automata.model.transducer import Transition
+from cerflow.conditions.contradiction import contradicts
+from cerflow.conditions.guards import conjunction, conjuncts
+
+__all__ = ["both", "together"]
+
+#: Joins the labels of two transitions, None if they do not go together.
+_Join = Callable[[frozenset[str], frozenset[str]], frozenset[str] | None]
+
+
+def both(left: Fragment, right: Fragment) -> Fragment:
+    """``φ AND ψ``: the complex events of both, so both label every event alike."""
+    starts = [(p, q) for p in left.initial for q in right.initial]
+    return _product(
+        left, right, starts, lambda a, b: a if a == b else None, lambda p, q: p in left.final and q in right.final
+    )
+
+
+def together(left: Fragment, right: Fragment) -> Fragment:
+    """``φ ALL ψ``: unions of a complex event of each; one of them begins at the start, one ends at the end.
+
+    Each side may wait before it begins and rest once it is done.
+    """
+    first, second = _patient(left), _patient(right)
+
+    def ends(p: int, q: int) -> bool:
+        one, other = p in first.ends, q in second.ends
+        return (one and other) or (one and q == second.done) or (p == first.done and other)
+
+    starts = [(p, q) for p in first.starts for q in second.starts if not (p in first.waits and q in second.waits)]
+    return _product(first.fragment, second.fragment, starts, lambda a, b: a | b, ends)
+
+
+@dataclass(frozen=True)
+class _Patient:
+    """A fragment with places to wait in before it begins and to rest in once it is done.
+
+    ``starts`` are the initial states and those that wait; ``waits`` those that only wait: an initial state that can
+    skip any event waits by itself.
+    """
+
+    fragment: Fragment
+    starts: set[int]
+    waits: set[int]
+    ends: set[int]
+    done: int
+
+
+def _patient(operand: Fragment) -> _Patient:
+    beginning, ending = operand.beginnings(), list(operand.endings())
+    skipping = {t.source for t in operand.transitions if t.skips}
+    done = operand.add_state()
+    added = [Transition(done, done), *(replace(t, target=done) for t in ending)]
+    waits: set[int] = set()
+    if not operand.initial <= skipping:
+        waiting = operand.add_state()
+        waits.add(waiting)
+        added.append(Transition(waiting, waiting))
+        added += [replace(t, source=waiting) for t in beginning]
+        # What may begin and be done with the same event.
+        added += [replace(t, source=waiting, target=done) for t in beginning if t.target in operand.final]
+    whole = operand.with_transitions([*operand.transitions, *added])
+    return _Patient(whole, whole.initial | waits, waits, whole.final, done)
+
+
+def _product(
+    left: Fragment,
+    right: Fragment,
+    starts: Iterable[tuple[int, int]],
+    join: _Join,
+    final: Callable[[int, int], bool],
+) -> Fragment:
+    """Reachable pairs of states, with the transitions that read the same event."""
+    outgoing = [left.leaving(), right.leaving()]
+    result = Fragment()
+    numbers: dict[tuple[int, int], int] = {}
+    pending: list[tuple[int, int]] = []
+
+    def number(pair: tuple[int, int]) -> int:
+        if pair not in numbers:
+            numbers[pair] = result.add_state()
+            check_size(result)
+            pending.append(pair)
+            if final(*pair):
+                result.final.add(numbers[pair])
+        return numbers[pair]
+
+    result.initial = {number(pair) for pair in sorted(starts)}
+    while pending:
+        pair = pending.pop()
+        for a in outgoing[0][pair[0]]:
+            for b in outgoing[1][pair[1]]:
+                labels = join(a.labels, b.labels)
+                if labels is None:
+                    continue
+                tests = conjuncts(a.test) + conjuncts(b.test)
+                if contradicts(tests):
+                    continue
+                result.transitions.append(
+                    Transition(
+                        numbers[pair],
+                        number((a.target, b.target)),
+                        conjunction(tests),
+                        tuple(dict.fromkeys((*a.atoms, *b.atoms))),
+                        labels,
+                        a.writes + b.writes,
+                    )
+                )
+    return trimmed(result)

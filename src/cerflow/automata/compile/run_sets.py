@@ -1,0 +1,385 @@
+"""Sets of runs of a fragment, followed by one other run: what UNLESS, WITHOUT, NEXT, LAST and MAX have to know.
+
+A run beside others (a rival that would be preferred, a part that must not match) follows all of them at once, as in
+the subset construction (P1 §C.3, P2 §5.2). Of a set of configurations those whose state remembers nothing are known
+by that state: they become part of the follower's own state, and only the sets that occur are built. A state that has
+registers may be taken by many runs with different values: these go, row by row, into one collection register for
+each such state. So the automaton stays finite whatever is remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from cerflow.automata.model.fragment import Fragment, reach, with_own_beginning
+from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, Write
+from cerflow.automata.optimise.covering import Field, covering_relations
+from cerflow.conditions.case_tree import cases
+from cerflow.conditions.guards import NoRow, Of, Satisfied, Stored, conjunction, conjuncts, leaves, substitute
+from cerflow.conditions.register_values import If
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.condition import Comparison, Condition, Expression, Literal, Not, Operator
+from cerflow.language.node import Node
+
+__all__ = ["EMPTY", "MOST_WORK", "Crowd", "Crowds", "Situation", "Source"]
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """A set of configurations: certain states without memory, and states that may have rows in their collection."""
+
+    states: frozenset[int] = frozenset()
+    rows: frozenset[int] = frozenset()
+
+    def with_states(self, states: Iterable[int]) -> Crowd:
+        """Also these states (without memory)."""
+        return Crowd(self.states | frozenset(states), self.rows)
+
+
+EMPTY = Crowd()
+
+#: A formula that divides events into more cases than this, counted for each set of runs that occurs, is refused.
+MOST_WORK = 15_000
+
+
+#: Runs that are followed: their name, which they are, and which of their transitions count.
+Source = tuple[str, Crowd, Callable[[Transition], bool]]
+
+
+@dataclass(frozen=True)
+class Situation:
+    """One case of an event: what is tested to be in it, and the transitions of the followed runs that it allows.
+
+    For states with rows it allows what the event alone allows; the rows have their say in the collections.
+    """
+
+    literals: tuple[Condition, ...]
+    allowed: frozenset[int]
+
+
+class Crowds:
+    """The runs of one fragment, followed in any number of sets by name.
+
+    If there is only one set (``alone``), runs that remember no more than where their window began need no collection:
+    of those in one state the one that began last is in its window whenever any other is, so it stands for them all.
+    """
+
+    def __init__(
+        self, fragment: Fragment, registers: RegisterFile, *, alone: bool = False, most_work: int = MOST_WORK
+    ) -> None:
+        self.fragment = with_own_beginning(fragment)
+        self.initial = frozenset(self.fragment.initial)
+        self.final = frozenset(self.fragment.final)
+        self._registers = registers
+        self._live = self._live_registers()
+        #: Of two rows in one state only one is needed if its fields compare so with those of the other.
+        self._covering = covering_relations(self.fragment, self._live, registers.registers)
+        newest = self._states_with_newest() if alone else frozenset[int]()
+        self._remembering = self._states_with_rows(newest)
+        #: The register with the latest beginning of a window, for states that need no more.
+        self._newest = {q: self._newest_register(q) for q in sorted(newest - self._remembering)}
+        self._leaving: list[list[int]] = [[] for _ in range(self.fragment.states)]
+        for k, t in enumerate(self.fragment.transitions):
+            self._leaving[t.source].append(k)
+        self._collections: dict[tuple[str, int], int] = {}
+        self._known: dict[object, list[Situation]] = {}
+        self._work = 0
+        self._most_work = most_work
+
+    # -- what the states remember --------------------------------------------------------------------------------
+
+    def _live_registers(self) -> list[dict[int, int]]:
+        """For each state its live registers, with the field at which each begins in a row."""
+        fragment, registers = self.fragment, self._registers.registers
+        if not fragment.states:
+            return []
+        whole = Transducer(
+            fragment.states,
+            frozenset(fragment.initial),
+            frozenset(fragment.final),
+            tuple(fragment.transitions),
+            tuple(registers),
+        )
+        found: list[dict[int, int]] = []
+        for live in whole.live():
+            places: dict[int, int] = {}
+            width = 0
+            for register in sorted(live):
+                if registers[register].keeps is Accumulation.SET:
+                    raise UnsupportedQueryError(
+                        "a condition that has to remember a whole set of events cannot stand below UNLESS, WITHOUT, "
+                        "NEXT, LAST or MAX",
+                        hint="Comparisons with < <= > >= = over repeated events need no set.",
+                    )
+                places[register] = width
+                width += registers[register].fields
+            found.append(places)
+        return found
+
+    def _states_with_rows(self, newest: frozenset[int]) -> frozenset[int]:
+        """States with live registers, and those that a condition on such decides whether a run comes to."""
+        edges = [[t.target for t in leaving] for leaving in self.fragment.leaving()]
+        return frozenset(reach((q for q, places in enumerate(self._live) if places and q not in newest), edges))
+
+    def _states_with_newest(self) -> frozenset[int]:
+        """States in which runs differ in nothing but where their window began."""
+        windows = (tuple(self._registers.registers[r].window for r in places) for places in self._live)
+        return frozenset(q for q, found in enumerate(windows) if len(found) == 1 and found[0] is not None)
+
+    def _newest_register(self, state: int) -> int:
+        (window,) = (self._registers.registers[register] for register in self._live[state])
+        return self._registers.add(Register(Accumulation.VALUE, 1, f"latest {window.meaning}"))
+
+    def _beginnings(self, state: int) -> dict[Expression, Expression]:
+        """What the register of a window stands for in a state of which only the latest beginning is known."""
+        if state not in self._newest:
+            return {}
+        (register,) = self._live[state]
+        return {Stored(register, 0): Stored(self._newest[state], 0)}
+
+    def _width(self, state: int) -> int:
+        registers = self._registers.registers
+        return max(1, sum(registers[r].fields for r in self._live[state]))
+
+    def collection(self, name: str, state: int) -> int:
+        """The register with the rows of a state in the crowd of that name."""
+        key = (name, state)
+        if key not in self._collections:
+            meaning = "; ".join(self._registers.registers[r].meaning for r in self._live[state]) or "whether any"
+            covering = tuple(self._covering[state].values()) or (None,)
+            self._collections[key] = self._registers.add(
+                Register(Accumulation.SET, self._width(state), f"{name}: {meaning}", covering=covering)
+            )
+        return self._collections[key]
+
+    # -- steps ---------------------------------------------------------------------------------------------------
+
+    def beginning(self) -> Crowd:
+        """The crowd of the runs that have not read anything."""
+        return Crowd(self.initial)
+
+    def situations(self, t: Transition, crowds: Iterable[Crowd]) -> list[Situation]:
+        """The cases of an event that a transition ``t`` of the follower reads, as far as these crowds tell apart.
+
+        Raises `UnsupportedQueryError` if there are too many of them in all.
+        """
+        crowds = list(crowds)
+        plain = sorted(frozenset[int]().union(*(c.states for c in crowds)))
+        remembering = sorted(frozenset[int]().union(*(c.rows for c in crowds)))
+        numbers: list[int] = []
+        guards: list[list[Condition]] = []
+        for state in plain:
+            for k in self._leaving[state]:
+                u = self.fragment.transitions[k]
+                numbers.append(k)
+                known = self._beginnings(state)
+                guards.append([*conjuncts(u.test), *(substitute(atom, known) for atom in u.atoms)])
+        for state in remembering:
+            for k in self._leaving[state]:
+                numbers.append(k)
+                guards.append(conjuncts(self.fragment.transitions[k].test))
+        key = (t.test, t.atoms, tuple(numbers))
+        if key not in self._known:
+            # Many crowds are divided alike.
+            self._known[key] = [
+                Situation(case.literals, frozenset(numbers[k] for k in case.held))
+                for case in cases([*conjuncts(t.test), *t.atoms], guards)
+            ]
+        self._work += len(self._known[key])
+        if self._work > self._most_work:
+            raise UnsupportedQueryError(
+                f"following all runs of a part of this formula takes more than {self._most_work:,} steps to prepare",
+                hint="Use fewer different conditions below UNLESS, WITHOUT, NEXT, LAST or MAX.",
+            )
+        return self._known[key]
+
+    def _moves(self, situation: Situation, sources: Sequence[Source]) -> Iterator[tuple[str, bool, Transition]]:
+        """The transitions that runs of the sources may take: the name, whether they have rows, the transition."""
+        for name, crowd, counts in sources:
+            for state in sorted(crowd.states | crowd.rows):
+                for k in self._leaving[state]:
+                    u = self.fragment.transitions[k]
+                    if k in situation.allowed and counts(u):
+                        yield name, state in crowd.rows, u
+
+    def step(
+        self,
+        situation: Situation,
+        target: str,
+        sources: Sequence[Source],
+        before: Crowd,
+        empty: frozenset[int] = frozenset(),
+    ) -> tuple[Crowd, list[Write]]:
+        """The crowd ``target`` (``before`` until now) after the event, and what is written for it.
+
+        It consists of all that the runs of the ``sources`` (names, crowds, which of their transitions count) become.
+        There are none in the states of ``empty``.
+        """
+        states: set[int] = set()
+        kept: set[int] = set()
+        rows: dict[int, list[tuple[tuple[Expression, ...], tuple[Condition, ...]]]] = {}
+        begun: dict[int, dict[Expression, None]] = {}
+        for name, remembered, u in self._moves(situation, sources):
+            if not self._leaving[u.target] or u.target in empty:
+                continue
+            if u.target not in self._remembering:
+                states.add(u.target)
+                if u.target in self._newest:
+                    begun.setdefault(u.target, {})[self._row(name, u, False)[0][0]] = None
+            elif u.stays and remembered and name == target:
+                kept.add(u.target)
+            else:
+                rows.setdefault(u.target, []).append(self._row(name, u, remembered))
+        writes = [write for state in sorted(begun) for write in self._latest(state, list(begun[state]))]
+        for state in sorted(rows):
+            register = self.collection(target, state)
+            goes_on = state in kept and state in before.rows
+            for row, where in dict.fromkeys(rows[state]):
+                writes.append(Write(register, row, not goes_on, where))
+                goes_on = True
+        return Crowd(frozenset(states), frozenset(kept | rows.keys())), writes
+
+    def _latest(self, state: int, beginnings: list[Expression]) -> list[Write]:
+        """The latest of the beginnings of windows with which runs come to a state; that of this event is the last."""
+        latest = next((e for e in beginnings if not leaves(e)), None)
+        if latest is None:
+            latest = reduce(lambda former, new: _joined(Accumulation.MAX, former, new), beginnings)
+        if latest == Stored(self._newest[state], 0):
+            return []
+        return [Write(self._newest[state], (latest,), fresh=True)]
+
+    def _row(self, name: str, u: Transition, remembered: bool) -> tuple[tuple[Expression, ...], tuple[Condition, ...]]:
+        """The row of a run after a transition, and the conditions on its row before."""
+        registers = self._registers.registers
+        old = self._beginnings(u.source)
+        if remembered:
+            collection = self.collection(name, u.source)
+            for register, first in self._live[u.source].items():
+                for k in range(registers[register].fields):
+                    old[Stored(register, k)] = Stored(collection, first + k)
+        row = self._after(u, old)
+        if not remembered:
+            # Its atoms were decided with the situation.
+            return tuple(row) or (Literal(0),), ()
+        where = [substitute(atom, old) for atom in u.atoms]
+        if not any(leaf.register == collection for e in [*row, *where] for leaf in _stored(e)):
+            # Nothing of the old row counts but that there is one.
+            where.append(Not(NoRow(Stored(collection, 0))))
+        return tuple(row) or (Literal(0),), tuple(where)
+
+    def _after(self, u: Transition, old: dict[Expression, Expression]) -> list[Expression]:
+        """What the live registers hold after a transition, given what stands for their fields before it."""
+        registers = self._registers.registers
+        values: dict[Field, Expression] = {}
+        for register in self._live[u.source]:
+            for k in range(registers[register].fields):
+                values[register, k] = old.get(Stored(register, k), Stored(register, k))
+        for write in u.writes:
+            if write.register not in self._live[u.target]:
+                continue
+            for k, expression in enumerate(write.row):
+                new = substitute(expression, old)
+                keeps = registers[write.register].keeps
+                if not write.fresh and keeps is not Accumulation.VALUE:
+                    new = _joined(keeps, values[write.register, k], new)
+                values[write.register, k] = new
+        return [values[field] for field in self._covering[u.target]]
+
+    def none_covers(
+        self,
+        situation: Situation,
+        sources: Sequence[Source],
+        t: Transition,
+        simulates: Callable[[int, int], bool],
+    ) -> tuple[list[Condition], frozenset[int]] | None:
+        """The guards under which no run of the sources can do all that a run can after transition ``t``.
+
+        It can if its state ``simulates`` that of the run, and its registers cover those of the run. Also the states
+        in which there are no rows then. None if there is such a run.
+        """
+        guards: list[Condition] = []
+        found: set[int] = set()
+        waiting: set[int] = set()
+        own = dict(zip(self._covering[t.target], self._after(t, {})))
+        for name, remembered, u in self._moves(situation, sources):
+            if not self._leaving[u.target] or not simulates(u.target, t.target):
+                continue
+            if u.target not in self._remembering:
+                return None
+            relations = self._covering[u.target]
+            if not any(relations.values()):
+                found.add(u.target)
+            elif u.target != t.target or (remembered and u.stays and t.stays):
+                continue  # there it is found out later, or as it was before
+            row, where = self._row(name, u, remembered)
+            compared = (
+                Comparison(relation, value, own[field])
+                for (field, relation), value in zip(relations.items(), row)
+                if relation is not None
+            )
+            asked = [*where, *compared]
+            if any(isinstance(leaf, Of) for condition in asked for leaf in leaves(condition)):
+                # An event that is not known yet would have to wait for another.
+                waiting.add(u.target)
+            elif not asked:
+                return None
+            else:
+                guards.append(self._none(asked, name, u.source if remembered else None))
+        return list(dict.fromkeys(guards)), frozenset(found - waiting)
+
+    def none_ends(self, situation: Situation, sources: Sequence[Source]) -> list[Condition] | None:
+        """The guards under which no run of the sources enters a final state with this event; None if one does."""
+        return self.none_enters(situation, sources, self.final)
+
+    def none_enters(
+        self,
+        situation: Situation,
+        sources: Sequence[Source],
+        states: frozenset[int],
+    ) -> list[Condition] | None:
+        """The same for any states."""
+        guards: list[Condition] = []
+        for name, remembered, u in self._moves(situation, sources):
+            if u.target not in states:
+                continue
+            if not remembered:
+                return None
+            guards.append(self._no_row(name, u))
+        return list(dict.fromkeys(guards))
+
+    def _no_row(self, name: str, u: Transition) -> Condition:
+        """That no row of the source allows a transition."""
+        _, where = self._row(name, u, True)
+        return self._none(where, name, u.source)
+
+    def _none(self, where: Iterable[Condition], name: str, state: int | None) -> Condition:
+        """That not all of these hold, for any row of a state if one is given."""
+        if state is None:
+            return Not(Satisfied(conjunction(list(where))))
+        present = Not(NoRow(Stored(self.collection(name, state), 0)))
+        if set(where) <= {present}:
+            return present.operand
+        # Should the conditions speak of anything but the row, it still takes a row to break them.
+        return Not(Satisfied(conjunction([*where, present])))
+
+
+def _joined(keeps: Accumulation, former: Expression, new: Expression) -> Expression:
+    """What a register keeps of two values; if that cannot be said of one, for it is null, it is null."""
+    unknown = Literal(None)
+    match keeps:
+        case Accumulation.SAME:
+            return If(Comparison(Operator.EQ, former, new), former, unknown)
+        case Accumulation.MIN:
+            better, otherwise = Operator.LE, Operator.GT
+        case Accumulation.MAX:
+            better, otherwise = Operator.GE, Operator.LT
+        case _:
+            raise TypeError(f"a register that keeps {keeps} holds more than one value")
+    return If(Comparison(better, former, new), former, If(Comparison(otherwise, former, new), new, unknown))
+
+
+def _stored(root: Node) -> list[Stored]:
+    return [leaf for leaf in leaves(root) if isinstance(leaf, Stored)]

@@ -1,0 +1,231 @@
+"""NEXT, LAST, MAX and ANY of a formula: a run ends only if no run that would be preferred ends with it (P1 Theorem 4).
+
+A run is followed by the sets of the others that matter: those with the same marks so far, those that are better, or
+all. The paper's A_NEXT and A_LAST order all states into a total preorder T1 … Tk and stand at one state of some Ti;
+what decides is Ti and the union of those before it, so these two sets are enough here, as in its A_MAX. Errata E4 and
+E5 of the notes do not arise: ends are compared with the event that ends the run, marked or not.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement, permutations
+
+from cerflow.automata.compile.conditions import reguarded
+from cerflow.automata.compile.run_sets import EMPTY, MOST_WORK, Crowd, Crowds, Source
+from cerflow.automata.model.fragment import Fragment, track, trimmed
+from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.transducer import Transducer, Transition, Write
+from cerflow.automata.optimise.detection import Simulation
+from cerflow.automata.optimise.simplify import simplify
+from cerflow.conditions.case_tree import joined
+from cerflow.conditions.contradiction import contradicts
+from cerflow.conditions.guards import TRUE, conjunction, conjuncts
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.formula import Strategy
+
+__all__ = ["next_of_each_start", "preferred"]
+
+#: Beyond so many pairs of transitions it is not found out which runs may end abreast.
+MOST_PAIRS = 100_000
+#: Of more pairs of states it is not found out whether one can do all that the other can.
+MOST_PAIRS_OF_STATES = 2_500
+
+_Counts = Callable[[Transition], bool]
+_Sources = list[Source]
+
+#: The names of the runs that are followed: with the same marks, preferred, all.
+_EQUAL, _BETTER, _ALL = "equal", "preferred", "all"
+
+
+@dataclass(frozen=True)
+class _Rivals:
+    """The runs beside a run: its equals (of LAST all), and those preferred to it."""
+
+    others: Crowd
+    better: Crowd
+    #: Whether runs that mark an event now, where the run does not, are preferred to it.
+    compared: bool = True
+
+
+def next_of_each_start(transducer: Transducer) -> Transducer:
+    """Of all runs that begin to mark with one event and end with one, those that NEXT prefers.
+
+    Then the earliest start in a window has the match that NEXT picks there. Raises `UnsupportedQueryError` if that
+    takes too large an automaton, or registers.
+    """
+    if transducer.registers:
+        raise UnsupportedQueryError("runs with registers are not followed in sets that are known beforehand")
+    fragment = Fragment(transducer.states, set(transducer.initial), set(transducer.final), list(transducer.transitions))
+    chosen = preferred(fragment, Strategy.NEXT, RegisterFile(), each_start=True)
+    while True:
+        found = simplify(chosen, (), transducer.window, transducer.mentioned)
+        together = _together(found.transitions)
+        # Every round leaves fewer transitions.
+        if len(together) == len(found.transitions):
+            return replace(found, one_support=True)
+        chosen = Fragment(found.states, set(found.initial), set(found.final), together)
+
+
+def _together(transitions: Iterable[Transition]) -> list[Transition]:
+    """The transitions with as few tests as possible: sets of runs divide events into more cases than matter."""
+    alike: dict[Transition, list[Transition]] = {}
+    for t in transitions:
+        alike.setdefault(replace(t, test=TRUE), []).append(t)
+    return [
+        replace(general, test=conjunction(list(test)))
+        for general, several in alike.items()
+        for test in joined(conjuncts(t.test) for t in several)
+    ]
+
+
+def preferred(
+    operand: Fragment,
+    strategy: Strategy,
+    registers: RegisterFile,
+    by: frozenset[str] = frozenset(),
+    *,
+    each_start: bool = False,
+) -> Fragment:
+    """``NEXT(φ)``, ``LAST(φ)``, ``MAX(φ)``, ``ANY(φ)``: the runs to which no run that ends with them is preferred.
+
+    With labels ``by`` an event counts as marked if it gets one of these labels, and otherwise if it gets any.
+
+    With ``each_start`` only runs are compared that begin to mark with the same event; there is another way to evaluate
+    them, so less may be spent on it.
+    """
+    crowds = Crowds(operand, registers, most_work=MOST_WORK if not each_start else MOST_WORK // 6)
+    fragment = crowds.fragment
+    going_on = {t.source for t in fragment.transitions}
+    name = _ALL if strategy is Strategy.LAST else _EQUAL
+    # With NEXT what is preferred stays so, wherever it goes.
+    overtaken = _simulation(fragment, registers) if strategy is Strategy.NEXT else operator.eq
+    marked = _marked_with(by)
+    abreast = _abreast(fragment, marked) if strategy is Strategy.LAST else None
+    others_counts, better_from_better, better_from_others = _order(strategy, marked)
+
+    def step(rivals: _Rivals | None, t: Transition) -> Iterator[tuple[_Rivals | None, Transition]]:
+        if rivals is None:
+            return
+        better: _Sources = [
+            (_BETTER, rivals.better, better_from_better(t)),
+            (name, rivals.others, better_from_others(t)),
+        ]
+        if not rivals.compared:
+            better = []
+        others: _Sources = [(name, rivals.others, others_counts(t))]
+        for situation in crowds.situations(t, [rivals.others, rivals.better]):
+            if t.target in fragment.final:
+                guards = crowds.none_ends(situation, better)
+                if guards is not None:
+                    yield None, reguarded(t, [*situation.literals, *guards])
+            if t.target not in going_on:
+                continue
+            alone = crowds.none_covers(situation, better, t, overtaken)
+            if alone is None:
+                continue  # whatever ends this run, ends a preferred one
+            guards, empty = alone
+            ahead, writes = crowds.step(situation, _BETTER, better, rivals.better, empty)
+            if abreast is not None:
+                ahead = Crowd(ahead.states & abreast[t.target], ahead.rows & abreast[t.target])
+            beside, more = crowds.step(situation, name, others, rivals.others)
+            if strategy is not Strategy.LAST:
+                beside = Crowd(beside.states - ahead.states, beside.rows)
+            asked = reguarded(t, [*situation.literals, *guards])
+            yield _Rivals(beside, ahead, rivals.compared or bool(t.labels)), _writing(asked, [*writes, *more])
+
+    start: _Rivals | None = _Rivals(crowds.beginning(), EMPTY, not each_start)
+    return trimmed(track(fragment, start, step, lambda rivals: rivals is None))
+
+
+def _simulation(fragment: Fragment, registers: RegisterFile) -> Callable[[int, int], bool]:
+    """Whether a run from one state may end whenever one from another does, as far as that is easily seen."""
+    initial, final = frozenset(fragment.initial), frozenset(fragment.final)
+    transitions, kept = tuple(fragment.transitions), tuple(registers.registers)
+    # The runs that follow one another begin together, but then they may be anywhere.
+    pairs = permutations(range(fragment.states), 2) if fragment.states**2 <= MOST_PAIRS_OF_STATES else ()
+    return Simulation(Transducer(fragment.states, initial, final, transitions, kept), pairs).holds
+
+
+def _abreast(fragment: Fragment, marked: _Counts) -> list[frozenset[int]]:
+    """For each state those from which a run may end with one from there, both marking the same events until then.
+
+    With LAST a rival elsewhere is as good as any other: one of the two will mark an event that the other does not, and
+    the latest such event decides.
+    """
+    transitions = fragment.transitions
+    if len(transitions) ** 2 > MOST_PAIRS:
+        return [frozenset(range(fragment.states))] * fragment.states
+    before: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    pending: list[tuple[int, int]] = []
+    tests = [conjuncts(t.test) for t in transitions]
+    for (k, t), (j, u) in combinations_with_replacement(enumerate(transitions), 2):
+        if marked(t) != marked(u) or (k != j and contradicts([*tests[k], *tests[j]])):
+            continue
+        for a, b in ((t, u), (u, t)):
+            before.setdefault((a.target, b.target), []).append((a.source, b.source))
+            if a.target in fragment.final and b.target in fragment.final:
+                pending.append((a.source, b.source))
+    found = set(pending)
+    while pending:
+        for pair in before.get(pending.pop(), ()):
+            if pair not in found:
+                found.add(pair)
+                pending.append(pair)
+    return [frozenset(r for r in range(fragment.states) if (q, r) in found) for q in range(fragment.states)]
+
+
+def _writing(t: Transition, writes: list[Write]) -> Transition:
+    return replace(t, writes=(*t.writes, *writes)) if writes else t
+
+
+def _marked_with(by: frozenset[str]) -> _Counts:
+    """Whether a transition marks its event, as far as the order looks."""
+    return (lambda t: not by.isdisjoint(t.labels)) if by else (lambda t: bool(t.labels))
+
+
+def _order(strategy: Strategy, marked: _Counts) -> tuple[Callable[[Transition], _Counts], ...]:
+    """How runs compare after an event, given how they compared before and whether each marks it.
+
+    Given the run's own transition: which transitions of the other runs make them go on as others, which keep preferred
+    runs preferred, and which make others preferred.
+    """
+
+    def every(_: Transition) -> _Counts:
+        return lambda u: True
+
+    def alike(t: Transition) -> _Counts:
+        own = marked(t)
+        return lambda u: marked(u) == own
+
+    def more_marked(t: Transition) -> _Counts:
+        return (lambda u: False) if marked(t) else marked
+
+    def at_least(t: Transition) -> _Counts:
+        return marked if marked(t) else lambda u: True
+
+    match strategy:
+        case Strategy.NEXT:
+            # The first difference decides.
+            return alike, every, more_marked
+        case Strategy.LAST:
+            # The last one does: what was before no longer counts.
+            return every, alike, more_marked
+        case Strategy.MAX:
+            # Marks of a superset are wherever the run has its own.
+            return alike, at_least, more_marked
+        case Strategy.ANY:
+            # As NEXT, with an order of all outputs.
+            return _same_labels, every, _larger_labels
+    raise TypeError(f"{strategy} has no order")
+
+
+def _same_labels(t: Transition) -> _Counts:
+    return lambda u: u.labels == t.labels
+
+
+def _larger_labels(t: Transition) -> _Counts:
+    """Greater in an arbitrary order of label sets in which unmarked is least."""
+    return lambda u: (bool(u.labels), sorted(u.labels)) > (bool(t.labels), sorted(t.labels))

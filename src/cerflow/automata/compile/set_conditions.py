@@ -1,0 +1,280 @@
+"""Filters with aggregates and tests on sets: accumulators in registers, and a check where the formula ends.
+
+Such an atom speaks of all events that the filtered formula gives to a label, so it is known only when the formula's
+complex event is complete: on the transitions that enter a final state. There the value of an aggregate is that of
+its register with the event at hand added. Runs that go on do so without the check, in a copy of the final state that
+is not final. Only what tests on sets ask of neighbouring values is checked as soon as both are read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cerflow.automata.compile.aggregates import ORDERS, Accumulator, accumulator, alone, empty
+from cerflow.automata.compile.conditions import Relating, guarded, own_labels
+from cerflow.automata.model.fragment import Fragment, track, trimmed
+from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
+from cerflow.conditions.clauses import OPPOSITE
+from cerflow.conditions.guards import (
+    Asked,
+    Collected,
+    Gathered,
+    Satisfied,
+    SetCall,
+    Stored,
+    Truth,
+    reads_events,
+    substitute,
+)
+from cerflow.language.condition import (
+    And,
+    Arithmetic,
+    Between,
+    Comparison,
+    Condition,
+    Constant,
+    Expression,
+    Function,
+    In,
+    IsNull,
+    LabelReference,
+    Literal,
+    Negative,
+    Not,
+    Operator,
+    Or,
+)
+from cerflow.language.node import walk
+from cerflow.semantics.values import value_of
+
+__all__ = ["apply_set_atoms"]
+
+#: The labels given so far, and what is known of each test on a set: true, false or, with None, neither.
+_Memory = tuple[frozenset[str], tuple[bool | None, ...]]
+#: Nodes that are evaluated at once where nothing below them reads an event.
+_PLAIN = (And, Arithmetic, Between, Comparison, Constant, In, IsNull, Literal, Negative, Not, Or)
+_TRUE = Literal(True)
+#: No run has so many events.
+_MANY = 2**62
+
+
+def apply_set_atoms(
+    operand: Fragment, atoms: Sequence[Condition], many: frozenset[str], scope: int, registers: RegisterFile
+) -> Fragment:
+    """Keep the runs that satisfy all atoms, in which `Gathered` leaves stand for aggregates and tests on sets.
+
+    `Asked` leaves stand for predicates of sets, which are asked about a collection of the events.
+
+    Other labels of an atom stand for every choice of one event each, as in `cerflow.automata.compile.conditions`: what
+    is asked of their events waits in registers.
+    """
+    gathered = dict.fromkeys(n for atom in atoms for n in walk(atom) if isinstance(n, Gathered))
+    asked = dict.fromkeys(n for atom in atoms for n in walk(atom) if isinstance(n, Asked))
+    ends = _Ends(
+        tuple(Relating.of(atom, own_labels(atom, scope), scope, many, registers) for atom in atoms),
+        tuple(_Collected.of(g, atoms, registers) for g in gathered if g.name not in ORDERS),
+        tuple(_Ordered.of(g, atoms, registers) for g in gathered if g.name in ORDERS),
+        tuple(_Kept.of(a, registers) for a in asked),
+    )
+    names = ends.labels
+    going_on = {t.source for t in operand.transitions}
+
+    def step(memory: _Memory | None, t: Transition) -> list[tuple[_Memory | None, Transition]]:
+        if memory is None:
+            return []  # nothing goes on from where a run has ended
+        seen, truths = memory
+        given = t.labels & names
+        result: list[tuple[_Memory | None, Transition]] = []
+        for after, checks in ends.outcomes(given, seen, truths):
+            if t.target in going_on:
+                writes = (*t.writes, *ends.writes(given, seen, after))
+                result.append(((seen | given, after), replace(guarded(t, checks), writes=writes)))
+            last = ends.checks(given, seen, after) if t.target in operand.final else None
+            if last is not None:
+                result.append((None, guarded(t, [*checks, *last])))
+        return result
+
+    start: _Memory | None = (frozenset(), (True,) * len(ends.ordered))
+    return trimmed(track(operand, start, step, lambda memory: memory is None))
+
+
+@dataclass(frozen=True)
+class _Collected:
+    """An aggregate, and the register for its row."""
+
+    gathered: Gathered
+    kept: Accumulator
+    register: int
+
+    @classmethod
+    def of(cls, gathered: Gathered, atoms: Sequence[Condition], registers: RegisterFile) -> _Collected:
+        kept = accumulator(gathered, _most(gathered, atoms))
+        return cls(gathered, kept, _register(gathered, len(kept.start), registers))
+
+    def value(self, given: bool, seen: bool) -> Expression:
+        """The aggregate over the events seen so far, and the event at hand if it is given the label."""
+        if not seen:
+            return alone(self.gathered.name, self.gathered.value) if given else empty(self.gathered.name)
+        former = self.former
+        return self.kept.finish(self.kept.step(former) if given else former)
+
+    def write(self, seen: bool) -> Write | None:
+        """What an event with the label changes."""
+        row = self.kept.step(self.former) if seen else self.kept.start
+        return None if seen and row == self.former else Write(self.register, row, fresh=True)
+
+    @property
+    def former(self) -> tuple[Expression, ...]:
+        return tuple(Stored(self.register, k) for k in range(len(self.kept.start)))
+
+
+def _most(count: Gathered, atoms: Sequence[Condition]) -> int | None:
+    """The least number that all atoms take for any greater one, if they only compare the count with literals."""
+    greatest = 0
+    nodes = [n for atom in atoms for n in walk(atom)]
+    comparisons = [n for n in nodes if isinstance(n, Comparison) and count in (n.left, n.right)]
+    for comparison in comparisons:
+        other = comparison.right if comparison.left == count else comparison.left
+        if not (isinstance(other, Literal) and isinstance(other.value, int | float) and abs(other.value) < _MANY):
+            return None
+        greatest = max(greatest, math.floor(other.value))
+    return greatest + 1 if nodes.count(count) == len(comparisons) else None
+
+
+@dataclass(frozen=True)
+class _Ordered:
+    """A test on a set, and the register for the latest value.
+
+    Of its three truth values those are told apart of which it matters: where it has to be ``wanted``, only whether it
+    is. A true test that is no longer true, or a false one that may become so, are then None, and need not go on.
+    """
+
+    gathered: Gathered
+    register: int
+    wanted: bool | None
+
+    @classmethod
+    def of(cls, gathered: Gathered, atoms: Sequence[Condition], registers: RegisterFile) -> _Ordered:
+        plain = Comparison(Operator.EQ, gathered, _TRUE)
+        wanted = True if plain in atoms else False if Not(plain) in atoms else None
+        return cls(gathered, _register(gathered, 1, registers), wanted)
+
+    def begun(self, truth: bool | None) -> list[tuple[bool | None, list[Condition]]]:
+        """What the first value makes of the test, and when: null is not known to be in order."""
+        known = IsNull(self.gathered.argument, negated=True)
+        if self.wanted is False:
+            return [(truth, [])]
+        cases: list[tuple[bool | None, list[Condition]]] = [(True, [known])]
+        return cases if self.wanted else [*cases, (None, [Not(Satisfied(known))])]
+
+    def outcomes(self, truth: bool | None) -> list[tuple[bool | None, list[Condition]]]:
+        """What another value may make of the test, and when."""
+        if truth is False:
+            return [(False, [])]
+        last, value = Stored(self.register, 0), self.gathered.argument
+        order = ORDERS[self.gathered.name]
+        holds, fails = Comparison(order, last, value), Comparison(OPPOSITE[order], last, value)
+        if self.wanted is True:
+            return [(True, [holds])]
+        if self.wanted is False or truth is None:
+            return [(False, [fails]), (None, [Not(Satisfied(fails))])]
+        unknown: list[Condition] = [Not(Satisfied(holds)), Not(Satisfied(fails))]
+        return [(truth, [holds]), (False, [fails]), (None, unknown)]
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A predicate of a set, and the register for all that it is asked about."""
+
+    asked: Asked
+    register: int
+
+    @classmethod
+    def of(cls, asked: Asked, registers: RegisterFile) -> _Kept:
+        shown = ", ".join(map(registers.describe, asked.arguments))
+        meaning = f"{asked.name}({asked.label}.({shown}))"
+        return cls(asked, registers.add(Register(Accumulation.SET, len(_row(asked)), meaning)))
+
+    def value(self, given: bool, seen: bool) -> Expression:
+        """The answer about the events seen so far, and the event at hand if it is given the label."""
+        rows = Collected(self.register, 0) if seen else None
+        return Truth(SetCall(self.asked.name, self.asked.arguments, rows, given))
+
+    def write(self, seen: bool) -> Write:
+        """What an event with the label changes."""
+        return Write(self.register, _row(self.asked), fresh=not seen)
+
+
+def _row(asked: Asked) -> tuple[Expression, ...]:
+    """Positions come first, so that rows are in their order, and no two events are one."""
+    return (Function("position", (LabelReference(None),)), *filter(reads_events, asked.arguments))
+
+
+def _register(gathered: Gathered, fields: int, registers: RegisterFile) -> int:
+    return registers.add(Register(Accumulation.VALUE, fields, registers.describe(gathered)))
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """What atoms need of the events of a run, and ask where it ends."""
+
+    atoms: tuple[Relating, ...]
+    collected: tuple[_Collected, ...]
+    ordered: tuple[_Ordered, ...]
+    kept: tuple[_Kept, ...]
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """The labels that matter."""
+        found = {label for atom in self.atoms for label in atom.labels}
+        found |= {kept.gathered.label for kept in self.collected} | {kept.asked.label for kept in self.kept}
+        return frozenset(found | {test.gathered.label for test in self.ordered})
+
+    def outcomes(
+        self, given: frozenset[str], seen: frozenset[str], truths: tuple[bool | None, ...]
+    ) -> list[tuple[tuple[bool | None, ...], list[Condition]]]:
+        """What an event may make of the tests on sets, and when."""
+        result: list[tuple[tuple[bool | None, ...], list[Condition]]] = [((), [])]
+        for test, truth in zip(self.ordered, truths):
+            label = test.gathered.label
+            cases: list[tuple[bool | None, list[Condition]]] = [(truth, [])]
+            if label in given:
+                cases = test.outcomes(truth) if label in seen else test.begun(truth)
+            result = [((*before, after), [*some, *more]) for before, some in result for after, more in cases]
+        return result
+
+    def writes(self, given: frozenset[str], seen: frozenset[str], truths: tuple[bool | None, ...]) -> list[Write]:
+        """What is remembered of an event."""
+        found = [write for atom in self.atoms for write in atom.writes(given, seen)]
+        for kept in self.collected:
+            if kept.gathered.label in given:
+                write = kept.write(kept.gathered.label in seen)
+                found += [] if write is None else [write]
+        found += [kept.write(kept.asked.label in seen) for kept in self.kept if kept.asked.label in given]
+        for test, truth in zip(self.ordered, truths):
+            if test.gathered.label in given and truth is not False:
+                found.append(Write(test.register, (test.gathered.argument,), fresh=True))
+        return found
+
+    def checks(
+        self, given: frozenset[str], seen: frozenset[str], truths: tuple[bool | None, ...]
+    ) -> list[Condition] | None:
+        """The atoms where a run ends with the event at hand; None if one of them cannot hold."""
+        values: dict[Expression, Expression] = {
+            g.gathered: g.value(g.gathered.label in given, g.gathered.label in seen) for g in self.collected
+        }
+        values |= {k.asked: k.value(k.asked.label in given, k.asked.label in seen) for k in self.kept}
+        values |= {test.gathered: Literal(truth) for test, truth in zip(self.ordered, truths)}
+        found: list[Condition] = []
+        for atom in self.atoms:
+            # A label without event makes the atom hold: there is no choice of events.
+            for choice in atom.choices(given, seen):
+                check = substitute(atom.atom, values | choice)
+                if not all(isinstance(n, _PLAIN) for n in walk(check)):
+                    found.append(check)
+                elif value_of(check, {}, lambda _: ()) is not True:
+                    return None
+        return found

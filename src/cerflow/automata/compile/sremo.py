@@ -1,0 +1,431 @@
+"""SREMO to transducer (register transducers Theorem 27, App. A.2): a part for every expression, without ε.
+
+A part is built for the registers that are held when it begins: which of them are empty, and where the content of the
+others lies, is known of every state, so an atom on an empty register is decided here. Sub-expressions that are entered
+with different registers filled are built once for each case. A register written on one side of ``&``, or below ``!``,
+gets another place than the one that is still read elsewhere; so ``v' = v`` behind ``!e`` needs no copying.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from cerflow.automata.compile.products import both
+from cerflow.automata.compile.sremo_complement import complement_of
+from cerflow.automata.compile.sremo_terminals import Place, Places, guards_of, refused, registers_read
+from cerflow.automata.compile.windows import restrict
+from cerflow.automata.model.fragment import Fragment, check_size, trimmed
+from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.transducer import Transition
+from cerflow.automata.optimise.grouping import grouped
+from cerflow.conditions.guards import TRUE, conjunction, is_local
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.condition import Condition
+from cerflow.language.node import Node, fold
+from cerflow.language.sremo import (
+    ANY_EVENT,
+    Alternation,
+    Complement,
+    Concatenation,
+    Empty,
+    Epsilon,
+    Intersection,
+    Optional,
+    Plus,
+    Sremo,
+    Star,
+    Terminal,
+    Windowed,
+)
+from cerflow.rewriting.sremo.strategies import without_strategies
+
+__all__ = ["compile_sremo"]
+
+#: The registers that hold an event, each with the number of its place, in order.
+_Held = tuple[Place, ...]
+
+
+#: Where a part begins: it is no state, for what comes before goes on with the transitions that begin here.
+_START = -1
+
+
+@dataclass
+class _Part:
+    """The strings of an expression: whether the empty one, and the runs over all others, by position (Glushkov).
+
+    ``beginnings`` are the transitions that leave the start, ``transitions`` all others. ``ends`` are the states that
+    are entered with the last event of a match, by the registers that are held there. States are numbered throughout
+    the construction.
+    """
+
+    empty: bool = False
+    beginnings: list[Transition] = field(default_factory=list)
+    transitions: list[Transition] = field(default_factory=list)
+    ends: dict[_Held, list[int]] = field(default_factory=dict)
+
+    def end(self, held: _Held, states: Iterable[int]) -> None:
+        """Also these states are ends."""
+        self.ends.setdefault(held, []).extend(states)
+
+    def follow(self, states: Iterable[int], following: _Part) -> None:
+        """Where these ends are, what follows may begin."""
+        self.transitions += [t.moved(state, t.target) for state in states for t in following.beginnings]
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What is to be built: an expression, entered with registers held.
+
+    ``live`` are the registers that are read behind it, ``reserved`` the places that it must leave as they are, and
+    ``windowed`` says whether some window bounds it.
+    """
+
+    expression: Sremo
+    held: _Held
+    live: frozenset[str]
+    reserved: frozenset[Place]
+    windowed: bool
+
+
+_Rule = Generator[_Question, _Part, _Part]
+
+
+def compile_sremo(expression: Sremo, registers: RegisterFile, *, windowed: bool = False) -> Fragment:
+    """The fragment that reads anything and then a match of the expression, which ends with an event that it marks.
+
+    ``windowed`` says that a window around the whole is seen to elsewhere. Raises `UnsupportedQueryError` for ``!e``
+    without a window, and for what would need too large an automaton.
+    """
+    return _Builder(without_strategies(expression), registers).whole(windowed)
+
+
+class _Builder:
+    def __init__(self, expression: Sremo, registers: RegisterFile) -> None:
+        self.expression = expression
+        self.registers = registers
+        self.places = Places()
+        self._states = 0
+        self._reads: dict[Sremo, frozenset[str]] = {}
+        self._writes: dict[Sremo, frozenset[str]] = {}
+        fold(expression, self._note)
+
+    def _note(self, current: Node, _: object) -> None:
+        if not isinstance(current, Sremo):
+            return
+        reads, writes = frozenset[str](), frozenset[str]()
+        if isinstance(current, Terminal):
+            reads, writes = registers_read(current.condition), frozenset(current.registers)
+        for child in current.children:
+            if isinstance(child, Sremo):
+                reads |= self._reads[child]
+                writes |= self._writes[child]
+        self._reads[current] = reads
+        # What is complemented leaves the registers as they are.
+        self._writes[current] = frozenset() if isinstance(current, Complement) else writes
+
+    # -- the whole -----------------------------------------------------------------------------------------------
+
+    def whole(self, windowed: bool) -> Fragment:
+        """See `compile_sremo`."""
+        part = self._built(_Question(self.expression, (), frozenset(), frozenset(), windowed))
+        waiting = self._state()
+        part.transitions.append(Transition(waiting, waiting))
+        part.transitions += [t.moved(waiting, t.target) for t in part.beginnings]
+        part.transitions = self.places.settled(part.transitions, self.registers, lambda _: True)
+        # A match is reported with its last marked event: ends that mark nothing are none.
+        final: set[int] = set()
+        ends = {state for states in part.ends.values() for state in states}
+        silent = {t.target for t in part.transitions if not t.labels}
+        if ends & silent:
+            done = self._state()
+            final.add(done)
+            part.transitions += [
+                t.moved(t.source, done) for t in part.transitions if t.labels and t.target in ends & silent
+            ]
+        whole = trimmed(self._fragment(part.transitions, {waiting}, final | (ends - silent)))
+        return _waiting_anywhere(grouped(whole))
+
+    def _built(self, question: _Question) -> _Part:
+        stack: list[tuple[_Question, _Rule]] = [(question, self._rule(question))]
+        answer: _Part | None = None
+        while True:
+            _, rule = stack[-1]
+            try:
+                asked = next(rule) if answer is None else rule.send(answer)
+            except StopIteration as end:
+                answer = end.value
+                stack.pop()
+                if not stack:
+                    return end.value  # type: ignore[no-any-return]
+            except UnsupportedQueryError as error:
+                error.span = error.span or next(
+                    (q.expression.span for q, _ in reversed(stack) if q.expression.span is not None), None
+                )
+                raise
+            else:
+                answer = None
+                stack.append((asked, self._rule(asked)))
+
+    # -- states --------------------------------------------------------------------------------------------------
+
+    def _state(self) -> int:
+        self._states += 1
+        return self._states - 1
+
+    def _fragment(self, transitions: Sequence[Transition], initial: set[int], final: set[int]) -> Fragment:
+        states = {*initial, *final, *(q for t in transitions for q in (t.source, t.target))}
+        numbers = {q: k for k, q in enumerate(sorted(states))}
+        return Fragment(
+            len(numbers),
+            {numbers[q] for q in initial},
+            {numbers[q] for q in final},
+            [t.moved(numbers[t.source], numbers[t.target]) for t in transitions],
+        )
+
+    def _alone(self, part: _Part, ends: Iterable[int]) -> Fragment:
+        """The part by itself, with these of its ends."""
+        return trimmed(self._fragment([*part.beginnings, *part.transitions], {_START}, set(ends)))
+
+    def _fragments(self, part: _Part) -> Iterator[tuple[_Held, Fragment]]:
+        """The part by itself, once for each way in which registers are held at its end."""
+        for held, ends in part.ends.items():
+            yield held, self._alone(part, ends)
+
+    def _add(self, part: _Part, fragment: Fragment, held: _Held) -> None:
+        """Put a fragment that ends with these registers beside the part."""
+        fragment.move(self._states)
+        self._states += fragment.states
+        check_size(fragment)
+        entered = {t.target for t in fragment.transitions}
+        part.beginnings += [t.moved(_START, t.target) for t in fragment.beginnings()]
+        part.transitions += [t for t in fragment.transitions if t.source not in fragment.initial or t.source in entered]
+        part.end(held, sorted(fragment.final & entered))
+
+    # -- one rule for each operator ------------------------------------------------------------------------------
+
+    def _rule(self, question: _Question) -> _Rule:
+        expression = question.expression
+        match expression:
+            case Epsilon():
+                return _Part(empty=True)
+            case Empty():
+                return _Part()
+            case Terminal():
+                return self._terminal(expression, question)
+            case Concatenation():
+                return (yield from self._concatenation(expression, question))
+            case Alternation():
+                left = yield self._ask(question, expression.left)
+                right = yield self._ask(question, expression.right)
+                return self._beside(left, right)
+            case Optional():
+                once = yield self._ask(question, expression.operand)
+                once.empty = True
+                return once
+            case Star() | Plus():
+                return (yield from self._repeated(expression, question))
+            case Intersection():
+                events = _events_denied(expression)
+                if events is not None:
+                    return self._reading_none_of(events, question)
+                return (yield from self._intersection(expression, question))
+            case Complement():
+                return (yield from self._complement(expression, question))
+            case Windowed():
+                return (yield from self._windowed(expression, question))
+        raise TypeError(f"{type(expression).__name__} is no expression without strategies")
+
+    def _ask(self, question: _Question, expression: Sremo, **changes: object) -> _Question:
+        """The same question about another expression; what it cannot notice of the registers is left out."""
+        asked = replace(question, expression=expression, **changes)  # type: ignore[arg-type]
+        wanted = self._reads[expression] | asked.live
+        return replace(asked, held=_restricted(asked.held, wanted))
+
+    def _beside(self, left: _Part, right: _Part) -> _Part:
+        left.empty |= right.empty
+        left.beginnings += right.beginnings
+        left.transitions += right.transitions
+        for held, ends in right.ends.items():
+            left.end(held, ends)
+        return left
+
+    def _terminal(self, terminal: Terminal, question: _Question) -> _Part:
+        guards = guards_of(terminal.condition, dict(question.held))
+        if guards is None:
+            return _Part()
+        after = dict(question.held)
+        writes = []
+        for register in terminal.registers:
+            if register in question.live:
+                place = self._free_place(register, question.reserved)
+                after[register] = place[1]
+                writes.append(self.places.write(place))
+        labels = frozenset[str]() if terminal.label is None else frozenset((terminal.label,))
+        t = replace(self._reading(guards), labels=labels, writes=tuple(dict.fromkeys(writes)))
+        return _Part(beginnings=[t], ends={_restricted(tuple(sorted(after.items())), question.live): [t.target]})
+
+    def _reading(self, guards: list[Condition]) -> Transition:
+        return Transition(
+            _START,
+            self._state(),
+            conjunction([g for g in guards if is_local(g)]),
+            tuple(dict.fromkeys(g for g in guards if not is_local(g))),
+        )
+
+    def _free_place(self, register: str, reserved: frozenset[Place]) -> Place:
+        number = 0
+        while (register, number) in reserved:
+            number += 1
+        return register, number
+
+    def _concatenation(self, expression: Concatenation, question: _Question) -> _Rule:
+        live = question.live | self._reads[expression.right]
+        left = yield self._ask(question, expression.left, live=live)
+        first = _restricted(question.held, live)
+        following: dict[_Held, _Part] = {}
+        for held in sorted({*left.ends, *([first] if left.empty else [])}):
+            following[held] = yield self._ask(question, expression.right, held=held)
+        # The right side of a long chain is small: what is long stays where it is.
+        whole = _Part(False, left.beginnings, left.transitions)
+        for held, part in following.items():
+            whole.transitions += part.transitions
+            for after, ends in part.ends.items():
+                whole.end(after, ends)
+            before = left.ends.get(held, [])
+            whole.follow(before, part)
+            if part.empty:
+                whole.end(_restricted(held, question.live), before)
+        if left.empty:
+            whole.empty = following[first].empty
+            whole.beginnings += following[first].beginnings
+        return whole
+
+    def _repeated(self, expression: Star | Plus, question: _Question) -> _Rule:
+        live = question.live | self._reads[expression.operand]
+        first = _restricted(question.held, live)
+        rounds: dict[_Held, _Part] = {}
+        pending = [first]
+        while pending:
+            held = pending.pop()
+            if held in rounds:
+                continue
+            rounds[held] = yield self._ask(question, expression.operand, held=held, live=live)
+            pending += [after for after in rounds[held].ends if after not in rounds]
+        whole = _Part(isinstance(expression, Star) or rounds[first].empty, rounds[first].beginnings)
+        for part in rounds.values():
+            whole.transitions += part.transitions
+            for held, ends in part.ends.items():
+                whole.follow(ends, rounds[held])
+                whole.end(_restricted(held, question.live), ends)
+        return whole
+
+    def _intersection(self, expression: Intersection, question: _Question) -> _Rule:
+        sides = (expression.left, expression.right)
+        parts: list[_Part] = []
+        for side, other in (sides, sides[::-1]):
+            read = frozenset(place for place in question.held if place[0] in self._reads[other])
+            asked = self._ask(question, side, reserved=question.reserved | read)
+            # What the other side writes, this one need not keep, but what neither writes, both have.
+            parts.append((yield asked))
+        left, right = parts
+        whole = _Part(left.empty and right.empty)
+        written = self._writes[expression.left]
+        for held1, first in self._fragments(left):
+            for held2, second in self._fragments(right):
+                held = [p for p in held1 if p[0] in written] + [p for p in held2 if p[0] not in written]
+                self._add(whole, both(first.copy(), second), tuple(sorted(held)))
+        return whole
+
+    def _reading_none_of(self, events: list[Terminal], question: _Question) -> _Part:
+        """``[TRUE] & !φ``: one event that satisfies none of the conditions."""
+        guards: list[Condition] = []
+        for terminal in events:
+            found = refused(terminal.condition, dict(question.held))
+            if found is None:
+                return _Part()
+            guards += found
+        t = self._reading(guards)
+        return _Part(beginnings=[t], ends={_restricted(question.held, question.live): [t.target]})
+
+    def _complement(self, expression: Complement, question: _Question) -> _Rule:
+        if not question.windowed and not _window_inside(expression.operand):
+            raise UnsupportedQueryError(
+                "'!' without a window cannot be evaluated: what it excludes could take any number of events",
+                span=expression.span,
+                hint="Put a window around it, as in (… . !e . …) WITHIN 10 EVENTS, or on what it excludes, as in "
+                "!(e WITHIN 10 EVENTS).",
+            )
+        held = _restricted(question.held, question.live)
+        reserved = question.reserved | frozenset(question.held)
+        whole = _Part()
+        inner = expression.operand
+        if isinstance(inner, Complement):
+            # Twice excluded: the same strings, without marks, and registers as they were.
+            operand = yield self._ask(question, inner.operand, live=frozenset(), reserved=reserved)
+            whole.empty = operand.empty
+            for _, fragment in self._fragments(operand):
+                silent = [replace(t, labels=frozenset()) if t.labels else t for t in fragment.transitions]
+                self._add(whole, fragment.with_transitions(silent), held)
+            return whole
+        operand = yield self._ask(question, inner, live=frozenset(), reserved=reserved)
+        whole.empty = not operand.empty
+        fragment = self._alone(operand, (q for ends in operand.ends.values() for q in ends))
+        own = self.places.settled(fragment.transitions, self.registers, lambda place: place not in reserved)
+        self._add(whole, complement_of(grouped(fragment.with_transitions(own)), self.registers), held)
+        return whole
+
+    def _windowed(self, expression: Windowed, question: _Question) -> _Rule:
+        operand = yield self._ask(question, expression.operand, windowed=True)
+        whole = _Part(operand.empty)
+        for held, fragment in self._fragments(operand):
+            self._add(whole, restrict(fragment, expression.window, self.registers), held)
+        return whole
+
+
+def _waiting_anywhere(fragment: Fragment) -> Fragment:
+    """The fragment that begins in a state where it can wait, if one of these goes on just as its beginning does.
+
+    Behind what may be read at the beginning of an expression, as by ``[TRUE]*``, grouping leaves the first event in a
+    case of its own, which is none.
+    """
+    leaving = [frozenset(t.moved(0, t.target) for t in transitions) for transitions in fragment.leaving()]
+    for state in sorted(fragment.initial):
+        for other in {t.target for t in fragment.transitions if t.source == state and t.test == TRUE} - {state}:
+            if leaving[other] == leaving[state]:
+                return trimmed(Fragment(fragment.states, {other}, fragment.final, fragment.transitions))
+    return fragment
+
+
+def _restricted(held: _Held, names: frozenset[str]) -> _Held:
+    return tuple(place for place in held if place[0] in names)
+
+
+def _events_denied(expression: Intersection) -> list[Terminal] | None:
+    """The terminals of ``[TRUE] & !(φ | …)``, which asks about one event and so needs no window."""
+    if expression.left != ANY_EVENT or not isinstance(expression.right, Complement):
+        return None
+    found: list[Terminal] = []
+    pending: list[Sremo] = [expression.right.operand]
+    while pending:
+        match pending.pop():
+            case Terminal() as terminal:
+                found.append(terminal)
+            case Alternation(left, right):
+                pending += [right, left]
+            case _:
+                return None
+    return found
+
+
+def _window_inside(operand: Sremo) -> bool:
+    """Whether windows bound all of an expression but events read whatever they are."""
+    pending: list[Sremo] = [operand]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, Windowed) or current == ANY_EVENT:
+            continue
+        if isinstance(current, Terminal):
+            return False
+        pending += [child for child in current.children if isinstance(child, Sremo)]
+    return True

@@ -1,0 +1,80 @@
+"""``!e`` of SREMO: the strings that a fragment does not match, read without marking anything (§5.1.2, §11.11).
+
+Nothing is unrolled: one run follows the set of all runs of the fragment that began where it did, as in the subset
+construction (see `cerflow.automata.compile.run_sets`), and may end wherever none of these ends. Registers of enclosing
+expressions are atoms of the event, asked of the following run's own registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from cerflow.automata.compile.conditions import reguarded
+from cerflow.automata.compile.run_sets import Crowd, Crowds
+from cerflow.automata.model.fragment import Fragment, track, trimmed
+from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.transducer import Transition
+from cerflow.conditions.guards import TRUE, Satisfied, conjunction
+from cerflow.language.condition import Condition, Not
+
+__all__ = ["complement_of"]
+
+#: The name of the runs that must not end.
+_DENIED = "denied"
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where the following run is: the runs beside it (None: they will end whatever comes), whether none ended now."""
+
+    crowd: Crowd | None
+    free: bool = False
+
+
+def complement_of(operand: Fragment, registers: RegisterFile) -> Fragment:
+    """A deterministic fragment of the strings, other than the empty one, that the operand does not match.
+
+    Raises `UnsupportedQueryError` if the runs of the operand remember sets, or divide events into too many cases.
+    """
+    crowds = Crowds(operand, registers, alone=True)
+    final, ending = crowds.final, _universal(crowds.fragment)
+
+    def step(place: _Place, t: Transition) -> Iterator[tuple[_Place, Transition]]:
+        crowd = place.crowd
+        if crowd is None:
+            return
+        sources = [(_DENIED, crowd, _any)]
+        for situation in crowds.situations(t, [crowd]):
+            free = _both_ways(crowds.none_enters(situation, sources, final))
+            open_ = _both_ways(crowds.none_enters(situation, sources, ending))
+            after, writes = crowds.step(situation, _DENIED, sources, crowd)
+            for is_free, not_ended in free:
+                for is_open, not_lost in open_:
+                    if is_free or is_open:
+                        asked = reguarded(t, [*situation.literals, *not_ended, *not_lost])
+                        yield (
+                            _Place(after if is_open else None, is_free),
+                            replace(asked, writes=tuple(writes)) if is_open else asked,
+                        )
+
+    follower = Fragment(1, {0}, {0}, [Transition(0, 0)])
+    return trimmed(track(follower, _Place(crowds.beginning()), step, lambda place: place.free))
+
+
+def _both_ways(guards: list[Condition] | None) -> list[tuple[bool, list[Condition]]]:
+    """Whether guards hold, with what is asked to know it; without guards they do, and None never does."""
+    if guards is None:
+        return [(False, [])]
+    held = (True, guards)
+    return [held, (False, [Not(Satisfied(conjunction(guards)))])] if guards else [held]
+
+
+def _any(_: Transition) -> bool:
+    return True
+
+
+def _universal(fragment: Fragment) -> frozenset[int]:
+    """States in which a run can stay over any event, and end with it."""
+    ended = {t.source for t in fragment.transitions if t.test == TRUE and not t.atoms and t.target in fragment.final}
+    return frozenset(t.source for t in fragment.transitions if t.skips and t.source in ended)

@@ -1,0 +1,152 @@
+"""The terminals of SREMO as transitions: conditions on the event read and on registers, and what is written.
+
+While an expression is compiled a register has any number of *places*, numbered copies of it, so that what one part
+writes does not touch what another still reads. What is read from a place is an `Of` leaf (label: the register, scope:
+the number), and a write says only which place it is. When all reads of a place are known it gets one register of the
+transducer for each expression that they ask for: `settled`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
+from cerflow.conditions.guards import Of, Satisfied, Stored, conjuncts, leaves, separate, substitute
+from cerflow.language.condition import And, Attribute, Condition, Constant, Expression, LabelReference, Not, Or
+from cerflow.language.node import Node, transform, walk
+from cerflow.language.printer import show
+
+__all__ = ["Place", "Places", "guards_of", "refused", "registers_read"]
+
+#: A register of an expression, and which of its copies.
+Place = tuple[str, int]
+
+#: Stands for the event at hand while the registers are told apart; no register is called so.
+_HERE = "\0here"
+
+_FALSE = Constant(False)
+
+C = TypeVar("C", Condition, Expression)
+
+
+def registers_read(condition: Node) -> frozenset[str]:
+    """The registers that a condition of a terminal reads."""
+    nodes = (n for n in walk(condition) if isinstance(n, Attribute | LabelReference))
+    return frozenset(n.label for n in nodes if n.label is not None)
+
+
+def guards_of(condition: Condition, held: Mapping[str, int]) -> list[Condition] | None:
+    """The guards of a terminal where its registers are held at the numbered places, the others being empty.
+
+    An atom on an empty register is false, and its negation true. None if that alone makes the condition false.
+    """
+    known = _with_empty_registers(condition, held)
+    if known == _FALSE:
+        return None
+    scopes = {**held, _HERE: 0}
+    return [_on_places(part, scopes) for part in conjuncts(known)]
+
+
+def refused(condition: Condition, held: Mapping[str, int]) -> list[Condition] | None:
+    """The guards of events that do not satisfy the condition, be it false or unknown; None if there are none."""
+    known = _with_empty_registers(condition, held)
+    if isinstance(known, Constant):
+        return None if known.value else []
+    return [Not(Satisfied(_on_places(known, {**held, _HERE: 0})))]
+
+
+def _on_places(condition: Condition, scopes: dict[str, int]) -> Condition:
+    def name(current: Node) -> Node:
+        # With a name for the event at hand, what reads a register and nothing else can be told from what relates both.
+        if isinstance(current, Attribute | LabelReference) and current.label is None:
+            return replace(current, label=_HERE)
+        return current
+
+    named = transform(condition, name)
+    assert isinstance(named, Condition)
+    divided = separate(named, scopes)
+    here: dict[Expression, Expression] = {
+        leaf: leaf.expression for leaf in leaves(divided) if isinstance(leaf, Of) and leaf.label == _HERE
+    }
+    return substitute(divided, here)
+
+
+def _with_empty_registers(condition: Condition, held: Mapping[str, int]) -> Condition:
+    """The condition with every atom on an empty register put as FALSE, and constants taken out of AND, OR and NOT."""
+    done: list[Condition] = []
+    pending: list[tuple[Condition, bool]] = [(condition, False)]
+    while pending:
+        current, ready = pending.pop()
+        if not ready and isinstance(current, And | Or):
+            pending += [(current, True), (current.right, False), (current.left, False)]
+        elif not ready and isinstance(current, Not):
+            pending += [(current, True), (current.operand, False)]
+        elif isinstance(current, Not):
+            operand = done.pop()
+            done.append(Constant(not operand.value) if isinstance(operand, Constant) else Not(operand))
+        elif isinstance(current, And | Or):
+            right, left = done.pop(), done.pop()
+            done.append(_joined(type(current), left, right))
+        else:
+            empty = not registers_read(current) <= held.keys()
+            done.append(_FALSE if empty else current)
+    return done[0]
+
+
+def _joined(operator: type[And] | type[Or], left: Condition, right: Condition) -> Condition:
+    deciding = operator is Or  # the value of one side that decides the whole
+    for side, other in ((left, right), (right, left)):
+        if isinstance(side, Constant):
+            return side if side.value is deciding else other
+    return operator(left, right)
+
+
+class Places:
+    """The places of an expression under construction, known by number in the writes that are not settled yet."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Place, int] = {}
+
+    def write(self, place: Place) -> Write:
+        """The event at hand is stored at a place, as far as that will be asked for."""
+        number = self._numbers.setdefault(place, len(self._numbers))
+        return Write(-1 - number, (), fresh=True)
+
+    def settled(
+        self, transitions: Sequence[Transition], registers: RegisterFile, own: Callable[[Place], bool]
+    ) -> list[Transition]:
+        """The transitions with registers for the places that are their ``own``; other reads stay as they are."""
+        read: dict[Place, dict[Expression, Stored]] = {}
+        stored: dict[Expression, Expression] = {}
+        for t in transitions:
+            for tree in (*t.atoms, *(e for w in t.writes for e in (*w.row, *w.where))):
+                for leaf in leaves(tree):
+                    if isinstance(leaf, Of) and leaf not in stored and own((leaf.label, leaf.scope)):
+                        meaning = f"{leaf.label}.{show(leaf.expression)}"
+                        register = registers.add(Register(Accumulation.VALUE, 1, meaning))
+                        stored[leaf] = read.setdefault((leaf.label, leaf.scope), {})[leaf.expression] = Stored(
+                            register, 0
+                        )
+        places = {number: place for place, number in self._numbers.items() if own(place)}
+
+        def write(w: Write) -> list[Write]:
+            if w.register >= 0:
+                return [replace(w, row=_all(w.row, stored), where=_all(w.where, stored))]
+            if -1 - w.register not in places:
+                return [w]
+            asked = read.get(places[-1 - w.register], {})
+            return [Write(kept.register, (expression,), fresh=True) for expression, kept in asked.items()]
+
+        return [
+            replace(t, atoms=_all(t.atoms, stored), writes=tuple(new for w in t.writes for new in write(w)))
+            if t.atoms or t.writes
+            else t
+            for t in transitions
+        ]
+
+
+def _all(trees: Sequence[C], stored: dict[Expression, Expression]) -> tuple[C, ...]:
+    return tuple(substitute(tree, stored) for tree in trees)

@@ -1,0 +1,260 @@
+"""Transducers under construction, and the constructions that do not look at guards (P2 Theorem 6.2, App. C.1).
+
+A fragment may be taken apart: every construction owns its operands and may change them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from cerflow.automata.model.transducer import Transition
+from cerflow.errors import UnsupportedQueryError
+
+__all__ = [
+    "MOST_STATES",
+    "Fragment",
+    "atom",
+    "check_size",
+    "iterate",
+    "iterate_strictly",
+    "reach",
+    "relabel",
+    "sequence",
+    "sequence_strictly",
+    "track",
+    "trimmed",
+    "union",
+    "with_own_beginning",
+]
+
+#: An automaton with more states than this, or ten times as many transitions, is refused.
+MOST_STATES = 5_000
+
+T = TypeVar("T", bound=Hashable)
+
+
+@dataclass
+class Fragment:
+    """A transducer with any number of initial and final states, without registers of its own."""
+
+    states: int = 0
+    initial: set[int] = field(default_factory=set)
+    final: set[int] = field(default_factory=set)
+    transitions: list[Transition] = field(default_factory=list)
+    #: The answer of `endings`, if it is known.
+    known_endings: list[Transition] | None = field(default=None, repr=False, compare=False)
+
+    def copy(self) -> Fragment:
+        """An independent copy."""
+        return Fragment(self.states, set(self.initial), set(self.final), list(self.transitions))
+
+    def with_transitions(self, transitions: list[Transition]) -> Fragment:
+        """The same states with other transitions."""
+        return Fragment(self.states, self.initial, self.final, transitions)
+
+    def add_state(self) -> int:
+        """A new state."""
+        self.states += 1
+        return self.states - 1
+
+    def endings(self) -> list[Transition]:
+        """The transitions into final states; remembered, so that a long sequence is not searched at every step."""
+        if self.known_endings is None:
+            self.known_endings = [t for t in self.transitions if t.target in self.final]
+        return self.known_endings
+
+    def beginnings(self) -> list[Transition]:
+        """The transitions out of initial states."""
+        return [t for t in self.transitions if t.source in self.initial]
+
+    def leaving(self) -> list[list[Transition]]:
+        """The transitions out of each state."""
+        found: list[list[Transition]] = [[] for _ in range(self.states)]
+        for t in self.transitions:
+            found[t.source].append(t)
+        return found
+
+    def move(self, shift: int) -> None:
+        """Number the states from ``shift`` on."""
+        ends = self.endings()
+        self.initial = {q + shift for q in self.initial}
+        self.final = {q + shift for q in self.final}
+        self.transitions = [t.moved(t.source + shift, t.target + shift) for t in self.transitions]
+        self.known_endings = [t.moved(t.source + shift, t.target + shift) for t in ends]
+
+
+def check_size(fragment: Fragment, more: int = 0) -> None:
+    """Raise `UnsupportedQueryError` if a fragment under construction has become too large.
+
+    ``more`` states are allowed on top of `MOST_STATES`: those of the operands.
+    """
+    if fragment.states > MOST_STATES + more or len(fragment.transitions) > 10 * (MOST_STATES + more):
+        raise UnsupportedQueryError(
+            f"this formula needs an automaton of more than {MOST_STATES:,} states",
+            hint="Combine smaller formulas, or fewer conditions in one of them.",
+        )
+
+
+def trimmed(fragment: Fragment) -> Fragment:
+    """The fragment without the states that lie on no way from an initial to a final one."""
+    forward: list[list[int]] = [[] for _ in range(fragment.states)]
+    backward: list[list[int]] = [[] for _ in range(fragment.states)]
+    for t in fragment.transitions:
+        forward[t.source].append(t.target)
+        backward[t.target].append(t.source)
+    useful = reach(fragment.initial, forward) & reach(fragment.final, backward)
+    numbers = {q: k for k, q in enumerate(sorted(useful))}
+    return Fragment(
+        len(numbers),
+        {numbers[q] for q in fragment.initial & useful},
+        {numbers[q] for q in fragment.final & useful},
+        [
+            t.moved(numbers[t.source], numbers[t.target])
+            for t in fragment.transitions
+            if t.source in useful and t.target in useful
+        ],
+    )
+
+
+def with_own_beginning(fragment: Fragment) -> Fragment:
+    """The same runs, but no transition enters an initial state, other than loops that change nothing; trimmed."""
+    fragment = trimmed(fragment)
+    entered = {t.target for t in fragment.transitions if not t.stays} & fragment.initial
+    if not entered:
+        return fragment
+    copies = {q: fragment.states + k for k, q in enumerate(sorted(entered))}
+    more: list[Transition] = []
+    for t in fragment.transitions:
+        if t.source in copies:
+            target = copies[t.source] if t.stays else t.target
+            more.append(replace(t, source=copies[t.source], target=target))
+    return trimmed(
+        Fragment(
+            fragment.states + len(copies),
+            {copies.get(q, q) for q in fragment.initial},
+            fragment.final,
+            [*fragment.transitions, *more],
+        )
+    )
+
+
+def reach(start: Iterable[int], edges: Sequence[Iterable[int]]) -> set[int]:
+    """The states to which some way leads from ``start``; ``edges[state]`` are those directly behind a state."""
+    seen = set(start)
+    pending = list(seen)
+    while pending:
+        for q in edges[pending.pop()]:
+            if q not in seen:
+                seen.add(q)
+                pending.append(q)
+    return seen
+
+
+def _beside(left: Fragment, right: Fragment) -> Fragment:
+    """Both in one, as yet without initial and final states; the operands are renumbered to fit."""
+    # The smaller one moves: otherwise a long sequence built from its end would take quadratic time.
+    large, small = (left, right) if len(left.transitions) >= len(right.transitions) else (right, left)
+    small.move(large.states)
+    return Fragment(large.states + small.states, transitions=large.transitions + small.transitions)
+
+
+def atom(cases: Iterable[Transition]) -> Fragment:
+    """Skip any events, then read one by one of ``cases`` (from state 0 to state 1)."""
+    return Fragment(2, {0}, {1}, [Transition(0, 0), *cases])
+
+
+def union(left: Fragment, right: Fragment) -> Fragment:
+    """``φ OR ψ``: both side by side."""
+    whole = _beside(left, right)
+    whole.initial = left.initial | right.initial
+    whole.final = left.final | right.final
+    return whole
+
+
+def sequence(left: Fragment, right: Fragment) -> Fragment:
+    """``φ ; ψ``: what enters a final state of φ also enters the initial states of ψ."""
+    whole = _beside(left, right)
+    entering = [t.moved(t.source, state) for state in sorted(right.initial) for t in left.endings()]
+    return _joined(whole, left, right, entering)
+
+
+def sequence_strictly(left: Fragment, right: Fragment) -> Fragment:
+    """``φ : ψ``: a state without a loop stands between the last marked event of φ and the first of ψ."""
+    whole = _beside(left, right)
+    between = whole.add_state()
+    entering = [t.moved(t.source, between) for t in left.endings() if t.labels]
+    leaving = [t.moved(between, t.target) for t in right.beginnings() if t.labels]
+    return _joined(whole, left, right, [*entering, *leaving])
+
+
+def _joined(whole: Fragment, left: Fragment, right: Fragment, between: list[Transition]) -> Fragment:
+    whole.initial = left.initial
+    whole.final = right.final
+    whole.transitions += between
+    whole.known_endings = [*right.endings(), *(t for t in between if t.target in whole.final)]
+    return whole
+
+
+def iterate(operand: Fragment) -> Fragment:
+    """``φ+``: what enters a final state also enters the initial states."""
+    again = [t.moved(t.source, state) for state in sorted(operand.initial) for t in operand.endings()]
+    return operand.with_transitions(operand.transitions + again)
+
+
+def iterate_strictly(operand: Fragment) -> Fragment:
+    """``φ :+``, with the loop on the new state that the paper's construction lacks (middle iterations of one event)."""
+    into = [t for t in operand.endings() if t.labels]
+    first = [t for t in operand.beginnings() if t.labels]
+    between = operand.add_state()
+    entering = [t.moved(t.source, between) for t in into]
+    leaving = [t.moved(between, t.target) for t in first]
+    # A run of one marked event leaves an initial state and enters a final one with the same transition.
+    whole = [t.moved(between, between) for t in first if t.target in operand.final]
+    return operand.with_transitions([*operand.transitions, *entering, *leaving, *whole])
+
+
+def relabel(operand: Fragment, change: Callable[[frozenset[str]], frozenset[str]]) -> Fragment:
+    """Change the labels of every transition that has some."""
+    return operand.with_transitions(
+        [replace(t, labels=change(t.labels)) if t.labels else t for t in operand.transitions]
+    )
+
+
+def track(
+    operand: Fragment,
+    start: T,
+    step: Callable[[T, Transition], Iterable[tuple[T, Transition]]],
+    accepts: Callable[[T], bool] = lambda _: True,
+) -> Fragment:
+    """The product with a deterministic observer of the transitions taken.
+
+    ``step(memory, transition)`` gives what becomes of a transition: any number of transitions (none forbids it), each
+    with the observer's next memory. Only transitions between reachable pairs are built. The first pair of a state
+    keeps its number, so that what the observer does not touch stays as it is.
+    """
+    leaving = operand.leaving()
+    result = Fragment(operand.states)
+    numbers: list[dict[T, int]] = [{} for _ in range(operand.states)]
+    pending: list[tuple[int, T, int]] = []
+
+    def number(state: int, memory: T) -> int:
+        known = numbers[state]
+        found = known.get(memory)
+        if found is None:
+            found = known[memory] = result.add_state() if known else state
+            check_size(result, operand.states)
+            pending.append((state, memory, found))
+            if state in operand.final and accepts(memory):
+                result.final.add(found)
+        return found
+
+    for state in sorted(operand.initial):
+        result.initial.add(number(state, start))
+    while pending:
+        state, memory, here = pending.pop()
+        for t in leaving[state]:
+            for after, changed in step(memory, t):
+                result.transitions.append(changed.moved(here, number(t.target, after)))
+    return result

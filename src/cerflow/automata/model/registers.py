@@ -1,0 +1,71 @@
+"""The registers of a transducer under construction, and how little of a set of events a condition needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cerflow.automata.model.transducer import Accumulation, Register
+from cerflow.conditions.guards import Shown, Stored
+from cerflow.language.condition import Comparison, Condition, Expression, Operator
+from cerflow.language.node import Node, transform
+from cerflow.language.printer import show
+
+__all__ = ["RegisterFile", "accumulation_for", "reduced"]
+
+_LEFT = {
+    Operator.LT: Accumulation.MAX,
+    Operator.LE: Accumulation.MAX,
+    Operator.GT: Accumulation.MIN,
+    Operator.GE: Accumulation.MIN,
+    Operator.EQ: Accumulation.SAME,
+}
+_RIGHT = {
+    Operator.LT: Accumulation.MIN,
+    Operator.LE: Accumulation.MIN,
+    Operator.GT: Accumulation.MAX,
+    Operator.GE: Accumulation.MAX,
+    Operator.EQ: Accumulation.SAME,
+}
+
+
+class RegisterFile:
+    """Hands out registers by number."""
+
+    def __init__(self) -> None:
+        self.registers: list[Register] = []
+
+    def add(self, register: Register) -> int:
+        """The number of a new register."""
+        self.registers.append(register)
+        return len(self.registers) - 1
+
+    def describe(self, expression: Expression) -> str:
+        """An expression for people, in which registers go by what they hold."""
+
+        def name(current: Node) -> Node:
+            if not isinstance(current, Stored):
+                return current
+            register = self.registers[current.register]
+            field = "" if register.fields == 1 else f".{current.field}"
+            return Shown(f"{register.meaning}{field}")
+
+        return show(transform(expression, name))
+
+
+def reduced(operator: Operator, *, left: bool) -> Accumulation:
+    """What must be kept of many values on one side of a comparison, so that it holds for all of them."""
+    return (_LEFT if left else _RIGHT).get(operator, Accumulation.SET)
+
+
+def accumulation_for(atom: Condition, units: Sequence[Expression]) -> Accumulation:
+    """How to keep the events of a label that may have many: a bound or a single value where the atom allows it.
+
+    ``X.p < Y.p`` for all pairs needs only a maximum and a minimum, equality one value; whatever does not have the
+    label alone on one side of a comparison needs all of them.
+    """
+    if len(units) == 1 and isinstance(atom, Comparison):
+        if atom.left == units[0]:
+            return reduced(atom.operator, left=True)
+        if atom.right == units[0]:
+            return reduced(atom.operator, left=False)
+    return Accumulation.SET

@@ -1,0 +1,343 @@
+"""Transducers evaluated by the definition of runs: slow, and meant for short lists of events.
+
+A run reads the events from the first on, one transition each. It begins in an initial state with empty registers; a
+transition may be taken if its test and all its atoms are true. What is unknown is not true, and an empty register
+reads as null (the papers' two-valued reading, in which an atom over an empty register is false and its negation true,
+is written with `Satisfied`). Complex events are given by their positions in the list of events.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from cerflow.automata.model.transducer import TYPE_LABEL, Accumulation, Transducer, Transition, Write
+from cerflow.conditions.guards import (
+    Collected,
+    InWindow,
+    Measure,
+    NoRow,
+    Satisfied,
+    SetCall,
+    Stored,
+    Truth,
+    TypeTest,
+    leaves,
+    reads_events,
+)
+from cerflow.conditions.register_values import WORD, If, Joined, Known, SquareRoot, Word
+from cerflow.errors import QueryError
+from cerflow.language.condition import Comparison, Condition, Constant, LabelReference, Literal, Operator
+from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
+from cerflow.language.node import Node, transform
+from cerflow.predicates.asking import Each, ask_of_set
+from cerflow.predicates.registry import registered
+from cerflow.semantics.formulas import ComplexEvent, within
+from cerflow.semantics.operators import arithmetic, compare, shown
+from cerflow.semantics.values import value_of
+from cerflow.values.events import Event, Stream, Value
+
+__all__ = ["Content", "Memory", "Run", "accepting_runs", "choices", "kept", "matches", "registers_of"]
+
+#: What a register holds: nothing yet, a row of values, or the rows of a collection.
+Content = tuple[Value, ...] | frozenset[tuple[Value, ...]] | None
+Memory = tuple[Content, ...]
+
+_UNKNOWN = Comparison(Operator.EQ, Literal(None), Literal(None))
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run over the events 0 … ``end``: a transition for each, and the complex event that they label."""
+
+    transitions: tuple[Transition, ...]
+    complex_event: ComplexEvent
+
+    @property
+    def end(self) -> int:
+        """The position of the last event read."""
+        return len(self.transitions) - 1
+
+
+def accepting_runs(transducer: Transducer, events: Sequence[Event], *, reporting: bool = False) -> Iterator[Run]:
+    """All runs that enter a final state with their last event, by length; there may be exponentially many.
+
+    With ``reporting`` only those count that label their last event, as complex event automata, register match
+    automata and symbolic register transducers want it (P1 §6, 003 Def. 7, 004 Def. 24). The window of the transducer
+    holds for all. Raises `QueryError` for a window of time over events without times.
+    """
+    reader = _Reader(transducer, events)
+    current: list[tuple[tuple[Transition, ...], int, Memory, ComplexEvent]] = [
+        ((), state, reader.empty, frozenset()) for state in sorted(transducer.initial)
+    ]
+    for position in range(len(events)):
+        following = []
+        for path, state, memory, labelled in current:
+            for t in reader.leaving[state]:
+                if reader.fires(t, position, memory):
+                    marked = labelled | reader.labelled(t, position)
+                    following.append(((*path, t), t.target, reader.written(t, position, memory), marked))
+        current = following
+        for path, state, _, labelled in current:
+            if reader.accepts(path[-1], state, labelled, reporting):
+                yield Run(path, labelled)
+
+
+def matches(
+    transducer: Transducer, events: Sequence[Event], *, reporting: bool = False
+) -> set[tuple[int, ComplexEvent]]:
+    """All (n, C) such that some accepting run over the events 0 … n gives the complex event C; see `accepting_runs`."""
+    reader = _Reader(transducer, events)
+    found: set[tuple[int, ComplexEvent]] = set()
+    # Runs that agree in state, registers and complex event have the same future.
+    current = {(state, reader.empty, frozenset[tuple[str, int]]()) for state in transducer.initial}
+    for position in range(len(events)):
+        following = set()
+        for state, memory, labelled in current:
+            for t in reader.leaving[state]:
+                if reader.fires(t, position, memory):
+                    marked = labelled | reader.labelled(t, position)
+                    following.add((t.target, reader.written(t, position, memory), marked))
+                    if reader.accepts(t, t.target, marked, reporting):
+                        found.add((position, marked))
+        current = following
+    return found
+
+
+class _Reader:
+    """One transducer over one list of events; what depends on one event alone is evaluated once."""
+
+    def __init__(self, transducer: Transducer, events: Sequence[Event]) -> None:
+        self.transducer = transducer
+        self.events = events
+        self.empty: Memory = (None,) * len(transducer.registers)
+        self.leaving: list[list[Transition]] = [[] for _ in range(transducer.states)]
+        for t in transducer.transitions:
+            self.leaving[t.source].append(t)
+        self._tested: dict[tuple[Condition, int], bool] = {}
+        self._asked: dict[tuple[Condition, int, tuple[Content, ...]], bool] = {}
+
+    def labelled(self, t: Transition, position: int) -> ComplexEvent:
+        """The pairs that a transition adds to the complex event."""
+        own = self.events[position].type
+        return frozenset((own if label == TYPE_LABEL else label, position) for label in t.labels)
+
+    def accepts(self, last: Transition, state: int, labelled: ComplexEvent, reporting: bool) -> bool:
+        """Whether a run that has just come to a state detects its complex event."""
+        if state not in self.transducer.final or (reporting and not last.labels):
+            return False
+        window = self.transducer.window
+        return window is None or within(labelled, window, self.events)
+
+    # -- guards --------------------------------------------------------------------------------------------------
+
+    def fires(self, t: Transition, position: int, memory: Memory) -> bool:
+        """Whether a transition may be taken."""
+        key = (t.test, position)
+        if key not in self._tested:
+            self._tested[key] = self._evaluate(t.test, position, {}, memory) is True
+        return self._tested[key] and all(self._holds(atom, position, memory) for atom in t.atoms)
+
+    def _holds(self, atom: Condition, position: int, memory: Memory) -> bool:
+        """Whether an atom is true, of a register with a collection for every row of it."""
+        registers = registers_of([atom])
+        key = (atom, position, tuple(memory[r] for r in registers))
+        if key not in self._asked:
+            self._asked[key] = all(
+                self._evaluate(atom, position, rows, memory) is True for rows in choices(_ranging([atom]), memory)
+            )
+        return self._asked[key]
+
+    def _evaluate(self, root: Node, position: int, rows: dict[int, tuple[Value, ...] | None], memory: Memory) -> Value:
+        """The value of a guard or expression on the event at a position, some rows and all registers."""
+        single: dict[str | None, Event | None] = {None: self.events[position]}
+        event = self.events[position]
+
+        def value(current: Node) -> Value:
+            return value_of(current, single, lambda _: ())
+
+        def known(current: Node) -> Node:
+            match current:
+                case TypeTest():
+                    stream = current.stream
+                    here = event.type == current.type and (stream is None or event.stream in (None, stream))
+                    return Constant(here)
+                case Satisfied():
+                    return Constant(value(current.condition) is True)
+                case Truth():
+                    return _literal(value(current.condition))
+                case Measure():
+                    return _literal(self._measure(current.window, position))
+                case SetCall():
+                    kept = None if current.rows is None else memory[current.rows.register]
+                    own = [value(argument) for argument in current.arguments] if current.here else None
+                    truth = _asked_of_set(current, kept if isinstance(kept, frozenset) else (), own)
+                    return _UNKNOWN if truth is None else Constant(truth)
+                case Stored() if not isinstance(current, Collected):
+                    row = rows[current.register]
+                    found: Any = None if row is None else row[current.field]
+                    if not isinstance(found, Event):
+                        return _literal(found)
+                    # A whole event, as predicates get it, goes by a name that no label has.
+                    single[f"\0{found.position}"] = found
+                    return LabelReference(f"\0{found.position}")
+                case NoRow():
+                    return Constant(False)
+                case Known():
+                    return Literal(int(value(current.expression) is not None))
+                case Word():
+                    return _literal(_word(value(current.expression), current.high))
+                case Joined():
+                    return _literal(_joined_words(value(current.high), value(current.low), current.floating))
+                case If():
+                    chosen = current.then if value(current.condition) is True else current.otherwise
+                    return _literal(value(chosen))
+                case SquareRoot():
+                    return _literal(_square_root(value(current.expression)))
+                case InWindow():
+                    return self._in_window(current.window, position, current.start)
+            return current
+
+        return value(transform(root, known))
+
+    def _in_window(self, window: Window, position: int, start: Node) -> Condition:
+        assert isinstance(start, Literal)  # the register has been read
+        first: Any = start.value
+        now: Any = self._measure(window, position)
+        if first is None or now is None:
+            return _UNKNOWN
+        return Constant(now - first < self._size(window))
+
+    def _size(self, window: Window) -> int | float | Fraction:
+        match window:
+            case CountWindow():
+                return window.events
+            case DurationWindow():
+                assert isinstance(self.events, Stream)  # it has been measured
+                return self.events.ticks(window.microseconds)
+            case AttributeWindow():
+                return window.size
+        raise TypeError(f"{type(window).__name__} is no window")
+
+    def _measure(self, window: Window, position: int) -> int | float | None:
+        match window:
+            case CountWindow():
+                return position
+            case DurationWindow():
+                if not isinstance(self.events, Stream) or self.events.microseconds_per_tick is None:
+                    raise QueryError("a window of time needs events with times", span=window.span)
+                return self.events[position].time
+            case AttributeWindow():
+                found = self.events[position].attribute(window.attribute)
+                return found if isinstance(found, int | float) else None
+        raise TypeError(f"{type(window).__name__} is no window")
+
+    # -- registers -----------------------------------------------------------------------------------------------
+
+    def written(self, t: Transition, position: int, memory: Memory) -> Memory:
+        """The registers after a transition: all is read before anything is written."""
+        if not t.writes:
+            return memory
+        after = list(memory)
+        for write in t.writes:
+            former = None if write.fresh else after[write.register]
+            keeps = self.transducer.registers[write.register].keeps
+            after[write.register] = kept(keeps, former, self._rows(write, position, memory))
+        return tuple(after)
+
+    def _rows(self, write: Write, position: int, memory: Memory) -> list[tuple[Value, ...]]:
+        """The rows that a write stores: several if it reads registers with collections."""
+        return [
+            tuple(self._evaluate(expression, position, rows, memory) for expression in write.row)
+            for rows in choices(_ranging([*write.row, *write.where]), memory)
+            if all(self._evaluate(condition, position, rows, memory) is True for condition in write.where)
+        ]
+
+
+def choices(registers: Sequence[int], memory: Memory) -> Iterator[dict[int, tuple[Value, ...] | None]]:
+    """One row for each register; a collection gives each of its rows in turn."""
+    contents = [memory[r] for r in registers]
+    rows = [sorted(c, key=repr) if isinstance(c, frozenset) else [c] for c in contents]
+    for choice in product(*rows):
+        yield dict(zip(registers, choice))
+
+
+def registers_of(roots: Iterable[Node]) -> tuple[int, ...]:
+    """The registers that expressions read."""
+    found = {leaf.register for root in roots for leaf in leaves(root) if isinstance(leaf, Stored)}
+    return tuple(sorted(found))
+
+
+def _ranging(roots: Iterable[Node]) -> tuple[int, ...]:
+    """The registers of which one row at a time is read."""
+    found = {
+        n.register for root in roots for n in leaves(root) if isinstance(n, Stored) and not isinstance(n, Collected)
+    }
+    return tuple(sorted(found))
+
+
+def _asked_of_set(call: SetCall, earlier: Iterable[tuple[Value, ...]], here: Sequence[Value] | None) -> bool | None:
+    """The answer about events whose rows begin with their positions, and the event at hand."""
+    rows = [list(row[1:]) for row in sorted(earlier, key=lambda row: row[0])]  # type: ignore[arg-type,return-value]
+    of_event = [reads_events(argument) for argument in call.arguments]
+    if here is not None:
+        rows.append([argument for argument, differs in zip(here, of_event) if differs])
+    columns = iter([[shown(row[k]) for row in rows] for k in range(sum(of_event))])
+    arguments = [
+        Each(next(columns)) if differs else value_of(argument, {}, lambda _: ())
+        for argument, differs in zip(call.arguments, of_event)
+    ]
+    return ask_of_set(registered(call.name), arguments)
+
+
+def _literal(value: Value) -> Literal:
+    return Literal(value)  # type: ignore[arg-type]  # registers hold timestamps too
+
+
+def _word(number: Any, high: bool) -> Value:
+    if isinstance(number, float):
+        return 0 if high else number
+    size = abs(number or 0)
+    word: int = size // WORD if high else size % WORD
+    return -word if size != number else word
+
+
+def _joined_words(high: Any, low: Any, floating: bool) -> Value:
+    if low is None:
+        return None
+    number = high * WORD + low
+    return float(number) if floating else arithmetic("+", number, 0)
+
+
+def _square_root(number: Any) -> Value:
+    return None if number is None else math.sqrt(number)
+
+
+def kept(keeps: Accumulation, former: Content, rows: Iterable[tuple[Value, ...]]) -> Content:
+    """What a register holds once these rows are written to it, one by one."""
+    if keeps is Accumulation.SET:
+        assert former is None or isinstance(former, frozenset)
+        return (former or frozenset()) | frozenset(rows)
+    for row in rows:
+        assert not isinstance(former, frozenset)
+        former = row if former is None else tuple(_joined(keeps, a, b) for a, b in zip(former, row))
+    return former
+
+
+def _joined(keeps: Accumulation, former: Value, new: Value) -> Value:
+    """What a register keeps of two values, the second written later."""
+    match keeps:
+        case Accumulation.VALUE:
+            return new
+        case Accumulation.SAME:
+            return former if compare(Operator.EQ, former, new) else None
+        case Accumulation.MIN | Accumulation.MAX:
+            better = Operator.LT if keeps is Accumulation.MIN else Operator.GT
+            if former is None or new is None:
+                return None
+            return new if compare(better, new, former) else former
+    raise TypeError(f"a register that keeps {keeps} is written row by row")

@@ -1,0 +1,203 @@
+"""The one automaton model: a labelled symbolic register transducer, as a frozen value.
+
+It serves complex event automata (labels {•}; P1 §6), their unary label-set form (P2 §5.1), register match automata
+and symbolic register transducers. A run reads events one by one; a transition may fire if its test holds on the
+event and its atoms hold on the event and the registers; it then labels the event (an empty label set leaves it out
+of the complex event), writes registers, and moves on. A run that enters a final state detects its complex event
+there and then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from cerflow.conditions.guards import TRUE, Collected, Stored, is_local, leaves
+from cerflow.language.condition import Condition, Expression, Operator
+from cerflow.language.formula import Window
+
+__all__ = [
+    "HIDDEN_LABEL",
+    "TYPE_LABEL",
+    "Accumulation",
+    "Register",
+    "Transducer",
+    "Transition",
+    "Write",
+    "asks_all_rows",
+]
+
+#: Stands for the label "type of the event", where that type is not named in the query.
+TYPE_LABEL = "\0type"
+#: Marks an event of the complex event that is not reported.
+HIDDEN_LABEL = "\0hidden"
+
+
+class Accumulation(StrEnum):
+    """What a register keeps of the values written to it."""
+
+    VALUE = "value"  # the one value written
+    MIN = "min"  # the least; null once a null was written
+    MAX = "max"  # the greatest; null once a null was written
+    SAME = "same"  # the value if all are equal, else null
+    SET = "set"  # all distinct rows
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """Memory of a run: ``fields`` values (expressions on one event, or a row of them), kept as ``keeps`` says.
+
+    ``meaning`` is for people: what is stored. ``window`` is set on the start of a window: only the latest matters.
+    With ``covering``, which has an operator or None for each field, a collection may leave out a row beside another
+    that compares so with it in every field.
+    """
+
+    keeps: Accumulation
+    fields: int
+    meaning: str
+    window: Window | None = None
+    covering: tuple[Operator | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Writes a row (expressions on the event, or `Stored` leaves) to a register.
+
+    With ``fresh`` the former content is forgotten, otherwise the row is accumulated as the register keeps it. Where
+    it reads collections, a row is written for every choice of theirs that satisfies ``where`` (collections only).
+    """
+
+    register: int
+    row: tuple[Expression, ...]
+    fresh: bool
+    where: tuple[Condition, ...] = ()
+
+    def reads(self) -> frozenset[int]:
+        """The registers whose content is written or asked about."""
+        return frozenset(
+            leaf.register for e in (*self.row, *self.where) for leaf in leaves(e) if isinstance(leaf, Stored)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """``source –test, atoms / labels, writes→ target``; test reads the event alone, atoms relate it to registers."""
+
+    source: int
+    target: int
+    test: Condition = TRUE
+    atoms: tuple[Condition, ...] = ()
+    labels: frozenset[str] = frozenset()
+    writes: tuple[Write, ...] = ()
+
+    @property
+    def skips(self) -> bool:
+        """Whether this is a loop that reads any event and changes nothing."""
+        return self.test == TRUE and self.stays
+
+    @property
+    def stays(self) -> bool:
+        """Whether this is a loop that changes nothing and asks only about the event at hand."""
+        return self.source == self.target and not self.atoms and not self.labels and not self.writes
+
+    def moved(self, source: int, target: int) -> Transition:
+        """The same transition between other states."""
+        if source == self.source and target == self.target:
+            return self
+        return Transition(source, target, self.test, self.atoms, self.labels, self.writes)
+
+    def reads(self) -> frozenset[int]:
+        """The registers whose content this transition needs, beyond copying it along."""
+        found = {leaf.register for atom in self.atoms for leaf in leaves(atom) if isinstance(leaf, Stored)}
+        for write in self.writes:
+            found.update(write.reads())
+            if not write.fresh:
+                found.add(write.register)
+        return frozenset(found)
+
+
+def asks_all_rows(condition: Condition, register: Callable[[int], Register]) -> bool:
+    """Whether a condition has to hold for every row of a collection.
+
+    While there are no rows, such a condition and its negation hold both.
+    """
+    return any(
+        isinstance(leaf, Stored)
+        and not isinstance(leaf, Collected)
+        and register(leaf.register).keeps is Accumulation.SET
+        for leaf in leaves(condition)
+    )
+
+
+@dataclass(frozen=True)
+class Transducer:
+    """States 0 … states-1, of which some are initial and some final, transitions and registers.
+
+    ``window`` bounds the extent of the marked events of a run: those of its complex event (the first is where the
+    run first labels an event). ``mentioned`` are the names for which `TYPE_LABEL` never stands. ``one_support`` says
+    that all complex events that begin with one event and end with one have one support.
+    """
+
+    states: int
+    initial: frozenset[int]
+    final: frozenset[int]
+    transitions: tuple[Transition, ...]
+    registers: tuple[Register, ...] = ()
+    window: Window | None = None
+    mentioned: frozenset[str] = frozenset()
+    one_support: bool = False
+    skipping: frozenset[int] = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for state in self.initial | self.final:
+            if not 0 <= state < self.states:
+                raise _fault(f"state {state} does not exist")
+        for t in self.transitions:
+            if not (0 <= t.source < self.states and 0 <= t.target < self.states):
+                raise _fault(f"{t} leaves the states")
+            if not is_local(t.test):
+                raise _fault(f"the test of {t} reads a register")
+            if not all(0 <= r < len(self.registers) for r in t.reads()):
+                raise _fault(f"{t} reads a register that does not exist")
+            if not all(0 <= w.register < len(self.registers) for w in t.writes):
+                raise _fault(f"{t} writes beyond the registers")
+        object.__setattr__(self, "skipping", frozenset(t.source for t in self.transitions if t.skips))
+
+    def leaving(self, state: int) -> Iterable[Transition]:
+        """The transitions out of a state."""
+        return (t for t in self.transitions if t.source == state)
+
+    def live(self) -> tuple[frozenset[int], ...]:
+        """For each state the registers that some transition may still read before writing them anew."""
+        live: list[set[int]] = [set() for _ in range(self.states)]
+        incoming: dict[int, list[Transition]] = {}
+        for t in self.transitions:
+            incoming.setdefault(t.target, []).append(t)
+            live[t.source] |= _needs(t, live[t.target])
+        pending = list(range(self.states))
+        while pending:
+            state = pending.pop()
+            for t in incoming.get(state, ()):
+                needed = _needs(t, live[state])
+                if not needed <= live[t.source]:
+                    live[t.source] |= needed
+                    pending.append(t.source)
+        return tuple(frozenset(s) for s in live)
+
+
+def _needs(t: Transition, after: Iterable[int]) -> set[int]:
+    wanted = set(after)
+    # All reads see the registers as they were before the transition; writes happen in their order.
+    found = {leaf.register for atom in t.atoms for leaf in leaves(atom) if isinstance(leaf, Stored)}
+    for write in reversed(t.writes):
+        if write.register not in wanted:
+            continue  # nobody will read what is written here
+        if write.fresh:
+            wanted.discard(write.register)
+        found.update(write.reads())
+    return found | wanted
+
+
+def _fault(what: str) -> ValueError:
+    return ValueError(f"not a transducer: {what}")

@@ -1,0 +1,65 @@
+"""Whether two runs of a transducer can give the same output, so that matches would come twice (cf. P1 §6)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cerflow.automata.model.transducer import HIDDEN_LABEL, Transducer, Transition, asks_all_rows
+from cerflow.conditions.contradiction import contradicts
+from cerflow.conditions.guards import conjuncts
+
+__all__ = ["ambiguous", "one_run_each"]
+
+#: Beyond this many pairs of states the answer is "perhaps", which is always right.
+MOST_PAIRS = 20_000
+
+
+def ambiguous(transducer: Transducer) -> bool:
+    """False only if on every stream every complex event is given by at most one run.
+
+    The product of the transducer with itself is searched for two different runs with equal labels at every event
+    that end together. Where they part both have the same registers, so that there atoms may contradict one another,
+    unless they ask about all rows of a collection; later they count as satisfiable.
+    """
+    leaving: list[dict[frozenset[str], list[Transition]]] = [{} for _ in range(transducer.states)]
+    for t in transducer.transitions:
+        leaving[t.source].setdefault(t.labels, []).append(t)
+    registers = transducer.registers
+    compatible: dict[tuple[int, int, bool], bool] = {}
+    tests = {t: conjuncts(t.test) for t in transducer.transitions}
+
+    def together(a: Transition, b: Transition, differ: bool) -> bool:
+        key = (id(a), id(b), differ)
+        if key not in compatible:
+            atoms = () if differ else [c for c in (*a.atoms, *b.atoms) if not asks_all_rows(c, registers.__getitem__)]
+            compatible[key] = not contradicts([*tests[a], *tests[b], *atoms])
+        return compatible[key]
+
+    initial = sorted(transducer.initial)
+    seen = {(p, q, p != q) for p in initial for q in initial if p <= q}
+    pending = list(seen)
+    while pending:
+        p, q, differ = pending.pop()
+        for labels, firsts in leaving[p].items():
+            for a in firsts:
+                for b in leaving[q].get(labels, ()):
+                    if not together(a, b, differ):
+                        continue
+                    apart = differ or a is not b
+                    if apart and a.target in transducer.final and b.target in transducer.final:
+                        return True
+                    low, high = sorted((a.target, b.target))
+                    pair = (low, high, apart)
+                    if pair not in seen:
+                        if len(seen) >= MOST_PAIRS:
+                            return True
+                        seen.add(pair)
+                        pending.append(pair)
+    return False
+
+
+def one_run_each(transducer: Transducer) -> bool:
+    """True only if on every stream every set of events is the support of at most one complex event, of one run."""
+    mark = frozenset((HIDDEN_LABEL,))
+    marked = tuple(replace(t, labels=mark) if t.labels else t for t in transducer.transitions)
+    return not ambiguous(replace(transducer, transitions=marked))

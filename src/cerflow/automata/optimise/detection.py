@@ -1,0 +1,165 @@
+"""Detection alone: a transducer that detects at the same events, if nobody asks which events a match has.
+
+Of a run nothing matters then but whether it ends, and where it began, for the window. Marks between the first and the
+last event go, and with them whatever only led to other marks: a transition is dropped if another one of its state
+may fire whenever it does, and leads to a state that simulates its own (a "little brother": D. Bustan and O. Grumberg,
+Simulation-based minimization, 2003). So iterations often come down to single steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from cerflow.automata.model.fragment import Fragment
+from cerflow.automata.model.transducer import HIDDEN_LABEL, Transducer, Transition, Write
+from cerflow.automata.optimise.simplify import simplify
+from cerflow.conditions.guards import InWindow, Stored, conjuncts, leaves
+
+__all__ = ["Simulation", "begun", "for_detection", "latest_starts"]
+
+#: Beyond so many pairs of states it is not found out which simulate which.
+MOST_PAIRS = 20_000
+_MARK = frozenset((HIDDEN_LABEL,))
+
+
+def for_detection(transducer: Transducer) -> Transducer:
+    """A transducer that detects at the same events, and of each of its complex events has the first and the last."""
+    known = begun(transducer)
+    marked = [
+        replace(
+            t, labels=_MARK if t.labels and (t.source not in known or t.target in transducer.final) else frozenset()
+        )
+        for t in transducer.transitions
+    ]
+    return _without_little_brothers(_simplified(transducer, transducer.initial, marked))
+
+
+def begun(transducer: Transducer) -> frozenset[int]:
+    """The states in which nothing that is marked changes where a run began: it has, or there is no window."""
+    if transducer.window is None:
+        return frozenset(range(transducer.states))
+    waiting = set(transducer.initial)
+    pending = list(waiting)
+    following: dict[int, list[int]] = {}
+    for t in transducer.transitions:
+        if not t.labels:
+            following.setdefault(t.source, []).append(t.target)
+    while pending:
+        for q in following.get(pending.pop(), ()):
+            if q not in waiting:
+                waiting.add(q)
+                pending.append(q)
+    return frozenset(range(transducer.states)) - waiting
+
+
+def latest_starts(transducer: Transducer) -> tuple[int | None, ...]:
+    """For each state the register of which only the latest content matters: all else equal, it can do no less.
+
+    That is the start of a window of which nothing is asked but whether it has passed. None where there is none, or
+    where two starts would have to be compared at once.
+    """
+    windows = {r for r, kept in enumerate(transducer.registers) if kept.window is not None}
+    if transducer.window is not None or not windows:
+        return (None,) * transducer.states
+    for t in transducer.transitions:
+        for write in t.writes:
+            windows -= write.reads()
+        for atom in t.atoms:
+            if not (isinstance(atom, InWindow) and type(atom.start) is Stored):
+                windows -= {leaf.register for leaf in leaves(atom) if isinstance(leaf, Stored)}
+    kept = [[r for r in live if transducer.registers[r].window is not None] for live in transducer.live()]
+    return tuple(starts[0] if len(starts) == 1 and starts[0] in windows else None for starts in kept)
+
+
+def _simplified(transducer: Transducer, initial: frozenset[int], transitions: list[Transition]) -> Transducer:
+    fragment = Fragment(transducer.states, set(initial), set(transducer.final), transitions)
+    return simplify(fragment, transducer.registers, transducer.window, transducer.mentioned)
+
+
+def _without_little_brothers(transducer: Transducer) -> Transducer:
+    """The transducer without transitions and initial states beside which there is a better one."""
+    simulation = Simulation(transducer)
+    kept: list[Transition] = []
+    for leaving in simulation.leaving:
+        chosen = list(leaving)
+        for t in leaving:
+            # A run that may stay where it is costs nothing, so what takes its place must not cost more.
+            others = (u for u in chosen if u is not t and (u.stays or not t.stays))
+            if any(simulation.covers(u, t) for u in others):
+                chosen.remove(t)
+        kept += chosen
+    initial = sorted(transducer.initial)
+    for p in list(initial):
+        if any(q != p and simulation.holds(q, p) for q in initial):
+            initial.remove(p)
+    return _simplified(transducer, frozenset(initial), kept)
+
+
+class Simulation:
+    """Which states can do all that others can, with the same registers and starts that are no earlier."""
+
+    def __init__(self, transducer: Transducer, pairs: Iterable[tuple[int, int]] = ()) -> None:
+        """``pairs`` of states are asked about, beside those to which transitions of one state lead."""
+        self._final = transducer.final
+        self._live = transducer.live()
+        self.leaving: list[list[Transition]] = [[] for _ in range(transducer.states)]
+        for t in transducer.transitions:
+            self.leaving[t.source].append(t)
+        self._guards = {id(t): frozenset((*conjuncts(t.test), *t.atoms)) for t in transducer.transitions}
+        self._weaker: dict[tuple[int, int], bool] = {}
+        self._pairs = self._greatest(transducer.initial, pairs)
+
+    def holds(self, p: int, q: int) -> bool:
+        """Whether p simulates q."""
+        return p == q or (p, q) in self._pairs
+
+    def covers(self, u: Transition, t: Transition) -> bool:
+        """Whether u may fire whenever t does, and leads to no less."""
+        return self._fires(u, t) and self.holds(u.target, t.target)
+
+    def _greatest(self, initial: frozenset[int], asked: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
+        """The greatest simulation, as far as it is asked about; empty if that is too much."""
+        pending = [*asked, *((p, q) for p in initial for q in initial if p != q)]
+        for leaving in self.leaving:
+            pending += [(u.target, t.target) for t in leaving for u in leaving if u is not t]
+        pairs: set[tuple[int, int]] = set()
+        while pending:
+            pair = pending.pop()
+            if pair[0] == pair[1] or pair in pairs or not self._comparable(*pair):
+                continue
+            pairs.add(pair)
+            if len(pairs) > MOST_PAIRS:
+                return set()
+            pending += [(u.target, t.target) for t in self.leaving[pair[1]] for u in self._firing(pair[0], t)]
+        while True:
+            failing = {(p, q) for p, q in pairs if not self._simulates(p, q, pairs)}
+            if not failing:
+                return pairs
+            pairs -= failing
+
+    def _comparable(self, p: int, q: int) -> bool:
+        return (p in self._final or q not in self._final) and self._live[p] <= self._live[q]
+
+    def _simulates(self, p: int, q: int, pairs: set[tuple[int, int]]) -> bool:
+        return all(
+            any(u.target == t.target or (u.target, t.target) in pairs for u in self._firing(p, t))
+            for t in self.leaving[q]
+        )
+
+    def _firing(self, p: int, t: Transition) -> Iterator[Transition]:
+        return (u for u in self.leaving[p] if self._fires(u, t))
+
+    def _fires(self, u: Transition, t: Transition) -> bool:
+        """Whether u may fire whenever t does, begins no earlier, and writes the same as far as it is read later."""
+        key = (id(u), id(t))
+        if key not in self._weaker:
+            self._weaker[key] = (
+                self._guards[id(u)] <= self._guards[id(t)]
+                and (not u.labels or bool(t.labels))
+                and self._written(u, u.target) == self._written(t, u.target)
+            )
+        return self._weaker[key]
+
+    def _written(self, t: Transition, state: int) -> list[Write]:
+        return [write for write in t.writes if write.register in self._live[state]]

@@ -1,0 +1,341 @@
+"""Determinisation on outputs: one run for every output (P1 Proposition 1), with the registers kept as registers.
+
+States become sets of *members*: a state, and for each register that is live there a copy of it. Copies are told apart
+by where their content comes from, and named anew along transitions, as in tagged automata: so a set is found again
+whatever has been read before. If two runs with one output come to one state with contents of different origin, there
+is no bound on what would have to be kept, and the sets have to be built at run time
+(`cerflow.engine.kernels.step.sets`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cerflow.automata.model.fragment import Fragment
+from cerflow.automata.model.run_windows import windows_needed
+from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, Write, asks_all_rows
+from cerflow.automata.optimise.simplify import simplify
+from cerflow.conditions.case_tree import cases
+from cerflow.conditions.contradiction import contradicts
+from cerflow.conditions.guards import (
+    InWindow,
+    Measure,
+    Stored,
+    conjunction,
+    conjuncts,
+    is_local,
+    with_registers,
+)
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.condition import Condition, Expression
+
+__all__ = ["MOST_CASES", "MOST_STATES", "MOST_TRANSITIONS", "determinized_on_outputs"]
+
+#: What it may come to; beyond that the sets are built at run time, of which only those that occur cost anything.
+MOST_STATES = 64
+MOST_TRANSITIONS = 600
+MOST_CASES = 1_000
+
+_Labels = frozenset[str]
+#: For each live register its copy.
+_Copies = dict[int, int]
+_NOTHING = frozenset[str]()
+
+
+class _UnboundedError(Exception):
+    """No set of this kind can stand for all runs with one output, or there are too many."""
+
+
+@dataclass(frozen=True)
+class _Content:
+    """Where the content of a copy comes from: a copy before the event (none: nothing), and what is written to it."""
+
+    old: int | None
+    rows: tuple[tuple[tuple[Expression, ...], tuple[Condition, ...]], ...] = ()
+
+
+#: For each live register of a state that is entered what it holds then.
+_Contents = dict[int, _Content]
+
+
+@dataclass(frozen=True)
+class _Set:
+    """A state of the new transducer: the members, by state."""
+
+    number: int
+    members: Mapping[int, _Copies]
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A transition that a member of a set may take, its guard on the copies."""
+
+    transition: Transition
+    copies: _Copies
+    guard: Sequence[Condition]
+
+
+@dataclass
+class _Outcome:
+    """What becomes of a set with one event and one output."""
+
+    members: dict[int, _Contents]
+    detects: bool
+
+
+def determinized_on_outputs(transducer: Transducer) -> Transducer | None:
+    """The transducer with the same matches, each of which is given by one run; None where that is not bounded.
+
+    Registers are copied as often as a set of runs needs them. None also if the sets would be more than
+    `MOST_STATES`, `MOST_TRANSITIONS` or `MOST_CASES` allow, or if runs could begin with the first event only.
+    """
+    if transducer.states > MOST_STATES or len(transducer.transitions) > MOST_TRANSITIONS:
+        return None
+    try:
+        return _Determinization(transducer).run()
+    except (_UnboundedError, UnsupportedQueryError):
+        # The latter where an event is divided into too many cases.
+        return None
+
+
+class _Determinization:
+    def __init__(self, transducer: Transducer) -> None:
+        self._given = transducer
+        self._live = transducer.live()
+        self._leaving: list[list[Transition]] = [[] for _ in range(transducer.states)]
+        for t in transducer.transitions:
+            self._leaving[t.source].append(t)
+        self._windows = windows_needed(transducer)
+        #: The registers of the new transducer, by register and copy.
+        self._numbers: dict[tuple[int, int], int] = {}
+        self._sets: dict[object, _Set] = {}
+        self._pending: list[_Set] = []
+        self._transitions: list[Transition] = []
+        self._cases = 0
+
+    def run(self) -> Transducer:
+        given = self._given
+        if any(self._live[q] or q not in given.skipping for q in given.initial):
+            raise _UnboundedError
+        self._enter(_Outcome({q: {} for q in given.initial}, detects=False))
+        while self._pending:
+            current = self._pending.pop()
+            leaving = [
+                _Way(t, copies, [self._renamed(c, copies) for c in (*conjuncts(t.test), *t.atoms)])
+                for q, copies in current.members.items()
+                for t in self._leaving[q]
+            ]
+            for labels in sorted({way.transition.labels for way in leaving} - {_NOTHING}, key=sorted):
+                self._read(current, labels, [way for way in leaving if way.transition.labels == labels])
+            self._leave_out(current, [way for way in leaving if not way.transition.labels])
+        # The last state is the one in which matches end.
+        last = len(self._sets)
+        transitions = [t.moved(t.source, last) if t.target < 0 else t for t in self._transitions]
+        if not any(t.source == 0 and t.skips for t in transitions):
+            raise _UnboundedError
+        whole = Fragment(last + 1, {0}, {last}, transitions)
+        return simplify(whole, self._registers(), given.window, given.mentioned)
+
+    # -- registers -----------------------------------------------------------------------------------------------
+
+    def _registers(self) -> list[Register]:
+        return [self._given.registers[register] for register, _ in self._numbers]
+
+    def _number(self, register: int, copy: int) -> int:
+        return self._numbers.setdefault((register, copy), len(self._numbers))
+
+    def _renamed(self, condition: Condition, copies: _Copies) -> Condition:
+        """A condition on the registers of a member as one on the copies."""
+        return with_registers(condition, self._numbered(copies))
+
+    def _numbered(self, copies: _Copies) -> dict[int, int]:
+        return {r: self._number(r, copy) for r, copy in copies.items()}
+
+    def _contents(self, way: _Way) -> _Contents:
+        """What the registers hold after a transition, those that are live then."""
+        copies = way.copies
+        numbers = self._numbered(copies)
+        found = {r: _Content(copies.get(r)) for r in sorted(self._live[way.transition.target])}
+        for write in way.transition.writes:
+            if write.register in found:
+                row = tuple(with_registers(e, numbers) for e in write.row)
+                where = tuple(with_registers(c, numbers) for c in write.where)
+                before = _Content(None) if write.fresh else found[write.register]
+                found[write.register] = _Content(before.old, (*before.rows, (row, where)))
+        return found
+
+    # -- steps ---------------------------------------------------------------------------------------------------
+
+    def _read(self, current: _Set, labels: _Labels, ways: Sequence[_Way]) -> None:
+        """What an event with these labels does."""
+        # What all of them ask for need not be denied.
+        first, *others = (way.guard for way in ways)
+        common = [c for c in first if all(c in other for other in others)]
+        for literals, held in self._divided(current, common, ways):
+            if held:
+                outcome = _Outcome({}, detects=False)
+                for way in held:
+                    self._go(outcome, way)
+                self._add(current, literals, labels, outcome)
+
+    def _leave_out(self, current: _Set, ways: Sequence[_Way]) -> None:
+        """What an event without labels does: some members stay whatever it is, others may have to move or to go."""
+        final = self._given.final
+        stay = {q: copies for q, copies in current.members.items() if q in self._given.skipping - final}
+        moving = [way for way in ways if not self._adds_nothing(way, stay)]
+        if not moving and len(stay) == len(current.members):
+            self._transitions.append(Transition(current.number, current.number))
+            return
+        for literals, held in self._divided(current, [], moving):
+            outcome = _Outcome({q: {r: _Content(c) for r, c in copies.items()} for q, copies in stay.items()}, False)
+            for way in held:
+                self._go(outcome, way)
+            self._add(current, literals, _NOTHING, outcome)
+
+    def _adds_nothing(self, way: _Way, stay: Mapping[int, _Copies]) -> bool:
+        """Whether a run gets only to where another one stays."""
+        target = way.transition.target
+        if target in self._given.final or target not in stay:
+            return target not in self._given.final and not self._leaving[target]
+        return self._contents(way) == {r: _Content(copy) for r, copy in stay[target].items()}
+
+    def _divided(
+        self, current: _Set, required: Sequence[Condition], ways: Sequence[_Way]
+    ) -> Iterable[tuple[list[Condition], list[_Way]]]:
+        """The cases of an event, with the ways that are open in each.
+
+        A window that every member still has to end in is no case: once it has passed, nothing comes of the set.
+        """
+        doomed = frozenset[int].intersection(*(self._windows[q] for q in current.members))
+        numbers = {self._numbers[key] for key in self._numbers if key[0] in doomed}
+
+        def ends(condition: Condition) -> bool:
+            return isinstance(condition, InWindow) and condition.start.register in numbers
+
+        # A condition on all rows of a collection can be asked, but not denied.
+        undeniable = [c for c in required if self._asks_all_rows(c)]
+        if any(self._asks_all_rows(c) and c not in undeniable for way in ways for c in way.guard):
+            raise _UnboundedError
+        guards = [[c for c in way.guard if not ends(c) and c not in undeniable] for way in ways]
+        for case in cases([c for c in required if not ends(c) and c not in undeniable], guards):
+            self._cases += 1
+            if self._cases > MOST_CASES:
+                raise _UnboundedError
+            # What an event alone cannot be is no case already.
+            if sum(not is_local(c) for c in case.literals) < 2 or not contradicts(case.literals):
+                held = [ways[k] for k in sorted(case.held)]
+                ending = dict.fromkeys(c for way in held for c in way.guard if ends(c))
+                yield [*case.literals, *undeniable, *ending], held
+
+    def _asks_all_rows(self, condition: Condition) -> bool:
+        registers = list(self._numbers)
+        return asks_all_rows(condition, lambda number: self._given.registers[registers[number][0]])
+
+    # -- sets ----------------------------------------------------------------------------------------------------
+
+    def _go(self, outcome: _Outcome, way: _Way) -> None:
+        """Add what a transition leads to."""
+        target = way.transition.target
+        outcome.detects = outcome.detects or target in self._given.final
+        if not self._leaving[target]:
+            return
+        contents = self._contents(way)
+        known = outcome.members.get(target, contents)
+        outcome.members[target] = contents if known == contents else self._better(known, contents)
+
+    def _better(self, one: _Contents, other: _Contents) -> _Contents:
+        """Of two contents of a state the one with which more is possible: a window that has begun later."""
+        differing = [r for r in one if one[r] != other[r]]
+        for better, worse in ((one, other), (other, one)):
+            if all(self._begins_now(r, better[r]) and not worse[r].rows for r in differing):
+                return better
+        raise _UnboundedError
+
+    def _begins_now(self, register: int, content: _Content) -> bool:
+        window = self._given.registers[register].window
+        return window is not None and content == _Content(None, (((Measure(window),), ()),))
+
+    def _enter(self, outcome: _Outcome) -> tuple[_Set, dict[tuple[int, _Content], int]]:
+        """The set that an event leads to, and the copy that takes each content."""
+        members = {q: outcome.members[q] for q in sorted(outcome.members)}
+        order: dict[int, dict[_Content, int]] = {}
+        for contents in members.values():
+            for register, content in contents.items():
+                places = order.setdefault(register, {})
+                places.setdefault(content, len(places))
+        self._check_windows(members, order)
+        key = tuple((q, tuple((r, order[r][c]) for r, c in contents.items())) for q, contents in members.items())
+        known = self._sets.get(key)
+        if known is None:
+            # What is carried along stays where it is.
+            copies = {(r, c): copy for r, places in order.items() for c, copy in _placed(places).items()}
+            placed = {q: {r: copies[r, c] for r, c in contents.items()} for q, contents in members.items()}
+            known = self._sets[key] = _Set(len(self._sets), placed)
+            self._pending.append(known)
+            if len(self._sets) > MOST_STATES:
+                raise _UnboundedError
+            return known, copies
+        return known, {(r, c): known.members[q][r] for q, contents in members.items() for r, c in contents.items()}
+
+    def _check_windows(self, members: Mapping[int, _Contents], order: Mapping[int, Mapping[_Content, int]]) -> None:
+        """Starts of windows that pass one after another, or for some members only, leave sets that differ forever."""
+        if len(members) < 2:
+            return
+        for register, places in order.items():
+            if self._given.registers[register].window is not None and (
+                len(places) > 1 or not all(register in self._windows[q] for q in members)
+            ):
+                raise _UnboundedError
+
+    # -- transitions ---------------------------------------------------------------------------------------------
+
+    def _add(self, current: _Set, literals: Sequence[Condition], labels: _Labels, outcome: _Outcome) -> None:
+        """Add the transitions to an outcome: -1 stands for the state in which matches end."""
+        local = [c for c in literals if is_local(c)]
+        whole = Transition(
+            current.number, -1, conjunction(local), tuple(c for c in literals if not is_local(c)), labels=labels
+        )
+        if outcome.detects:
+            self._transitions.append(whole)
+        if outcome.members:
+            target, copies = self._enter(outcome)
+            writes = [write for (r, c), copy in copies.items() for write in self._writes(r, c, copy)]
+            self._transitions.append(replace(whole, target=target.number, writes=tuple(writes)))
+        if len(self._transitions) > MOST_TRANSITIONS:
+            raise _UnboundedError
+
+    def _writes(self, register: int, content: _Content, copy: int) -> list[Write]:
+        """What is to be written so that a copy has a content."""
+        kept = self._given.registers[register]
+        number = self._number(register, copy)
+        writes: list[Write] = []
+        if content.old is not None and content.old != copy:
+            if kept.keeps is Accumulation.SET:
+                # To copy rows would cost more with every row.
+                raise _UnboundedError
+            source = self._number(register, content.old)
+            writes.append(Write(number, tuple(Stored(source, k) for k in range(kept.fields)), fresh=True))
+        for row, where in content.rows:
+            fresh = content.old is None and not writes
+            writes.append(Write(number, row, fresh, where))
+        return writes
+
+
+def _placed(places: Mapping[_Content, int]) -> dict[_Content, int]:
+    """A copy for each content: what is carried along keeps its copy where no other has taken it."""
+    found: dict[_Content, int] = {}
+    taken: set[int] = set()
+    for content in sorted(places, key=lambda c: (c.old is None, bool(c.rows), places[c])):
+        if content.old is not None and content.old not in taken:
+            copy = content.old
+        else:
+            copy = next(k for k in range(len(places) + len(taken)) if k not in taken and not _wanted(k, places, found))
+        found[content] = copy
+        taken.add(copy)
+    return found
+
+
+def _wanted(copy: int, places: Mapping[_Content, int], found: Mapping[_Content, int]) -> bool:
+    """Whether a content that has no copy yet would rather stay in this one."""
+    return any(c.old == copy and c not in found for c in places)

@@ -1,0 +1,195 @@
+"""Make a transducer smaller without changing its matches: impossible transitions, useless states and registers, and
+states that no continuation can tell apart."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
+from cerflow.automata.model.fragment import Fragment, trimmed
+from cerflow.automata.model.transducer import Register, Transducer, Transition, Write
+from cerflow.conditions.contradiction import contradicts
+from cerflow.conditions.guards import conjuncts, with_registers
+from cerflow.language.condition import Condition, Expression
+from cerflow.language.formula import Window
+
+__all__ = ["simplify"]
+
+
+def simplify(
+    fragment: Fragment, registers: Sequence[Register], window: Window | None, mentioned: frozenset[str]
+) -> Transducer:
+    """The finished transducer of a fragment: trimmed, its registers reduced to live ones, bisimilar states merged."""
+    possible = [t for t in dict.fromkeys(fragment.transitions) if not _impossible(t)]
+    useful = trimmed(fragment.with_transitions(possible))
+    if not useful.initial:
+        return Transducer(1, frozenset({0}), frozenset(), (), (), window, mentioned)
+    current = _drop_dead_writes(
+        Transducer(
+            useful.states,
+            frozenset(useful.initial),
+            frozenset(useful.final),
+            tuple(useful.transitions),
+            tuple(registers),
+            window,
+            mentioned,
+        )
+    )
+    return _use_few_registers(_merge(_share_registers(current)))
+
+
+def _impossible(t: Transition) -> bool:
+    return contradicts(conjuncts(t.test))
+
+
+def _drop_dead_writes(transducer: Transducer) -> Transducer:
+    live = transducer.live()
+    changed = []
+    for t in transducer.transitions:
+        needed = set(live[t.target])
+        kept: list[Write] = []
+        for write in reversed(t.writes):
+            if write.register in needed:
+                kept.append(write)
+                if write.fresh:
+                    needed.discard(write.register)
+        changed.append(replace(t, writes=tuple(reversed(kept))))
+    return replace(transducer, transitions=tuple(dict.fromkeys(changed)))
+
+
+def _merge(transducer: Transducer) -> Transducer:
+    """Merge bisimilar states: the coarsest partition in which equal states have equal transitions into classes."""
+    classes = _bisimulation(transducer)
+    # Numbered as runs come to them, so that a sequence stays one to the eye.
+    numbers = {c: k for k, c in enumerate(dict.fromkeys(classes[q] for q in _from_the_first(transducer)))}
+    merged = [numbers[c] for c in classes]
+    transitions = dict.fromkeys(t.moved(merged[t.source], merged[t.target]) for t in transducer.transitions)
+    return replace(
+        transducer,
+        states=len(numbers),
+        initial=frozenset(merged[q] for q in transducer.initial),
+        final=frozenset(merged[q] for q in transducer.final),
+        transitions=tuple(sorted(transitions, key=lambda t: (t.source, t.target))),
+    )
+
+
+def _from_the_first(transducer: Transducer) -> list[int]:
+    """The states in the order of the fewest events after which a run can be there."""
+    leaving: dict[int, list[int]] = {}
+    for t in transducer.transitions:
+        leaving.setdefault(t.source, []).append(t.target)
+    order = dict.fromkeys(sorted(transducer.initial))
+    pending = deque(order)
+    while pending:
+        for q in leaving.get(pending.popleft(), ()):
+            if q not in order:
+                order[q] = None
+                pending.append(q)
+    return list(order)
+
+
+def _bisimulation(transducer: Transducer) -> list[int]:
+    """The class of each state. Only states whose successors changed their class are looked at again."""
+    leaving: list[list[tuple[int, int]]] = [[] for _ in range(transducer.states)]
+    entering: list[set[int]] = [set() for _ in range(transducer.states)]
+    # What a transition does, as a number: comparing trees once is enough.
+    actions: dict[tuple[object, ...], int] = {}
+    for t in transducer.transitions:
+        action = actions.setdefault((t.test, t.atoms, t.labels, t.writes), len(actions))
+        leaving[t.source].append((action, t.target))
+        entering[t.target].add(t.source)
+    classes = [(q in transducer.final) + 2 * (q in transducer.initial) for q in range(transducer.states)]
+    members: dict[int, set[int]] = {}
+    for q, c in enumerate(classes):
+        members.setdefault(c, set()).add(q)
+    fresh = 4
+    changed = set(range(transducer.states))
+    while changed:
+        touched: dict[int, list[int]] = {}
+        for q in changed:
+            touched.setdefault(classes[q], []).append(q)
+        moved: list[int] = []
+        splits: list[tuple[int, list[list[int]]]] = []
+        for c, states in touched.items():
+            # The others of the class still agree with one another; one of them stands for all.
+            others = members[c].difference(states) if len(states) < len(members[c]) else set()
+            groups: dict[frozenset[tuple[int, int]], list[int]] = {}
+            for q in states:
+                groups.setdefault(frozenset((a, classes[p]) for a, p in leaving[q]), []).append(q)
+            if others:
+                one = next(iter(others))
+                groups.pop(frozenset((a, classes[p]) for a, p in leaving[one]), None)
+                splits.append((c, list(groups.values())))
+            elif len(groups) > 1:
+                # The largest group keeps the class.
+                splits.append((c, sorted(groups.values(), key=len)[:-1]))
+        for c, parts in splits:
+            for part in parts:
+                members[c].difference_update(part)
+                members[fresh] = set(part)
+                for q in part:
+                    classes[q] = fresh
+                moved.extend(part)
+                fresh += 1
+        changed = {p for q in moved for p in entering[q]}
+    return classes
+
+
+def _share_registers(transducer: Transducer) -> Transducer:
+    """Use one register for all that are always written together, with the same values."""
+    written: dict[int, list[tuple[object, ...]]] = {}
+    for k, t in enumerate(transducer.transitions):
+        for write in t.writes:
+            written.setdefault(write.register, []).append((k, write.row, write.fresh, write.where))
+    first: dict[object, int] = {}
+    same: dict[int, int] = {}
+    for register, writes in sorted(written.items()):
+        kept = transducer.registers[register]
+        other = first.setdefault((kept.keeps, kept.window, kept.covering, tuple(writes)), register)
+        if other != register:
+            same[register] = other
+    return _renumbered(transducer, same) if same else transducer
+
+
+def _use_few_registers(transducer: Transducer) -> Transducer:
+    """Renumber the registers that are still used."""
+    used = sorted({r for t in transducer.transitions for r in (*t.reads(), *(w.register for w in t.writes))})
+    renumbered = _renumbered(transducer, {old: new for new, old in enumerate(used)})
+    return replace(renumbered, registers=tuple(transducer.registers[r] for r in used))
+
+
+def _renumbered(transducer: Transducer, numbers: dict[int, int]) -> Transducer:
+    """The transducer with other numbers for some registers, though the registers stand where they stood."""
+
+    # The same trees stand at many transitions.
+    @cache
+    def atom(condition: Condition) -> Condition:
+        return with_registers(condition, numbers)
+
+    @cache
+    def value(expression: Expression) -> Expression:
+        return with_registers(expression, numbers)
+
+    changed = tuple(
+        replace(
+            t,
+            atoms=tuple(dict.fromkeys(atom(a) for a in t.atoms)),
+            writes=tuple(
+                dict.fromkeys(
+                    Write(
+                        numbers.get(w.register, w.register),
+                        tuple(value(e) for e in w.row),
+                        w.fresh,
+                        tuple(atom(c) for c in w.where),
+                    )
+                    for w in t.writes
+                )
+            ),
+        )
+        if t.atoms or t.writes
+        else t
+        for t in transducer.transitions
+    )
+    return replace(transducer, transitions=changed)

@@ -1,0 +1,94 @@
+"""``cerflow run --runner local``: the events are read, ordered and recognised in this process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from cerflow.cli.commands.checking import event_types, types_in, warn_of_types
+from cerflow.cli.commands.request import Request
+from cerflow.cli.output.bad_records import Policy
+from cerflow.cli.output.progress import Progress, Watch, bytes_read, compile_kernels
+from cerflow.cli.output.reporting import Outcome, warn
+from cerflow.cli.output.targets import STANDARD_OUTPUT
+from cerflow.cli.output.volume import Volume
+from cerflow.cli.output.writing import open_sink
+from cerflow.engine.recognize.warmup import load_kernels
+from cerflow.errors import BadRecordError
+from cerflow.files.reading import Events, read_inputs
+
+__all__ = ["run_local"]
+
+_BATCH_ROWS = 10_000
+
+
+def run_local(request: Request, show: Progress, watch: Watch) -> Outcome:
+    """Do what is asked; ``show`` is told what is being done. Raises InputError and the errors of the query."""
+    bad_records, columns = request.bad_records, request.inputs.columns
+    if not compile_kernels(watch):
+        load_kernels()
+        watch.done("starting")
+    show.bar("reading", *bytes_read([file for one in request.inputs.inputs for file in one.events.files]), "B")
+    events = read_inputs(request.inputs.inputs, columns, named=request.inputs.named)
+    for remark in events.remarks:
+        warn(remark)
+    if events.refused is not None:
+        bad_records.refuse(events.refused)
+    watch.done("reading")
+
+    # The engine numbers the rows it was given; rows refused before that are not among them.
+    def refuse(rows: pa.Table) -> None:
+        if events.rows is not None:
+            index = rows.schema.get_field_index("row")
+            rows = rows.set_column(index, "row", pa.array(events.rows[rows.column("row").to_numpy()]))
+        bad_records.refuse(rows)
+
+    show("putting the events in order")
+    matches = request.query.match(
+        events.table,
+        type=columns.type,
+        time=columns.time,
+        time_unit=columns.time_unit,
+        forget=columns.forget,
+        sequence=columns.sequence,
+        stream=events.stream,
+        positions=request.positions,
+        on_bad_record="fail" if bad_records.policy is Policy.FAIL else refuse,
+    )
+    warn_of_types(event_types(request.query), types_in(events.table, columns.type))
+    written = 0
+    if request.output == STANDARD_OUTPUT and sys.stdout.isatty():
+        # The matches are to be seen there.
+        show.stop()
+    else:
+        show.bar("recognising", len(events.table), matches.reached, " events")
+    volume = Volume(matches, request.max_matches)
+    schema = matches.shown_schema(flat=request.flat, counts=request.counts)
+    with _rows_of_the_input(events), open_sink(request.output, request.output_format, schema) as sink:
+        for batch in volume.batches(_BATCH_ROWS, flat=request.flat, counts=request.counts):
+            watch.done("recognising")
+            sink.write(batch)
+            written += batch.num_rows
+            volume.look_at_room(request.output, sink, written)
+            watch.done("writing")
+            show(f"recognising, {written:,} matches")
+        watch.done("recognising")
+        # Before the matches take their name: where there are matches, their dead letters are complete.
+        bad_records.write()
+    watch.done("writing")
+    usable = len(events.table) - (bad_records.count - (len(events.refused) if events.refused is not None else 0))
+    return Outcome(usable, written, bad_records.count, watch.phases)
+
+
+@contextmanager
+def _rows_of_the_input(events: Events) -> Iterator[None]:
+    """Errors name rows of the input, of which those are not among the events that could not even be read."""
+    try:
+        yield
+    except BadRecordError as error:
+        if events.rows is None or not isinstance(error.row, int):
+            raise
+        raise BadRecordError(int(events.rows[error.row]), error.reason) from error

@@ -1,0 +1,157 @@
+"""Which columns of which input mean what: ``--type-column``, ``--constant-type``, ``--rename`` and the like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import get_args
+
+import pyarrow as pa
+import typer
+
+from cerflow.engine.events.time_order import microseconds
+from cerflow.errors import InputError, visible
+from cerflow.files.column_types import type_named
+from cerflow.files.sources import Source, label
+from cerflow.schema import TimeUnit
+from cerflow.stream_inputs import Input, Roles, common_roles
+
+__all__ = ["ColumnOptions", "checked_timeout", "mapped"]
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """The options as given, each ``VALUE`` for all inputs or ``NAME=VALUE`` for the input of that name.
+
+    The values of ``rename`` are ``NEW=OLD``, those of ``column_types`` ``COLUMN=TYPE``. ``encoding`` is that of all
+    files of text, ``key_timeout`` one duration for all.
+    """
+
+    type: Sequence[str] = ()
+    time: Sequence[str] = ()
+    time_unit: Sequence[str] = ()
+    sequence: Sequence[str] = ()
+    constant_type: Sequence[str] = ()
+    rename: Sequence[str] = ()
+    column_types: Sequence[str] = ()
+    encoding: str = "utf-8"
+    key_timeout: str | None = None
+
+
+def mapped(sources: Sequence[Source], options: ColumnOptions) -> tuple[tuple[Input[Source], ...], Roles]:
+    """The inputs with what the options say of each, and what the columns with a role are called in all of them.
+
+    Raises typer's BadParameter for options that name no input or contradict each other, and InputError if only some
+    of the inputs have a role.
+    """
+    names = list(dict.fromkeys(label(source) for source in sources))
+    types, own_types = _assigned("--type-column", options.type, names)
+    times, own_times = _assigned("--time-column", options.time, names)
+    units, own_units = _units(options.time_unit, names)
+    sequences, own_sequences = _assigned("--sequence-column", options.sequence, names)
+    constant, own_constants = _assigned("--constant-type", options.constant_type, names)
+    renamed = _renamed(options.rename, names)
+    typed = _typed(options.column_types, names)
+    for name in own_types.keys() & own_constants.keys():
+        raise _wrong("--constant-type", f"the input '{name}' has a type column already")
+    if types is not None and constant is not None:
+        raise _wrong("--constant-type", "all inputs have a type column already")
+    inputs = []
+    for source in sources:
+        name = label(source)
+        one_type = None if name in own_types else constant
+        inputs.append(
+            Input(
+                replace(source, column_types=typed[name]),
+                type=own_types.get(name),
+                time=own_times.get(name),
+                time_unit=own_units.get(name, units),
+                sequence=own_sequences.get(name),
+                constant_type=own_constants.get(name, one_type),
+                rename=renamed[name],
+            )
+        )
+    by_name = {label(one.events): one for one in inputs}
+    return tuple(inputs), common_roles(by_name, type=types, time=times, sequence=sequences)
+
+
+def _units(values: Iterable[str], names: Sequence[str]) -> tuple[TimeUnit | None, dict[str, TimeUnit]]:
+    """The unit of the times of all inputs, and those of single ones."""
+    known: dict[str, TimeUnit] = {unit: unit for unit in get_args(TimeUnit)}
+    common, own = _assigned("--time-unit", values, names)
+    for given in (common, *own.values()):
+        if given is not None and given not in known:
+            raise _wrong("--time-unit", f"'{given}' is not one of {', '.join(known)}")
+    return None if common is None else known[common], {name: known[unit] for name, unit in own.items()}
+
+
+def checked_timeout(options: ColumnOptions) -> str | None:
+    """The pause after which a key begins anew; raises typer's BadParameter for what is no duration."""
+    try:
+        microseconds(options.key_timeout)
+    except ValueError as error:
+        raise _wrong("--key-timeout", str(error)) from error
+    return options.key_timeout
+
+
+def _assigned(option: str, values: Iterable[str], names: Sequence[str]) -> tuple[str | None, dict[str, str]]:
+    """The value for all inputs, and those for single ones."""
+    common: str | None = None
+    own: dict[str, str] = {}
+    for text in values:
+        name, equals, value = text.partition("=")
+        if not (value if equals else name):
+            raise _wrong(option, f"'{text}' is not of the form [NAME=]VALUE")
+        if not equals:
+            if common not in (None, text):
+                raise _wrong(option, f"given twice for all inputs: '{common}' and '{text}'")
+            common = text
+            continue
+        _known(option, name, names)
+        if own.get(name, value) != value:
+            raise _wrong(option, f"given twice for the input '{name}': '{own[name]}' and '{value}'")
+        own[name] = value
+    return common, own
+
+
+def _renamed(values: Iterable[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {name: {} for name in names}
+    for name, new, old in _pairs("--rename", "NEW=OLD", values, names):
+        if found[name].get(old, new) != new:
+            raise _wrong("--rename", f"the column '{old}' gets two names: '{found[name][old]}' and '{new}'")
+        found[name][old] = new
+    return found
+
+
+def _typed(values: Iterable[str], names: Sequence[str]) -> dict[str, dict[str, pa.DataType]]:
+    found: dict[str, dict[str, pa.DataType]] = {name: {} for name in names}
+    for name, column, said in _pairs("--column-type", "COLUMN=TYPE", values, names):
+        try:
+            kind = type_named(said)
+        except InputError as error:
+            raise _wrong("--column-type", str(error)) from error
+        if found[name].get(column, kind) != kind:
+            raise _wrong("--column-type", f"the column '{column}' gets two types")
+        found[name][column] = kind
+    return found
+
+
+def _pairs(option: str, form: str, values: Iterable[str], names: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """What an option of the form ``[NAME=]A=B`` says of each input: its name, A and B."""
+    for text in values:
+        *of, first, second = text.split("=") if text.count("=") in (1, 2) else ("", "", "")
+        if not first or not second:
+            raise _wrong(option, f"'{text}' is not of the form [NAME=]{form}")
+        for name in of:
+            _known(option, name, names)
+        for name in of or names:
+            yield name, first, second
+
+
+def _known(option: str, name: str, names: Sequence[str]) -> None:
+    if name not in names:
+        raise _wrong(option, f"there is no input '{name}'; the inputs are {', '.join(names)}")
+
+
+def _wrong(option: str, message: str) -> typer.BadParameter:
+    return typer.BadParameter(visible(message), param_hint=f"'{option}'")

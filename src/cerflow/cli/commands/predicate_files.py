@@ -1,0 +1,76 @@
+"""``--predicates``: files and modules of Python that register predicates."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+
+from cerflow.cli.output.reporting import warn
+from cerflow.errors import InputError
+from cerflow.predicates.registry import registered_predicates
+
+__all__ = ["load_predicates"]
+
+
+def load_predicates(sources: Iterable[str]) -> None:
+    """Run files (``*.py``, or anything with a path) and import modules (``package.module``), in their order.
+
+    Raises InputError for what cannot be found or fails, and warns of what registers nothing.
+    """
+    for source in sources:
+        before = registered_predicates()
+        is_file = source.endswith(".py") or Path(source).name != source
+        try:
+            if is_file:
+                _run(Path(source))
+            else:
+                importlib.import_module(source)
+        except InputError:
+            raise
+        except ModuleNotFoundError as error:
+            if is_file or error.name not in _above(source):
+                raise InputError(_failed(source, error)) from error
+            hint = f"; a file is given by its path, such as ./{source}.py"
+            raise InputError(f"there is no module '{source}' with predicates{hint}") from error
+        except (Exception, SystemExit) as error:
+            raise InputError(_failed(source, error)) from error
+        if registered_predicates() == before:
+            warn(f"'{source}' registers no predicates")
+
+
+def _run(path: Path) -> None:
+    """Run a file as a module that nobody can import.
+
+    Its functions then travel to the workers of Spark with all they need, not by the name of a module.
+    """
+    if not path.is_file():
+        raise InputError(f"there is no file '{path}' with predicates")
+    name = f"{path.stem} (predicates)"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"'{path}' is no file of Python: its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    # While it runs it must be known by its name: dataclasses look there.
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        del sys.modules[name]
+
+
+def _above(module: str) -> set[str]:
+    """The names of a module and of the packages that it is in."""
+    parts = module.split(".")
+    return {".".join(parts[: k + 1]) for k in range(len(parts))}
+
+
+def _failed(source: str, error: BaseException) -> str:
+    what = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename) == Path(source).absolute()]
+    line = error.lineno if isinstance(error, SyntaxError) else frames[-1].lineno if frames else None
+    place = "" if line is None else f", line {line}"
+    return f"the predicates in '{source}' cannot be loaded{place}: {what}"

@@ -1,0 +1,134 @@
+"""What a run is asked to do: the query, the sources, the columns and the output, checked before any work begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cerflow.analysis.column_usage import usage_of
+from cerflow.cli.commands.mappings import ColumnOptions, checked_timeout, mapped
+from cerflow.cli.output.bad_records import BadRecords
+from cerflow.cli.output.clashes import refuse_clashes
+from cerflow.cli.output.directory import Directory
+from cerflow.cli.output.targets import check_writable
+from cerflow.cli.output.writing import OutputFormat, output_format_of
+from cerflow.engine.results.report import CountForm
+from cerflow.errors import InputError
+from cerflow.files.input_plans import Columns
+from cerflow.files.sources import InputFormat, Source, parse_source
+from cerflow.language.grammars import MOST_CHARACTERS
+from cerflow.query import Language, Query, parse
+from cerflow.stream_inputs import Input
+
+__all__ = ["Inputs", "Request", "load_query", "query_text"]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What is to be read. ``named`` says that events of several streams must be told apart."""
+
+    inputs: tuple[Input[Source], ...]
+    columns: Columns
+    named: bool
+
+    @classmethod
+    def prepare(
+        cls, query: Query, inputs: Sequence[str], input_format: InputFormat | None, options: ColumnOptions
+    ) -> Inputs:
+        """Find the files, and check what the options say of them.
+
+        Raises InputError, and typer's BadParameter for options that do not go together.
+        """
+        sources = tuple(parse_source(text, input_format, options.encoding) for text in inputs)
+        found, roles = mapped(sources, options)
+        named = len(sources) > 1 and (bool(query.tree.streams) or any(s.name for s in sources))
+        return cls(found, Columns.of(roles, usage_of(query.tree), checked_timeout(options)), named)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A run, ready to begin. ``directory`` says how to write a directory of files, None that one file is written.
+    ``max_matches`` are written at most (None: all), and ``counts`` says how ``COUNT(*)`` is written.
+    """
+
+    query: Query
+    inputs: Inputs
+    output: str
+    output_format: OutputFormat
+    positions: bool
+    bad_records: BadRecords
+    directory: Directory | None = None
+    max_matches: int | None = None
+    counts: CountForm = "decimal"
+    flat: bool = False
+
+    @classmethod
+    def prepare(
+        cls,
+        query: Query,
+        inputs: Sequence[str],
+        *,
+        input_format: InputFormat | None = None,
+        options: ColumnOptions,
+        output: str,
+        output_format: OutputFormat | None = None,
+        positions: bool = True,
+        bad_records: BadRecords,
+        directory: Directory | None = None,
+        max_matches: int | None = None,
+        counts: CountForm = "decimal",
+        flat: bool = False,
+        read_too: Sequence[str] = (),
+    ) -> Request:
+        """Check what can be checked without reading; raises as `Inputs.prepare`, and OutputError.
+
+        ``read_too`` are files that are read besides the inputs: the query, predicates.
+        """
+        read = Inputs.prepare(query, inputs, input_format, options)
+        if directory is None:
+            check_writable(output)
+        refuse_clashes(
+            [one.events for one in read.inputs],
+            read_too,
+            output=output,
+            directory=directory is not None,
+            dead_letters=bad_records.path,
+        )
+        return cls(
+            query=query,
+            inputs=read,
+            output=output,
+            output_format=output_format_of(output, output_format),
+            positions=positions,
+            bad_records=bad_records,
+            directory=directory,
+            max_matches=max_matches,
+            counts=counts,
+            flat=flat,
+        )
+
+
+def query_text(path: str | None, expression: str | None) -> str:
+    """The text of the query in a file or, if there is none, of the expression; raises InputError."""
+    if path is None:
+        return expression or ""
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            # One more than a query may have: what is too long says so, and is not read to its end.
+            return file.read(MOST_CHARACTERS + 1)
+    except FileNotFoundError as error:
+        hint = "; a query on the command line goes behind -e" if " " in path else ""
+        raise InputError(f"there is no query file '{path}'{hint}") from error
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"cannot read the query file '{path}': {error}") from error
+
+
+def load_query(path: str | None, expression: str | None, language: Language | None = None) -> Query:
+    """Parse a query; raises the errors of `cerflow.parse`, and InputError.
+
+    Unless a language is named, files ``*.sremo`` are in SREMO.
+    """
+    if language is None:
+        language = "sremo" if path is not None and path.lower().endswith(".sremo") else "ceql"
+    return parse(query_text(path, expression), language=language)

@@ -1,0 +1,104 @@
+"""No file is read and written in one run, or written twice: files are told apart by identity, not by name."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from cerflow.cli.output.targets import STANDARD_OUTPUT, descriptor_of
+from cerflow.errors import OutputError
+from cerflow.files.sources import STANDARD_INPUT, Source
+
+__all__ = ["refuse_clashes"]
+
+#: What tells a file from all others: device and inode, and for one that is not there yet those of its directory.
+_Identity = tuple[int | str, ...]
+
+
+def refuse_clashes(
+    sources: Sequence[Source], read_too: Iterable[str], *, output: str, directory: bool, dead_letters: str | None
+) -> None:
+    """Raise OutputError if the matches or the dead letters would replace each other or anything that is read.
+
+    ``directory`` says that the output is a directory of files; ``read_too`` are files besides the inputs.
+    """
+    written = {"matches": output} if dead_letters is None else {"matches": output, "dead letters": dead_letters}
+    read = {_identity(path): f"'{path}', which is read" for path in read_too if os.path.isfile(path)}
+    for source in sources:
+        for file in source.files:
+            read[_identity(str(file))] = f"the input '{file}'"
+        if source.path == STANDARD_INPUT:
+            read[_identity_of(sys.stdin)] = "what standard input comes from"
+    if directory:
+        _refuse_in_directory(Path(written.pop("matches").removeprefix("file://")), sources, dead_letters)
+    seen: dict[_Identity | None, str] = {}
+    for what, target in written.items():
+        identity = _identity(target)
+        if identity is None:
+            continue
+        if identity in read:
+            raise OutputError(f"the {what} cannot be written to '{target}': that is {read[identity]}")
+        if identity in seen:
+            raise OutputError(f"the {what} cannot be written to '{target}': the {seen[identity]} go there")
+        seen[identity] = what
+        for source in sources:
+            if _would_be_read(target, source):
+                raise OutputError(
+                    f"the {what} cannot be written to '{target}': that is in the directory '{source.path}', "
+                    "all of which is read"
+                )
+
+
+def _refuse_in_directory(path: Path, sources: Sequence[Source], dead_letters: str | None) -> None:
+    place = path.resolve()
+    if dead_letters is not None and Path(os.path.realpath(dead_letters)).is_relative_to(place):
+        raise OutputError("the dead letters cannot lie in the directory of the matches, which may be replaced")
+    refused = f"the matches cannot be written to the directory '{path}'"
+    for source in sources:
+        for file in source.files:
+            if file.resolve().is_relative_to(place):
+                raise OutputError(f"{refused}: the input '{file}' is in it")
+        if _would_be_read(str(path), source):
+            raise OutputError(f"{refused}: that is in the directory '{source.path}', all of which is read")
+
+
+def _would_be_read(target: str, source: Source) -> bool:
+    """Whether a file at a target belongs to the input, which is a directory."""
+    if target == STANDARD_OUTPUT or not os.path.isdir(source.path):
+        return False
+    place, directory = Path(os.path.realpath(target)), Path(source.path).resolve()
+    # Names with a dot or an underscore in front are not read.
+    return place.is_relative_to(directory) and not any(p[0] in "._" for p in place.relative_to(directory).parts)
+
+
+def _identity(path: str) -> _Identity | None:
+    """What tells the file at a path from others; None for devices and sockets, in which nothing is lost."""
+    number = descriptor_of(path)
+    if path == STANDARD_OUTPUT or number == 1:
+        return _identity_of(sys.stdout) or ("standard output",)
+    try:
+        status = os.stat(path) if number is None else os.fstat(number)
+    except OSError:
+        place = Path(os.path.realpath(path))
+        try:
+            parent = os.stat(place.parent)
+        except OSError:
+            return (str(place),)
+        return (parent.st_dev, parent.st_ino, place.name)
+    return _of(status)
+
+
+def _identity_of(stream: TextIO | None) -> _Identity | None:
+    try:
+        return None if stream is None else _of(os.fstat(stream.fileno()))
+    except (OSError, ValueError):  # it is closed, or no file
+        return None
+
+
+def _of(status: os.stat_result) -> _Identity | None:
+    lasting = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode) or stat.S_ISFIFO(status.st_mode)
+    return (status.st_dev, status.st_ino) if lasting else None

@@ -1,0 +1,163 @@
+"""How far a run has come, on a terminal; how long its phases took; and the kernels, which are compiled once."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+from rich.console import Console, RenderableType
+from rich.progress import (
+    BarColumn,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as Bars
+
+from cerflow.errors import visible
+
+__all__ = ["Progress", "Watch", "bytes_read", "compile_kernels", "progress"]
+
+
+class Watch:
+    """The seconds that each phase of a run has taken so far; the first one began at ``started`` (default: now)."""
+
+    def __init__(self, started: float | None = None) -> None:
+        self.phases: dict[str, float] = {}
+        self._at = time.perf_counter() if started is None else started
+
+    def done(self, phase: str) -> float:
+        """What was done since the last call was this phase; gives its seconds."""
+        now = time.perf_counter()
+        took, self._at = now - self._at, now
+        self.phases[phase] = self.phases.get(phase, 0.0) + took
+        return took
+
+
+class Progress:
+    """Says what is being done, with a bar where it is known how much there is to do; nothing but on a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._bars = _Polled(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(compact=True),
+            console=console,
+            transient=True,
+            # Matches may go there.
+            redirect_stdout=False,
+        )
+        self._shown = console.is_terminal
+
+    def __call__(self, doing: str) -> None:
+        """Something that takes as long as it takes; what has a bar keeps it and gets new words."""
+        if self._shown:
+            self._bars.say(visible(doing))
+
+    def bar(self, doing: str, total: int, reached: Callable[[], int], unit: str) -> None:
+        """Something of which there is so much; ``reached`` says how much of it is done, whenever it is asked."""
+        if self._shown:
+            self._bars.begin(visible(doing), total, reached, unit)
+
+    def stop(self) -> None:
+        """Show nothing any more."""
+        if self._bars.task_ids:
+            self._bars.stop()
+
+
+class _Polled(Bars):
+    """A bar that asks how far it is whenever it is drawn."""
+
+    _reached: Callable[[], int] | None = None
+    _unit = ""
+
+    def say(self, doing: str) -> None:
+        if not self.task_ids:
+            self.start()
+            self.add_task(doing, total=None, rate="")
+        self.update(self.task_ids[0], description=doing)
+
+    def begin(self, doing: str, total: int, reached: Callable[[], int], unit: str) -> None:
+        self.say(doing)
+        self.reset(self.task_ids[0], total=total or None, description=doing, rate="")
+        self._unit, self._reached = unit, reached
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        if self._reached is not None and self.tasks:
+            done, elapsed = self._reached(), self.tasks[0].elapsed or 0.0
+            rate = f"{_short(done / elapsed)}{self._unit}/s" if elapsed > 0.5 else ""
+            self.update(self.task_ids[0], completed=done, rate=rate)
+        yield from super().get_renderables()
+
+
+def _short(number: float) -> str:
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.1f} {unit}"
+    return f"{number:.0f} "
+
+
+@contextmanager
+def progress() -> Iterator[Progress]:
+    """What shows how far a run has come, until the end of the block; lines said meanwhile stand above it."""
+    shown = Progress(Console(stderr=True))
+    try:
+        yield shown
+    finally:
+        shown.stop()
+
+
+def bytes_read(files: Sequence[Path]) -> tuple[int, Callable[[], int]]:
+    """The size of files that are read one after the other, and what says how much of it has been read.
+
+    That is seen from what this process has open, where the system tells (Linux); elsewhere it stays 0.
+    """
+    sizes = [file.stat().st_size for file in files]
+    places = {os.path.realpath(file): number for number, file in enumerate(files)}
+    most = 0
+
+    def reached() -> int:
+        nonlocal most
+        try:
+            numbers = os.listdir("/proc/self/fd")
+        except OSError:
+            return most
+        for number in numbers:
+            try:
+                place = places.get(os.readlink(f"/proc/self/fd/{number}"))
+                if place is not None:
+                    position = Path(f"/proc/self/fdinfo/{number}").read_text().split()[1]
+                    most = max(most, sum(sizes[:place]) + min(int(position), sizes[place]))
+            except OSError:
+                # Closed meanwhile.
+                continue
+        return most
+
+    return sum(sizes), reached
+
+
+def compile_kernels(watch: Watch) -> bool:
+    """Compile the kernels unless that has been done on this machine, and say so in one line; gives whether it did."""
+    from cerflow.engine.recognize.warmup import compiled, warm_up
+
+    if compiled():
+        return False
+    watch.done("starting")
+    typer.echo("compiling kernels, once for this machine: ", nl=False, err=True)
+    try:
+        warm_up()
+    except BaseException:
+        typer.echo("stopped", err=True)
+        raise
+    typer.echo(f"{watch.done('compiling'):.0f} s", err=True)
+    return True

@@ -1,0 +1,306 @@
+"""Where output goes: files that are replaced as a whole, and pipes and devices, which are written into.
+
+A file is written under a temporary name beside its place and renamed when it is complete, so there is never half an
+output. As long as it is written it is locked: a temporary file without a lock was left by a process that is gone.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from cerflow.cli.output.reporting import warn
+from cerflow.errors import OutputError
+
+try:
+    import fcntl
+except ImportError:  # Windows, where a file that is open cannot be removed anyway
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["STANDARD_OUTPUT", "OutputStream", "check_writable", "descriptor_of", "free_space", "open_target"]
+
+STANDARD_OUTPUT = "-"
+
+#: The free space is looked at whenever so many bytes more have been written.
+_LOOK = 1 << 24
+#: As much is left free on a disk, or a hundredth of it if that is less.
+_LEFT_FREE = 1 << 26
+#: Characters of a name that the names of temporary files begin with.
+_NAME = 40
+
+
+class OutputStream:
+    """A binary stream that counts its bytes; its errors are OutputErrors that name the target.
+
+    With ``patient`` an error in `write` is kept for `check`, and what is written after it is dropped: for writers that
+    do not survive errors of their streams.
+    """
+
+    closed = False
+    patient = False
+
+    def __init__(self, name: str, below: BinaryIO, directory: Path | None = None) -> None:
+        self.failure: OSError | None = None
+        self._name = name
+        self._below = below
+        self._directory = directory
+        self._size = 0
+        self._look = _LOOK
+
+    def write(self, data: bytes) -> int:
+        """Write all bytes; raises OutputError, also if the disk is nearly full."""
+        if self.failure is None:
+            try:
+                with self._named():
+                    self._below.write(data)
+                    self._size += len(data)
+                    self._look_at_disk()
+            except OSError:
+                if not self.patient:
+                    raise
+        return len(data)
+
+    def check(self) -> None:
+        """Raise the error that was kept."""
+        if self.failure is not None:
+            raise self.failure
+
+    def flush(self) -> None:
+        """Hand over what is buffered."""
+        self.check()
+        with self._named():
+            self._below.flush()
+
+    def sync(self) -> None:
+        """See to it that what was written is on the disk."""
+        with self._named():
+            os.fsync(self._below.fileno())
+
+    def tell(self) -> int:
+        """The number of bytes written; also where the stream below cannot tell."""
+        return self._size
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    def close(self) -> None:
+        """Nothing: whoever opened the stream closes it."""
+
+    def _look_at_disk(self) -> None:
+        if self._directory is None or self._size < self._look:
+            return
+        self._look += _LOOK
+        disk = shutil.disk_usage(self._directory)
+        if disk.free < min(_LEFT_FREE, disk.total // 100):
+            raise OutputError(
+                f"cannot write to {self._name}: its disk is full but for {disk.free >> 20:,} MiB; "
+                "free some space, write to another disk, or ask for less (LIMIT, COUNT(*), aggregates)"
+            )
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            own = isinstance(error, OutputError | BrokenPipeError)
+            # Writers of formats put errors of streams into their own, so it is kept.
+            self.failure = error if own else _failed(self._name, error)
+            raise self.failure from None if own else error
+
+
+def check_writable(target: str) -> None:
+    """Raise OutputError if the target cannot be written to, before any work is done."""
+    if target == STANDARD_OUTPUT or descriptor_of(target) is not None:
+        return
+    status = _status(target)
+    if status is not None and stat.S_ISDIR(status.st_mode):
+        raise OutputError(f"cannot write to '{target}': it is a directory")
+    if status is not None and stat.S_ISSOCK(status.st_mode):
+        raise OutputError(f"cannot write to '{target}': it is a socket")
+    if status is not None and not os.access(target, os.W_OK):
+        raise OutputError(f"cannot write to '{target}': no permission")
+    if status is None or stat.S_ISREG(status.st_mode):
+        parent = Path(os.path.realpath(target) if os.path.islink(target) else target).parent
+        if not parent.is_dir():
+            raise OutputError(f"cannot write to '{target}': there is no directory '{parent}'")
+        if not os.access(parent, os.W_OK | os.X_OK):
+            raise OutputError(f"cannot write to '{target}': the directory '{parent}' is not writable")
+
+
+def descriptor_of(target: str) -> int | None:
+    """The number of the descriptor of this process that a path such as /dev/stdout leads to; None for other paths."""
+    path, seen = target, 0
+    while seen < 40 and os.path.islink(path):
+        directory, name = os.path.split(os.path.abspath(path))
+        if name.isdecimal() and os.path.realpath(directory) == os.path.realpath("/proc/self/fd"):
+            return int(name)
+        path, seen = os.path.join(directory, os.readlink(path)), seen + 1
+    return None
+
+
+def free_space(target: str) -> int | None:
+    """The bytes that are free on the disk that a target is a file of, None if it is no file."""
+    if target == STANDARD_OUTPUT or descriptor_of(target) is not None:
+        return None
+    status = _status(target)
+    if status is not None and not stat.S_ISREG(status.st_mode):
+        return None
+    return shutil.disk_usage(Path(os.path.realpath(target)).parent).free
+
+
+@contextmanager
+def open_target(target: str) -> Iterator[OutputStream]:
+    """A stream to a target.
+
+    A file (behind a link: the file that it leads to) is replaced at the end of the block and keeps its mode and
+    owner; on an error inside the block it stays as it was. What is no file is opened and written into. Raises
+    OutputError.
+    """
+    number = descriptor_of(target)
+    if target == STANDARD_OUTPUT:
+        if sys.stdout is None:
+            raise OutputError("cannot write to standard output: it is closed")
+        with _reported(OutputStream("standard output", sys.stdout.buffer)) as stream:
+            yield stream
+        return
+    status = _status(target)
+    if number is None and (status is None or stat.S_ISREG(status.st_mode)):
+        with _replacing(target, Path(os.path.realpath(target)), status) as stream:
+            yield stream
+        return
+    try:
+        # What is open already goes on where it is, as a redirection of the shell does.
+        below = os.fdopen(os.dup(number) if number is not None else os.open(target, os.O_WRONLY), "wb")
+    except OSError as error:
+        raise _failed(repr(target), error) from error
+    stream = OutputStream(repr(target), below)
+    try:
+        with _reported(stream):
+            yield stream
+    finally:
+        with suppress(OSError):
+            # It was flushed, unless there is an error already.
+            below.close()
+
+
+@contextmanager
+def _reported(stream: OutputStream) -> Iterator[OutputStream]:
+    """The stream, flushed at the end; its own error, if it has one, is that of the block."""
+    try:
+        yield stream
+        stream.flush()
+    except Exception as error:
+        if stream.failure is None or error is stream.failure:
+            raise
+        raise stream.failure from error
+
+
+@contextmanager
+def _replacing(target: str, path: Path, old: os.stat_result | None) -> Iterator[OutputStream]:
+    try:
+        _remove_left_behind(path)
+        partial, number = _partial(path, old)
+    except OSError as error:
+        raise _failed(repr(target), error) from error
+    file = os.fdopen(number, "wb")
+    try:
+        if old is not None:
+            _like(target, path, old, number)
+        stream = OutputStream(repr(target), file, path.parent)
+        with _reported(stream):
+            yield stream
+            stream.sync()
+        try:
+            partial.replace(path)
+        except OSError as error:
+            raise _failed(repr(target), error) from error
+    finally:
+        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            file.close()
+
+
+def _partial(path: Path, old: os.stat_result | None) -> tuple[Path, int]:
+    """A new file beside a path, open and locked; if it is to replace one, for nobody else to read before."""
+    while True:
+        name = f".{path.name[:_NAME]}.{os.getpid()}-{secrets.token_hex(4)}.partial"
+        partial = path.with_name(name)
+        number = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if old is None else 0o600)
+        # Somebody who removes what others left behind may have been faster.
+        if _lock(number) is not False and partial.exists():
+            return partial, number
+        os.close(number)
+
+
+def _lock(number: int) -> bool | None:
+    """Lock an open file as long as it is open; None where there are no locks."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system of a network without locks
+        return None
+    return True
+
+
+def _remove_left_behind(path: Path) -> None:
+    """Remove temporary files for a path whose processes were killed; those of others that are running are locked."""
+    left = re.compile(re.escape(f".{path.name[:_NAME]}.") + r"\d+-[0-9a-f]{8}\.partial")
+    for name in os.listdir(path.parent):
+        if left.fullmatch(name) is None:
+            continue
+        # What cannot be opened or removed is not ours.
+        with suppress(OSError):
+            number = os.open(path.with_name(name), os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                if _lock(number):
+                    path.with_name(name).unlink()
+            finally:
+                os.close(number)
+
+
+def _like(target: str, path: Path, old: os.stat_result, number: int) -> None:
+    """Give an open file the owner, the attributes (access lists among them) and the mode of an old one."""
+    new, mode = os.fstat(number), stat.S_IMODE(old.st_mode)
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+        try:
+            os.fchown(number, old.st_uid, old.st_gid)
+        except PermissionError:
+            with suppress(PermissionError):
+                os.fchown(number, -1, old.st_gid)
+            mode &= ~(stat.S_ISUID | stat.S_ISGID)
+            warn(f"'{target}' belonged to somebody else, who cannot be kept as its owner")
+    if hasattr(os, "listxattr"):
+        with suppress(OSError):
+            for name in os.listxattr(path):
+                os.setxattr(number, name, os.getxattr(path, name))
+    os.fchmod(number, mode)
+
+
+def _status(target: str) -> os.stat_result | None:
+    """What stands at a path, behind all links; None if nothing does. Raises OutputError if that cannot be seen."""
+    try:
+        return os.stat(target)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _failed(repr(target), error) from error
+
+
+def _failed(name: str, error: OSError) -> OutputError:
+    reason = error.strerror or str(error)
+    if error.errno == errno.ENOTDIR:
+        reason = "a part of its path is no directory"
+    return OutputError(f"cannot write to {name}: {reason}")

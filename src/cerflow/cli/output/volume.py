@@ -1,0 +1,68 @@
+"""How many matches a run writes: known before they are unfolded, told if they are many, and bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from cerflow.cli.output.reporting import warn
+from cerflow.cli.output.targets import free_space
+from cerflow.cli.output.writing import Sink
+from cerflow.engine.matches.matches import Matches
+from cerflow.engine.matches.row_limit import LESS, Bound, shown
+from cerflow.engine.results.report import CountForm
+
+__all__ = ["Volume", "parse_most"]
+
+#: From so many matches on all of them are counted before the next is written.
+MANY = 1_000_000
+#: After so many rows their size tells how much room the others need.
+TELLING = 1 << 18
+
+
+def parse_most(text: str) -> int | None:
+    """The number of matches that are written at most, None for any; raises ValueError."""
+    if text.strip().lower() in ("none", "0"):
+        return None
+    plain = text.replace("_", "").replace(",", "")
+    if not (plain.isascii() and plain.isdecimal()):
+        raise ValueError(f"'{text}' is not a number of matches, nor 'none'")
+    return int(plain)
+
+
+class Volume:
+    """The batches of matches; ``total`` is the number of their rows once that is known, or at least so many."""
+
+    def __init__(self, matches: Matches, most: int | None) -> None:
+        self._matches = matches
+        self._most = most
+        self._bound = Bound(most)
+        self._written = 0
+        self.total: int | None = None
+
+    def batches(self, max_rows: int, *, flat: bool, counts: CountForm) -> Iterator[pa.RecordBatch]:
+        """The matches in batches. Raises TooManyMatchesError before any of those beyond the bound is unfolded."""
+        return self._matches.announced(self._tell).to_batches(max_rows, flat=flat, counts=counts)
+
+    def _tell(self, rows: int, exact: bool) -> None:
+        self._bound.add(rows, exact)
+        if self._bound.known <= MANY or self.total is not None:
+            return
+        # Recognising once more costs little beside writing so many.
+        ahead = Bound(self._most)
+        for _ in self._matches.announced(ahead.add).parts:
+            pass
+        self.total = ahead.known
+        warn(f"{'' if ahead.exact else 'more than '}{shown(self.total)} matches will be written; {LESS}")
+
+    def look_at_room(self, target: str, sink: Sink, written: int) -> None:
+        """Warn, once, if what is still to be written will probably not fit on the disk of the target."""
+        before, self._written = self._written, written
+        if self.total is None or not before < TELLING <= written:
+            return
+        free = free_space(target)
+        needed = sink.size * max(0, self.total - written) // written
+        if free is not None and needed > free:
+            more = shown(needed >> 20)
+            warn(f"the disk of '{target}' has {free >> 20:,} MiB left, and the matches need {more} MiB more")

@@ -1,0 +1,296 @@
+"""Matches (and refused rows) in the formats of output, batch by batch."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.orc
+import pyarrow.parquet
+
+from cerflow.cli.output.targets import STANDARD_OUTPUT, OutputStream, open_target
+from cerflow.errors import InputError, OutputError
+from cerflow.values.arrow_columns import python_rows, python_values
+
+__all__ = ["OutputFormat", "Sink", "open_sink", "output_format_of"]
+
+_ROW_GROUP = 65_536
+#: Begins texts that stand for numbers with more digits than Python's own; no data has it.
+_MARK = f"number {secrets.token_hex(16)} "
+_MARKED = re.compile(rf'"{_MARK}(-?[0-9.]+)"')
+
+
+class OutputFormat(StrEnum):
+    """Formats of output; in CSV, lists (the events of a match) are one column of JSON text."""
+
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    ORC = "orc"
+    CSV = "csv"
+
+
+_SUFFIXES = {
+    ".jsonl": OutputFormat.JSONL,
+    ".json": OutputFormat.JSONL,
+    ".ndjson": OutputFormat.JSONL,
+    ".parquet": OutputFormat.PARQUET,
+    ".pq": OutputFormat.PARQUET,
+    ".orc": OutputFormat.ORC,
+    ".csv": OutputFormat.CSV,
+}
+
+
+class Sink(Protocol):
+    """Somewhere batches go; ``size`` is the number of bytes written, but for what is still held back."""
+
+    @property
+    def size(self) -> int: ...  # noqa: D102  # said above
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write the rows of a batch."""
+
+    def close(self) -> None:
+        """Write what is still missing; the stream below stays open."""
+
+
+def output_format_of(target: str, given: OutputFormat | None = None) -> OutputFormat:
+    """The format that was given, else that of the suffix, else (standard output) JSON lines; or InputError."""
+    if given is not None:
+        return given
+    if target == STANDARD_OUTPUT:
+        return OutputFormat.JSONL
+    found = _SUFFIXES.get(Path(target).suffix.lower())
+    if found is None:
+        raise InputError(
+            f"the output format does not follow from the name '{target}'; "
+            f"say --output-format {'|'.join(f.value for f in OutputFormat)}"
+        )
+    return found
+
+
+@contextmanager
+def open_sink(target: str, output_format: OutputFormat, schema: pa.Schema) -> Iterator[Sink]:
+    """A sink for rows of a schema. On an error inside the block the file's old state, or its absence, remains.
+
+    Raises OutputError, which names the target, if it cannot be written to.
+    """
+    if target == STANDARD_OUTPUT and output_format in (OutputFormat.PARQUET, OutputFormat.ORC) and _terminal():
+        raise OutputError(f"{output_format.value} is not for terminals; use --output PATH or --output-format jsonl")
+    with open_target(target) as stream, _closing(_sink(stream, output_format, schema)) as sink:
+        yield sink
+
+
+def _terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+@contextmanager
+def _closing(sink: _JsonLines | _Csv | _Columnar) -> Iterator[Sink]:
+    try:
+        yield sink
+        sink.close()
+    except BaseException:
+        sink.abandon()
+        raise
+
+
+def _sink(stream: OutputStream, output_format: OutputFormat, schema: pa.Schema) -> _JsonLines | _Csv | _Columnar:
+    kinds: dict[OutputFormat, type[_JsonLines] | type[_Csv] | type[_Columnar]] = {
+        OutputFormat.JSONL: _JsonLines,
+        OutputFormat.CSV: _Csv,
+        OutputFormat.PARQUET: _Columnar,
+        OutputFormat.ORC: _Orc,
+    }
+    return kinds[output_format](stream, schema)
+
+
+class _Sized:
+    def __init__(self, stream: OutputStream) -> None:
+        self._stream = stream
+
+    @property
+    def size(self) -> int:
+        return self._stream.tell()
+
+
+class _JsonLines(_Sized):
+    def __init__(self, stream: OutputStream, schema: pa.Schema) -> None:
+        super().__init__(stream)
+        self._schema = _readable(schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        rows = python_rows(_cast(batch, self._schema))
+        self._stream.write("".join(f"{_json(row)}\n" for row in rows).encode())
+        self._stream.flush()
+
+    def close(self) -> None:
+        pass
+
+    def abandon(self) -> None:
+        pass
+
+
+class _Csv(_Sized):
+    def __init__(self, stream: OutputStream, schema: pa.Schema) -> None:
+        super().__init__(stream)
+        self._schema = _readable(schema)
+        self._put([tuple(schema.names)])
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        columns = [[_field(v) for v in python_values(column)] for column in _cast(batch, self._schema).columns]
+        self._put(list(zip(*columns)))
+
+    def close(self) -> None:
+        pass
+
+    def abandon(self) -> None:
+        pass
+
+    def _put(self, rows: list[tuple[Any, ...]]) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        self._stream.write(text.getvalue().encode())
+        self._stream.flush()
+
+
+class _Columnar(_Sized):
+    """Parquet or ORC."""
+
+    def __init__(self, stream: OutputStream, schema: pa.Schema) -> None:
+        super().__init__(stream)
+        self._schema = schema
+        self._writer = self._open(stream)
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = 0
+
+    def _open(self, stream: OutputStream) -> Any:
+        return pyarrow.parquet.ParquetWriter(stream, self._schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        # Every write makes a row group, and small ones make large, slow files.
+        self._waiting.append(batch.cast(self._schema) if batch.schema != self._schema else batch)
+        self._rows += batch.num_rows
+        if self._rows >= _ROW_GROUP:
+            self._flush()
+
+    def close(self) -> None:
+        self._flush()
+        self._writer.close()
+
+    def abandon(self) -> None:
+        # Else the writer would write its footer when it is collected, to a stream that is gone by then.
+        self._writer.is_open = False
+
+    def _flush(self) -> None:
+        if self._waiting:
+            self._put(pa.Table.from_batches(self._waiting, self._schema))
+        self._waiting, self._rows = [], 0
+
+    def _put(self, table: pa.Table) -> None:
+        self._writer.write_table(table)
+
+
+class _Orc(_Columnar):
+    def _open(self, stream: OutputStream) -> Any:
+        # The library ends the process if the stream fails while the writer is closed.
+        stream.patient = True
+        writer = pyarrow.orc.ORCWriter(stream)
+        try:
+            # The file gets its schema from what is written, which may be nothing.
+            writer.write(self._schema.empty_table())
+        except pa.ArrowNotImplementedError as error:
+            raise InputError(f"the result cannot be written as ORC: {error}") from error
+        return writer
+
+    def _put(self, table: pa.Table) -> None:
+        self._writer.write(table)
+        self._stream.check()
+
+    def close(self) -> None:
+        super().close()
+        self._stream.check()
+
+
+def _readable(schema: pa.Schema) -> pa.Schema:
+    """The schema with timestamps in microseconds, which is what Python's datetime holds."""
+    return pa.schema([pa.field(f.name, _microseconds(f.type)) for f in schema])
+
+
+def _microseconds(data_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(data_type):
+        return pa.timestamp("us", tz=data_type.tz)
+    if pa.types.is_struct(data_type):
+        return pa.struct([pa.field(f.name, _microseconds(f.type)) for f in data_type])
+    if pa.types.is_list(data_type):
+        return pa.list_(_microseconds(data_type.value_type))
+    return data_type
+
+
+def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    return batch.cast(schema, safe=False) if batch.schema != schema else batch
+
+
+def _json(value: Any) -> str:
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+    except ValueError:
+        text = json.dumps(_finite(value), ensure_ascii=False, default=_plain)
+    return _MARKED.sub(r"\1", text) if _MARK in text else text
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity and no NaN: they become text and null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    if isinstance(value, list):
+        return [_finite(v) for v in value]
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no notation for: times in ISO 8601, the rest as text."""
+    if isinstance(value, datetime):
+        text = value.isoformat(timespec="milliseconds" if value.microsecond % 1000 == 0 else "microseconds")
+        return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Decimal):
+        return _number(value)
+    return str(value)
+
+
+def _number(value: Decimal) -> int | float | str:
+    """A decimal as the number with its digits; a text with a mark where Python has no such number."""
+    if value == value.to_integral_value():
+        return int(value)
+    return float(value) if Decimal(repr(float(value))) == value else f"{_MARK}{value:f}"
+
+
+def _field(value: Any) -> Any:
+    if isinstance(value, list | dict):
+        return _json(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None or isinstance(value, str | int | float):
+        return value
+    found = _plain(value)
+    return found.removeprefix(_MARK) if isinstance(found, str) else found

@@ -1,0 +1,97 @@
+"""Parquet files that the tasks of Spark may read themselves, which is many times faster than rows of Spark.
+
+That is left to the data source where it gives what the ordinary way gives: one stream of plain files with the same
+columns, of the types that the query takes them for, and none of whose events can be bad, as their footers say.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cerflow.cli.commands.request import Inputs, Request
+from cerflow.errors import InputError, UnsupportedQueryError
+from cerflow.files.sources import InputFormat, Source, partition_values
+from cerflow.query import query_text
+from cerflow.schema import Kind
+from cerflow.stream_inputs import Input
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from cerflow.spark.source.planned import Planned
+
+__all__ = ["InTasks", "parquet_in_tasks"]
+
+#: Roles that the data source calls otherwise.
+_OPTIONS = {"time_unit": "timeUnit"}
+
+
+@dataclass(frozen=True)
+class InTasks:
+    """The matches as a DataFrame, and how they are read."""
+
+    matches: DataFrame
+    planned: Planned
+
+
+def parquet_in_tasks(spark: SparkSession, request: Request, inputs: Inputs) -> InTasks | None:
+    """The matches of a request whose input the tasks read themselves; None where Spark has to read it."""
+    unit = inputs.columns.time_unit
+    if inputs.columns.forget is not None:
+        # The readers leave out what the query cannot notice, and every event keeps its key.
+        return None
+    if inputs.named or not all(_plain(one) and one.time_unit in (None, unit) for one in inputs.inputs):
+        return None
+    from cerflow.spark import register
+
+    try:
+        options = _options(request, inputs, spark.sparkContext.defaultParallelism)
+        planned = _planned(options)
+    except (InputError, UnsupportedQueryError):
+        # Spark may still read it; if not, that way says what is wrong in its own words.
+        return None
+    if not (planned.certain and planned.alike and _typed(planned, inputs)):
+        return None
+    register(spark)
+    frame = spark.read.format("cerflow").options(**options).load()
+    return InTasks(frame, planned)
+
+
+def _planned(options: dict[str, str]) -> Planned:
+    from cerflow.spark.source.planned import plan_read
+
+    return plan_read(options)
+
+
+def _options(request: Request, inputs: Inputs, cores: int) -> dict[str, str]:
+    files = [str(file.absolute()) for one in inputs.inputs for file in one.events.files]
+    return {
+        "query": query_text(request.query),
+        "language": request.query.language,
+        "positions": str(request.positions),
+        "flat": str(request.flat),
+        "cores": str(cores),
+        "counts": request.counts,
+        **({} if request.max_matches is None else {"maxMatches": str(request.max_matches)}),
+        "paths": json.dumps(files),
+        **{_OPTIONS.get(role, role): str(given) for role, given in inputs.columns.roles.items()},
+    }
+
+
+def _plain(one: Input[Source]) -> bool:
+    """Whether an input is Parquet files of which nothing further was said, not even by the names of directories."""
+    source = one.events
+    return (
+        source.format is InputFormat.PARQUET
+        and bool(source.files)
+        and not (one.type or one.time or one.sequence or one.constant_type or one.rename)
+        and not any(partition_values(source, file) for file in source.files)
+    )
+
+
+def _typed(planned: Planned, inputs: Inputs) -> bool:
+    """Whether no column is text that the query takes for a number."""
+    numbers = inputs.columns.usage.numbers | inputs.columns.usage.ordered
+    return not any(planned.events.kind(n) is Kind.STRING for n in numbers if n in planned.events.attributes)

@@ -1,0 +1,381 @@
+"""Input files become one DataFrame of usable events; rows that cannot be used are told apart by their reason.
+
+Files without types of their own (CSV, JSON) are read in the tasks, each file or piece of a large file by one, by what
+reads them in-process (`cerflow.files.input_plans`). Parquet and ORC are read by Spark; text in them that has to become
+numbers or times is converted by what converts it in-process.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812  (the name under which everybody knows it)
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_type
+
+from cerflow.cli.commands.request import Inputs
+from cerflow.cli.spark.file_groups import file_groups
+from cerflow.files.blocks import read_blocks
+from cerflow.files.column_types import Look, merged
+from cerflow.files.encodings import Content, Piece, path_of
+from cerflow.files.file_pieces import has_quotes, pieces
+from cerflow.files.input_plans import (
+    Columns,
+    Plan,
+    Survey,
+    needs_look,
+    refuse_unknown_types,
+    survey,
+    survey_of_pieces,
+    texts,
+)
+from cerflow.files.raw_rows import Block
+from cerflow.files.reading import remarks, with_missing
+from cerflow.files.sources import InputFormat, Source, label, partition_values
+from cerflow.schema import Schema
+from cerflow.spark.frames.output import literal
+from cerflow.spark.frames.schemas import arrow_schema, spark_schema
+from cerflow.spark.frames.streams import in_common_unit, united
+from cerflow.stream_inputs import Input, free_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = ["SparkEvents", "read_frame"]
+
+_ROW = "_cerflow_row"
+_BATCH = 10_000
+_PACKED = "number bigint, payload binary"
+_Batches = Iterator[pa.RecordBatch]
+#: A file or a piece of it, with what is found there.
+_Piece = tuple[Content, Survey]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows of an input, named as errors call them.
+
+    ``everything`` has a row for each row of the part, ``usable`` leaves out those that cannot be used; both may be
+    the same where it costs nothing to leave them out. ``refused`` takes the number of the rows before the part.
+    """
+
+    name: str
+    stream: str
+    everything: DataFrame
+    usable: DataFrame
+    rows: int
+    refused_count: Callable[[], int]
+    refused: Callable[[int], DataFrame]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What is known of the rows without a pass of its own: how many can be used, and how many cannot.
+
+    If times are numbers, also the least and the greatest, and of the event types asked for those that occur, perhaps
+    only in other upper and lower case; else None.
+    """
+
+    usable: int
+    refused: int
+    times: tuple[float | None, float | None]
+    types: frozenset[str] | None
+
+
+@dataclass(frozen=True)
+class SparkEvents:
+    """What was read.
+
+    ``everything`` has a row for each row of the input, its columns converted (those that cannot be used may be
+    missing); ``usable`` leaves out those that cannot be used. ``schema`` says which columns have a role. ``stream``
+    and ``remarks`` are as in `cerflow.files.reading.Events`.
+    """
+
+    everything: DataFrame
+    usable: DataFrame
+    stream: str | None
+    schema: Schema
+    remarks: tuple[str, ...]
+    _parts: Sequence[_Part]
+
+    def counts(self, types: Sequence[str]) -> Counts:
+        """What is known of the rows, and which of these event types occur."""
+        refused = sum(part.refused_count() for part in self._parts)
+        times: tuple[float | None, float | None] = (None, None)
+        occurring: frozenset[str] | None = None
+        if self.schema.time is not None and self.schema.kind(self.schema.time).numeric:
+            time = F.col(_quoted(self.schema.time))
+            own = F.col(_quoted(self.schema.type)).cast("string")
+            # Of all that differ in letters only, the type itself is the one that counts.
+            alike = [F.max(F.when(F.lower(own) == name.lower(), own)) for name in types]
+            found = [F.coalesce(F.max(F.when(own == name, own)), some) for name, some in zip(types, alike)]
+            (row,) = self.usable.agg(F.min(time), F.max(time), *found).collect()
+            times = (row[0], row[1])
+            occurring = frozenset(value for value in row[2:] if value is not None)
+        return Counts(sum(part.rows for part in self._parts) - refused, refused, times, occurring)
+
+    def refused(self) -> DataFrame:
+        """The rows that cannot be used: ``row``, ``reason``, ``text``, and the attributes as text."""
+        starts = accumulate((part.rows for part in self._parts), initial=0)
+        return united([(part.name, part.refused(start)) for part, start in zip(self._parts, starts)])
+
+
+def read_frame(spark: SparkSession, read: Inputs) -> SparkEvents:
+    """Read all inputs, in the order given; raises InputError as `cerflow.files.reading.read_inputs` does."""
+    columns = read.columns
+    parts: list[_Part] = []
+    plans: list[Plan] = []
+    empty = False
+    several = len(read.inputs) > 1
+    for one in read.inputs:
+        if one.events.has_no_schema:
+            found = _surveyed(spark, one, columns)
+            surveys = [survey_of_pieces([each for _, each in pieces_of_file]) for pieces_of_file in found]
+            plans.append(Plan.of(one, columns, surveys, several))
+            part = _in_tasks(spark, plans[-1], found, several or len(surveys) > 1)
+            parts.append(_in_common_unit(part, one, columns))
+            empty = empty or any(not each.columns for each in surveys)
+            continue
+        for files in file_groups(one.events, together=columns.time is not None):
+            plan, part = _by_spark(spark, one, columns, files, several)
+            plans.append(plan)
+            parts.append(_in_common_unit(part, one, columns))
+    refuse_unknown_types(plans)
+    stream = None
+    if read.named:
+        stream = free_name("stream", [c for part in parts for c in part.everything.columns])
+    everything, usable = (
+        _together([(part.name, part.stream, frame) for part, frame in frames], columns, stream, empty)
+        for frames in ([(part, part.everything) for part in parts], [(part, part.usable) for part in parts])
+    )
+    schema = columns.schema(arrow_schema(everything), stream)
+    said = remarks(plans, sum(part.rows for part in parts))
+    return SparkEvents(everything, usable, stream, schema, said, parts)
+
+
+def _in_common_unit(part: _Part, one: Input[Source], columns: Columns) -> _Part:
+    if not part.usable.columns:
+        return part
+    everything, usable = (in_common_unit(f, one.time_unit, columns.roles) for f in (part.everything, part.usable))
+    return replace(part, everything=everything, usable=usable)
+
+
+def _together(
+    frames: Sequence[tuple[str, str, DataFrame]], columns: Columns, stream: str | None, empty: bool
+) -> DataFrame:
+    """The rows of all parts, in columns that have a type also where they have no values."""
+    named = [(part, f.select("*", F.lit(name).alias(stream)) if stream else f) for part, name, f in frames]
+    found = united(named, last=stream)
+    schema = arrow_schema(found)
+    wanted = with_missing(schema, columns, empty)
+    values = []
+    for field in wanted:
+        value = F.col(_quoted(field.name)) if field.name in schema.names else F.lit(None)
+        nothing = field.name not in schema.names or schema.field(field.name).type != field.type
+        values.append((value.cast(from_arrow_type(field.type)) if nothing else value).alias(field.name))
+    return found.select(*values)
+
+
+def _surveyed(spark: SparkSession, one: Input[Source], columns: Columns) -> list[list[_Piece]]:
+    """The pieces of each file of an input, each looked at by one task."""
+    source = one.events
+    contents = _cut(spark, source)
+    as_text = texts(one, columns)
+
+    def look(batches: _Batches) -> _Batches:
+        for number in _numbers(batches):
+            content = contents[number]
+            yield _packed(number, survey(one, columns, content, read_blocks(source, content, as_text)))
+
+    found = _collected(_tasks(spark, len(contents)).mapInArrow(look, _PACKED))
+    return [list(of_file) for _, of_file in groupby(zip(contents, found), lambda each: path_of(each[0]))]
+
+
+def _cut(spark: SparkSession, source: Source) -> list[Content]:
+    """The files of a source, large ones in pieces where that can be done."""
+    contents = [piece for file in source.files for piece in pieces(source, file)]
+    doubtful = [content for content in contents if isinstance(content, Piece) and source.format is InputFormat.CSV]
+    if not doubtful:
+        return contents
+
+    def search(batches: _Batches) -> _Batches:
+        for number in _numbers(batches):
+            yield _packed(number, has_quotes(doubtful[number]))
+
+    found = _collected(_tasks(spark, len(doubtful)).mapInArrow(search, _PACKED))
+    whole = {piece.path for piece, quotes in zip(doubtful, found) if quotes}
+    return list(dict.fromkeys(path if (path := path_of(content)) in whole else content for content in contents))
+
+
+def _in_tasks(spark: SparkSession, plan: Plan, found: Sequence[Sequence[_Piece]], several: bool) -> _Part:
+    """Files without types, each piece read by one task."""
+    source = plan.one.events
+    files, name = source.files, label(source)
+    # Each with the number of rows before its file, and of those before it in the file.
+    todo: list[tuple[Content, str, int, int]] = []
+    rows = 0
+    for of_file in found:
+        begin = rows
+        for content, each in of_file:
+            todo.append((content, each.name, begin, rows - begin))
+            rows += each.rows
+    assert plan.schema is not None
+    # Spark's functions have no columns without a type.
+    schema = pa.schema([field for field in plan.schema if not pa.types.is_null(field.type)])
+
+    def use(batches: _Batches) -> _Batches:
+        for number in _numbers(batches):
+            for block in read_blocks(source, todo[number][0], plan.as_text):
+                yield from _batches(plan.part(block, 0, None).table.select(schema.names))
+
+    def refuse(batches: _Batches, offset: int = 0) -> _Batches:
+        for number in _numbers(batches):
+            content, file, begin, before = todo[number]
+            for block in read_blocks(source, content, plan.as_text):
+                part = plan.part(block.behind(before), offset + begin, file if several else None)
+                yield from _batches(part.refused)
+
+    def refused(offset: int) -> DataFrame:
+        tasks = _tasks(spark, len(todo) if not plan.clean else 0)
+        return tasks.mapInArrow(lambda batches: refuse(batches, offset), spark_schema(plan.refused))
+
+    if schema.names:
+        usable = _tasks(spark, len(todo)).mapInArrow(use, spark_schema(schema))
+    else:
+        usable = spark.range(0).select()
+    values = [(F.col(_quoted(f.name)) if f.name in schema.names else F.lit(None)).alias(f.name) for f in plan.schema]
+    usable = usable.select(*values)
+    part = str(files[0]) if len(files) > 1 else name
+    return _Part(part, name, usable, usable, rows, lambda: 0 if plan.clean else refused(0).count(), refused)
+
+
+def _by_spark(
+    spark: SparkSession, one: Input[Source], columns: Columns, files: Sequence[Path], several: bool
+) -> tuple[Plan, _Part]:
+    """Files with types, which Spark reads."""
+    source = one.events
+    # Not as_uri(), which escapes what Spark does not unescape.
+    uris = [literal(f"file://{file.absolute()}") for file in files]
+    reader = spark.read
+    partitions = list(partition_values(source, files[0]))
+    if partitions and source.root is not None:
+        reader = reader.option("basePath", f"file://{source.root.absolute()}")
+    frame = reader.format(source.format.value).load(uris)
+    # What directories say is text, whatever the session takes it for.
+    frame = frame.withColumns({name: F.col(_quoted(name)).cast("string") for name in partitions})
+    schema = arrow_schema(frame)
+    rows = frame.count()
+    doubtful = [field.name for field in schema if needs_look(one, columns, field)]
+    looks = _looks(frame.select(*map(_quoted, doubtful)), one, columns, files[0]) if doubtful else {}
+    name = str(files[0]) if len(source.files) > 1 else label(source)
+    found = Survey(str(files[0]), {column: looks.get(column, Look()) for column in schema.names}, rows, 0)
+    plan = Plan.of(one, columns, [found], several)
+    file = str(files[0]) if len(files) == 1 and (several or len(source.files) > 1) else None
+
+    def use(batches: _Batches) -> _Batches:
+        for batch in batches:
+            yield from _batches(plan.part(_block(batch), 0, None).table)
+
+    def refuse(batches: _Batches, offset: int = 0) -> _Batches:
+        for batch in batches:
+            yield from _batches(plan.part(_block(batch), offset, file).refused)
+
+    def refused(offset: int) -> DataFrame:
+        return _numbered(frame).mapInArrow(lambda batches: refuse(batches, offset), spark_schema(plan.refused))
+
+    if plan.types:
+        made = plan.part(_block(pa.RecordBatch.from_pylist([], schema)), 0, None).table.schema
+        usable = frame.mapInArrow(use, spark_schema(made))
+        bad = frame.mapInArrow(refuse, spark_schema(plan.refused))
+        return plan, _Part(name, label(source), usable, usable, rows, bad.count, refused)
+    everything, missing = _plain(frame, plan)
+    bad = everything.filter(missing)
+    return plan, _Part(name, label(source), everything, everything.filter(~missing), rows, bad.count, refused)
+
+
+def _plain(frame: DataFrame, plan: Plan) -> tuple[DataFrame, Column]:
+    """The frame with the columns that all inputs have, and which of its rows have no type or no time."""
+    columns = plan.columns
+    values = []
+    for field in frame.schema.fields:
+        value = F.col(_quoted(field.name))
+        if plan.names[field.name] == columns.type and isinstance(field.dataType, T.IntegralType):
+            value = value.cast("string")
+        values.append(value.alias(plan.names[field.name]))
+    if plan.one.constant_type is not None:
+        values.append(F.lit(plan.one.constant_type).alias(columns.type))
+    named = frame.select(*values)
+    missing = F.col(_quoted(columns.type)).isNull()
+    if columns.time is not None:
+        missing = missing | F.col(_quoted(columns.time)).isNull()
+        if isinstance(named.schema[columns.time].dataType, T.DoubleType | T.FloatType):
+            missing = missing | F.isnan(_quoted(columns.time))
+    return named, missing
+
+
+def _looks(frame: DataFrame, one: Input[Source], columns: Columns, file: Path) -> dict[str, Look]:
+    """What the values of these columns look like."""
+
+    def look(batches: _Batches) -> _Batches:
+        found = [survey(one, columns, file, [_block(batch)]).columns for batch in batches]
+        yield _packed(0, {name: merged(looks[name] for looks in found) for name in (found[0] if found else ())})
+
+    parts = _collected(frame.mapInArrow(look, _PACKED))
+    return {name: merged(p[name] for p in parts if name in p) for name in frame.columns}
+
+
+def _block(batch: pa.RecordBatch) -> Block:
+    """A batch of Spark, which is in its own column of numbers, if it has that."""
+    table = pa.Table.from_batches([batch])
+    if _ROW not in table.column_names:
+        return Block(table, np.arange(len(table)))
+    return Block(table.drop_columns(_ROW), table.column(_ROW).to_numpy())
+
+
+def _tasks(spark: SparkSession, count: int) -> DataFrame:
+    """A frame that gives each of so many tasks its number."""
+    return spark.range(0, count, 1, numPartitions=max(count, 1))
+
+
+def _numbers(batches: _Batches) -> Iterator[int]:
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
+
+
+def _batches(table: pa.Table | None) -> _Batches:
+    if table is not None:
+        yield from table.combine_chunks().to_batches(max_chunksize=_BATCH)
+
+
+def _packed(number: int, value: object) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"number": [number], "payload": [pickle.dumps(value)]})
+
+
+def _collected(frame: DataFrame) -> list[Any]:
+    """What the tasks have packed, in the order of the numbers."""
+    rows = sorted(frame.collect(), key=lambda row: row["number"])
+    return [pickle.loads(row["payload"]) for row in rows]
+
+
+def _numbered(frame: DataFrame) -> DataFrame:
+    """The frame with a column that numbers its rows from 0, in the order in which they were read."""
+    counts = frame.groupBy(F.spark_partition_id().alias("part")).count().collect()
+    offsets, total = {}, 0
+    for part, count in sorted((r["part"], r["count"]) for r in counts):
+        offsets[part], total = total, total + count
+    # The upper bits of this identifier are the partition, the lower 33 count within it.
+    identifier = F.monotonically_increasing_id()
+    starts = F.create_map(*[F.lit(v) for pair in offsets.items() for v in pair]) if offsets else F.create_map()
+    part = F.shiftright(identifier, 33).cast("int")
+    return frame.withColumn(_ROW, identifier.bitwiseAND(F.lit((1 << 33) - 1)) + starts[part].cast("long"))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,196 @@
+"""``cerflow run --runner spark``: Spark reads the events and moves them, `cerflow.spark` recognises in its tasks."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from cerflow.cli.commands.checking import event_types, warn_of_types
+from cerflow.cli.commands.request import Inputs, Request
+from cerflow.cli.output.bad_records import Policy
+from cerflow.cli.output.progress import Progress, Watch, compile_kernels
+from cerflow.cli.output.reporting import Outcome, warn
+from cerflow.cli.output.writing import open_sink
+from cerflow.cli.spark.session import spark_session
+from cerflow.engine.matches.row_limit import Bound
+from cerflow.errors import InputError
+from cerflow.files.sources import STANDARD_INPUT, Source, label
+from cerflow.stream_inputs import Input
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from cerflow.cli.spark.reading import SparkEvents
+
+__all__ = ["arrow_batches", "run_on_spark"]
+
+#: The types of a query that are looked for in the input, at most.
+_MOST_TYPES = 50
+_OWN_ERROR = re.compile(r"cerflow\.errors\.\w+: (.*)")
+
+
+def run_on_spark(
+    request: Request, show: Progress, watch: Watch, *, master: str | None, settings: Sequence[tuple[str, str]]
+) -> Outcome:
+    """Do what is asked in a Spark session; ``show`` is told what is being done.
+
+    Raises InputError (also where Spark itself fails, with what it says) and the errors of the query.
+    """
+    if (master or "local").startswith("local"):
+        # Here, where it is told, and not in the tasks.
+        compile_kernels(watch)
+    show("starting Spark")
+    with _in_files(request.inputs) as inputs, spark_session(master, settings) as spark:
+        # These need PySpark, which the session has just made sure of.
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        from cerflow.cli.spark.parquet import parquet_in_tasks
+        from cerflow.cli.spark.reading import read_frame
+
+        watch.done("starting")
+        try:
+            if request.directory is not None and request.directory.ignored(spark):
+                return Outcome(0, 0, 0, watch.phases, ignored=True)
+            show("reading")
+            found = parquet_in_tasks(spark, request, inputs)
+            if found is not None:
+                # There are no bad records, which is for the dead letters to say.
+                request.bad_records.write()
+                usable, result = found.planned.rows, found.matches
+                request.query.warn_of_times(found.planned.events, found.planned.times)
+                show(found.planned.explanation)
+            else:
+                events = read_frame(spark, inputs)
+                for remark in events.remarks:
+                    warn(remark)
+                usable = _refuse(events, request)
+                result = _matched(request, inputs, events)
+                show("recognising")
+            watch.done("reading")
+            written = _write(request, result, show, watch)
+        except PySparkException as error:
+            raise InputError(_sentence(str(error))) from error
+        except Py4JJavaError as error:
+            # What PySpark has no exception for, for example from the readers of files.
+            raise InputError(_sentence(str(error.java_exception))) from error
+        return Outcome(usable, written, request.bad_records.count, watch.phases)
+
+
+@contextmanager
+def _in_files(inputs: Inputs) -> Iterator[Inputs]:
+    """The inputs, with standard input in a file, as tasks read nothing else."""
+    with TemporaryDirectory(prefix="cerflow-") as directory:
+        found: list[Input[Source]] = []
+        for one in inputs.inputs:
+            source = one.events
+            if source.path == STANDARD_INPUT:
+                copy = Path(directory) / f"{len(found)}.{source.format.value}"
+                with copy.open("wb") as file:
+                    shutil.copyfileobj(sys.stdin.buffer, file)
+                source = replace(source, path=str(copy), files=(copy,), name=label(source))
+            found.append(replace(one, events=source))
+        yield replace(inputs, inputs=tuple(found))
+
+
+def _refuse(events: SparkEvents, request: Request) -> int:
+    """Hand over the rows that cannot be used, and write them; gives the number of the others."""
+    bad_records = request.bad_records
+    types = sorted(event_types(request.query))
+    # Each is an expression of Spark, so of very many nothing is said.
+    types = types if len(types) <= _MOST_TYPES else []
+    counts = events.counts(types)
+    request.query.warn_of_times(events.schema, counts.times)
+    if counts.types is not None:
+        warn_of_types(types, counts.types)
+    refused = counts.refused
+    if refused and bad_records.policy is Policy.FAIL:
+        bad_records.refuse(events.refused().orderBy("row").limit(1).toArrow())
+    elif refused and bad_records.policy is Policy.DEAD_LETTER:
+        for batch in arrow_batches(events.refused().orderBy("row")):
+            bad_records.refuse(pa.Table.from_batches([batch]))
+    else:
+        bad_records.count = refused
+    # Before the matches: where there are matches, the dead letters belonging to them are complete.
+    bad_records.write()
+    return counts.usable
+
+
+def _matched(request: Request, inputs: Inputs, events: SparkEvents) -> DataFrame:
+    from cerflow.spark import match
+
+    further: dict[str, Any] = {} if events.stream is None else {"stream": events.stream}
+    return match(
+        request.query,
+        events.everything if request.bad_records.policy is Policy.FAIL else events.usable,
+        forget=inputs.columns.forget,
+        positions=request.positions,
+        flat=request.flat,
+        on_bad_record="fail",
+        counts=request.counts,
+        max_matches=request.max_matches,
+        **inputs.columns.roles,
+        **further,
+    )
+
+
+def _write(request: Request, result: DataFrame, show: Progress, watch: Watch) -> int:
+    if request.directory is not None:
+        rows = request.directory.write(result, request.output_format)
+        # The tasks that recognise write, too.
+        watch.done("recognising")
+        return rows
+    from cerflow.spark.frames.schemas import arrow_schema
+
+    # Tasks stop at as many each; what they found together is known when it comes.
+    written = Bound(request.max_matches)
+    with open_sink(request.output, request.output_format, arrow_schema(result)) as sink:
+        for batch in arrow_batches(result):
+            watch.done("recognising")
+            written.add(batch.num_rows)
+            sink.write(batch)
+            watch.done("writing")
+            show(f"{written.known:,} matches")
+        watch.done("recognising")
+    watch.done("writing")
+    return written.known
+
+
+def arrow_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
+    """The rows of a DataFrame as Arrow batches, computed by all tasks at once, fetched one partition at a time.
+
+    What waits to be fetched lies on the disks of the executors.
+    """
+    from pyspark import StorageLevel
+
+    # Not persist(): what is persisted is planned without adapting the number of its partitions.
+    packed = frame.mapInArrow(_pack, "payload binary").localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
+    for row in packed.toLocalIterator():
+        with pa.ipc.open_stream(row["payload"]) as reader:
+            yield from reader
+
+
+def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        yield pa.RecordBatch.from_pydict({"payload": [sink.getvalue().to_pybytes()]})
+
+
+def _sentence(text: str) -> str:
+    """What an error of Spark says, in one line; an error of cerflow in a task speaks for itself."""
+    own = _OWN_ERROR.findall(text)
+    if own:
+        return str(own[-1])
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return f"Spark failed: {lines[0] if lines else 'without a word'}"

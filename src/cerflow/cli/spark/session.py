@@ -1,0 +1,80 @@
+"""The Spark session of the command line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.resources import as_file, files
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from cerflow.cli.spark.java import java_problem
+from cerflow.errors import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["spark_session"]
+
+#: Settings that a run needs or that keep it quiet; ``--conf`` overrides them.
+_SETTINGS = {
+    # Times without a zone in files stay as they are, whatever the zone of the machine.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    # Lines with too few fields are only noticed if Spark splits all of them.
+    "spark.sql.csv.parser.columnPruning.enabled": "false",
+    "spark.ui.enabled": "false",
+}
+
+
+@contextmanager
+def spark_session(master: str | None, settings: Sequence[tuple[str, str]]) -> Iterator[SparkSession]:
+    """A session with these settings, ended afterwards unless it was there before.
+
+    Raises InputError, which says what to install, if PySpark or a suitable Java is missing.
+    """
+    if find_spec("pyspark") is None:
+        raise InputError("PySpark is not installed; run pip install 'cerflow[spark]', or use --runner local")
+    from pyspark.sql import SparkSession
+
+    before = SparkSession.getActiveSession()
+    if before is not None:
+        yield before
+        return
+    problem = java_problem()
+    if problem is not None:
+        raise InputError(problem)
+    # Workers must run this very interpreter: cerflow may not be installed in another.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    with as_file(files("cerflow.cli") / "log4j2.properties") as log:
+        given = dict(settings)
+        java_options = given.pop("spark.driver.extraJavaOptions", "")
+        builder = SparkSession.Builder().appName("cerflow").master(master or "local[*]")
+        builder = builder.config(
+            "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log.as_uri()} {java_options}"
+        )
+        builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
+        for key, value in (_SETTINGS | given).items():
+            builder = builder.config(key, value)
+        interrupt = signal.getsignal(signal.SIGINT)
+        spark = builder.getOrCreate()
+        if threading.current_thread() is threading.main_thread():
+            # PySpark's own way asks Java to cancel jobs amid a call of Java; the end of the session cancels them, too.
+            signal.signal(signal.SIGINT, interrupt)
+        try:
+            spark.sparkContext.setLogLevel("ERROR")
+            if (master or "local").startswith("local") and "spark.sql.shuffle.partitions" not in given:
+                # More tasks than cores would only cost their starts.
+                spark.conf.set("spark.sql.shuffle.partitions", spark.sparkContext.defaultParallelism)
+            yield spark
+        except KeyboardInterrupt:
+            # Tasks that are broken off need not say so.
+            spark.sparkContext.setLogLevel("OFF")
+            raise
+        finally:
+            spark.stop()

@@ -1,0 +1,128 @@
+"""Whether tests on one event can hold together, decided where that is cheap and certain.
+
+The answer "contradictory" is certain; "not contradictory" only means that no contradiction was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from cerflow.conditions.clauses import OPPOSITE
+from cerflow.conditions.guards import Satisfied, TypeTest, conjuncts
+from cerflow.language.condition import (
+    And,
+    Attribute,
+    Comparison,
+    Condition,
+    Constant,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Operator,
+)
+
+__all__ = ["contradicts"]
+
+_Number = int | float
+
+
+def contradicts(tests: Iterable[Condition]) -> bool:
+    """Whether no event can satisfy all of these tests."""
+    tests = list(tests)
+    held: set[Condition] = set()
+    refused: set[Condition] = set()
+    types: set[str] = set()
+    known: set[str] = set()
+    unknown: set[str] = set()
+    values: dict[str, set[Literal]] = {}
+    low: dict[str, tuple[_Number, bool]] = {}
+    high: dict[str, tuple[_Number, bool]] = {}
+    for test in tests:
+        if test == Constant(False) or test == Not(Constant(True)):
+            return True
+        held.add(test)
+        if isinstance(test, Not):
+            refused.add(test.operand)
+            if isinstance(test.operand, Satisfied):
+                refused.add(test.operand.condition)
+            continue
+        if isinstance(test, TypeTest):
+            types.add(test.type)
+        if isinstance(test, IsNull) and isinstance(test.operand, Attribute):
+            (known if test.negated else unknown).add(test.operand.name)
+        elif isinstance(test, Comparison):
+            refused.add(Comparison(OPPOSITE[test.operator], test.left, test.right))
+            known.update(side.name for side in (test.left, test.right) if isinstance(side, Attribute))
+        allowed = _allowed(test)
+        if allowed is not None:
+            name, literals = allowed
+            values[name] = values[name] & literals if name in values else literals
+        if isinstance(test, Comparison):
+            _bound(test, low, high)
+    if held & refused or len(types) > 1 or known & unknown:
+        return True
+    together = [set(conjuncts(c)) for c in refused if isinstance(c, And)]
+    if together and any(parts <= set(tests) for parts in together):
+        return True
+    # A refused test on the whole type cannot stand beside a test for that type.
+    if any(isinstance(t, TypeTest) and t.stream is None and t.type in types for t in refused):
+        return True
+    if any(not literals for literals in values.values()):
+        return True
+    return any(_empty(low[name], high[name]) for name in low.keys() & high.keys())
+
+
+def _allowed(test: Condition) -> tuple[str, set[Literal]] | None:
+    """The attribute that a test restricts to certain strings, and those."""
+    literals: tuple[Literal, ...]
+    match test:
+        case Comparison(Operator.EQ, Attribute(None, name), Literal() as literal):
+            literals = (literal,)
+        case Comparison(Operator.EQ, Literal() as literal, Attribute(None, name)):
+            literals = (literal,)
+        case In(Attribute(None, name), items, False):
+            literals = items
+        case _:
+            return None
+    return (name, {Literal(i.value) for i in literals}) if all(_is_word(i.value) for i in literals) else None
+
+
+def _is_word(value: object) -> bool:
+    """Whether a string equals no other; two that are read as moments may be the same one."""
+    if not isinstance(value, str):
+        return False
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return True
+    return False
+
+
+def _bound(test: Comparison, low: dict[str, tuple[_Number, bool]], high: dict[str, tuple[_Number, bool]]) -> None:
+    """Tighten the bounds (value, open?) of an attribute compared with a number."""
+    match test:
+        case Comparison(operator, Attribute(None, name), Literal(value)) if _is_number(value):
+            pass
+        case _:
+            return
+    assert isinstance(value, int | float)
+    if operator in (Operator.GT, Operator.GE, Operator.EQ):
+        bound = (value, operator is Operator.GT)
+        low[name] = max(low.get(name, bound), bound)
+    if operator in (Operator.LT, Operator.LE, Operator.EQ):
+        bound = (value, operator is Operator.LT)
+        old = high.get(name, bound)
+        high[name] = min(old, bound, key=lambda b: (b[0], not b[1]))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _empty(low: tuple[_Number, bool], high: tuple[_Number, bool]) -> bool:
+    # Integers are rounded where they meet floats, so only what rounding leaves apart is apart.
+    if float(low[0]) > float(high[0]):
+        return True
+    return type(low[0]) is type(high[0]) and low[0] == high[0] and (low[1] or high[1])

@@ -1,0 +1,262 @@
+"""Conditions on one event as plain two-valued propositions: AND and OR of what is true of the event and what is not.
+
+A *leaf* is an elementary condition c, which says that c is true, or ``NOT satisfied(c)``, which says that it is false
+or unknown. So no negation stands anywhere else, and a leaf that somebody cannot decide may be taken for TRUE: what is
+left is satisfied by more events, never by fewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+from cerflow.conditions.clauses import OPPOSITE
+from cerflow.conditions.guards import TRUE, Satisfied, TypeTest
+from cerflow.language.condition import (
+    And,
+    Between,
+    Comparison,
+    Condition,
+    Constant,
+    In,
+    IsNull,
+    Like,
+    Not,
+    Or,
+    Regexp,
+)
+from cerflow.language.node import Node, fold
+
+__all__ = [
+    "FALSE",
+    "all_of",
+    "any_of",
+    "is_not_true",
+    "is_true",
+    "leaves_of",
+    "operands_of",
+    "opposite",
+    "substituted",
+    "translated",
+    "weakened",
+]
+
+FALSE = Constant(False)
+#: Beyond so many alternatives it is not looked for those that others make needless.
+_MOST_COMPARED = 200
+#: In a part with more leaves nothing is worked in.
+_MOST_LEAVES = 50
+
+
+@dataclass(frozen=True)
+class _Forms:
+    """What a condition may be asked for, each as a proposition."""
+
+    true: Condition
+    not_true: Condition
+    false: Condition
+    not_false: Condition
+
+
+def is_true(condition: Condition) -> Condition:
+    """The proposition that a condition is true."""
+    return _simplified(_forms(condition).true)
+
+
+def is_not_true(condition: Condition) -> Condition:
+    """The proposition that a condition is false or unknown."""
+    return _simplified(_forms(condition).not_true)
+
+
+def _forms(condition: Condition) -> _Forms:
+    def visit(current: Node, below: Sequence[_Forms | None]) -> _Forms | None:
+        if not isinstance(current, Condition):
+            return None
+        given = [forms for forms in below if forms is not None]
+        match current:
+            case Constant():
+                held, refused = (TRUE, FALSE) if current.value else (FALSE, TRUE)
+                return _Forms(held, refused, refused, held)
+            case Not():
+                (inner,) = given
+                return _Forms(inner.false, inner.not_false, inner.true, inner.not_true)
+            case Satisfied():
+                (inner,) = given
+                return _Forms(inner.true, inner.not_true, inner.not_true, inner.true)
+            case And() | Or():
+                left, right = given
+                same: type[And | Or] = type(current)
+                dual = Or if same is And else And
+                return _Forms(
+                    same(left.true, right.true),
+                    dual(left.not_true, right.not_true),
+                    dual(left.false, right.false),
+                    same(left.not_false, right.not_false),
+                )
+        return _elementary(current)
+
+    forms = fold(condition, visit)
+    assert forms is not None
+    return forms
+
+
+def _elementary(condition: Condition) -> _Forms:
+    match condition:
+        case TypeTest():
+            # Never unknown.
+            refused: Condition = Not(Satisfied(condition))
+            return _Forms(condition, refused, refused, condition)
+        case IsNull():
+            refused = replace(condition, negated=not condition.negated)
+            return _Forms(condition, refused, refused, condition)
+        case Comparison():
+            false: Condition = replace(condition, operator=OPPOSITE[condition.operator])
+        case Like() | Regexp() | In() | Between():
+            false = replace(condition, negated=not condition.negated)
+        case _:
+            false = Not(condition)
+    return _Forms(condition, Not(Satisfied(condition)), false, Not(Satisfied(false)))
+
+
+def leaves_of(proposition: Condition) -> list[Condition]:
+    """The distinct leaves, from left to right."""
+    found: dict[Condition, None] = {}
+    stack = [proposition]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, And | Or):
+            stack.extend((current.right, current.left))
+        elif not isinstance(current, Constant):
+            found[current] = None
+    return list(found)
+
+
+def opposite(leaf: Condition) -> Condition:
+    """The leaf that holds of just the other events."""
+    if isinstance(leaf, Not) and isinstance(leaf.operand, Satisfied):
+        return leaf.operand.condition
+    return is_not_true(leaf)
+
+
+def translated(proposition: Condition, leaf: Callable[[Condition], Any]) -> Any:
+    """What a proposition becomes in a system whose conditions are joined by ``&`` and ``|``.
+
+    ``leaf`` is asked for the leaves, and for TRUE and FALSE.
+    """
+    done: list[Any] = []
+    stack = [(proposition, False)]
+    while stack:
+        current, ready = stack.pop()
+        if not isinstance(current, And | Or):
+            done.append(leaf(current))
+        elif ready:
+            right, left = done.pop(), done.pop()
+            done.append(left & right if isinstance(current, And) else left | right)
+        else:
+            stack += [(current, True), (current.right, False), (current.left, False)]
+    return done[0]
+
+
+def substituted(proposition: Condition, replacement: Callable[[Condition], Condition]) -> Condition:
+    """The proposition with other propositions in the place of its leaves, simplified."""
+    done: list[Condition | _Open] = []
+    stack = [(proposition, False)]
+    while stack:
+        current, ready = stack.pop()
+        if not isinstance(current, And | Or):
+            done.append(current if isinstance(current, Constant) else replacement(current))
+        elif ready:
+            right, left = done.pop(), done.pop()
+            done.append(_Open.of(type(current), left, right))
+        else:
+            stack += [(current, True), (current.right, False), (current.left, False)]
+    return _closed(done[0])
+
+
+def _simplified(proposition: Condition) -> Condition:
+    return substituted(proposition, lambda leaf: leaf)
+
+
+@dataclass(frozen=True)
+class _Open:
+    """A conjunction or disjunction that grows, so that a long one is simplified only once."""
+
+    join: type[And | Or]
+    parts: list[Condition]
+
+    @classmethod
+    def of(cls, join: type[And | Or], left: Condition | _Open, right: Condition | _Open) -> _Open:
+        """Both sides joined; what is open to the same join is used up."""
+        if isinstance(left, _Open) and left.join is join:
+            whole = left
+        else:
+            whole = cls(join, [_closed(left)])
+        whole.parts.extend(right.parts if isinstance(right, _Open) and right.join is join else [_closed(right)])
+        return whole
+
+
+def _closed(proposition: Condition | _Open) -> Condition:
+    if not isinstance(proposition, _Open):
+        return proposition
+    return all_of(proposition.parts) if proposition.join is And else any_of(proposition.parts)
+
+
+def weakened(proposition: Condition, decidable: Callable[[Condition], bool]) -> Condition:
+    """What is left of a proposition where leaves that are not decidable may be true or not."""
+    return substituted(proposition, lambda leaf: leaf if decidable(leaf) else TRUE)
+
+
+def all_of(parts: Sequence[Condition]) -> Condition:
+    """The conjunction, simplified: what some parts settle about others is worked into those."""
+    return _joined(parts, And, TRUE, FALSE)
+
+
+def any_of(parts: Sequence[Condition]) -> Condition:
+    """The disjunction, simplified likewise; alternatives that imply others go."""
+    return _joined(parts, Or, FALSE, TRUE)
+
+
+def _joined(parts: Sequence[Condition], join: type[And | Or], neutral: Constant, absorbing: Constant) -> Condition:
+    operands = list(dict.fromkeys(p for part in parts for p in operands_of(part, join) if p != neutral))
+    if absorbing in operands:
+        return absorbing
+    compound = [p for p in operands if isinstance(p, And | Or)]
+    settled: dict[Condition, Condition] = {}
+    for leaf in operands:
+        if not isinstance(leaf, And | Or):
+            settled[leaf] = neutral
+            settled[opposite(leaf)] = absorbing
+    if any(settled[p] == absorbing for p in operands if p in settled):
+        return absorbing
+    changed: dict[Condition, Condition] = {
+        p: substituted(p, lambda leaf: settled.get(leaf, leaf))
+        for p in compound
+        if settled and len(own := leaves_of(p)) <= _MOST_LEAVES and any(leaf in settled for leaf in own)
+    }
+    if changed:
+        return _joined([changed.get(p, p) for p in operands], join, neutral, absorbing)
+    operands = _needed(operands, And if join is Or else Or)
+    return reduce(join, operands) if operands else neutral
+
+
+def operands_of(condition: Condition, join: type[And | Or]) -> list[Condition]:
+    """What is joined by AND (OR) at the top of a proposition; itself if that is something else."""
+    found: list[Condition] = []
+    stack = [condition]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, join):
+            stack.extend((current.right, current.left))
+        else:
+            found.append(current)
+    return found
+
+
+def _needed(operands: list[Condition], inner: type[And | Or]) -> list[Condition]:
+    """The operands without those that have all parts of another one and more."""
+    if not 1 < len(operands) <= _MOST_COMPARED:
+        return operands
+    parts = [frozenset(operands_of(p, inner)) for p in operands]
+    return [p for p, own in zip(operands, parts) if not any(other < own for other in parts)]

@@ -1,0 +1,279 @@
+"""Whether two formulas have the same matches in every stream, whether one has all of the other's, whether one has any.
+
+The determinised transducers are searched side by side, breadth first and only as far as they are reached, so the
+first difference is one in a shortest stream. It is a difference (n, C): after reading events 0 … n and giving them
+the labels of C, one transducer is in a final state and the other is not.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
+from cerflow.deciding.budget import Budget
+from cerflow.deciding.event_spaces import World, worlds_of
+from cerflow.deciding.finite_memory import Configuration
+from cerflow.deciding.minterms import Letter, Minterms
+from cerflow.deciding.subset_construction import STEPS, Labels, Subset, Subsets
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.formula import Formula
+from cerflow.language.node import Node
+from cerflow.language.printer import show
+from cerflow.schema import Kind, Schema
+from cerflow.semantics.formulas import ComplexEvent
+
+__all__ = ["Answer", "Witness", "compare", "compare_transducers", "shortest_match"]
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A match that one formula has and the other lacks: (``detected_at``, ``complex_event``) in ``events``.
+
+    ``side`` is 0 if the first formula has it, 1 if the second. ``columns`` are the Arrow types of the events.
+    """
+
+    events: tuple[Mapping[str, Any], ...]
+    columns: pa.Schema
+    complex_event: ComplexEvent
+    side: int
+
+    @property
+    def detected_at(self) -> int:
+        """The position of the last event."""
+        return len(self.events) - 1
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Whether there is a witness (None if that is not known, for a ``reason``), and one of the shortest."""
+
+    exists: bool | None
+    witness: Witness | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The last step of a way, with the steps before it."""
+
+    before: _Step | None
+    letter: Letter
+    labels: Labels
+
+
+#: Finds a way to a witness and its side, in one world, perhaps over events of which it is not known that they exist.
+_Search = Callable[[Minterms, bool], tuple[_Step, int] | None]
+
+
+def compare(
+    first: Formula,
+    second: Formula,
+    *,
+    one_sided: bool = False,
+    schema: Schema | None = None,
+    budget: Budget | None = None,
+) -> Answer:
+    """Whether there is a match that one formula has and the other lacks; ``one_sided``: that the second lacks.
+
+    Raises `QueryError` if no events fit both formulas, `UnsupportedQueryError` if one relates events to one another,
+    has a window that is not of events, or if the budget is spent.
+    """
+    one, other = _compiled(first, second)
+    return _compared((first, second), one, other, one_sided, schema, budget or Budget(STEPS))
+
+
+def compare_transducers(
+    first: Transducer, second: Transducer, *, schema: Schema | None = None, budget: Budget | None = None
+) -> Answer:
+    """As `compare`, for transducers without labels that depend on the type of the event."""
+    roots = [c for t in (*first.transitions, *second.transitions) for c in (t.test, *t.atoms)]
+    return _compared(roots, first, second, False, schema, budget or Budget(STEPS))
+
+
+def shortest_match(formula: Formula, *, schema: Schema | None = None, budget: Budget | None = None) -> Answer:
+    """Whether a formula has a match in any stream; raises as `compare` does.
+
+    What relates events to one another only takes matches away, so a formula that has none without it has none.
+    """
+    budget = budget or Budget(STEPS)
+    transducer = compile_formula(formula)
+    try:
+        runs = Subsets(transducer, budget)
+    except UnsupportedQueryError:
+        freed = Subsets(_without_memory(transducer), budget)
+        spaces = [Minterms(w, transducer.mentioned, budget) for w in worlds_of((formula,), schema)]
+        if all(_match(space, freed, assume=True) is None for space in spaces):
+            return Answer(False)
+        raise
+
+    def search(space: Minterms, assume: bool) -> tuple[_Step, int] | None:
+        way = _match(space, runs, assume)
+        return None if way is None else (way, 0)
+
+    return _searched((formula,), transducer.mentioned, search, schema, budget)
+
+
+def _compiled(first: Formula, second: Formula) -> tuple[Transducer, Transducer]:
+    """Both transducers, with the same names of types set apart, so that their labels can be compared."""
+    one = compile_formula(first)
+    other = compile_formula(second, named=one.mentioned)
+    if other.mentioned != one.mentioned:
+        one = compile_formula(first, named=other.mentioned)
+    return one, other
+
+
+def _compared(
+    roots: Sequence[Node],
+    one: Transducer,
+    other: Transducer,
+    one_sided: bool,
+    schema: Schema | None,
+    budget: Budget,
+) -> Answer:
+    left, right = Subsets(one, budget), Subsets(other, budget)
+
+    def search(space: Minterms, assume: bool) -> tuple[_Step, int] | None:
+        return _difference(space, left, right, one_sided, assume)
+
+    return _searched(roots, one.mentioned, search, schema, budget)
+
+
+def _without_memory(transducer: Transducer) -> Transducer:
+    transitions = tuple(Transition(t.source, t.target, t.test, (), t.labels) for t in transducer.transitions)
+    return Transducer(
+        transducer.states, transducer.initial, transducer.final, transitions, mentioned=transducer.mentioned
+    )
+
+
+def _searched(
+    roots: Sequence[Node], mentioned: frozenset[str], search: _Search, schema: Schema | None, budget: Budget
+) -> Answer:
+    """Search every world for what certainly exists; if there is nothing, for what might."""
+    spaces = [Minterms(world, mentioned, budget) for world in worlds_of(roots, schema)]
+    found = [(*hit, space.world) for space in spaces if (hit := search(space, False)) is not None]
+    if found:
+        way, side, world = min(found, key=lambda f: len(_steps(f[0])))
+        return Answer(True, _witness(_steps(way), side, world))
+    for space in spaces:
+        hit = search(space, True)
+        if hit is not None:
+            doubts = dict.fromkeys(c for step in _steps(hit[0]) for c in step.letter.assumed)
+            named = ", ".join(show(c) for c in doubts)
+            return Answer(None, reason=f"it is not known which events satisfy {named}")
+    return Answer(False)
+
+
+# -- searches -----------------------------------------------------------------------------------------------------
+
+
+def _difference(
+    space: Minterms, left: Subsets, right: Subsets, one_sided: bool, assume: bool
+) -> tuple[_Step, int] | None:
+    """A shortest way to a difference, and the side that detects; with ``assume`` over events that need not exist."""
+    nothing: Subset = frozenset()
+    begin = (left.initial, right.initial)
+    seen = {begin}
+    pending: deque[tuple[tuple[Subset, Subset], _Step | None]] = deque([(begin, None)])
+    while pending:
+        (a, b), way = pending.popleft()
+        for letter in space.letters(tuple(dict.fromkeys((*left.tests(a), *right.tests(b))))):
+            if letter.assumed and not assume:
+                continue
+            after_a = left.step(a, letter.holds, letter.type)
+            after_b = right.step(b, letter.holds, letter.type)
+            for labels in sorted({*after_a, *after_b}, key=sorted):
+                pair = (after_a.get(labels, nothing), after_b.get(labels, nothing))
+                if pair in seen or (one_sided and not pair[0]):
+                    continue
+                seen.add(pair)
+                step = _Step(way, letter, labels)
+                detects = left.accepts(pair[0]), right.accepts(pair[1])
+                if detects == (True, False) or (detects == (False, True) and not one_sided):
+                    return step, int(detects[1])
+                pending.append((pair, step))
+    return None
+
+
+def _match(space: Minterms, runs: Subsets, assume: bool) -> _Step | None:
+    """A shortest way to a match."""
+    seen: set[Configuration] = set(runs.initial)
+    pending: deque[tuple[Configuration, _Step | None]] = deque((c, None) for c in sorted(seen, key=lambda c: c[0]))
+    while pending:
+        configuration, way = pending.popleft()
+        for test, labels, after in runs.moves(configuration):
+            if after in seen:
+                continue
+            letter = next((x for x in space.letters((test,)) if x.holds and (assume or not x.assumed)), None)
+            if letter is None:
+                continue
+            seen.add(after)
+            named = labels - {TYPE_LABEL} | {letter.type} if TYPE_LABEL in labels else labels
+            step = _Step(way, letter, named)
+            if runs.accepts((after,)):
+                return step
+            pending.append((after, step))
+    return None
+
+
+# -- witnesses ----------------------------------------------------------------------------------------------------
+
+
+def _steps(way: _Step | None) -> list[_Step]:
+    found = []
+    while way is not None:
+        found.append(way)
+        way = way.before
+    return found[::-1]
+
+
+def _witness(steps: Sequence[_Step], side: int, world: World) -> Witness:
+    letters = [step.letter for step in steps]
+    columns: dict[str, tuple[pa.DataType, Sequence[Any]]] = {}
+    for name in dict.fromkeys((world.type, world.stream, world.time, *sorted(map(world.column, world.kinds)))):
+        if name is None:
+            continue
+        if name == world.time:
+            columns[name] = _times(world.columns[name], len(letters))
+        else:
+            columns[name] = _column(name, [letter.values.get(name) for letter in letters], world)
+    return Witness(
+        tuple({name: values[k] for name, (_, values) in columns.items()} for k in range(len(letters))),
+        pa.schema([(name, kind) for name, (kind, _) in columns.items()]),
+        frozenset((label, k) for k, step in enumerate(steps) for label in step.labels),
+        side,
+    )
+
+
+def _column(name: str, values: Sequence[Any], world: World) -> tuple[pa.DataType, Sequence[Any]]:
+    if name in world.columns:
+        return world.columns[name], values
+    if name in (world.type, world.stream):
+        return pa.string(), values
+    match world.kinds[name]:
+        case Kind.FLOAT:
+            # Whole numbers read better as such, and where they are only compared they are the same.
+            if name not in world.computed and all(v is None or (v.is_integer() and abs(v) < 2**53) for v in values):
+                return pa.int64(), [None if v is None else int(v) for v in values]
+            return pa.float64(), values
+        case Kind.INTEGER:
+            return pa.int64(), values
+        case Kind.BOOLEAN:
+            return pa.bool_(), values
+        case Kind.TIMESTAMP:
+            return pa.timestamp("us", "UTC"), values
+    return pa.string(), values
+
+
+def _times(kind: pa.DataType, count: int) -> tuple[pa.DataType, Sequence[Any]]:
+    """Times for events that came one after the other."""
+    if not pa.types.is_temporal(kind):
+        return kind, range(count)
+    start = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
+    return kind, [start + datetime.timedelta(days=k) for k in range(count)]

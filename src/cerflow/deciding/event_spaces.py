@@ -1,0 +1,268 @@
+"""What the events of a stream can look like: the kind of every attribute, and whether streams have names.
+
+A column has one kind throughout. Without a schema it is read off the conditions; where these leave a choice that
+matters, each way is a world of its own, and what is to hold of all streams must hold in every world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import product
+
+import pyarrow as pa
+
+from cerflow.conditions.guards import Truth, TypeTest
+from cerflow.errors import QueryError, UnsupportedQueryError
+from cerflow.language.condition import (
+    Aggregate,
+    Arithmetic,
+    Attribute,
+    Between,
+    Comparison,
+    Condition,
+    Expression,
+    Function,
+    In,
+    Like,
+    Literal,
+    Negative,
+    Regexp,
+)
+from cerflow.language.formula import AttributeWindow, EventType
+from cerflow.language.node import Node, fold, walk
+from cerflow.schema import Kind, Schema
+
+__all__ = ["MOST_WORLDS", "World", "is_moment", "worlds_of"]
+
+#: More worlds than this are refused.
+MOST_WORLDS = 32
+#: From here on integers are rounded where they meet floats, so that it matters which of both an attribute holds.
+_EXACT = 2**53 - 2**10
+
+
+@dataclass(frozen=True)
+class World:
+    """One way the columns can be.
+
+    ``kinds`` gives the kind of every attribute that is read, ``columns`` the types where a schema names them. ``type``
+    is the column with the event's type, ``stream`` the one with the stream's name (None: the streams have no names),
+    ``time`` that with the time, if known; ``computed`` are attributes that are computed with.
+    """
+
+    kinds: Mapping[str, Kind]
+    type: str = "type"
+    stream: str | None = None
+    time: str | None = None
+    columns: Mapping[str, pa.DataType] = field(default_factory=dict)
+    computed: frozenset[str] = frozenset()
+
+    def column(self, attribute: str) -> str:
+        """The column that an attribute reads: ``type`` is the event's type unless a column is called so."""
+        return self.type if attribute == "type" and "type" not in self.columns else attribute
+
+
+def worlds_of(roots: Iterable[Node], schema: Schema | None = None) -> list[World]:
+    """The worlds that formulas or conditions can be evaluated in.
+
+    Raises `QueryError` if an attribute is used in ways that no kind of value allows, `UnsupportedQueryError` if there
+    are too many worlds.
+    """
+    reading = _Reading()
+    named = False
+    for root in roots:
+        for current in walk(root):
+            named |= isinstance(current, EventType | TypeTest) and current.stream is not None
+            if isinstance(current, Condition):
+                reading.condition(current)
+            elif isinstance(current, Attribute):
+                reading.find(current.name)
+            elif isinstance(current, AttributeWindow):
+                reading.demand(current.attribute, Kind.FLOAT, current)
+    computed = frozenset(reading.computed)
+    if schema is not None:
+        kinds = {name: schema.kind(schema.type if name not in schema.attributes else name) for name in reading.above}
+        columns = {f.name: f.type for f in schema.columns}
+        return [World(kinds, schema.type, schema.stream, schema.time, columns, computed)]
+    for name, is_string in (("type", True), ("stream", named)):
+        if is_string and name in reading.above:
+            reading.demand(name, Kind.STRING, Attribute(None, name))
+    names = sorted(reading.above)
+    choices = [reading.kinds(name) for name in names]
+    groups = [reading.find(name) for name in names]
+    streams: list[str | None] = [None, "stream"] if named else [None]
+    worlds = []
+    for chosen in _choices(groups, choices):
+        for stream in streams:
+            worlds.append(World(dict(zip(names, chosen)), stream=stream, computed=computed))
+            if len(worlds) > MOST_WORLDS:
+                raise UnsupportedQueryError(
+                    f"too large to decide: the attributes can be of more than {MOST_WORLDS} combinations of kinds",
+                    hint="Give a schema.",
+                )
+    return worlds
+
+
+def _choices(groups: Sequence[str], choices: Sequence[Sequence[Kind]]) -> Iterable[tuple[Kind, ...]]:
+    """One kind for each attribute; those that are compared with one another are moments or strings together."""
+    for chosen in product(*choices):
+        textual: dict[str, Kind] = {}
+        if all(
+            kind not in (Kind.STRING, Kind.TIMESTAMP) or textual.setdefault(group, kind) is kind
+            for group, kind in zip(groups, chosen)
+        ):
+            yield chosen
+
+
+def is_moment(value: object) -> bool:
+    """Whether a literal can be compared with timestamps."""
+    if not isinstance(value, str):
+        return False
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
+
+
+class _Reading:
+    """What the conditions say of the attributes: which are compared with one another, and with what.
+
+    A demand is FLOAT for a number of either kind, STRING, BOOLEAN, or TIMESTAMP for a literal that may be read as a
+    string or as a moment.
+    """
+
+    def __init__(self) -> None:
+        self.above: dict[str, str] = {}
+        self.computed: set[str] = set()
+        self._demands: dict[str, dict[Kind, Node]] = {}
+        self._large: set[str] = set()
+        self._known: set[Condition] = set()
+
+    def find(self, name: str) -> str:
+        """The attribute that stands for all that are compared with this one."""
+        self.above.setdefault(name, name)
+        while self.above[name] != name:
+            name = self.above[name]
+        return name
+
+    def kinds(self, name: str) -> list[Kind]:
+        """The kinds that an attribute may have, as far as that makes a difference."""
+        group = [other for other in self.above if self.find(other) == self.find(name)]
+        demanded: dict[Kind, Node] = {}
+        for other in group:
+            for kind, place in self._demands.get(other, {}).items():
+                demanded.setdefault(kind, place)
+        words = {_NAMES[kind]: place for kind, place in demanded.items()}
+        if len(words) > 1:
+            (first, _), (second, place) = list(words.items())[:2]
+            raise QueryError(
+                f"attribute '{name}' is taken for a {second} here and for a {first} elsewhere, so no events fit",
+                span=place.span,
+            )
+        if Kind.STRING in demanded:
+            return [Kind.STRING]
+        if Kind.TIMESTAMP in demanded:
+            return [Kind.STRING, Kind.TIMESTAMP]
+        if Kind.BOOLEAN in demanded:
+            return [Kind.BOOLEAN]
+        # What is never compared with a literal can be of any kind; numbers do for all.
+        return [Kind.FLOAT, Kind.INTEGER] if self._large.intersection(group) else [Kind.FLOAT]
+
+    def demand(self, what: str | Kind | None, kind: Kind, place: Node) -> None:
+        """An attribute has to be of a kind; of what is no attribute nothing is remembered."""
+        if isinstance(what, Kind):
+            if _NAMES[what] != _NAMES[kind]:
+                raise QueryError(f"this is a {_NAMES[what]}, but a {_NAMES[kind]} is needed", span=place.span)
+        elif what is not None:
+            self._demands.setdefault(self.find(what), {}).setdefault(kind, place)
+
+    def condition(self, condition: Condition) -> None:
+        """Take note of what one condition compares."""
+        if condition in self._known:
+            return
+        self._known.add(condition)
+        match condition:
+            case Comparison():
+                self._compared(condition.left, condition.right)
+            case In():
+                for item in condition.items:
+                    self._compared(condition.operand, item)
+            case Between():
+                for bound in (condition.low, condition.high):
+                    if bound is not None:
+                        self._compared(condition.operand, bound)
+            case Like() | Regexp():
+                self.demand(self._meaning(condition.operand), Kind.STRING, condition.operand)
+
+    def _compared(self, left: Expression, right: Expression) -> None:
+        first, second = self._meaning(left), self._meaning(right)
+        if isinstance(first, Kind):
+            self.demand(second, first, right)
+        elif isinstance(second, Kind):
+            self.demand(first, second, left)
+        elif first is not None and second is not None:
+            one, other = self.find(first), self.find(second)
+            # Demands stay with the attribute they were made of; they are put together when they are asked for.
+            self.above[one] = other
+        nodes = [*walk(left), *walk(right)]
+        if any(isinstance(n, Literal) and _is_large(n.value) for n in nodes):
+            self._large.update(n.name for n in nodes if isinstance(n, Attribute))
+
+    def _meaning(self, expression: Expression) -> str | Kind | None:
+        """What an expression is: the name of an attribute, a kind, or None for what goes with everything."""
+
+        def visit(current: Node, below: Sequence[str | Kind | None]) -> str | Kind | None:
+            match current:
+                case Attribute():
+                    self.find(current.name)
+                    return current.name
+                case Literal():
+                    return _kind_of_literal(current.value)
+                case Arithmetic() | Negative():
+                    return self._computed(current, below, Kind.FLOAT, Kind.FLOAT)
+                case Function(name="lower" | "upper"):
+                    return self._computed(current, below, Kind.STRING, Kind.STRING)
+                case Function(name="length"):
+                    return self._computed(current, below, Kind.STRING, Kind.FLOAT)
+                case Function(name="position" | "time"):
+                    return Kind.FLOAT
+                case Function():
+                    return self._computed(current, below, Kind.FLOAT, Kind.FLOAT)
+                case Aggregate(name="count"):
+                    return Kind.FLOAT
+                case Aggregate(name="sum" | "avg" | "stddev"):
+                    return self._computed(current, below, Kind.FLOAT, Kind.FLOAT)
+                case Aggregate():
+                    return below[0]
+                case Truth():
+                    return Kind.BOOLEAN
+            return None
+
+        return fold(expression, visit)
+
+    def _computed(self, current: Node, below: Sequence[str | Kind | None], needed: Kind, gives: Kind) -> Kind:
+        for child, what in zip(current.children, below):
+            self.demand(what, needed, child)
+            if isinstance(what, str) and not isinstance(what, Kind):
+                self.computed.add(what)
+        return gives
+
+
+def _kind_of_literal(value: object) -> Kind | None:
+    match value:
+        case bool():
+            return Kind.BOOLEAN
+        case int() | float():
+            return Kind.FLOAT
+        case str():
+            return Kind.TIMESTAMP if is_moment(value) else Kind.STRING
+    return None
+
+
+def _is_large(value: object) -> bool:
+    return isinstance(value, int | float) and abs(value) >= _EXACT
+
+
+_NAMES = {Kind.FLOAT: "number", Kind.STRING: "string", Kind.TIMESTAMP: "string", Kind.BOOLEAN: "boolean"}

@@ -1,0 +1,274 @@
+"""Transducers whose registers hold finitely many values, so that memory can become part of the state.
+
+That is so where only truth values of conditions on one event are stored, and the starts of windows of events, which
+are at most as many events ago as the window is wide. Every other value could be any of infinitely many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from cerflow.automata.model.runs import Content, Memory, choices, kept, registers_of
+from cerflow.automata.model.transducer import Transducer, Transition, Write
+from cerflow.conditions.elementary import FALSE, TRUE, UNKNOWN, constant, normal
+from cerflow.conditions.guards import InWindow, Measure, NoRow, Satisfied, Stored, Truth, conjunction, conjuncts
+from cerflow.conditions.register_values import If
+from cerflow.deciding.budget import Budget
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.condition import (
+    And,
+    Comparison,
+    Condition,
+    Constant,
+    Expression,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+)
+from cerflow.language.formula import CountWindow, Window
+from cerflow.language.node import Node, transform, walk
+from cerflow.language.printer import show
+from cerflow.values.events import Value
+
+__all__ = ["Configuration", "FiniteMemory", "Move"]
+
+#: A state, what the registers hold (starts of windows as how many events ago, less than zero), and how many events ago
+#: the complex event began, where the window of the whole asks for it.
+Configuration = tuple[int, Memory, int | None]
+#: What must hold of the event, its labels, and what is reached.
+Move = tuple[Condition, frozenset[str], Configuration]
+
+_Row = tuple[Value, ...]
+
+
+class FiniteMemory:
+    """What a transducer may do in each of its configurations.
+
+    Raises `UnsupportedQueryError` if it stores other values than truth values and starts of windows of events.
+    """
+
+    def __init__(self, transducer: Transducer, budget: Budget) -> None:
+        _refuse(transducer)
+        self.transducer = transducer
+        self._budget = budget
+        self._leaving: list[list[Transition]] = [[] for _ in range(transducer.states)]
+        for t in transducer.transitions:
+            self._leaving[t.source].append(t)
+        self._live = transducer.live()
+        self._measures = _measures(transducer)
+        self._window = transducer.window.events if isinstance(transducer.window, CountWindow) else None
+        sizes = [w.events for w in _windows(transducer) if isinstance(w, CountWindow)]
+        #: All that is longer ago is alike.
+        self._oldest = max((*sizes, self._window or 0))
+        self._known: dict[Configuration, tuple[Move, ...]] = {}
+
+    def begin(self, state: int) -> Configuration:
+        """A state before anything is read."""
+        return state, (None,) * len(self.transducer.registers), None
+
+    def moves(self, configuration: Configuration) -> tuple[Move, ...]:
+        """The transitions that may be taken, each once for every way in which what it stores can come out."""
+        known = self._known.get(configuration)
+        if known is None:
+            state, memory, begun = configuration
+            aged = tuple(map(self._older, range(len(memory)), memory))
+            if begun is not None:
+                begun = min(begun + 1, self._oldest)
+            moves = (move for t in self._leaving[state] for move in self._taken(t, aged, begun))
+            known = self._known[configuration] = tuple(dict.fromkeys(moves))
+        return known
+
+    def _older(self, register: int, content: Content) -> Content:
+        """The content of a register one event later."""
+        measures = self._measures[register]
+        if content is None or not measures:
+            return content
+
+        def older(row: _Row) -> _Row:
+            return tuple(
+                max(v - 1, -self._oldest) if k in measures and isinstance(v, int) else v for k, v in enumerate(row)
+            )
+
+        return frozenset(map(older, content)) if isinstance(content, frozenset) else older(content)
+
+    def _taken(self, t: Transition, memory: Memory, begun: int | None) -> Iterator[Move]:
+        if t.labels and self._window is not None:
+            if begun is not None and begun >= self._window:
+                return
+            begun = 0 if begun is None else begun
+        tests = conjuncts(t.test)
+        for atom in t.atoms:
+            for rows in choices(registers_of([atom]), memory):
+                tests += conjuncts(normal(_read(atom, rows)))
+        if FALSE in tests or UNKNOWN in tests:
+            return
+        live = self._live[t.target]
+        for decided, after in self._written(t, memory):
+            left = tuple(content if register in live else None for register, content in enumerate(after))
+            yield conjunction([*tests, *decided]), t.labels, (t.target, left, begun)
+
+    def _written(self, t: Transition, memory: Memory) -> Iterator[tuple[list[Condition], Memory]]:
+        """The memory after a transition, for all outcomes of the conditions whose truth values are stored."""
+        rows = [list(self._rows(write, memory)) for write in t.writes]
+        open_ = dict.fromkeys(c for choice in rows for row, where in choice for c in _open([*row, *where]))
+        self._budget.spend(3 ** len(open_))
+        for outcome in product((True, False, None), repeat=len(open_)):
+            truths = dict(zip(open_, outcome))
+            after = list(memory)
+            for write, choice in zip(t.writes, rows):
+                keeps = self.transducer.registers[write.register].keeps
+                former = None if write.fresh else after[write.register]
+                values = [
+                    tuple(_value(e, truths) for e in row)
+                    for row, where in choice
+                    if all(_decided(c, truths) == TRUE for c in where)
+                ]
+                after[write.register] = kept(keeps, former, values)
+            yield [_comes_out(c, truth) for c, truth in truths.items()], tuple(after)
+
+    def _rows(self, write: Write, memory: Memory) -> Iterator[tuple[list[Expression], list[Condition]]]:
+        """The rows that are written, as far as memory tells, with the conditions on which they are."""
+        for rows in choices(registers_of([*write.row, *write.where]), memory):
+            where = [normal(_read(condition, rows)) for condition in write.where]
+            if FALSE not in where:
+                yield [_read_value(expression, rows) for expression in write.row], where
+
+
+# -- conditions on memory and event -------------------------------------------------------------------------------
+
+
+def _read(condition: Condition, rows: dict[int, _Row | None]) -> Condition:
+    """A condition for one choice of rows: what is left asks about the event at hand."""
+    whole = transform(condition, lambda current: _with_rows(current, rows))
+    assert isinstance(whole, Condition)
+    return whole
+
+
+def _read_value(expression: Expression, rows: dict[int, _Row | None]) -> Expression:
+    whole = transform(expression, lambda current: _with_rows(current, rows))
+    assert isinstance(whole, Expression)
+    return whole
+
+
+def _with_rows(current: Node, rows: dict[int, _Row | None]) -> Node:
+    match current:
+        case Stored():
+            row = rows[current.register]
+            return Literal(None if row is None else row[current.field])  # type: ignore[arg-type]
+        case NoRow():
+            return FALSE
+        case Measure():
+            return Literal(0)
+        case InWindow(Literal(start), CountWindow(events)):
+            return UNKNOWN if start is None else Constant(-int(start) < events)
+    return current
+
+
+def _open(parts: Sequence[Node]) -> list[Condition]:
+    """The conditions on the event that decide what is written."""
+    found: dict[Condition, None] = {}
+    for part in parts:
+        if isinstance(part, Condition):
+            if not isinstance(part, Constant):
+                found[part] = None
+            continue
+        stack: list[Node] = [part]
+        while stack:
+            current = stack.pop()
+            if isinstance(current, Truth):
+                found[current.condition] = None
+            elif isinstance(current, If):
+                stack += [current.condition, current.then, current.otherwise]
+            else:
+                stack += current.children
+    return list(found)
+
+
+def _comes_out(condition: Condition, truth: bool | None) -> Condition:
+    """The test that a condition has this truth value."""
+    negated = Not(condition)
+    if truth is None:
+        return And(Not(Satisfied(condition)), Not(Satisfied(negated)))
+    return condition if truth else negated
+
+
+def _decided(condition: Condition, truths: dict[Condition, bool | None]) -> Condition:
+    return condition if isinstance(condition, Constant) else constant(truths[condition])
+
+
+def _value(expression: Expression, truths: dict[Condition, bool | None]) -> Value:
+    def visit(current: Node) -> Node:
+        if isinstance(current, Truth):
+            return Literal(truths[current.condition])
+        if isinstance(current, If):
+            return current.then if normal(current.condition) == TRUE else current.otherwise
+        return current
+
+    found = transform(expression, visit)
+    assert isinstance(found, Literal)
+    return found.value
+
+
+# -- what registers hold ------------------------------------------------------------------------------------------
+
+
+def _measures(transducer: Transducer) -> list[set[int]]:
+    """For each register the fields with starts of windows."""
+    found: list[set[int]] = [set() for _ in transducer.registers]
+    grown = True
+    while grown:
+        grown = False
+        for t in transducer.transitions:
+            for write in t.writes:
+                for k, e in enumerate(write.row):
+                    measured = isinstance(e, Measure) or (isinstance(e, Stored) and e.field in found[e.register])
+                    if measured and k not in found[write.register]:
+                        found[write.register].add(k)
+                        grown = True
+    return found
+
+
+def _windows(transducer: Transducer) -> list[Window]:
+    conditions = [
+        c for t in transducer.transitions for c in (*t.atoms, *(w for write in t.writes for w in write.where))
+    ]
+    return [n.window for c in conditions for n in walk(c) if isinstance(n, InWindow)]
+
+
+#: What may be stored beside truth values and measures, and compute what is stored of such.
+_FINITE = (Stored, Literal, If, Comparison, And, Or, Not, Satisfied, Constant, IsNull)
+
+
+def _refuse(transducer: Transducer) -> None:
+    for window in (*([] if transducer.window is None else [transducer.window]), *_windows(transducer)):
+        if not isinstance(window, CountWindow):
+            raise UnsupportedQueryError(
+                f"a formula with the window {show(window)} cannot be compared with another one",
+                span=window.span,
+                hint="Only windows of events can: WITHIN n EVENTS.",
+            )
+    for t in transducer.transitions:
+        for write in t.writes:
+            if not all(map(_is_finite, write.row)):
+                raise UnsupportedQueryError(
+                    "the formula has to remember values of earlier events "
+                    f"({transducer.registers[write.register].meaning}), of which there may be any number",
+                    hint="Only formulas whose conditions read one event at a time can.",
+                )
+
+
+def _is_finite(expression: Expression) -> bool:
+    """Whether an expression that is stored has finitely many values."""
+    stack: list[Node] = [expression]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, Measure):
+            if not isinstance(current.window, CountWindow):
+                return False
+        elif not isinstance(current, Truth):
+            if not isinstance(current, _FINITE):
+                return False
+            stack += current.children
+    return True

@@ -1,0 +1,286 @@
+"""What is probably not meant in a formula: parts that never match, exclusions and branches of OR without effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+
+from cerflow.analysis.scopes import Scopes, condition_labels, labels_of, resolve
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.conditions.clauses import conjuncts_of
+from cerflow.deciding.budget import Budget
+from cerflow.deciding.equivalence import compare, shortest_match
+from cerflow.errors import QueryError, Span, UnsupportedQueryError
+from cerflow.language.condition import And
+from cerflow.language.formula import (
+    AnyEvent,
+    As,
+    Conjunction,
+    Disjunction,
+    Filter,
+    Formula,
+    Selection,
+    Sequence,
+    Start,
+    StrictIteration,
+    StrictSequence,
+    Unless,
+    Window,
+    Within,
+    Without,
+)
+from cerflow.language.node import Node, walk
+from cerflow.rewriting.rebuild import speaks_of_set, transformed
+from cerflow.schema import Schema
+
+__all__ = ["Remark", "remarks"]
+
+#: Steps that all questions about one formula may take together: a fraction of a second.
+STEPS = 50_000
+#: Larger formulas and automata are not looked into.
+MOST_NODES = 1_500
+MOST_TRANSITIONS = 1_000
+#: At most so many parts and branches are asked about.
+MOST_QUESTIONS = 40
+
+#: Operators that can take all matches away, or that bring together what does not go together.
+_RESTRICTING = (
+    Filter,
+    Conjunction,
+    Selection,
+    Start,
+    StrictIteration,
+    StrictSequence,
+    Unless,
+    Within,
+    Without,
+)
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A sentence about a place in the text of a formula (None: about the whole)."""
+
+    text: str
+    span: Span | None
+
+
+def remarks(
+    formula: Formula, *, window: Window | None = None, branches: bool = True, schema: Schema | None = None
+) -> list[Remark]:
+    """What is certain and can be found out quickly; ``window`` is that of the query, ``branches`` asks about OR.
+
+    Raises `QueryError` for labels out of scope.
+    """
+    nodes = list(walk(formula))
+    if len(nodes) > MOST_NODES:
+        return []
+    scopes = resolve(formula)
+    inquiry = _Inquiry(schema)
+    try:
+        if len(compile_formula(formula).transitions) > MOST_TRANSITIONS:
+            return []
+    except UnsupportedQueryError:
+        return []
+    whole = formula if window is None else Within(formula, window)
+    dead = list(_dead_parts(nodes, scopes, inquiry))
+    if inquiry.never_matches(whole):
+        place = _place(nodes[dead[0]]) if dead else None
+        return [Remark("this query can never match", place or formula.span)]
+    found = [Remark("this part can never match", _place(nodes[k])) for k in dead]
+    found += _exclusions(formula, nodes, window, inquiry)
+    if branches:
+        found += [
+            Remark("this branch of OR is redundant: all that it adds is found by the rest of the query", branch.span)
+            for branch in _redundant_branches(formula, nodes, inquiry)
+        ]
+    return found
+
+
+class _Inquiry:
+    """Questions whose answer may be that it is not known; all together may take a certain number of steps."""
+
+    def __init__(self, schema: Schema | None) -> None:
+        self._schema = schema
+        self._budget = Budget(STEPS)
+        self._left = MOST_QUESTIONS
+
+    def never_matches(self, formula: Formula) -> bool:
+        """Whether it is certain that a formula has no match."""
+        return self._certainly_not(lambda: shortest_match(formula, schema=self._schema, budget=self._budget).exists)
+
+    def same(self, first: Formula, second: Formula) -> bool:
+        """Whether it is certain that two formulas have the same matches."""
+        return self._certainly_not(lambda: compare(first, second, schema=self._schema, budget=self._budget).exists)
+
+    def _certainly_not(self, ask: Callable[[], bool | None]) -> bool:
+        self._left -= 1
+        if self._left < 0 or self._budget.exhausted:
+            return False
+        try:
+            return ask() is False
+        except (QueryError, UnsupportedQueryError):
+            return False
+
+
+def _dead_parts(nodes: list[Node], scopes: Scopes, inquiry: _Inquiry) -> Iterator[int]:
+    """The occurrences of the innermost parts that can never match."""
+    first: list[int] = []  # where the occurrences below each one begin
+    open_: list[int] = []
+    branches = {id(b) for n in nodes if isinstance(n, Disjunction) for b in n.children}
+    dead: list[int] = []
+    for k, current in enumerate(nodes):
+        count = len(current.children)
+        first.append(first[open_[-count]] if count else k)
+        del open_[len(open_) - count :]
+        open_.append(k)
+        if not isinstance(current, Formula) or not (isinstance(current, _RESTRICTING) or id(current) in branches):
+            continue
+        if any(first[k] <= other for other in dead) or not _stands_alone(first[k], k, scopes):
+            continue
+        if inquiry.never_matches(current):
+            dead.append(k)
+            yield k
+
+
+def _stands_alone(start: int, end: int, scopes: Scopes) -> bool:
+    """Whether no condition in a part speaks of labels that are bound outside of it."""
+    return all(
+        start <= binder <= end
+        for k, bindings in scopes.outer.items()
+        if start <= k <= end
+        for binder in bindings.values()
+    )
+
+
+def _exclusions(formula: Formula, nodes: list[Node], window: Window | None, inquiry: _Inquiry) -> Iterator[Remark]:
+    """Of UNLESS and WITHOUT those that exclude nothing, or only by what comes before the match.
+
+    That is asked without the conditions that relate events: then both sides have more matches, and what excludes
+    nothing there excludes nothing here.
+    """
+    whole = formula
+    while isinstance(whole, Filter | Within):
+        whole = whole.operand
+    read = frozenset(condition_labels(formula))
+    for current in nodes:
+        if not isinstance(current, Unless | Without):
+            continue
+        yield from _labels_given_again(current)
+        kept, excluded = _unrelated(current.left), _unrelated(current.right)
+        if inquiry.never_matches(kept) or inquiry.never_matches(excluded):
+            continue
+        if _excludes_nothing(type(current)(kept, excluded), kept, window, inquiry):
+            events = "from the first to the last event" if isinstance(current, Without) else "up to the last event"
+            yield Remark(
+                f"this excludes nothing: it is looked for {events} of what stands before it, and can never match there",
+                current.right.span,
+            )
+        elif _ends_at_any_event(current.left, read):
+            yield Remark(
+                "this excludes hardly anything: what stands before it ends with any EVENT, so it has a match that is "
+                "complete at the next event, whatever follows",
+                current.right.span,
+            )
+        elif current is whole and isinstance(current, Unless):
+            begun = Start(kept)
+            if _excludes_nothing(Unless(begun, excluded), begun, window, inquiry):
+                yield Remark(
+                    "this excludes only by what comes before the first event of a match: UNLESS looks at all events up "
+                    "to the last one of what stands before it, never at what follows",
+                    current.right.span,
+                )
+
+
+def _excludes_nothing(part: Formula, kept: Formula, window: Window | None, inquiry: _Inquiry) -> bool:
+    return inquiry.same(part, kept) if window is None else inquiry.same(Within(part, window), Within(kept, window))
+
+
+def _unrelated(formula: Formula) -> Formula:
+    """The formula with only those conditions that are about one label it gives; it has all matches, and perhaps more.
+
+    The formula itself where fewer conditions may mean fewer matches.
+    """
+    if any(isinstance(n, Unless | Without | Selection) for n in walk(formula)):
+        return formula
+
+    def free(_: int, current: Node) -> Node:
+        if not isinstance(current, Filter):
+            return current
+        given = labels_of(current.operand).assigned
+        kept = [
+            part
+            for part in conjuncts_of(current.condition)
+            if len(labels := condition_labels(part).keys()) == 1 and labels <= given and not speaks_of_set(part)
+        ]
+        return Filter(current.operand, reduce(And, kept), span=current.span) if kept else current.operand
+
+    return transformed(formula, free)
+
+
+def _labels_given_again(part: Unless | Without) -> Iterator[Remark]:
+    """Labels in conditions of the excluded part that it gives itself, though the other side gives them, too."""
+    again = {n.label for n in walk(part.left) if isinstance(n, As)}
+    again &= {n.label for n in walk(part.right) if isinstance(n, As)}
+    for current in walk(part.right):
+        if isinstance(current, Filter):
+            for label, place in condition_labels(current.condition).items():
+                if label in again:
+                    again.remove(label)
+                    yield Remark(
+                        f"'{label}' means an event of the excluded part here, not the one before it", place.span
+                    )
+
+
+def _ends_at_any_event(part: Formula, read: frozenset[str]) -> bool:
+    """Whether the last step of a sequence is EVENT, of which no condition (these read labels) asks anything."""
+    while isinstance(part, Filter | Within):
+        part = part.operand
+    if not isinstance(part, Sequence):
+        return False
+    last, labels = part.right, set[str]()
+    while isinstance(last, As):
+        labels.add(last.label)
+        last = last.operand
+    return isinstance(last, AnyEvent) and not labels & read
+
+
+def _place(part: Node) -> Span | None:
+    return (part.condition.span if isinstance(part, Filter) else None) or part.span
+
+
+def _redundant_branches(formula: Formula, nodes: list[Node], inquiry: _Inquiry) -> Iterator[Formula]:
+    """Branches without which the formula has the same matches; of several that stand for one another all but one."""
+    inner = {id(child) for n in nodes if isinstance(n, Disjunction) for child in n.children}
+    for k, current in enumerate(nodes):
+        if not isinstance(current, Disjunction) or id(current) in inner:
+            continue
+        left = _branches(current)
+        for branch in reversed(left):
+            rest = [other for other in left if other is not branch]
+            # Of a branch that never matches more is said elsewhere.
+            if inquiry.same(formula, _with(formula, k, reduce(Disjunction, rest))) and not inquiry.never_matches(
+                branch
+            ):
+                left = rest
+                yield branch
+            if len(left) == 1:
+                break
+
+
+def _branches(choice: Disjunction) -> list[Formula]:
+    found: list[Formula] = []
+    stack: list[Formula] = [choice]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, Disjunction):
+            stack += [current.right, current.left]
+        else:
+            found.append(current)
+    return found
+
+
+def _with(formula: Formula, occurrence: int, part: Formula) -> Formula:
+    """The formula with another part at one place."""
+    return transformed(formula, lambda k, current: part if k == occurrence else current)

@@ -1,0 +1,344 @@
+"""Elementary conditions on one event, and the combinations of truth values that they can have together.
+
+Conditions that share attributes are looked at together: of every attribute a few values stand for all others, and the
+events made of them show which combinations there are. Where that is not certain (arithmetic, functions, REGEXP, user
+predicates, times and positions) further combinations are *assumed*: there may be an event or not.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import combinations, product
+
+import pyarrow as pa
+
+from cerflow.conditions.guards import TypeTest
+from cerflow.deciding.budget import Budget
+from cerflow.deciding.event_spaces import World, is_moment
+from cerflow.deciding.sample_strings import Equal, Length, Ordered, Pattern, Reader, sorts_of_strings
+from cerflow.deciding.sample_values import floats, integers, moments, strings_between
+from cerflow.language.condition import (
+    Arithmetic,
+    Attribute,
+    Comparison,
+    Condition,
+    Function,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Negative,
+    Operator,
+    Regexp,
+)
+from cerflow.language.node import walk
+from cerflow.schema import Kind
+from cerflow.semantics.values import value_of
+from cerflow.values.events import Event, Value
+
+__all__ = ["Cell", "Cells", "Values"]
+
+#: Values of attributes, by column.
+Values = Mapping[str, Value]
+
+#: Constants of arithmetic that are combined with one another in search of witnesses.
+_MOST_COMBINED = 12
+#: What conditions that can be tried are made of.
+_EVALUATED = (Attribute, Literal, Arithmetic, Negative, Function)
+_LOWEST, _HIGHEST = -(2**63) + 1, 2**63 - 1
+#: Of values of these kinds none is made up.
+_NEVER_TRIED = (Kind.DECIMAL, Kind.OTHER)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Truth values that conditions have together, with attributes of an event that gives them.
+
+    ``assumed`` are conditions that this event need not give their values: whether any event does is not known.
+    """
+
+    truths: Mapping[Condition, bool | None]
+    values: Values
+    assumed: tuple[Condition, ...] = ()
+
+
+class Cells:
+    """The cells of sets of elementary conditions, in one world; ``avoid`` are names that no other type may have."""
+
+    def __init__(self, world: World, avoid: frozenset[str], budget: Budget) -> None:
+        self.world = world
+        self.avoid = avoid
+        self.budget = budget
+        self._known: dict[tuple[Condition, ...], tuple[Cell, ...]] = {}
+
+    def columns(self, condition: Condition) -> frozenset[str]:
+        """The columns that a condition reads."""
+        found = {self.world.column(n.name) for n in walk(condition) if isinstance(n, Attribute)}
+        if isinstance(condition, TypeTest):
+            found.add(self.world.type)
+            if condition.stream is not None and self.world.stream is not None:
+                found.add(self.world.stream)
+        return frozenset(found)
+
+    def certain(self, condition: Condition) -> bool:
+        """Whether the values that are tried stand for all values, as far as this condition is concerned."""
+        if not self._tried(condition):
+            return False
+        match condition:
+            case TypeTest():
+                return True
+            case IsNull() | Like():
+                return isinstance(condition.operand, Attribute)
+            case Comparison():
+                return all(map(self._is_simple, (condition.left, condition.right)))
+            case In():
+                return self._is_simple(condition.operand)
+        return False
+
+    def of(self, conditions: Iterable[Condition]) -> tuple[Cell, ...]:
+        """All cells of conditions that share attributes, those that certainly exist first."""
+        key = tuple(conditions)
+        if key not in self._known:
+            self._known[key] = tuple(self._cells(key))
+        return self._known[key]
+
+    def _is_simple(self, expression: object) -> bool:
+        if isinstance(expression, Function) and expression.name == "length":
+            return isinstance(expression.arguments[0], Attribute)
+        return isinstance(expression, Attribute | Literal)
+
+    def _tried(self, condition: Condition) -> bool:
+        """Whether a condition can be evaluated on events that are made up."""
+        if isinstance(condition, TypeTest):
+            return True
+        if not isinstance(condition, Comparison | In | IsNull | Like | Regexp):
+            return False
+        for current in walk(condition):
+            if current is not condition and not isinstance(current, _EVALUATED):
+                return False
+            if isinstance(current, Attribute) and self.world.kinds.get(current.name) in _NEVER_TRIED:
+                return False
+        return self.world.time not in self.columns(condition)
+
+    # -- cells ---------------------------------------------------------------------------------------------------
+
+    def _cells(self, conditions: Sequence[Condition]) -> Iterator[Cell]:
+        tried = [c for c in conditions if self._tried(c)]
+        columns = sorted(frozenset().union(*map(self.columns, conditions)))
+        choices: list[list[Value]] = []
+        complete = True
+        for column in columns:
+            candidates, all_there = self._values(column, conditions)
+            choices.append(candidates)
+            complete &= all_there
+        certain = {c for c in conditions if complete and self.certain(c)}
+        if len(columns) > 1 and self._has_odd_orders(columns, conditions):
+            certain -= {c for c in certain if len(self.columns(c)) > 1 and not isinstance(c, TypeTest)}
+        self.budget.spend(math.prod(map(len, choices)) * len(conditions))
+        found: dict[tuple[bool | None, ...], Values] = {}
+        shapes: dict[tuple[object, ...], tuple[dict[Condition, bool | None], Values]] = {}
+        for chosen in product(*choices):
+            values = dict(zip(columns, chosen))
+            truths = {c: self._truth(c, values) for c in tried}
+            found.setdefault(tuple(truths[c] for c in tried), values)
+            nulls = tuple(column for column in columns if values[column] is None)
+            known = {c: t for c, t in truths.items() if c in certain}
+            shapes.setdefault((tuple(known.values()), nulls), (known, values))
+        if len(tried) == len(conditions):
+            for vector, example in found.items():
+                yield Cell(dict(zip(tried, vector)), example)
+        open_ = [c for c in conditions if c not in certain]
+        if open_:
+            yield from self._assumed(shapes.values(), open_, tried, found)
+
+    def _assumed(
+        self,
+        shapes: Iterable[tuple[dict[Condition, bool | None], Values]],
+        open_: Sequence[Condition],
+        tried: Sequence[Condition],
+        found: Mapping[tuple[bool | None, ...], Values],
+    ) -> Iterator[Cell]:
+        """The cells that need not exist: what is certain, with all that is conceivable for the other conditions."""
+        given: set[tuple[tuple[Condition, bool | None], ...]] = set()
+        for known, values in shapes:
+            options = [_conceivable(c, any(values[x] is None for x in self.columns(c)), c in tried) for c in open_]
+            self.budget.spend(math.prod(map(len, options)))
+            for chosen in product(*options):
+                truths = {**known, **dict(zip(open_, chosen))}
+                exists = len(tried) == len(truths) and tuple(truths[c] for c in tried) in found
+                if not exists and (key := tuple(truths.items())) not in given:
+                    given.add(key)
+                    yield Cell(truths, values, tuple(open_))
+
+    def _has_odd_orders(self, columns: Sequence[str], conditions: Sequence[Condition]) -> bool:
+        """Whether attributes that are compared with one another may be ordered in ways that are not tried."""
+        nodes = [n for c in conditions for n in walk(c)]
+        if any(isinstance(n, Like) or (isinstance(n, Function) and n.name == "length") for n in nodes):
+            return True
+        mixed = len({self.world.kinds.get(column) for column in columns}) > 1
+        # Large integers are rounded where they meet floats.
+        return mixed and any(abs(c) >= 2**52 for c in _numbers(_constants(conditions)))
+
+    def _truth(self, condition: Condition, values: Values) -> bool | None:
+        world = self.world
+        if isinstance(condition, TypeTest):
+            stream = None if world.stream is None else values.get(world.stream)
+            of_stream = condition.stream is None or stream is None or stream == condition.stream
+            return values[world.type] == condition.type and of_stream
+        kind = values.get(world.type)
+        event = Event(0, kind if isinstance(kind, str) else "", 0, values)
+        truth = value_of(condition, {None: event}, lambda _: ())
+        assert truth is None or isinstance(truth, bool)
+        return truth
+
+    # -- values --------------------------------------------------------------------------------------------------
+
+    def _values(self, column: str, conditions: Sequence[Condition]) -> tuple[list[Value], bool]:
+        """Values of a column that stand for all, and whether they surely do."""
+        world = self.world
+        many = len(frozenset().union(*(self.columns(c) for c in conditions)))
+        if column == world.type or column == world.stream:
+            words, complete = self._words(column, conditions, many)
+            return [word for word in words if word], complete
+        kind = world.kinds[column]
+        arrow = world.columns.get(column)
+        constants = _constants(conditions)
+        complete = True
+        values: list[Value]
+        match kind:
+            case Kind.BOOLEAN:
+                values = [True, False]
+            case Kind.STRING:
+                words, complete = self._words(column, conditions, many)
+                values = list(words)
+            case Kind.TIMESTAMP:
+                texts = [c for c in constants if isinstance(c, str) and is_moment(c)]
+                values = list(moments(texts, many, _unit(arrow)))
+            case Kind.INTEGER:
+                numbers = [*_numbers(constants), *_combined(conditions)]
+                values = list(integers(numbers, many, *_limits(arrow)))
+            case Kind.FLOAT:
+                values = list(floats([*_numbers(constants), *_combined(conditions)], many))
+                if arrow is not None and not pa.types.is_float64(arrow):
+                    values = [v for v in values if _fits(v, arrow)]
+                    complete = False
+            case _:
+                values = []
+        return [*values, None], complete
+
+    def _words(self, column: str, conditions: Sequence[Condition], many: int) -> tuple[list[str], bool]:
+        own = [c for c in conditions if column in self.columns(c)]
+        readers: dict[Reader, None] = {}
+        for condition in own:
+            readers.update(dict.fromkeys(self._readers(column, condition)))
+        is_type = column == self.world.type
+        words, complete = sorts_of_strings(list(readers), self.avoid if is_type else ())
+        if many > 1 or any(not self.certain(c) for c in own):
+            texts = [c for c in _constants(conditions) if isinstance(c, str)]
+            texts += [piece for c in own if isinstance(c, Regexp) for piece in _pieces(c.pattern)]
+            words = list(dict.fromkeys([*words, *strings_between(texts, many)]))
+        return words, complete
+
+    def _readers(self, column: str, condition: Condition) -> list[Reader]:
+        match condition:
+            case TypeTest():
+                return [Equal(condition.type if column == self.world.type else condition.stream or "")]
+            case Like(Attribute(), pattern):
+                return [Pattern(pattern)]
+            case Comparison(operator, Attribute(), Literal(str(text))):
+                return [Equal(text) if operator is Operator.EQ else Ordered(text)]
+            case Comparison(_, Function(name="length"), Literal(value)) if _is_number(value):
+                return [_length(value)]
+            case In(Attribute(), items):
+                return [Equal(i.value) for i in items if isinstance(i.value, str)]
+            case In(Function(name="length"), items):
+                return [_length(i.value) for i in items if _is_number(i.value)]
+        return []
+
+
+def _conceivable(condition: Condition, null: bool, tried: bool) -> tuple[bool | None, ...]:
+    """The truth values that a condition might have, on an event that has a null among the attributes it reads.
+
+    Of one that cannot be tried nothing is known.
+    """
+    if isinstance(condition, IsNull):
+        return (True, False)
+    if not tried:
+        return (True, False, None)
+    if null:
+        return (None,)
+    # Of values that are there, only what is computed with numbers may be missing.
+    numeric = any(
+        isinstance(n, Arithmetic | Negative) or (isinstance(n, Function) and n.name not in ("lower", "upper", "length"))
+        for n in walk(condition)
+    )
+    return (True, False, None) if numeric else (True, False)
+
+
+def _length(value: object) -> Length:
+    assert isinstance(value, int | float)
+    # So long a string is not looked for.
+    return Length(min(math.ceil(abs(value)), 10_000))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _constants(conditions: Iterable[Condition]) -> list[Value]:
+    return list(dict.fromkeys(n.value for c in conditions for n in walk(c) if isinstance(n, Literal)))
+
+
+def _numbers(constants: Iterable[Value]) -> list[int | float]:
+    return [c for c in constants if isinstance(c, int | float) and not isinstance(c, bool)]
+
+
+def _combined(conditions: Sequence[Condition]) -> list[int | float]:
+    """Numbers at which arithmetic may change its outcome: some sums and quotients of its constants."""
+    if not any(isinstance(n, Arithmetic | Negative | Function) for c in conditions for n in walk(c)):
+        return []
+    constants = [float(c) for c in _numbers(_constants(conditions)) if abs(c) < 1e15][:_MOST_COMBINED]
+    found = {0.0, 1.0, -1.0, 0.5, *constants, *(-c for c in constants)}
+    for a, b in combinations(constants, 2):
+        found.update((a + b, a - b, b - a, a * b))
+        found.update(x / y for x, y in ((a, b), (b, a)) if y)
+    return [int(c) if c.is_integer() else c for c in sorted(found)]
+
+
+def _pieces(pattern: str) -> list[str]:
+    """Texts that are likely to be found by a regular expression."""
+    runs = re.findall(r"[^\W_]+", re.sub(r"\\.", "", pattern))
+    return list(dict.fromkeys([*runs, "".join(runs), "0", "A"]))
+
+
+def _limits(arrow: pa.DataType | None) -> tuple[int, int]:
+    if arrow is not None and pa.types.is_decimal(arrow):
+        most = 10 ** (arrow.precision - arrow.scale) - 1
+        return -most, most
+    if arrow is None or not pa.types.is_integer(arrow):
+        return _LOWEST, _HIGHEST
+    if pa.types.is_unsigned_integer(arrow):
+        return 0, min(2**arrow.bit_width - 1, _HIGHEST)
+    return max(-(2 ** (arrow.bit_width - 1)), _LOWEST), 2 ** (arrow.bit_width - 1) - 1
+
+
+def _unit(arrow: pa.DataType | None) -> int:
+    """How many microseconds apart the moments of a column are at least."""
+    if arrow is None or not pa.types.is_temporal(arrow):
+        return 1
+    if pa.types.is_date(arrow):
+        return 86_400_000_000
+    return {"s": 1_000_000, "ms": 1_000}.get(arrow.unit, 1)
+
+
+def _fits(value: Value, arrow: pa.DataType) -> bool:
+    """Whether a column can hold a number exactly."""
+    try:
+        written = Decimal(repr(value)) if pa.types.is_decimal(arrow) else value
+        return bool(float(pa.scalar(written, arrow).as_py()) == value)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return False

@@ -1,0 +1,150 @@
+"""I/O-determinisation: one run for every output (P1 Proposition 1 and App. C.1, P2 §4.2), and what rests on it.
+
+States become sets of configurations; from a set there is one way on for every letter of the events and every set of
+labels. Registers are part of the configurations, so they have to hold finitely many values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
+from cerflow.conditions.guards import Satisfied, TypeTest, conjunction
+from cerflow.deciding.budget import Budget
+from cerflow.deciding.event_spaces import worlds_of
+from cerflow.deciding.finite_memory import Configuration, FiniteMemory, Move
+from cerflow.deciding.minterms import Minterms
+from cerflow.language.condition import Condition, Not
+
+__all__ = ["STEPS", "Labels", "Subset", "Subsets", "complement", "determinize", "is_deterministic"]
+
+#: Steps that a construction may take unless told otherwise.
+STEPS = 2_000_000
+
+Labels = frozenset[str]
+Subset = frozenset[Configuration]
+
+
+class Subsets:
+    """A transducer, determinised as far as it is asked for.
+
+    Raises `UnsupportedQueryError` if it remembers values of the past; see `FiniteMemory`.
+    """
+
+    def __init__(self, transducer: Transducer, budget: Budget) -> None:
+        self.transducer = transducer
+        self._budget = budget
+        self._memory = FiniteMemory(transducer, budget)
+        self._places: dict[Configuration, tuple[int, str]] = {}
+        self.initial: Subset = frozenset(map(self._memory.begin, transducer.initial))
+
+    def accepts(self, subset: Iterable[Configuration]) -> bool:
+        """Whether a run that ends there detects its complex event."""
+        return any(configuration[0] in self.transducer.final for configuration in subset)
+
+    def moves(self, configuration: Configuration) -> tuple[Move, ...]:
+        """The ways on from one configuration."""
+        return self._memory.moves(configuration)
+
+    def tests(self, subset: Subset) -> list[Condition]:
+        """The tests that decide what follows, each once, in a fixed order."""
+        ordered = sorted(subset, key=self._place)
+        return list(dict.fromkeys(test for c in ordered for test, _, _ in self.moves(c)))
+
+    def _place(self, configuration: Configuration) -> tuple[int, str]:
+        """Something to sort configurations by that is the same every time."""
+        if configuration not in self._places:
+            state, memory, begun = configuration
+            contents = [sorted(map(repr, c)) if isinstance(c, frozenset) else repr(c) for c in memory]
+            self._places[configuration] = (state, f"{contents} {begun}")
+        return self._places[configuration]
+
+    def step(self, subset: Subset, holds: frozenset[Condition], type: str | None = None) -> dict[Labels, Subset]:
+        """What follows on an event of which these tests hold, by the labels that it gets.
+
+        With the ``type`` of the event it takes the place of `TYPE_LABEL`.
+        """
+        found: dict[Labels, set[Configuration]] = {}
+        for configuration in subset:
+            moves = self.moves(configuration)
+            self._budget.spend(len(moves))
+            for test, labels, after in moves:
+                if test in holds:
+                    if type is not None and TYPE_LABEL in labels:
+                        labels = labels - {TYPE_LABEL} | {type}
+                    found.setdefault(labels, set()).add(after)
+        return {labels: frozenset(after) for labels, after in found.items()}
+
+
+def determinize(transducer: Transducer, *, steps: int = STEPS) -> Transducer:
+    """The I/O-deterministic transducer with the same matches; what registers hold becomes part of the state.
+
+    Tests of a state's transitions with equal labels exclude one another. There may be exponentially many states.
+    Raises `UnsupportedQueryError` if more than ``steps`` are needed, or if there are registers.
+    """
+    return _explored(transducer, None, steps)
+
+
+def complement(transducer: Transducer, alphabet: Iterable[Labels] | None = None, *, steps: int = STEPS) -> Transducer:
+    """The I/O-deterministic transducer of all matches (n, C) that are none of this one's (P1 Proposition 1).
+
+    C ranges over the complex events in which every event has one of the label sets of ``alphabet``; those of the
+    transitions, and none, unless given. Raises as `determinize` does.
+    """
+    if alphabet is None:
+        alphabet = {frozenset[str](), *(t.labels for t in transducer.transitions)}
+    return _explored(transducer, sorted(alphabet, key=sorted), steps)
+
+
+def is_deterministic(transducer: Transducer, *, steps: int = STEPS) -> bool:
+    """Whether at most one run gives each output: one initial state, no two ways on with the same labels (P1 §6).
+
+    Where it is not known whether two tests can hold together, the answer is False.
+    """
+    spaces = _spaces(transducer, Budget(steps))
+    seen: dict[tuple[int, Labels], list[Condition]] = {}
+    for t in transducer.transitions:
+        others = seen.setdefault((t.source, t.labels), [])
+        if any(space.satisfiable((t.test, other)) is not False for other in others for space in spaces):
+            return False
+        others.append(t.test)
+    return len(transducer.initial) <= 1
+
+
+def _spaces(transducer: Transducer, budget: Budget) -> list[Minterms]:
+    read = [
+        e for t in transducer.transitions for e in (t.test, *t.atoms, *(e for write in t.writes for e in write.row))
+    ]
+    return [Minterms(world, transducer.mentioned, budget) for world in worlds_of(read)]
+
+
+def _explored(transducer: Transducer, alphabet: Sequence[Labels] | None, steps: int) -> Transducer:
+    """All reachable sets of states as states, with ``alphabet`` also the empty set, and what was not final is final."""
+    budget = Budget(steps)
+    subsets = Subsets(transducer, budget)
+    spaces = _spaces(transducer, budget)
+    numbers: dict[Subset, int] = {subsets.initial: 0}
+    pending = [subsets.initial]
+    transitions: list[Transition] = []
+    nothing: Subset = frozenset()
+    while pending:
+        subset = pending.pop()
+        tests = subsets.tests(subset)
+        for holds in dict.fromkeys(letter.holds for space in spaces for letter in space.letters(tests)):
+            after = subsets.step(subset, holds)
+            if alphabet is not None:
+                after = {labels: after.get(labels, nothing) for labels in alphabet}
+            guard = conjunction([t if t in holds else _refused(t) for t in tests])
+            for labels, target in after.items():
+                budget.spend()
+                if target not in numbers:
+                    numbers[target] = len(numbers)
+                    pending.append(target)
+                transitions.append(Transition(numbers[subset], numbers[target], guard, labels=labels))
+    wanted = alphabet is None
+    final = frozenset(number for subset, number in numbers.items() if subsets.accepts(subset) is wanted)
+    return Transducer(len(numbers), frozenset((0,)), final, tuple(transitions), mentioned=transducer.mentioned)
+
+
+def _refused(test: Condition) -> Condition:
+    return Not(test if isinstance(test, TypeTest) else Satisfied(test))

@@ -1,0 +1,183 @@
+"""Calls of predicates bound to what is registered, and whole events to the columns of the input.
+
+What a query calls is looked up once, when its program is made: a predicate registered later under the same name does
+not change what is being recognised. A whole event as an argument becomes the values of all its attributes, so a
+register that remembers it gets a field for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cerflow.automata.model.transducer import Transducer, Transition, Write
+from cerflow.conditions.guards import Collected, SetCall, Stored, reads_events
+from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, PredicateCall
+from cerflow.language.node import Node, node, transform, walk
+from cerflow.predicates.predicate import Predicate, PredicateKind
+from cerflow.predicates.registry import registered
+from cerflow.schema import Kind, Schema
+
+__all__ = ["Call", "CallOfSet", "WholeEvent", "bind", "calls_in", "readable"]
+
+
+@node
+class Call(Condition):
+    """A call of a predicate that does not depend on names any more."""
+
+    predicate: Predicate
+    arguments: tuple[Expression, ...]
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        pieces = [piece for argument in self.arguments for piece in (", ", argument)]
+        return (f"{self.predicate.name}(", *pieces[1:], ")")
+
+
+@node
+class CallOfSet(Condition):
+    """A predicate of a set, asked about the rows of a collection (None: there are none) and the event at hand.
+
+    See `cerflow.conditions.guards.SetCall`; ``each`` says which arguments differ from event to event.
+    """
+
+    predicate: Predicate
+    arguments: tuple[Expression, ...]
+    each: tuple[bool, ...]
+    rows: Collected | None
+    here: bool
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return SetCall(self.predicate.name, self.arguments, self.rows, self.here).notation()
+
+
+@node
+class WholeEvent(Expression):
+    """An event as the values of its attributes ``names``."""
+
+    names: tuple[str, ...]
+    values: tuple[Expression, ...]
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        here = isinstance(self.values[0], Attribute)
+        return ("EVENT",) if here else ("event from ", self.values[0])
+
+
+def readable(schema: Schema, without: str | None = None) -> tuple[str, ...]:
+    """The attributes that a whole event shows: all whose types conditions can read, but the one called ``without``."""
+    return tuple(n for n in schema.attributes if n != without and schema.kind(n) is not Kind.OTHER)
+
+
+def calls_in(tree: Node) -> bool:
+    """Whether a guard or expression asks a predicate."""
+    return any(isinstance(current, Call | CallOfSet) for current in walk(tree))
+
+
+def bind(transducer: Transducer, attributes: Sequence[str]) -> Transducer:
+    """The transducer with bound calls; ``attributes`` are those of whole events.
+
+    Raises `QueryError` if a predicate is not registered any more.
+    """
+    trees: list[Node] = [tree for t in transducer.transitions for tree in (t.test, *t.atoms)]
+    trees += [e for t in transducer.transitions for w in t.writes for e in (*w.row, *w.where)]
+    if not any(isinstance(current, PredicateCall | SetCall) for tree in trees for current in walk(tree)):
+        return transducer
+    return _Binding(transducer, tuple(attributes)).bound()
+
+
+class _Binding:
+    """The places of the fields of registers, some of which grow to whole events."""
+
+    def __init__(self, transducer: Transducer, names: tuple[str, ...]) -> None:
+        self.transducer = transducer
+        self.names = names
+        self.here = WholeEvent(names, tuple(Attribute(None, name) for name in names))
+        self.whole = self._whole_events()
+        self.first: list[list[int]] = []
+        for k, register in enumerate(transducer.registers):
+            places = [0]
+            for f in range(register.fields):
+                places.append(places[-1] + (len(names) if (k, f) in self.whole else 1))
+            self.first.append(places)
+
+    def _whole_events(self) -> frozenset[tuple[int, int]]:
+        """The fields (of registers) that hold whole events; what is copied from one to another is one there too."""
+        found: set[tuple[int, int]] = set()
+        grown = True
+        while grown:
+            grown = False
+            for t in self.transducer.transitions:
+                for write in t.writes:
+                    for f, e in enumerate(write.row):
+                        holds = isinstance(e, LabelReference) or (
+                            isinstance(e, Stored) and (e.register, e.field) in found
+                        )
+                        if holds and (write.register, f) not in found:
+                            found.add((write.register, f))
+                            grown = True
+        return frozenset(found)
+
+    def bound(self) -> Transducer:
+        """The whole transducer."""
+        return replace(
+            self.transducer,
+            transitions=tuple(map(self._transition, self.transducer.transitions)),
+            registers=tuple(
+                replace(register, fields=places[-1]) for register, places in zip(self.transducer.registers, self.first)
+            ),
+        )
+
+    def _transition(self, t: Transition) -> Transition:
+        return replace(
+            t,
+            test=self._condition(t.test),
+            atoms=tuple(map(self._condition, t.atoms)),
+            writes=tuple(
+                Write(
+                    w.register,
+                    tuple(e for value in w.row for e in self._row(value)),
+                    w.fresh,
+                    tuple(map(self._condition, w.where)),
+                )
+                for w in t.writes
+            ),
+        )
+
+    def _condition(self, condition: Condition) -> Condition:
+        changed = transform(condition, self._visit)
+        assert isinstance(changed, Condition)
+        return changed
+
+    def _row(self, value: Expression) -> tuple[Expression, ...]:
+        changed = self.here if isinstance(value, LabelReference) else transform(value, self._visit)
+        assert isinstance(changed, Expression)
+        return changed.values if isinstance(changed, WholeEvent) else (changed,)
+
+    def _visit(self, current: Node) -> Node:
+        match current:
+            case Collected():
+                return current
+            case Stored(register, field):
+                first = self.first[register][field]
+                if (register, field) not in self.whole:
+                    return Stored(register, first)
+                return WholeEvent(self.names, tuple(Stored(register, first + k) for k in range(len(self.names))))
+            case PredicateCall(name, arguments):
+                predicate = registered(name)
+                if predicate.kind is PredicateKind.SET:
+                    # Asked of the event at hand, it speaks of that alone.
+                    return self._of_set(predicate, arguments, None, True)
+                return Call(predicate, self._given(arguments), span=current.span)
+            case SetCall(name, arguments, rows, here):
+                return self._of_set(registered(name), arguments, rows, here)
+        return current
+
+    def _given(self, arguments: Sequence[Expression]) -> tuple[Expression, ...]:
+        return tuple(self.here if isinstance(a, LabelReference) else a for a in arguments)
+
+    def _of_set(
+        self, predicate: Predicate, arguments: Sequence[Expression], rows: Collected | None, here: bool
+    ) -> CallOfSet:
+        return CallOfSet(predicate, self._given(arguments), tuple(map(reads_events, arguments)), rows, here)

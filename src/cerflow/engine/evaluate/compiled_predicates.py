@@ -1,0 +1,64 @@
+"""Functions of users compiled by Numba, where they can be."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from numba import types
+from numba.core.errors import NumbaWarning
+
+from cerflow.engine.kernels.base.entries import entry
+from cerflow.errors import PerformanceWarning
+from cerflow.predicates.predicate import Predicate
+from cerflow.schema import Kind
+
+__all__ = ["compiled"]
+
+_TYPES = {Kind.INTEGER: types.int64, Kind.FLOAT: types.float64, Kind.BOOLEAN: types.boolean}
+#: What was compiled, or why it could not be, for each combination of kinds of arguments.
+_known: WeakKeyDictionary[Predicate, dict[tuple[Kind, ...], Any]] = WeakKeyDictionary()
+
+
+def compiled(predicate: Predicate, kinds: Sequence[Kind | None]) -> Any:
+    """The C function (with an ``address``) of a predicate for arguments of these kinds (None: a whole event).
+
+    None if it has to run as plain Python; then there is a `PerformanceWarning`, once, unless that is meant.
+    """
+    if not predicate.compile:
+        return None
+    known = _known.setdefault(predicate, {})
+    key = tuple(Kind.OTHER if kind is None else kind for kind in kinds)
+    if key not in known:
+        known[key] = _compile(predicate, kinds)
+        if isinstance(known[key], str):
+            warnings.warn(
+                f"predicate '{predicate.name}' runs as plain Python, which is slow: {known[key]} "
+                "(compile=False says that this is meant)",
+                PerformanceWarning,
+                stacklevel=2,
+            )
+    return None if isinstance(known[key], str) else known[key]
+
+
+def _compile(predicate: Predicate, kinds: Sequence[Kind | None]) -> Any:
+    """The compiled function, or the reason why there is none."""
+    for kind in kinds:
+        if kind not in _TYPES:
+            return f"it gets {'a whole event' if kind is None else f'a {kind}'}"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NumbaWarning)
+            return entry(predicate.function, [_TYPES[kind] for kind in kinds if kind is not None])
+    except Exception as error:
+        # Whatever Numba stumbles over, Python can still run it.
+        return f"Numba cannot compile it: {_reason(error)}"
+
+
+def _reason(error: Exception) -> str:
+    """The line of a message of Numba that says what is wrong."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    said = [line for line in lines if line and not line.startswith(("Failed in", "During:", "File", "-", "<"))]
+    return said[0] if said else type(error).__name__

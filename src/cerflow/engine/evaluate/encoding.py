@@ -1,0 +1,70 @@
+"""Columns of text as codes into the distinct texts of a batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cerflow.engine.kernels.base.encode import encode
+
+__all__ = ["encoded", "read_only"]
+
+#: Slots of the first hash table that is tried; then of larger ones.
+_SLOTS, _LARGER = 1 << 8, 1 << 4
+#: Up to so many distinct texts are read one by one.
+_FEW = 256
+#: The least bytes of texts that a kernel gets: with less, ``heads`` would be an array of another layout.
+_LEAST = 16
+
+
+def encoded(column: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+    """The code of each text and the distinct texts; codes of nulls mean nothing."""
+    codes, texts = _encoded(column)
+    return read_only(codes), texts
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """The array as one that cannot be written to.
+
+    Arrow's own memory can be, or cannot, according to where it comes from; a kernel would be compiled for both.
+    """
+    seen = array.view()
+    seen.flags.writeable = False
+    return seen
+
+
+def _encoded(column: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+    if pa.types.is_dictionary(column.type):
+        codes = column.indices.cast(pa.int64())
+        if codes.null_count:
+            codes = codes.fill_null(0)
+        return codes.to_numpy(zero_copy_only=False), column.dictionary
+    if not pa.types.is_string(column.type) or len(column) == 0:
+        return _encoded(column.dictionary_encode())
+    bits, starts, texts = column.buffers()
+    offsets = np.frombuffer(starts, np.int32)[column.offset : column.offset + len(column) + 1]
+    data = np.frombuffer(texts, np.uint8) if texts is not None else np.zeros(0, np.uint8)
+    if len(data) < _LEAST:
+        data = np.concatenate((data, np.zeros(_LEAST, np.uint8)))
+    valid = np.zeros(0, np.uint8)
+    if column.null_count:
+        some = np.frombuffer(bits, np.uint8)
+        valid = np.unpackbits(some, bitorder="little")[column.offset : column.offset + len(column)]
+    # The same bytes read eight at a time from every place on.
+    heads = np.ndarray((len(data) - 7,), "<u8", buffer=data, strides=(1,))
+    read = [read_only(array) for array in (offsets, data, heads, valid)]
+    codes_of = np.zeros(len(column), np.int64)
+    slots = _SLOTS
+    while True:
+        table = np.full((slots, 3), -1, np.int64)
+        first = np.zeros(slots // 2 + 1, np.int64)
+        count = int(encode(*read, table, first, codes_of))
+        if count > _FEW:
+            return codes_of, column.take(pa.array(first[:count]))
+        if count >= 0:
+            # Taking from a slice costs in proportion to what it is a slice of.
+            return codes_of, pa.array([column[row].as_py() for row in first[:count].tolist()], pa.string())
+        slots *= _LARGER

@@ -1,0 +1,119 @@
+"""What windows measure, as 64-bit integers: a start is inside the window as long as it is greater than a bound."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cerflow.engine.evaluate.rows import Rows
+from cerflow.engine.evaluate.vectors import Vector
+from cerflow.engine.layout import NO_BOUND, NULL
+from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
+from cerflow.schema import MICROSECONDS, Kind, Schema
+
+__all__ = ["bounds", "duration", "floats_of", "idle_bounds", "is_global", "measures", "moments"]
+
+Ints = NDArray[np.int64]
+
+
+def is_global(window: Window, partitioned: bool) -> bool:
+    """Whether the measure grows along the whole stream, so that a bound holds for every partition."""
+    return isinstance(window, DurationWindow) or not partitioned
+
+
+def duration(window: DurationWindow, schema: Schema, unit: str) -> Fraction:
+    """The size of a window in units of the time column: ``unit`` for timestamps, what the schema says for numbers."""
+    assert schema.time is not None
+    of = MICROSECONDS[unit] if schema.kind(schema.time) is Kind.TIMESTAMP else schema.microseconds
+    return window.microseconds / of
+
+
+def _vector(window: Window, rows: Rows, schema: Schema) -> Vector:
+    if isinstance(window, AttributeWindow):
+        return rows.attribute(window.attribute)
+    if isinstance(window, DurationWindow):
+        assert schema.time is not None
+        return rows.attribute(schema.time)
+    return Vector(Kind.INTEGER, rows.positions)
+
+
+def measures(window: Window, rows: Rows, schema: Schema) -> Ints:
+    """The measure of each event, null where an attribute is."""
+    vector = _vector(window, rows, schema)
+    if vector.kind is Kind.FLOAT:
+        return np.where(vector.missing(), NULL, _ordered(vector.floats()))
+    return vector.integers()
+
+
+def bounds(window: Window, rows: Rows, schema: Schema) -> Ints:
+    """For each event the greatest measure that a start may have to be outside its window; null if it has none."""
+    vector = _vector(window, rows, schema)
+    size: Fraction
+    if isinstance(window, CountWindow):
+        size = Fraction(window.events)
+    elif isinstance(window, DurationWindow):
+        size = duration(window, schema, rows.unit)
+    else:
+        assert isinstance(window, AttributeWindow)
+        size = Fraction(window.size)
+    if vector.kind is not Kind.FLOAT:
+        # For whole numbers a < size means a < the next whole number.
+        whole = -(-size.numerator // size.denominator)
+        values = vector.integers()
+        if whole > 2**62:
+            return np.full(values.shape, NO_BOUND)
+        below = np.maximum(values, NO_BOUND + whole) - whole
+        return below if vector.nulls is None else np.where(vector.nulls, NULL, below)
+    now = vector.floats()
+    return np.where(np.isnan(now), NULL, _edges(now, float(size)))
+
+
+def moments(rows: Rows, schema: Schema) -> Ints:
+    """The time of each event, which is known, in the order of `idle_bounds`."""
+    return measures(DurationWindow(1), rows, schema)
+
+
+def idle_bounds(rows: Rows, schema: Schema) -> Ints:
+    """For each event the greatest moment that the last event of its substream may have for it to begin anew."""
+    assert schema.time is not None
+    assert schema.forget is not None
+    size = duration(DurationWindow(schema.forget), schema, rows.unit)
+    vector = rows.attribute(schema.time)
+    if vector.kind is Kind.FLOAT:
+        return _edges(vector.floats(), float(np.nextafter(float(size), np.inf)))
+    # Longer ago than so much is so much and one more.
+    whole = size.numerator // size.denominator + 1
+    return np.maximum(vector.integers(), NO_BOUND + min(whole, 2**62)) - min(whole, 2**62)
+
+
+def _edges(now: NDArray[np.float64], width: float) -> Ints:
+    """For each ``now`` the greatest start with ``now - start >= width``, rounded as the condition itself would be."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        guess = now - width
+        after = np.nextafter(guess, np.inf)
+        edges = _ordered(guess)
+        unsettled = np.flatnonzero((now - guess < width) | (now - after >= width))
+        # Near zero floats are so dense that the edge can be far from the guess, in steps between floats.
+        some = now[unsettled]
+        low = np.full(some.shape, _ordered(np.array(-np.inf)))
+        high = np.full(some.shape, _ordered(np.array(np.inf)))
+        while (high - 1 > low).any():
+            middle = (low & high) + ((low ^ high) >> 1)
+            outside = some - floats_of(middle) >= width
+            low = np.where(outside, middle, low)
+            high = np.where(outside, high, middle)
+        edges[unsettled] = low
+    return edges
+
+
+def floats_of(order: Ints) -> NDArray[np.float64]:
+    """The floats that these integers stand for, as `measures` and `bounds` order them."""
+    return np.where(order < 0, np.int64(NULL) - order - 1, order).view(np.float64)
+
+
+def _ordered(values: NDArray[np.float64]) -> Ints:
+    """Integers in the order of the floats."""
+    bits = (values + 0.0).view(np.int64)
+    return np.where(bits < 0, np.int64(NULL) - bits - 1, bits)

@@ -1,0 +1,159 @@
+"""Predicates of users asked about the rows of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cerflow.engine.evaluate.compiled_predicates import compiled
+from cerflow.engine.evaluate.predicate_words import only_compiled, reader
+from cerflow.engine.evaluate.vectors import Truth, Vector
+from cerflow.engine.kernels.base.calls import UNKNOWN, ask_rows
+from cerflow.errors import PredicateError
+from cerflow.predicates.asking import Each, array_of, ask, ask_of_each, ask_of_set
+from cerflow.predicates.predicate import Predicate, PredicateKind
+from cerflow.schema import Kind
+from cerflow.values.decimals import text_decimal
+
+__all__ = ["Columns", "answer_for_none", "answers"]
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A whole event as an argument at many events: a vector for each attribute."""
+
+    names: tuple[str, ...]
+    vectors: tuple[Vector, ...]
+
+
+def answers(
+    predicate: Predicate, arguments: Sequence[Vector | Columns], count: int, where: Mask | None, unit: str
+) -> Truth:
+    """The answers of a predicate for ``count`` rows, asked only ``where`` somebody wants to know (None: everywhere).
+
+    Raises `PredicateError`.
+    """
+    if all(isinstance(a, Vector) and a.data.ndim == 0 for a in arguments):
+        # Literals alone: one answer for all.
+        count, where = 1, None
+    known = np.ones(count, bool) if where is None else where.copy()
+    if predicate.kind is not PredicateKind.SET:
+        for argument in arguments:
+            if isinstance(argument, Vector):
+                known &= ~argument.missing()
+    index = np.flatnonzero(known)
+    true = np.zeros(count, bool)
+    unknown = np.ones(count, bool)
+    if len(index):
+        true[index], unknown[index] = _ASKING[predicate.kind](predicate, arguments, index, unit)
+    return Truth(true, unknown)
+
+
+def answer_for_none(
+    predicate: Predicate, arguments: Sequence[Vector | Columns], each: Sequence[bool], unit: str
+) -> Truth:
+    """The answer of a predicate of a set about no events, the same for all rows. Raises `PredicateError`."""
+    first = np.zeros(1, np.intp)
+    given = [Each([]) if differs else _values(a, first, unit)[0] for a, differs in zip(arguments, each)]
+    answer = ask_of_set(predicate, given)
+    return Truth(np.array(answer is True), np.array(answer is None))
+
+
+def _ask_of_sets(
+    predicate: Predicate, arguments: Sequence[Vector | Columns], index: NDArray[np.intp], unit: str
+) -> tuple[Mask, Mask]:
+    """Each event is a set by itself."""
+    each = [not isinstance(a, Vector) or a.data.ndim > 0 for a in arguments]
+    rows = zip(*(_values(a, index, unit) for a in arguments))
+    found = [ask_of_set(predicate, [Each([v]) if differs else v for v, differs in zip(row, each)]) for row in rows]
+    return np.array([answer is True for answer in found]), np.array([answer is None for answer in found])
+
+
+def _ask_vectorized(
+    predicate: Predicate, arguments: Sequence[Vector | Columns], index: NDArray[np.intp], unit: str
+) -> tuple[Mask, Mask]:
+    return ask_of_each(predicate, [_arrow(a, index, unit) for a in arguments], len(index))
+
+
+def _arrow(argument: Vector | Columns, index: NDArray[np.intp], unit: str) -> Any:
+    """An argument at some rows as Arrow data; a literal as its value."""
+    if isinstance(argument, Columns):
+        arrays = [_arrow(v, index, unit) for v in argument.vectors]
+        return pa.RecordBatch.from_arrays(arrays, names=list(argument.names))
+    if argument.data.ndim == 0:
+        return _values(argument, np.zeros(1, np.intp), unit)[0]
+    data = argument.data[index]
+    mask = argument.missing()[index]
+    if argument.kind is Kind.STRING:
+        return pa.array(list(argument.dictionary), pa.string()).take(pa.array(data, mask=mask))
+    if argument.kind is Kind.DECIMAL:
+        return array_of([text_decimal(argument.dictionary[k]) for k in data.tolist()])
+    if argument.kind is Kind.BOOLEAN:
+        return pa.array(data != 0, mask=mask)
+    if argument.kind is Kind.TIMESTAMP:
+        return pa.array(data, pa.timestamp(unit, "UTC"), mask=mask)
+    return pa.array(data + 0.0 if argument.kind is Kind.FLOAT else data, mask=mask)
+
+
+def _ask_scalar(
+    predicate: Predicate, arguments: Sequence[Vector | Columns], index: NDArray[np.intp], unit: str
+) -> tuple[Mask, Mask]:
+    function = compiled(predicate, [a.kind if isinstance(a, Vector) else None for a in arguments])
+    if function is None:
+        found = _ask_in_python(predicate, arguments, index, unit)
+        return np.array([answer is True for answer in found]), np.array([answer is None for answer in found])
+    words = np.empty((len(index), len(arguments)), np.int64)
+    for k, vector in enumerate(arguments):
+        assert isinstance(vector, Vector)
+        data = _at(vector.data, index)
+        words[:, k] = data.astype(np.float64).view(np.int64) if vector.kind is Kind.FLOAT else data
+    outcome = np.empty(len(index), np.int32)
+    failed = ask_rows(function.address, words.ravel(), np.int64(len(arguments)), outcome)
+    if failed >= 0:
+        # A compiled function cannot say what went wrong; as plain Python it can.
+        ask(predicate, [_values(a, index[failed : failed + 1], unit)[0] for a in arguments])
+        raise PredicateError(only_compiled(predicate.name), predicate.name)
+    return outcome == 1, outcome == UNKNOWN
+
+
+_ASKING = {
+    PredicateKind.SCALAR: _ask_scalar,
+    PredicateKind.VECTORIZED: _ask_vectorized,
+    PredicateKind.SET: _ask_of_sets,
+}
+
+
+def _ask_in_python(
+    predicate: Predicate, arguments: Sequence[Vector | Columns], index: NDArray[np.intp], unit: str
+) -> list[bool | None]:
+    varying = [a for a in arguments if not (isinstance(a, Vector) and a.data.ndim == 0)]
+    if len(varying) == 1 and isinstance(varying[0], Vector) and varying[0].kind.coded:
+        # One question for each distinct string.
+        _, first, which = np.unique(varying[0].data[index], return_index=True, return_inverse=True)
+        distinct = [ask(predicate, row) for row in zip(*(_values(a, index[first], unit) for a in arguments))]
+        return [distinct[k] for k in which.tolist()]
+    return [ask(predicate, row) for row in zip(*(_values(a, index, unit) for a in arguments))]
+
+
+def _values(argument: Vector | Columns, index: NDArray[np.intp], unit: str) -> list[Any]:
+    """An argument at some rows as Python values, None for null."""
+    if isinstance(argument, Columns):
+        columns = zip(*(_values(v, index, unit) for v in argument.vectors))
+        return [MappingProxyType(dict(zip(argument.names, row))) for row in columns]
+    dictionary = argument.dictionary
+    read = reader(argument.kind, lambda code: dictionary[code], unit)
+    data, nulls = _at(argument.data, index), _at(argument.missing(), index)
+    return [None if null else read(word) for word, null in zip(data.tolist(), nulls.tolist())]
+
+
+def _at(array: NDArray[Any], index: NDArray[np.intp]) -> NDArray[Any]:
+    """The values at some rows; that of a literal is the same at each."""
+    return array[index] if array.ndim else np.full(len(index), array)

@@ -1,0 +1,97 @@
+"""Arguments of predicates as 64-bit words, as registers and event columns have them, and as values for users."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any
+
+from cerflow.engine.evaluate.string_codes import Strings
+from cerflow.engine.layout import NULL
+from cerflow.schema import Kind
+from cerflow.values.decimals import text_decimal
+
+__all__ = ["Argument", "Words", "only_compiled", "reader"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+@dataclass(frozen=True)
+class Argument:
+    """The kinds of the words that make an argument: one, or those of the attributes ``names`` of a whole event."""
+
+    kinds: tuple[Kind, ...]
+    names: tuple[str, ...] | None = None
+
+    @property
+    def kind(self) -> Kind | None:
+        """The kind of a value, None for a whole event."""
+        return self.kinds[0] if self.names is None else None
+
+
+class Words:
+    """How the words of arguments are read."""
+
+    def __init__(self, arguments: Sequence[Argument], strings: Strings, unit: str) -> None:
+        kinds = [kind for argument in arguments for kind in argument.kinds]
+        self.count = len(kinds)
+        self._arguments = arguments
+        # The table of strings may be replaced by another.
+        self._readers = [reader(kind, lambda code: strings.texts[code], unit) for kind in kinds]
+        self._format = struct.Struct("".join("d" if kind is Kind.FLOAT else "q" for kind in kinds))
+
+    def read(self, words: bytes) -> list[Any]:
+        """The arguments, None for null."""
+        values = [read(word) for read, word in zip(self._readers, self._format.unpack(words))]
+        given: list[Any] = []
+        for argument in self._arguments:
+            count = len(argument.kinds)
+            some, values = values[:count], values[count:]
+            given.append(some[0] if argument.names is None else MappingProxyType(dict(zip(argument.names, some))))
+        return given
+
+
+def reader(kind: Kind, text: Callable[[int], str], unit: str) -> Callable[[Any], Any]:
+    """A function from a word of a kind (floats as such) to the value for users."""
+
+    def number(word: int) -> int | None:
+        return None if word == NULL else word
+
+    def fraction(word: float) -> float | None:
+        # Registers do not tell the zeros apart.
+        return None if word != word else word + 0.0
+
+    def boolean(word: int) -> bool | None:
+        return None if word == NULL else word != 0
+
+    def string(word: int) -> str | None:
+        return None if word == NULL else text(word)
+
+    def decimal(word: int) -> Decimal | None:
+        return None if word == NULL else text_decimal(text(word))
+
+    def timestamp(word: int) -> datetime | None:
+        return None if word == NULL else _moment(word, unit)
+
+    readers: dict[Kind, Callable[[Any], Any]] = {
+        Kind.FLOAT: fraction,
+        Kind.BOOLEAN: boolean,
+        Kind.STRING: string,
+        Kind.DECIMAL: decimal,
+        Kind.TIMESTAMP: timestamp,
+    }
+    return readers.get(kind, number)
+
+
+def _moment(ticks: int, unit: str) -> datetime:
+    return _EPOCH + timedelta(microseconds=ticks * 10**6 // _PER_SECOND[unit])
+
+
+def only_compiled(name: str) -> str:
+    """What to say of a predicate that fails as compiled and works as plain Python."""
+    return f"predicate '{name}' failed as compiled by Numba, but not as plain Python (register it with compile=False)"

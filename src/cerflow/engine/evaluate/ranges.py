@@ -1,0 +1,83 @@
+"""Values that the engine cannot hold: an event with one in a column that the query reads cannot be used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cerflow.engine.evaluate.rows import PER_SECOND, finest_unit
+from cerflow.schema import Kind, Schema
+
+__all__ = ["EXACT_FLOATS", "MOST", "limits", "out_of_range", "why", "written"]
+
+#: The greatest magnitude of 64-bit integers, of which the least one stands for null.
+MOST = 2**63 - 1
+#: The greatest magnitude up to which integers are apart as 64-bit floats.
+EXACT_FLOATS = 2**53
+_DAY = 86_400
+
+
+def limits(schema: Schema) -> dict[str, int]:
+    """For the columns that may hold other values the greatest magnitude, in the column's own units."""
+    unit = finest_unit(schema)
+    found: dict[str, int] = {}
+    for name, most in schema.held.items():
+        kind = schema.kind(name) if name in schema.attributes else Kind.OTHER
+        if kind in (Kind.INTEGER, Kind.TIMESTAMP):
+            data_type = schema.columns.field(name).type
+            most = MOST // _ticks(data_type, unit) if kind is Kind.TIMESTAMP else most
+            if _most(data_type) > most:
+                found[name] = most
+    return found
+
+
+def _most(data_type: pa.DataType) -> int:
+    """The greatest magnitude of the values of a type."""
+    if pa.types.is_decimal(data_type):
+        return int(10 ** (data_type.precision - data_type.scale)) - 1
+    signed = not pa.types.is_unsigned_integer(data_type)
+    return int(2 ** (data_type.bit_width - signed))
+
+
+def _ticks(data_type: pa.DataType, unit: str) -> int:
+    """How many of a unit make one of a type of times."""
+    if pa.types.is_date32(data_type):
+        return _DAY * PER_SECOND[unit]
+    return PER_SECOND[unit] // PER_SECOND["ms" if pa.types.is_date64(data_type) else data_type.unit]
+
+
+def out_of_range(column: pa.Array, most: int) -> NDArray[np.bool_] | None:
+    """Where the magnitude of values is greater; None if nowhere."""
+    if not pa.types.is_integer(column.type):
+        width = pa.int32() if pa.types.is_date32(column.type) else pa.int64()
+        column = column.cast(width)
+    ends = pc.min_max(column)
+    least, greatest = ends["min"].as_py(), ends["max"].as_py()
+    if least is None or (greatest <= most and least >= -most):
+        return None
+    beyond = pc.greater(column, pa.scalar(most, column.type)) if greatest > most else pa.array([False] * len(column))
+    if least < -most:
+        beyond = pc.or_(beyond, pc.less(column, pa.scalar(-most, column.type)))
+    return np.asarray(pc.fill_null(beyond, False))
+
+
+def written(value: pa.Scalar) -> str:
+    """A value as it stands in a message; times beyond those of Python too."""
+    if not pa.types.is_temporal(value.type):
+        return str(value.as_py())
+    unit: Any = "D" if pa.types.is_date32(value.type) else getattr(value.type, "unit", "ms")
+    # NumPy takes the least integer for no time.
+    return str(value.value if value.value < -MOST else np.datetime64(value.value, unit))
+
+
+def why(name: str, schema: Schema, most: int) -> str:
+    """Why such a value of a column cannot be used; to be preceded by the value."""
+    if schema.kind(name) is Kind.TIMESTAMP:
+        return f"is beyond what 64 bits count in {finest_unit(schema)}, the finest unit of the times of the input"
+    if most < MOST:
+        return "is beyond 2^53, where a partition key that is a float elsewhere does not tell integers apart"
+    return f"is not between -{MOST} and {MOST}"

@@ -1,0 +1,320 @@
+"""Bare expressions and conditions of a transducer on the rows of a record batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cerflow.conditions.guards import Satisfied, TypeTest
+from cerflow.conditions.guards import Truth as TruthOf
+from cerflow.conditions.register_values import Known, Word
+from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
+from cerflow.engine.evaluate.given_conditions import GIVEN, Given, given_truth
+from cerflow.engine.evaluate.predicate_answers import Columns, answer_for_none, answers
+from cerflow.engine.evaluate.vectors import (
+    Truth,
+    Vector,
+    arithmetic,
+    column_vector,
+    compare,
+    equals_any,
+    is_null,
+    literal,
+    matches_text,
+    unary_function,
+    word,
+)
+from cerflow.language.condition import (
+    And,
+    Arithmetic,
+    Attribute,
+    Between,
+    Comparison,
+    Condition,
+    Constant,
+    Expression,
+    Function,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Negative,
+    Not,
+    Operator,
+    Or,
+    Regexp,
+)
+from cerflow.language.node import Node, fold
+from cerflow.schema import Kind, Schema
+from cerflow.values.decimals import written_text
+from cerflow.values.text_patterns import like_expression
+
+__all__ = ["PER_SECOND", "Rows", "finest_unit", "instant"]
+
+_UNITS = ("s", "ms", "us", "ns")
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def finest_unit(schema: Schema) -> str:
+    """The unit in which all timestamps of a schema are whole numbers (at least microseconds)."""
+    units = [f.type.unit for f in schema.columns if pa.types.is_timestamp(f.type)]
+    return str(max([*units, "us"], key=_UNITS.index))
+
+
+def instant(text: str, unit: str) -> int:
+    """An ISO 8601 text as a number of units since the epoch; without an offset it is UTC. Raises ValueError.
+
+    What lies beyond the times that 64 bits can hold becomes the first or last of them.
+    """
+    moment = datetime.fromisoformat(text)
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    micros = (delta.days * 86_400 + delta.seconds) * 10**6 + delta.microseconds
+    return min(max(micros * PER_SECOND[unit] // 10**6, -(2**63) + 1), 2**63 - 1)
+
+
+class Rows:
+    """Some rows of a batch; columns are read and expressions evaluated on demand, each once.
+
+    ``positions`` count the events as they come, ``numbers`` are their positions in the whole stream, if those are
+    others: conditions and computed columns speak of these, windows and contiguity of what was counted.
+    """
+
+    def __init__(
+        self,
+        batch: pa.RecordBatch,
+        schema: Schema,
+        positions: NDArray[np.int64] | range,
+        unit: str,
+        numbers: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.batch = batch
+        self.schema = schema
+        self.count = len(positions)
+        self.unit = unit
+        self._positions = positions
+        self._numbers = numbers
+        self._vectors: dict[str, Vector] = {}
+        #: The rows for which predicates are asked, None for all; the answers for others do not count.
+        self._asked: NDArray[np.bool_] | None = None
+
+    @property
+    def positions(self) -> NDArray[np.int64]:
+        """The positions, for each row."""
+        if isinstance(self._positions, range):
+            self._positions = np.arange(self._positions.start, self._positions.stop)
+        return self._positions
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """The positions in the whole stream, for each row."""
+        return self.positions if self._numbers is None else self._numbers
+
+    def positions_at(self, indices: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+        """The positions of some rows, and those in the whole stream if they are others."""
+        begins = self._positions
+        some = begins.start + indices if isinstance(begins, range) else begins[indices]
+        return some, None if self._numbers is None else self._numbers[indices]
+
+    def attribute(self, name: str) -> Vector:
+        """The values of an attribute; ``type`` is the type of the event if no attribute is called so."""
+        column = self.schema.type if name == "type" and name not in self.schema.attributes else name
+        if column not in self._vectors:
+            self._vectors[column] = self._read(column)
+        return self._vectors[column]
+
+    def read_at(self, column: str, indices: NDArray[np.int64]) -> Vector:
+        """The values of a column in some rows only."""
+        known = self._vectors.get(column)
+        return known.chosen(indices) if known is not None else self._take(column, indices)
+
+    def _take(self, column: str, indices: NDArray[np.int64]) -> Vector:
+        return column_vector(self.batch.column(column).take(pa.array(indices)), self.unit)
+
+    def _read(self, column: str) -> Vector:
+        return column_vector(self.batch.column(column), self.unit)
+
+    def at(self, indices: NDArray[np.int64]) -> Rows:
+        """Some of the rows, in their order."""
+        if len(indices) == self.count:
+            return self
+        return _SomeRows(self, indices)
+
+    def time(self) -> Vector:
+        """The time of each event: its position if there is no time column, microseconds for timestamps."""
+        if self.schema.time is None:
+            return Vector(Kind.INTEGER, self.numbers)
+        vector = self.attribute(self.schema.time)
+        if vector.kind is Kind.TIMESTAMP:
+            return Vector(Kind.INTEGER, vector.data // (PER_SECOND[self.unit] // 10**6), vector.nulls)
+        return vector
+
+    def value(self, expression: Expression, asked: NDArray[np.bool_] | None = None) -> Vector:
+        """An expression on each row; it matters (to predicates) only on the rows ``asked`` for."""
+        self._asked = asked
+        result = fold(expression, self._visit)
+        assert isinstance(result, Vector)
+        return result
+
+    def truth(self, condition: Condition, asked: NDArray[np.bool_] | None = None) -> Truth:
+        """A condition on each row, three-valued; it matters (to predicates) only on the rows ``asked`` for."""
+        self._asked = asked
+        result = fold(condition, self._visit)
+        assert isinstance(result, Truth)
+        return result
+
+    def _visit(self, current: Node, below: Sequence[Vector | Truth | Columns]) -> Vector | Truth | Columns:
+        if isinstance(current, Call):
+            given = [b for b in below if not isinstance(b, Truth)]
+            return answers(current.predicate, given, self.count, self._asked, self.unit)
+        if isinstance(current, CallOfSet):
+            given = [b for b in below if not isinstance(b, Truth)]
+            if not current.here:
+                return answer_for_none(current.predicate, given, current.each, self.unit)
+            return answers(current.predicate, given, self.count, self._asked, self.unit)
+        if isinstance(current, WholeEvent):
+            return Columns(current.names, tuple(b for b in below if isinstance(b, Vector)))
+        if isinstance(current, Condition):
+            return self._condition(current, below)
+        assert isinstance(current, Expression)
+        return self._expression(current, [b for b in below if isinstance(b, Vector)], below)
+
+    def _expression(
+        self, current: Expression, operands: list[Vector], below: Sequence[Vector | Truth | Columns]
+    ) -> Vector:
+        match current:
+            case Literal():
+                return literal(current.value)
+            case Attribute():
+                return self.attribute(current.name)
+            case Arithmetic():
+                return arithmetic(current.operator, *operands)
+            case Negative():
+                return unary_function("-", operands[0])
+            case Function(name="position"):
+                return Vector(Kind.INTEGER, self.numbers)
+            case Function(name="time"):
+                return self.time()
+            case Function():
+                return unary_function(current.name, operands[0])
+            case Known():
+                return Vector(Kind.INTEGER, (~operands[0].missing()).astype(np.int64))
+            case Word():
+                return word(operands[0], current.high)
+            case TruthOf():
+                (truth,) = below
+                assert isinstance(truth, Truth)
+                return truth.vector()
+            case _:
+                # A label as the argument of position or time: the event at hand.
+                return Vector(Kind.INTEGER, self.positions)
+
+    def _condition(self, current: Condition, below: Sequence[Vector | Truth | Columns]) -> Truth:
+        truths = [b for b in below if isinstance(b, Truth)]
+        operands = [b for b in below if isinstance(b, Vector)]
+        match current:
+            case Constant():
+                return Truth(np.array(current.value))
+            case And():
+                return truths[0] & truths[1]
+            case Or():
+                return truths[0] | truths[1]
+            case Not():
+                return ~truths[0]
+            case Satisfied():
+                return Truth(truths[0].true)
+            case TypeTest():
+                return self._type_test(current)
+            case Given():
+                return given_truth(self.attribute(GIVEN), current.number)
+            case Comparison():
+                return self._compare(current.operator, *operands)
+            case Between():
+                return _negated(self._between(current, operands), current.negated)
+            case In():
+                return _negated(self._among(operands), current.negated)
+            case Like():
+                return _negated(matches_text(operands[0], like_expression(current.pattern)), current.negated)
+            case Regexp():
+                return _negated(matches_text(operands[0], current.pattern), current.negated)
+            case IsNull():
+                return _negated(is_null(operands[0]), current.negated)
+            case _:
+                raise AssertionError(f"{type(current).__name__} on one event")
+
+    def _type_test(self, current: TypeTest) -> Truth:
+        outcome = self._named(self.schema.type, current.type)
+        if current.stream is not None and self.schema.stream is not None:
+            outcome = outcome & self._named(self.schema.stream, current.stream)
+        return Truth(outcome.true)
+
+    def _named(self, column: str, name: str) -> Truth:
+        return compare(Operator.EQ, self.attribute(column), literal(name))
+
+    def _compare(self, operator: Operator, left: Vector, right: Vector) -> Truth:
+        return compare(operator, *self._aligned(left, right))
+
+    def _aligned(self, left: Vector, right: Vector) -> tuple[Vector, Vector]:
+        """A text beside a timestamp is a point in time, a literal beside an exact decimal is one."""
+        if Kind.DECIMAL in (left.kind, right.kind):
+            return _as_decimal(left), _as_decimal(right)
+        if left.kind is Kind.TIMESTAMP and right.kind is Kind.STRING:
+            return left, Vector(Kind.TIMESTAMP, np.array(instant(right.dictionary[0], self.unit)))
+        if right.kind is Kind.TIMESTAMP and left.kind is Kind.STRING:
+            return Vector(Kind.TIMESTAMP, np.array(instant(left.dictionary[0], self.unit))), right
+        return left, right
+
+    def _between(self, current: Between, operands: list[Vector]) -> Truth:
+        value, *bounds = operands
+        outcome = Truth(np.array(True))
+        if current.low is not None:
+            outcome = self._compare(Operator.GE, value, bounds.pop(0))
+        if current.high is not None:
+            outcome = outcome & self._compare(Operator.LE, value, bounds.pop(0))
+        return outcome
+
+    def _among(self, operands: list[Vector]) -> Truth:
+        value, *items = operands
+        outcome = Truth(np.array(False))
+        alike: dict[Kind, list[Vector]] = {}
+        for item in items:
+            _, aligned = self._aligned(value, item)
+            if value.kind is Kind.DECIMAL or item.missing():
+                outcome = outcome | self._compare(Operator.EQ, value, item)
+            else:
+                alike.setdefault(aligned.kind, []).append(aligned)
+        for some in alike.values():
+            outcome = outcome | equals_any(value, some)
+        return outcome
+
+
+class _SomeRows(Rows):
+    """Rows of others; what those have read already is not read again."""
+
+    def __init__(self, rows: Rows, indices: NDArray[np.int64]) -> None:
+        positions, numbers = rows.positions_at(indices)
+        super().__init__(rows.batch, rows.schema, positions, rows.unit, numbers)
+        self._rows = rows
+        self._indices = indices
+
+    def _read(self, column: str) -> Vector:
+        return self._rows.read_at(column, self._indices)
+
+    def _take(self, column: str, indices: NDArray[np.int64]) -> Vector:
+        return self._rows.read_at(column, self._indices[indices])
+
+
+def _as_decimal(vector: Vector) -> Vector:
+    """A literal beside an exact decimal as one; NULL, and what is one already, as it is."""
+    if vector.kind is Kind.DECIMAL or vector.data.ndim or vector.missing().any():
+        return vector
+    value = vector.dictionary[0] if vector.kind is Kind.STRING else vector.data.item()
+    return Vector(Kind.DECIMAL, np.array(0), None, (written_text(value),))
+
+
+def _negated(outcome: Truth, negated: bool) -> Truth:
+    return ~outcome if negated else outcome

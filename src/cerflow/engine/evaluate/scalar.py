@@ -1,0 +1,118 @@
+"""Tests and expressions of one event given as a mapping: functions made once, so that one event costs little.
+
+They mean what `cerflow.semantics` says. What reads more than plain values of the event has no such function; it is
+evaluated for a batch of one event instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cerflow.conditions.guards import Satisfied
+from cerflow.language.condition import (
+    And,
+    Arithmetic,
+    Attribute,
+    Between,
+    Comparison,
+    Constant,
+    Expression,
+    Function,
+    In,
+    IsNull,
+    Literal,
+    Negative,
+    Not,
+    Operator,
+    Or,
+)
+from cerflow.language.node import Node, fold
+from cerflow.schema import Kind, Schema
+from cerflow.semantics.operators import applied
+
+__all__ = ["Read", "scalar"]
+
+#: Reads a value of an event whose plain values are what the kinds of their columns say.
+Read = Callable[[Mapping[str, Any]], Any]
+
+_PLAIN = (And, Arithmetic, Between, Comparison, In, IsNull, Negative, Not, Or)
+_KINDS = (Kind.INTEGER, Kind.FLOAT, Kind.STRING, Kind.BOOLEAN)
+_QUICK: dict[Operator, Callable[[Any, Any], bool]] = {
+    Operator.LT: lambda a, b: a < b,
+    Operator.LE: lambda a, b: a <= b,
+    Operator.GT: lambda a, b: a > b,
+    Operator.GE: lambda a, b: a >= b,
+    Operator.EQ: lambda a, b: a == b,
+    Operator.NE: lambda a, b: a != b,
+}
+
+
+def scalar(root: Expression | Any, schema: Schema) -> Read | None:
+    """A function for a condition or expression on one event, or None if there is none.
+
+    It gives None for null and for unknown. Floats must not be NaN.
+    """
+
+    def visit(current: Node, below: Sequence[Read | None]) -> Read | None:
+        if any(read is None for read in below):
+            return None
+        operands: list[Read] = [read for read in below if read is not None]
+        return _node(current, operands, schema)
+
+    return fold(root, visit)
+
+
+def _node(current: Node, operands: Sequence[Read], schema: Schema) -> Read | None:
+    if isinstance(current, Attribute):
+        name = schema.type if current.name == "type" and "type" not in schema.attributes else current.name
+        return (lambda event: event[name]) if schema.kind(name) in _KINDS else None
+    if isinstance(current, Literal | Constant):
+        value = current.value
+        return lambda event: value
+    if isinstance(current, Satisfied):
+        (operand,) = operands
+        return lambda event: operand(event) is True
+    if isinstance(current, Comparison):
+        return _comparison(current, operands, schema)
+    if isinstance(current, In) and _is_looked_up(current, schema):
+        return _among(current, operands[0])
+    if isinstance(current, _PLAIN) or (isinstance(current, Function) and current.name not in ("position", "time")):
+        given = operands[:1] if isinstance(current, In) else operands
+        return lambda event: applied(current, [read(event) for read in given])
+    return None
+
+
+def _is_looked_up(current: In, schema: Schema) -> bool:
+    """Whether all items are of the very kind of the attribute that is looked for among them."""
+    if not isinstance(current.operand, Attribute) or current.operand.name not in schema.attributes:
+        return False
+    kind = schema.kind(current.operand.name)
+    of_kind = {Kind.INTEGER: int, Kind.STRING: str}.get(kind)
+    return all(type(item.value) is of_kind for item in current.items)
+
+
+def _among(current: In, operand: Read) -> Read:
+    values = frozenset(item.value for item in current.items)
+
+    def among(event: Mapping[str, Any]) -> bool | None:
+        value = operand(event)
+        return None if value is None else (value in values) != current.negated
+
+    return among
+
+
+def _comparison(current: Comparison, operands: Sequence[Read], schema: Schema) -> Read:
+    left, right = current.left, current.right
+    if isinstance(left, Attribute) and isinstance(right, Literal) and isinstance(right.value, int | float):
+        kind = schema.kind(left.name) if left.name in schema.attributes else Kind.OTHER
+        value = float(right.value) if kind is Kind.FLOAT else right.value
+        if kind is Kind.FLOAT or (kind is Kind.INTEGER and type(value) is int):
+            name, test = left.name, _QUICK[current.operator]
+
+            def quick(event: Mapping[str, Any]) -> bool | None:
+                found = event[name]
+                return None if found is None else test(found, value)
+
+            return quick
+    return lambda event: applied(current, [read(event) for read in operands])

@@ -1,0 +1,325 @@
+"""Expressions and conditions on one event, evaluated for a whole batch at once.
+
+Values come as NumPy arrays: integers, booleans and timestamps as int64 with a mask of nulls, floats as float64 with
+NaN for null, strings as codes into a dictionary. Literals are arrays of no dimension, which broadcast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cerflow.conditions.register_values import WORD
+from cerflow.engine.evaluate.encoding import encoded
+from cerflow.engine.layout import NULL
+from cerflow.errors import InputError
+from cerflow.language.condition import Operator
+from cerflow.schema import Kind, kind_of
+from cerflow.values.arrow_columns import plain_array, plain_type
+from cerflow.values.decimals import decimal_text
+from cerflow.values.text_patterns import found_in
+
+__all__ = [
+    "Truth",
+    "Vector",
+    "arithmetic",
+    "column_vector",
+    "compare",
+    "equals_any",
+    "is_null",
+    "literal",
+    "matches_text",
+    "unary_function",
+    "word",
+]
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Values of one kind; ``nulls`` is None where there are none.
+
+    Strings and exact decimals (see `decimals`) are codes into a ``dictionary``, which belongs to these only.
+    """
+
+    kind: Kind
+    data: NDArray[np.int64] | NDArray[np.float64]
+    nulls: Mask | None = None
+    dictionary: Sequence[str] = ()
+
+    def missing(self) -> Mask:
+        """Where the value is null."""
+        if self.kind is Kind.FLOAT:
+            return np.isnan(self.data)
+        return np.zeros(self.data.shape, bool) if self.nulls is None else self.nulls
+
+    def floats(self) -> NDArray[np.float64]:
+        """The numbers as floats, NaN for null."""
+        values = self.data.astype(np.float64)
+        if self.kind is not Kind.FLOAT and self.nulls is not None:
+            values = np.where(self.nulls, np.nan, values)
+        return values
+
+    def integers(self) -> NDArray[np.int64]:
+        """The values as int64, `NULL` for null; raises `InputError` if that is itself among the values."""
+        values = self.data.astype(np.int64, copy=False)
+        if values.size and values.min() == NULL and (values == NULL)[~self.missing()].any():
+            raise InputError(f"the value {NULL} cannot be used: it stands for null")
+        return values if self.nulls is None else np.where(self.nulls, NULL, values)
+
+    def over(self, count: int) -> Vector:
+        """The same with one value for each of so many rows, also of a literal."""
+        nulls = None if self.nulls is None else np.broadcast_to(self.nulls, (count,))
+        data: NDArray[Any] = np.broadcast_to(self.data, (count,))
+        return Vector(self.kind, data, nulls, self.dictionary)
+
+    def chosen(self, rows: NDArray[np.int64]) -> Vector:
+        """The values of some rows."""
+        data: NDArray[Any] = self.data[rows]
+        nulls = None if self.nulls is None else self.nulls[rows]
+        if len(self.dictionary) <= len(rows):
+            return Vector(self.kind, data, nulls, self.dictionary)
+        # Texts of other rows are left behind.
+        used, codes = np.unique(data, return_inverse=True)
+        return Vector(self.kind, codes, nulls, [self.dictionary[k] for k in used.tolist()])
+
+    def taken(self, rows: NDArray[np.int64]) -> Vector:
+        """The values of some rows; a negative one stands for null."""
+        missing = np.append(self.missing(), True)[rows] | (rows < 0)
+        if self.kind is Kind.FLOAT:
+            return Vector(self.kind, np.where(missing, np.nan, np.append(self.floats(), np.nan)[rows]))
+        return Vector(self.kind, np.append(self.data, 0)[rows].astype(np.int64), missing, self.dictionary)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """A three-valued outcome: where it is true and where it is unknown."""
+
+    true: Mask
+    unknown: Mask | None = None
+
+    def __invert__(self) -> Truth:
+        false = ~self.true if self.unknown is None else ~(self.true | self.unknown)
+        return Truth(false, self.unknown)
+
+    def __and__(self, other: Truth) -> Truth:
+        true = self.true & other.true
+        if self.unknown is None and other.unknown is None:
+            return Truth(true)
+        possible = self._possible() & other._possible()
+        return Truth(true, possible & ~true)
+
+    def __or__(self, other: Truth) -> Truth:
+        true = self.true | other.true
+        if self.unknown is None and other.unknown is None:
+            return Truth(true)
+        return Truth(true, (self._possible() | other._possible()) & ~true)
+
+    def _possible(self) -> Mask:
+        return self.true if self.unknown is None else self.true | self.unknown
+
+    def vector(self) -> Vector:
+        """As a boolean value, null where unknown."""
+        return Vector(Kind.BOOLEAN, self.true.astype(np.int64), self.unknown)
+
+
+def column_vector(column: pa.Array, unit: str) -> Vector:
+    """The values of an Arrow column; timestamps in ``unit`` (s, ms, us or ns) since the epoch.
+
+    Of types that conditions cannot read it is only known which values are null. Raises `InputError` for integers
+    beyond 64 bits.
+    """
+    kind = kind_of(column.type)
+    nulls = None if column.null_count == 0 else np.asarray(column.is_null())
+    if kind is Kind.STRING:
+        codes, texts = encoded(column)
+        return Vector(kind, codes, nulls, texts.to_pylist())
+    column = plain_array(column, plain_type(column.type))
+    if kind is Kind.DECIMAL:
+        codes, values = encoded(column)
+        return Vector(kind, codes, nulls, [decimal_text(value) for value in values.to_pylist()])
+    if pa.types.is_null(column.type):
+        return Vector(Kind.FLOAT, np.full(len(column), np.nan))
+    if kind is Kind.FLOAT:
+        floats = column.cast(pa.float64())
+        return Vector(kind, floats.to_numpy(zero_copy_only=False).astype(np.float64, copy=False))
+    try:
+        if kind is Kind.TIMESTAMP:
+            zone = getattr(column.type, "tz", None)
+            column = column.cast(pa.timestamp(unit, tz=zone)).cast(pa.int64())
+        elif kind is Kind.OTHER:
+            # All that conditions may ask is whether it is null.
+            return Vector(Kind.INTEGER, np.zeros(len(column), np.int64), nulls)
+        else:
+            column = column.cast(pa.int64())
+    except pa.ArrowInvalid as error:
+        raise InputError(f"a value does not fit 64 bits: {error}") from error
+    data = column.fill_null(0).to_numpy(zero_copy_only=False) if nulls is not None else column.to_numpy()
+    return Vector(kind, data, nulls)
+
+
+def literal(value: int | float | str | bool | None) -> Vector:
+    """A literal as a vector of no dimension."""
+    if value is None:
+        return Vector(Kind.FLOAT, np.array(np.nan))
+    if isinstance(value, str):
+        return Vector(Kind.STRING, np.array(0), None, (value,))
+    if isinstance(value, bool):
+        return Vector(Kind.BOOLEAN, np.array(int(value)))
+    if isinstance(value, int):
+        return Vector(Kind.INTEGER, np.array(value, np.int64))
+    return Vector(Kind.FLOAT, np.array(value, np.float64))
+
+
+_UFUNCS: dict[Operator, Callable[..., Mask]] = {
+    Operator.EQ: np.equal,
+    Operator.NE: np.not_equal,
+    Operator.LT: np.less,
+    Operator.LE: np.less_equal,
+    Operator.GT: np.greater,
+    Operator.GE: np.greater_equal,
+}
+
+
+def _either_missing(left: Vector, right: Vector) -> Mask | None:
+    if left.kind is not Kind.FLOAT and right.kind is not Kind.FLOAT and left.nulls is None and right.nulls is None:
+        return None
+    missing: Mask = left.missing() | right.missing()
+    return missing
+
+
+def _texts(vector: Vector) -> NDArray[np.object_]:
+    """The distinct texts as they are: NumPy's own strings lose zeros at their end."""
+    return np.array(vector.dictionary, dtype=object)
+
+
+def compare(operator: Operator, left: Vector, right: Vector) -> Truth:
+    """``left operator right``, unknown where either is null."""
+    ufunc = _UFUNCS[operator]
+    unknown = _either_missing(left, right)
+    if left.kind.coded and right.kind.coded:
+        if right.data.ndim == 0:
+            allowed = ufunc(_texts(left), _texts(right)).astype(bool)
+            outcome = allowed[left.data] if len(allowed) else np.zeros(left.data.shape, bool)
+        elif left.data.ndim == 0:
+            allowed = ufunc(_texts(left), _texts(right)).astype(bool)
+            outcome = allowed[right.data] if len(allowed) else np.zeros(right.data.shape, bool)
+        else:
+            order = {s: k for k, s in enumerate(sorted({*left.dictionary, *right.dictionary}))}
+            ranks = [np.array([order[s] for s in v.dictionary] or [0], np.int64)[v.data] for v in (left, right)]
+            outcome = ufunc(*ranks)
+    elif left.kind is Kind.FLOAT or right.kind is Kind.FLOAT:
+        outcome = ufunc(left.floats(), right.floats())
+    else:
+        outcome = ufunc(left.data, right.data)
+    return Truth(outcome if unknown is None else outcome & ~unknown, unknown)
+
+
+def equals_any(value: Vector, items: Sequence[Vector]) -> Truth:
+    """Whether a value equals one of several literals of one kind, none of which is null; unknown where it is null.
+
+    They are looked up, so that a list of many costs little more than one of few.
+    """
+    missing = value.missing()
+    if value.kind is Kind.STRING:
+        texts = {item.dictionary[0] for item in items}
+        allowed = np.array([text in texts for text in value.dictionary] or [False], bool)
+        outcome = allowed[value.data]
+    elif Kind.FLOAT in (value.kind, items[0].kind):
+        outcome = np.isin(value.floats(), np.array([item.floats() for item in items]))
+    else:
+        outcome = np.isin(value.data, np.array([item.data for item in items]))
+    return Truth(outcome & ~missing, missing) if missing.any() else Truth(outcome)
+
+
+def arithmetic(operator: str, left: Vector, right: Vector) -> Vector:
+    """``left operator right`` on numbers: integers stay integers except under ``/``; null where there is no result."""
+    with np.errstate(all="ignore"):
+        if operator == "/" or Kind.FLOAT in (left.kind, right.kind):
+            a, b = left.floats(), right.floats()
+            if operator in "/%":
+                b = np.where(b == 0.0, np.nan, b)
+            results = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.fmod}
+            return Vector(Kind.FLOAT, results[operator](a, b))
+        i, j = left.data.astype(np.int64), right.data.astype(np.int64)
+        unknown = left.missing() | right.missing()
+        if operator == "+":
+            c = i + j
+            unknown = unknown | (((i ^ c) & (j ^ c)) < 0)
+        elif operator == "-":
+            c = i - j
+            unknown = unknown | (((i ^ j) & (i ^ c)) < 0)
+        elif operator == "*":
+            c = i * j
+            safe = np.where(i == 0, 1, i)
+            unknown = unknown | ((i != 0) & ((c // safe != j) | (c % safe != 0)))
+        else:
+            c = np.fmod(i, np.where(j == 0, 1, j))
+            unknown = unknown | (j == 0)
+        # The smallest integer stands for null.
+        unknown = unknown | (c == NULL)
+        return Vector(Kind.INTEGER, c, unknown)
+
+
+def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    whole = np.trunc(values)
+    return np.where(np.abs(values - whole) >= 0.5, whole + np.copysign(1.0, values), whole)
+
+
+_FLOAT_FUNCTIONS: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+    "abs": np.abs,
+    "-": np.negative,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": _rounded,
+}
+
+
+def unary_function(name: str, operand: Vector) -> Vector:
+    """A scalar function of `cerflow.language.condition.FUNCTIONS`, or unary minus (``-``)."""
+    if name in ("lower", "upper"):
+        change = str.lower if name == "lower" else str.upper
+        return Vector(operand.kind, operand.data, operand.nulls, [change(s) for s in operand.dictionary])
+    if name == "length":
+        lengths = np.array([len(s) for s in operand.dictionary] or [0], np.int64)
+        return Vector(Kind.INTEGER, lengths[operand.data], operand.nulls)
+    if operand.kind is Kind.FLOAT:
+        with np.errstate(invalid="ignore"):
+            return Vector(Kind.FLOAT, _FLOAT_FUNCTIONS[name](operand.data.astype(np.float64)))
+    if name in ("abs", "-"):
+        with np.errstate(over="ignore"):
+            changed = np.abs(operand.data) if name == "abs" else -operand.data
+        # The smallest integer has no opposite.
+        return Vector(Kind.INTEGER, changed, operand.missing() | (operand.data == NULL))
+    return operand
+
+
+def word(operand: Vector, high: bool) -> Vector:
+    """The high or low word of numbers, see `cerflow.conditions.register_values.Word`; 0 for null."""
+    if operand.kind is Kind.FLOAT:
+        if high:
+            return Vector(Kind.INTEGER, np.zeros(operand.data.shape, np.int64))
+        return Vector(Kind.FLOAT, np.where(operand.missing(), 0.0, operand.data))
+    values = np.where(operand.missing(), 0, operand.data)
+    low = np.fmod(values, WORD)
+    return Vector(Kind.INTEGER, (values - low) // WORD if high else low)
+
+
+def matches_text(operand: Vector, expression: str) -> Truth:
+    """Whether a regular expression is found in a string, looked for once per distinct string."""
+    allowed = found_in(operand.dictionary or [""], expression)
+    outcome = allowed[operand.data]
+    if operand.nulls is None:
+        return Truth(outcome)
+    return Truth(outcome & ~operand.nulls, operand.nulls)
+
+
+def is_null(operand: Vector) -> Truth:
+    """Where a value is null (or NaN)."""
+    return Truth(operand.missing())

@@ -1,0 +1,1 @@
+"""From rows to what the kernels read: records checked and kept, columns and signatures of a batch."""

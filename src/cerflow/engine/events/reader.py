@@ -1,0 +1,161 @@
+"""A batch of events as the arrays that the kernels read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cerflow.engine.evaluate.measures import bounds, idle_bounds, measures, moments
+from cerflow.engine.evaluate.rows import Rows
+from cerflow.engine.evaluate.vectors import Vector
+from cerflow.engine.events.signatures import Evaluation, SignatureReader
+from cerflow.engine.events.text_tests import rows_of
+from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, Events
+from cerflow.engine.tables.transducer_tables import Program
+from cerflow.language.formula import CountWindow
+from cerflow.schema import Kind
+
+__all__ = ["EventReader"]
+
+Ints = NDArray[np.int64]
+
+
+class EventReader:
+    """Prepares batches for one program.
+
+    ``keys`` are the partition keys, each a choice of attributes; ``position`` names the column with the positions of
+    events in the whole stream, if they are not counted here.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        keys: Sequence[tuple[str, ...]],
+        position: str | None = None,
+        evaluation: Evaluation | None = None,
+    ) -> None:
+        self.program = program
+        self.keys = keys
+        self.position = position
+        self.unit = program.atoms.unit
+        evaluation = Evaluation.of(program) if evaluation is None else evaluation
+        self.signatures = SignatureReader(program, evaluation)
+        self._asking = evaluation.asking
+
+    def rows(self, batch: pa.RecordBatch, first: int) -> Rows:
+        """The rows of a batch that begins at position ``first`` of the stream."""
+        positions = range(first, first + batch.num_rows)
+        numbers = None if self.position is None else _whole_numbers(batch.column(self.position))
+        return Rows(batch, self.program.schema, positions, self.unit, numbers)
+
+    def read(self, batch: pa.RecordBatch, first: int) -> tuple[Events, Ints]:
+        """The events that matter, and their row numbers; the batch begins at position ``first`` of the stream."""
+        rows = self.rows(batch, first)
+        classes, satisfied = self.signatures.texts.classify(rows)
+        if self.program.counted:
+            return self.read_some(rows, np.arange(batch.num_rows), classes, satisfied)
+        some = rows_of(classes, [self.signatures.hopeful(s) for s in satisfied])
+        return self.read_some(rows, some, classes[some], satisfied)
+
+    def read_some(
+        self, rows: Rows, some: Ints, classes: Ints, satisfied: Sequence[frozenset[int]]
+    ) -> tuple[Events, Ints]:
+        """The events that matter among ``some`` rows of a batch, and their row numbers.
+
+        ``classes`` are the classes of these rows by their texts, ``satisfied`` says which tests hold in each.
+        """
+        self.program.forget_signatures()
+        here = rows.at(some)
+        signatures = self.signatures.read(here, classes, satisfied)
+        words, known = self._key_words(here)
+        wanted = np.ones(len(some), bool) if known is None else known
+        if not self.program.counted:
+            wanted = wanted & np.array(self.program.relevant, bool)[signatures]
+        if not wanted.all():
+            kept = np.flatnonzero(wanted)
+            some, signatures, words, here = some[kept], signatures[kept], words[kept], here.at(kept)
+        columns = np.zeros((len(some), max(1, len(self.program.columns))), np.int64)
+        for k in range(len(self.program.columns)):
+            columns[:, k] = self._column(k, here, signatures)
+        measure, bound = self._window(here, len(some))
+        schema = self.program.schema
+        forgets = schema.forget is not None
+        events = Events(
+            signature=signatures,
+            position=here.positions,
+            measure=measure,
+            bound=bound,
+            keys=np.ascontiguousarray(words),
+            columns=columns,
+            moment=moments(here, schema) if forgets else np.zeros(len(some), np.int64),
+            idle=idle_bounds(here, schema) if forgets else np.zeros(len(some), np.int64),
+            ranks=self.program.strings.ranks() if self.program.atoms.ordered else np.zeros(1, np.int64),
+        )
+        return events, some
+
+    # -- keys, columns, windows ----------------------------------------------------------------------------------
+
+    def _key_words(self, rows: Rows) -> tuple[Ints, NDArray[np.bool_] | None]:
+        """The partition key of each event as 64-bit words, and where it has one."""
+        n = rows.count
+        words = np.zeros((n, max(1, len(self.keys))), np.int64)
+        if not self.keys:
+            return words, None
+        known = np.ones(n, bool)
+        for k, names in enumerate(self.keys):
+            value = np.zeros(n, np.int64)
+            missing = np.ones(n, bool)
+            vectors = [rows.attribute(name) for name in names]
+            as_float = self.program.schema.key_kind(names) is Kind.FLOAT
+            for vector in vectors:
+                bits = self._bits(vector, as_float)
+                value = np.where(missing, bits, value)
+                missing = missing & vector.missing()
+            words[:, k] = value
+            known &= ~missing
+        return words, known
+
+    def _bits(self, vector: Vector, as_float: bool) -> Ints:
+        if vector.kind.coded:
+            codes = self.program.strings.codes(vector.dictionary)
+            data = codes[vector.data] if len(codes) else np.zeros(vector.data.shape, np.int64)
+            return Vector(Kind.INTEGER, data, vector.nulls).integers()
+        if as_float:
+            # One bit pattern for zero and one for null.
+            floats = vector.floats() + 0.0
+            return np.where(np.isnan(floats), np.nan, floats).view(np.int64)
+        if vector.kind is Kind.FLOAT:
+            # An expression without a kind of its own, such as NULL / 2, is null everywhere.
+            return np.full(vector.data.shape, NULL)
+        return vector.integers()
+
+    def _column(self, k: int, rows: Rows, signatures: NDArray[np.int32]) -> Ints:
+        column = self.program.columns[k]
+        n = rows.count
+        if column.window is not None:
+            if self.program.partitioned and isinstance(column.window, CountWindow):
+                return np.zeros(n, np.int64)  # the kernel counts positions in the substream
+            make = bounds if column.bound else measures
+            return make(column.window, rows, self.program.schema)
+        assert column.expression is not None
+        asked = self.program.wanted(k)[signatures] if k in self._asking else None
+        return np.broadcast_to(self._bits(rows.value(column.expression, asked), column.as_float), (n,))
+
+    def _window(self, rows: Rows, n: int) -> tuple[Ints, Ints]:
+        window = self.program.transducer.window
+        if window is None or (self.program.partitioned and isinstance(window, CountWindow)):
+            return np.zeros(n, np.int64), np.full(n, NO_BOUND)
+        measure = measures(window, rows, self.program.schema)
+        bound = bounds(window, rows, self.program.schema)
+        if not n or (measure.min() != NULL and bound.min() != NULL):
+            return measure, bound
+        # Without a measure an event can neither begin nor end a complex event, and forgets nothing.
+        return np.where(measure == NULL, NOT_BEGUN, measure), np.where(bound == NULL, NO_BOUND, bound)
+
+
+def _whole_numbers(column: pa.Array) -> Ints:
+    numbers: Ints = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return numbers

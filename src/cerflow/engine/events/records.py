@@ -1,0 +1,260 @@
+"""Which events can be used: types known, times known and not going backwards (spec §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cerflow.engine.evaluate.given_conditions import GIVEN
+from cerflow.engine.evaluate.ranges import limits, out_of_range, why, written
+from cerflow.engine.events.store import one_batch
+from cerflow.errors import BadRecordError, InputError
+from cerflow.schema import Kind, Schema, kind_of
+from cerflow.values.arrow_columns import plain, plain_array
+
+__all__ = ["DECREASES", "BadRecordPolicy", "RecordChecker"]
+
+BadRecordPolicy = Literal["fail", "skip"] | Callable[[pa.Table], None]
+
+
+#: Why an event is refused that only its window can tell to be bad.
+DECREASES = "an attribute that measures a window decreases"
+
+
+class RecordChecker:
+    """Lets the usable events of batches through, and counts: what came in is ``accepted + refused``, always.
+
+    An event refused at once has no place in the stream, and its time does not count. One that is refused later, as
+    only its window shows that it is bad, keeps its position and its time: others may be able to use it.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        policy: BadRecordPolicy,
+        *,
+        in_order: bool = True,
+        numbers: NDArray[np.int64] | None = None,
+    ) -> None:
+        """With ``numbers``, the numbers of the events of a finite stream in its input, these name what is refused."""
+        if not callable(policy) and policy not in ("fail", "skip"):
+            raise ValueError(f"on_bad_record must be 'fail', 'skip' or a callable, not {policy!r}")
+        # Where nobody reads the types of events, what was found out about them stands in their place.
+        if schema.type != GIVEN and schema.kind(schema.type) is not Kind.STRING:
+            found = schema.columns.field(schema.type).type
+            raise InputError(f"the type column '{schema.type}' must hold text, not {found}")
+        self.schema = schema
+        self._limits = limits(schema)
+        self.policy = policy
+        #: Whether times must not go backwards; otherwise they are not even looked at once events are let through.
+        self.in_order = in_order
+        #: The events that have a position in the stream, those refused at once, and those refused later.
+        self.numbered = 0
+        self._at_once = 0
+        self._late = 0
+        #: The number of the first row of the last batch, and of its rows those that were let through (None: all).
+        self._begin = 0
+        self.rows = numbers
+        #: The rows of the last batch that were refused later; several queries may refuse one.
+        self._late_rows: set[int] = set()
+        #: The latest time seen, as the time column has it (None before the first event).
+        self.latest: int | float | None = None
+
+    @property
+    def accepted(self) -> int:
+        """The number of events that can be used."""
+        return self.numbered - self._late
+
+    @property
+    def refused(self) -> int:
+        """The number of events that cannot be used."""
+        return self._at_once + self._late
+
+    def usable(self, table: pa.Table) -> pa.Table:
+        """The usable rows of a table that has the columns of the schema; itself if all are. Raises as `accept`."""
+        if self._all_usable(table):
+            return table
+        return pa.Table.from_batches(list(self.accept(table)), self.schema.columns)
+
+    def _all_usable(self, table: pa.Table) -> bool:
+        """Whether all types and times are known, and all values can be held; the order does not count."""
+        time = self.schema.time
+        if table.column(self.schema.type).null_count or (time is not None and table.column(time).null_count):
+            return False
+        for name, most in self._limits.items():
+            if any(out_of_range(chunk, most) is not None for chunk in table.column(name).chunks):
+                return False
+        if time is None or self.schema.kind(time) is not Kind.FLOAT:
+            return True
+        return not any(np.isnan(_numbers(chunk)).any() for chunk in table.column(time).chunks)
+
+    def accept(self, batch: pa.RecordBatch | pa.Table) -> Iterator[pa.RecordBatch]:
+        """The usable rows of a batch; raises `BadRecordError` or `InputError`, before anything is counted."""
+        rows = self._aligned(batch)
+        if rows.num_rows == 0:
+            return
+        self._begin, self.rows = self.numbered + self._at_once, None
+        self._late_rows.clear()
+        reasons = self._reasons(rows)
+        bad = np.array([r is not None for r in reasons], bool) if reasons is not None else None
+        if bad is not None and bad.any():
+            rows = self._refuse(rows, reasons or [], bad)
+        if rows.num_rows:
+            yield rows
+
+    def _aligned(self, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
+        columns = self.schema.columns
+        missing = [name for name in columns.names if name not in batch.schema.names]
+        if missing:
+            raise InputError(f"the batch has no column '{missing[0]}', which the schema of the recogniser has")
+        batch = batch.select(columns.names)
+        try:
+            if isinstance(batch, pa.Table):
+                batch = one_batch(plain(batch, columns))
+            arrays = [plain_array(column, field.type) for column, field in zip(batch.columns, columns)]
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InputError(f"the batch does not fit the schema of the recogniser: {error}") from error
+        # Whether a field may be null makes no difference, but batches with other schemas cannot be joined.
+        return pa.RecordBatch.from_arrays(arrays, schema=columns)
+
+    def _reasons(self, rows: pa.RecordBatch) -> list[str | None] | None:
+        """For each row why it is refused; None if all are fine."""
+        types = rows.column(self.schema.type)
+        found: list[tuple[NDArray[np.bool_], str | Callable[[int], str]]] = []
+        useless = np.asarray(types.is_null()) if types.null_count else np.zeros(len(types), bool)
+        found.append((useless, f"no event type in '{self.schema.type}'"))
+        for mask, told in self._unheld(rows):
+            found.append((mask, told))
+            useless = useless | mask
+        if self.schema.time is not None:
+            found.extend(self._bad_times(rows.column(self.schema.time), useless))
+        found = [(mask, reason) for mask, reason in found if mask.any()]
+        if not found:
+            return None
+        reasons: list[str | None] = [None] * rows.num_rows
+        for mask, reason in reversed(found):
+            for k in np.flatnonzero(mask).tolist():
+                reasons[k] = reason if isinstance(reason, str) else reason(k)
+        return reasons
+
+    def _unheld(self, rows: pa.RecordBatch) -> Iterator[tuple[NDArray[np.bool_], Callable[[int], str]]]:
+        """The events with a value that the engine cannot hold, and why."""
+        for name, most in self._limits.items():
+            column = rows.column(name)
+            beyond = out_of_range(column, most)
+            if beyond is not None:
+                reason = why(name, self.schema, most)
+                yield (
+                    beyond,
+                    lambda k, values=column, name=name, reason=reason: (  # type: ignore[misc]
+                        f"the value {written(values[k])} of '{name}' {reason}"
+                    ),
+                )
+
+    def _bad_times(self, column: pa.Array, useless: NDArray[np.bool_]) -> list[tuple[NDArray[np.bool_], str]]:
+        """The times that are unknown or go backwards; those of events that cannot be used anyway hold nothing up."""
+        name = self.schema.time
+        values = _numbers(column)
+        if self._in_order(column, values):
+            return []
+        unknown = np.asarray(column.is_null()) if column.null_count else np.zeros(len(column), bool)
+        if values.dtype.kind == "f":
+            unknown = unknown | np.isnan(values)
+        if not self.in_order:
+            return [(unknown, f"no time in '{name}'")]
+        least = values.dtype.type(-np.inf) if values.dtype.kind == "f" else np.iinfo(np.int64).min
+        filled = np.where(unknown | useless, least, values)
+        start = least if self.latest is None else self.latest
+        # The latest time before each row; a row that goes back does not hold the following ones up.
+        before = np.maximum.accumulate(np.concatenate([[start], filled[:-1]]).astype(values.dtype))
+        backwards = ~unknown & (filled < before)
+        return [(unknown, f"no time in '{name}'"), (backwards, f"time goes backwards in '{name}'")]
+
+    def _in_order(self, column: pa.Array, values: NDArray[np.int64] | NDArray[np.float64]) -> bool:
+        """Whether all times are known and none goes back, as it should be."""
+        if column.null_count:
+            return False
+        if not self.in_order:
+            return values.dtype.kind != "f" or not np.isnan(values).any()
+        # Where a time is NaN, comparisons with it are false.
+        begins = values[0] == values[0] if self.latest is None else values[0] >= self.latest
+        return bool(begins and (values[1:] >= values[:-1]).all())
+
+    def refuse_late(self, rows: pa.RecordBatch, row: int, number: int) -> None:
+        """Refuse row ``row`` of some rows that were accepted before, by policy; it keeps its place in the stream.
+
+        An attribute that measures a window decreases there. ``number`` counts the row among those accepted from the
+        last batch.
+        """
+        place = self._begin + (number if self.rows is None else int(self.rows[number]))
+        if place in self._late_rows:
+            return
+        if self.policy == "fail":
+            raise BadRecordError(place, DECREASES)
+        if callable(self.policy):
+            self.policy(_with_reasons(rows.slice(row, 1), [place], [DECREASES]))
+        self._late_rows.add(place)
+        self._late += 1
+
+    def _refuse(self, rows: pa.RecordBatch, reasons: list[str | None], bad: NDArray[np.bool_]) -> pa.RecordBatch:
+        numbers = np.flatnonzero(bad)
+        if self.policy == "fail":
+            raise BadRecordError(self._begin + int(numbers[0]), reasons[int(numbers[0])] or "")
+        if callable(self.policy):
+            why = [reasons[int(k)] or "" for k in numbers]
+            self.policy(_with_reasons(rows.take(pa.array(numbers)), (self._begin + numbers).tolist(), why))
+        self._at_once += len(numbers)
+        self.rows = np.flatnonzero(~bad)
+        return rows.filter(pa.array(~bad))
+
+    def accept_rows(self, rows: pa.RecordBatch) -> None:
+        """Number some rows that were let through, and remember the time of the last of them."""
+        self.numbered += rows.num_rows
+        if self.in_order and self.schema.time is not None and rows.num_rows:
+            self.latest = _numbers(rows.column(self.schema.time).slice(rows.num_rows - 1, 1))[0].item()
+
+    @property
+    def counts(self) -> dict[str, object]:
+        """What was counted, for a snapshot."""
+        return {"accepted": self.numbered, "refused": self._at_once, "late": self._late, "latest": self.latest}
+
+    def take_over(self, counts: Mapping[str, Any]) -> None:
+        """Go on from what a snapshot counted."""
+        self.numbered, self._at_once = counts["accepted"], counts["refused"]
+        self._late, self.latest = counts["late"], counts["latest"]
+
+    def checkpoint(self) -> Callable[[], None]:
+        """How to go back to what was counted up to now."""
+        counts = (self.numbered, self._at_once, self._late, self.latest)
+
+        def undo() -> None:
+            self.numbered, self._at_once, self._late, self.latest = counts
+
+        return undo
+
+
+def _with_reasons(rows: pa.RecordBatch, numbers: list[int], reasons: list[str]) -> pa.Table:
+    refused = pa.Table.from_batches([rows])
+    for name, values in (("row", pa.array(numbers, pa.int64())), ("reason", pa.array(reasons, pa.string()))):
+        while name in refused.column_names:
+            name += "_"
+        refused = refused.append_column(name, values)
+    return refused
+
+
+def _numbers(column: pa.Array) -> NDArray[np.int64] | NDArray[np.float64]:
+    """Times as numbers, whatever stands for null."""
+    if kind_of(column.type) is Kind.FLOAT:
+        floats: NDArray[np.float64] = column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
+        return floats
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("ms"))
+    # What does not fit is refused whatever number stands for it.
+    whole = column.cast(pa.int64(), safe=False)
+    known: NDArray[np.int64] = (pc.fill_null(whole, 0) if whole.null_count else whole).to_numpy(zero_copy_only=False)
+    return known

@@ -1,0 +1,172 @@
+"""The signatures of the events of a batch: which tests each satisfies, as far as that makes a difference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cerflow.conditions.guards import TypeTest
+from cerflow.engine.evaluate.binding import calls_in
+from cerflow.engine.evaluate.encoding import read_only
+from cerflow.engine.evaluate.given_conditions import GIVEN, Given
+from cerflow.engine.evaluate.rows import Rows
+from cerflow.engine.events.text_tests import TextTests
+from cerflow.engine.kernels.base.encode import combine
+from cerflow.engine.tables.transducer_tables import Program
+from cerflow.language.condition import Attribute, Function
+from cerflow.language.node import Node, walk
+from cerflow.schema import Kind
+
+__all__ = ["Evaluation", "SignatureReader", "attributes_read"]
+
+Ints = NDArray[np.int64]
+#: Up to this the combinations of codes have numbers of their own, then only those that occur.
+_WIDEST = 1 << 16
+#: Tests that are packed into one code as bits.
+_PACKED = 8
+
+
+def attributes_read(tree: Node, program: Program) -> frozenset[str]:
+    """The columns that a test or expression reads."""
+    schema = program.schema
+    found: set[str] = set()
+    for current in walk(tree):
+        if isinstance(current, Attribute):
+            implicit = current.name == "type" and "type" not in schema.attributes
+            found.add(schema.type if implicit else current.name)
+        elif isinstance(current, TypeTest):
+            found.add(schema.type)
+            if current.stream is not None and schema.stream is not None:
+                found.add(schema.stream)
+        elif isinstance(current, Given):
+            found.add(GIVEN)
+        elif isinstance(current, Function) and current.name == "time" and schema.time is not None:
+            found.add(schema.time)
+    return frozenset(found)
+
+
+@dataclass(frozen=True)
+class _Feature:
+    """A small code for each event, and which tests each code satisfies."""
+
+    codes: Ints
+    satisfied: Sequence[frozenset[int]]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How the tests and columns of a program are evaluated, whatever the events."""
+
+    #: Tests that are evaluated once per distinct string, by the column they read; and all others.
+    by_string: dict[str, list[int]]
+    others: list[int]
+    #: For tests that ask predicates: of the other tests of each transition, those that do not.
+    before: dict[int, list[frozenset[int]]]
+    #: The columns whose expressions ask predicates.
+    asking: frozenset[int]
+    #: The tests of text, with what was found of texts so far.
+    texts: TextTests
+    #: For sets of tests of text that hold, whether such events may matter, as far as that was asked.
+    hopeful: dict[frozenset[int], bool] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, program: Program) -> Evaluation:
+        """That of one program."""
+        by_string: dict[str, list[int]] = {}
+        others: list[int] = []
+        asking = {t for t, test in enumerate(program.tests) if calls_in(test)}
+        places = ("position",) if program.schema.time is not None else ("position", "time")
+        for number, test in enumerate(program.tests):
+            read = attributes_read(test, program)
+            name = next(iter(read)) if len(read) == 1 else None
+            positional = any(isinstance(n, Function) and n.name in places for n in walk(test))
+            if (
+                name is not None
+                and not positional
+                and number not in asking
+                and program.schema.kind(name) is Kind.STRING
+            ):
+                by_string.setdefault(name, []).append(number)
+            else:
+                others.append(number)
+        return cls(
+            by_string,
+            others,
+            {t: [others_of - asking for others_of in program.other_tests(t)] for t in asking},
+            frozenset(k for k, c in enumerate(program.columns) if c.expression is not None and calls_in(c.expression)),
+            TextTests(
+                {name: {t: program.tests[t] for t in tests} for name, tests in by_string.items()},
+                program.schema,
+                program.atoms.unit,
+            ),
+        )
+
+
+class SignatureReader:
+    """Evaluates the tests of one program: first those of texts, then the others where these leave a chance."""
+
+    def __init__(self, program: Program, evaluation: Evaluation) -> None:
+        self.program = program
+        self.by_string, self.others = evaluation.by_string, evaluation.others
+        self._before = evaluation.before
+        groups = [self.others[start : start + _PACKED] for start in range(0, len(self.others), _PACKED)]
+        self._packed = [
+            (some, [frozenset(t for b, t in enumerate(some) if c >> b & 1) for c in range(1 << len(some))])
+            for some in groups
+        ]
+        self.texts = evaluation.texts
+        self._open = frozenset(self.others)
+        self._hopeful = evaluation.hopeful
+
+    def hopeful(self, satisfied: frozenset[int]) -> bool:
+        """Whether an event whose texts satisfy just these tests may matter, whatever the others say."""
+        if satisfied not in self._hopeful:
+            self._hopeful[satisfied] = self.program.may_matter(satisfied, self._open)
+        return self._hopeful[satisfied]
+
+    def read(self, rows: Rows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> NDArray[np.int32]:
+        """The signature of each row, given its class by `TextTests` and what holds in each class."""
+        current = _Feature(classes, satisfied)
+        for some, outcomes in self._packed:
+            codes = np.zeros(len(classes), np.uint8)
+            for bit, number in enumerate(some):
+                codes |= self._test(number, rows, classes, satisfied).astype(np.uint8) << np.uint8(bit)
+            current = _both(current, _Feature(codes.astype(np.int64), outcomes))
+        occurring = np.flatnonzero(np.bincount(current.codes, minlength=1))
+        numbers = np.zeros(len(current.satisfied) or 1, np.int32)
+        numbers[occurring] = self.program.signatures([current.satisfied[c] for c in occurring.tolist()])
+        return numbers[current.codes]
+
+    def _test(self, number: int, rows: Rows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> NDArray[np.bool_]:
+        if number not in self._open:
+            return np.array([number in s for s in satisfied], bool)[classes]
+        asked = self._asked(number, rows, classes, satisfied) if number in self._before else None
+        return np.broadcast_to(rows.truth(self.program.tests[number], asked).true, classes.shape)
+
+    def _asked(self, number: int, rows: Rows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> NDArray[np.bool_]:
+        """The rows that satisfy all other tests of some transition: predicates are not asked about others."""
+        asked = np.zeros(classes.shape, bool)
+        for tests in self._before[number]:
+            held = np.ones(classes.shape, bool)
+            for test in tests:
+                held &= self._test(test, rows, classes, satisfied)
+            asked |= held
+        return asked
+
+
+def _both(left: _Feature, right: _Feature) -> _Feature:
+    """The combinations of two features; where they could be very many, only those that occur have a number."""
+    width = len(left.satisfied)
+    if width * len(right.satisfied) <= _WIDEST:
+        codes = left.codes.copy()
+        seen = np.zeros(width * len(right.satisfied), np.uint8)
+        combine(read_only(right.codes), np.arange(len(right.satisfied)), width, codes, seen)
+        satisfied: list[frozenset[int]] = [frozenset()] * len(seen)
+        for c in np.flatnonzero(seen).tolist():
+            satisfied[c] = left.satisfied[c % width] | right.satisfied[c // width]
+        return _Feature(codes, satisfied)
+    occurring, codes = np.unique(left.codes + right.codes * width, return_inverse=True)
+    return _Feature(codes, [left.satisfied[c % width] | right.satisfied[c // width] for c in occurring.tolist()])

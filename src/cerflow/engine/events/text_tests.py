@@ -1,0 +1,130 @@
+"""What events can matter at all, judged by their texts alone: the type of an event above all.
+
+Tests that read one column of text are evaluated once per distinct text, ever. Their outcomes together give each
+event a class, of which there are few, and most classes let no transition fire whatever else holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from threading import Lock
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cerflow.engine.evaluate.encoding import read_only
+from cerflow.engine.evaluate.rows import Rows
+from cerflow.engine.evaluate.vectors import Vector
+from cerflow.engine.kernels.base.encode import choose_rows, combine
+from cerflow.language.condition import Condition
+from cerflow.schema import Schema
+
+__all__ = ["TextTests", "rows_of"]
+
+Ints = NDArray[np.int64]
+
+#: More classes than these are numbered anew, only those that occur.
+_WIDEST = 1 << 16
+
+
+def rows_of(classes: Ints, wanted: Sequence[bool]) -> Ints:
+    """The rows whose class is wanted."""
+    rows = np.empty(len(classes) + 1, np.int64)
+    return rows[: choose_rows(classes, np.array(wanted, np.int64), rows)]
+
+
+class _Column:
+    """The tests of one column of text."""
+
+    #: Texts whose outcomes are remembered.
+    MANY = 100_000
+
+    def __init__(self, name: str, tests: Mapping[int, Condition], schema: Schema, unit: str) -> None:
+        self.name = name
+        self.tests = tests
+        self.schema = schema
+        self.unit = unit
+        #: The tests that hold in each class.
+        self.satisfied: list[frozenset[int]] = []
+        self._classes: dict[frozenset[int], int] = {}
+        self._of_text: dict[str | None, int] = {}
+        self._lock = Lock()
+
+    def classes(self, vector: Vector) -> tuple[Ints, Ints]:
+        """A code for each row, and the class of each code."""
+        texts: list[str | None] = list(vector.dictionary)
+        if vector.nulls is not None or not texts:
+            texts.append(None)
+        known = self._known(texts)
+        of_code = np.fromiter((known[text] for text in texts), np.int64, len(texts))
+        codes = vector.data if vector.nulls is None else np.where(vector.nulls, len(texts) - 1, vector.data)
+        return read_only(codes.astype(np.int64, copy=False)), of_code
+
+    def of(self, text: str | None) -> int:
+        """The class of one text."""
+        found = self._of_text.get(text)
+        return self._known([text])[text] if found is None else found
+
+    def _known(self, texts: Sequence[str | None]) -> Mapping[str | None, int]:
+        """The classes of texts, these at least."""
+        known = self._of_text
+        unseen = [text for text in texts if text not in known]
+        if not unseen:
+            return known
+        with self._lock:
+            known = self._of_text
+            if len(known) > self.MANY:
+                # Who holds the old ones can still read them.
+                known = self._of_text = {}
+                unseen = list(texts)
+            self._judge([text for text in unseen if text not in known], known)
+        return known
+
+    def _judge(self, texts: Sequence[str | None], known: dict[str | None, int]) -> None:
+        batch = pa.RecordBatch.from_arrays([pa.array(texts, pa.string())], names=[self.name])
+        rows = Rows(batch, self.schema, np.zeros(len(texts), np.int64), self.unit)
+        held = [(t, np.broadcast_to(rows.truth(test).true, (len(texts),))) for t, test in self.tests.items()]
+        for k, text in enumerate(texts):
+            satisfied = frozenset(t for t, holds in held if holds[k])
+            if satisfied not in self._classes:
+                self.satisfied.append(satisfied)
+                self._classes[satisfied] = len(self.satisfied) - 1
+            known[text] = self._classes[satisfied]
+
+
+class TextTests:
+    """Tests of text, by the column that they read, numbered by the caller.
+
+    Recognisers may share it, in several threads too.
+    """
+
+    def __init__(self, tests: Mapping[str, Mapping[int, Condition]], schema: Schema, unit: str) -> None:
+        self._columns = [_Column(name, some, schema, unit) for name, some in tests.items()]
+        self._joint: dict[tuple[int, ...], frozenset[int]] = {}
+
+    def classify(self, rows: Rows) -> tuple[Ints, list[frozenset[int]]]:
+        """A class for each row, and for each class the tests that hold (of classes that do not occur, none)."""
+        joint = np.zeros(rows.count, np.int64)
+        satisfied: list[frozenset[int]] = [frozenset()]
+        for column in self._columns:
+            codes, of_code = column.classes(rows.attribute(column.name))
+            if len(satisfied) * len(column.satisfied) > _WIDEST:
+                occurring, joint = np.unique(joint, return_inverse=True)
+                satisfied = [satisfied[c] for c in occurring.tolist()]
+            width = len(satisfied)
+            seen = np.zeros(width * len(column.satisfied), np.uint8)
+            combine(codes, of_code, width, joint, seen)
+            below, satisfied = satisfied, [frozenset()] * len(seen)
+            for c in np.flatnonzero(seen).tolist():
+                satisfied[c] = below[c % width] | column.satisfied[c // width]
+        return joint, satisfied
+
+    def of(self, event: Mapping[str, object]) -> frozenset[int]:
+        """The tests that hold of one event (its texts as strings, or None)."""
+        key = tuple([column.of(event.get(column.name)) for column in self._columns])  # type: ignore[arg-type]
+        found = self._joint.get(key)
+        if found is None:
+            parts = [column.satisfied[k] for column, k in zip(self._columns, key)]
+            found = self._joint[key] = frozenset().union(*parts)
+        return found

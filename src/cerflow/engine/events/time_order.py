@@ -1,0 +1,109 @@
+"""Tables of events in the order of time."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cerflow.engine.events.records import RecordChecker
+from cerflow.errors import InputError, nearest
+from cerflow.language.parser import parse_duration
+from cerflow.schema import Schema
+
+__all__ = ["extent", "in_order", "microseconds", "usable_in_order"]
+
+
+def in_order(table: pa.Table, time: str | None, sequence: str | None) -> pa.Table:
+    """The rows ordered by time, ties by ``sequence``, and then as they came; untouched if they are so already."""
+    order = _order(table, time, sequence)
+    return table if order is None else table.take(order)
+
+
+def microseconds(duration: timedelta | str | None) -> int | None:
+    """A duration given as such or as text (``"30 minutes"``) in microseconds.
+
+    Raises `ValueError` for text that is none, and for one that is not above zero.
+    """
+    if duration is None:
+        return None
+    found = parse_duration(duration) if isinstance(duration, str) else duration // timedelta(microseconds=1)
+    if found <= 0:
+        raise ValueError(f"a duration must be above zero, not {duration}")
+    return found
+
+
+def extent(table: pa.Table, schema: Schema) -> tuple[float | None, float | None]:
+    """The least and the greatest time of events, if times are numbers without a unit; else nothing."""
+    if schema.time is None or schema.time_unit is not None or not schema.kind(schema.time).numeric:
+        return None, None
+    column = table.column(schema.time)
+    found = pc.min_max(column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column).as_py()
+    return found["min"], found["max"]
+
+
+def usable_in_order(
+    table: pa.Table, checker: RecordChecker, sequence: str | None
+) -> tuple[pa.Table, NDArray[np.int64] | None]:
+    """The rows that a checker lets through, ordered as by `in_order`, and the number of each in ``table``.
+
+    No numbers if they are the same. Raises what the checker raises.
+    """
+    usable = checker.usable(table)
+    order = _order(usable, checker.schema.time, sequence)
+    if order is None:
+        return usable, checker.rows
+    numbers: NDArray[np.int64] = order.to_numpy(zero_copy_only=False).astype(np.int64)
+    return usable.take(order), numbers if checker.rows is None else checker.rows[numbers]
+
+
+def _order(table: pa.Table, time: str | None, sequence: str | None) -> pa.Array | None:
+    """The numbers of the rows in the order of `in_order`; None if they stand in it already."""
+    if sequence is not None and sequence not in table.column_names:
+        near = nearest(sequence, table.column_names)
+        hint = f"; did you mean '{near}'?" if near else ""
+        raise InputError(f"the sequence column '{sequence}' is not in the input{hint}")
+    keys = [name for name in (time, sequence) if name is not None]
+    if not keys or _ordered(table, keys):
+        return None
+    return pc.sort_indices(table, sort_keys=[(name, "ascending") for name in keys])
+
+
+def _ordered(table: pa.Table, keys: list[str]) -> bool:
+    if table.num_rows < 2:
+        return False
+    columns = [table.column(key) for key in keys]
+    if all(_whole_and_known(column) for column in columns):
+        return _numbers_ordered(columns[0]) if len(columns) == 1 else _ties_ordered(columns)
+    if len(keys) > 1:
+        return False
+    later, earlier = columns[0].slice(1), columns[0].slice(0, len(columns[0]) - 1)
+    outcome = pc.all(pc.greater_equal(later, earlier), skip_nulls=False).as_py()
+    return bool(outcome)
+
+
+def _whole_and_known(column: pa.ChunkedArray) -> bool:
+    """Whether all values of a column are there, and are whole numbers of 64 bits or less."""
+    whole = pa.types.is_signed_integer(column.type) or pa.types.is_timestamp(column.type)
+    return bool(whole and column.null_count == 0)
+
+
+def _numbers_ordered(column: pa.ChunkedArray) -> bool:
+    pieces = [chunk.cast(pa.int64(), safe=False).to_numpy() for chunk in column.chunks if len(chunk)]
+    within = all(bool((piece[1:] >= piece[:-1]).all()) for piece in pieces)
+    return within and all(bool(b[0] >= a[-1]) for a, b in pairwise(pieces))
+
+
+def _ties_ordered(columns: list[pa.ChunkedArray]) -> bool:
+    """Whether the first column ascends, rows that are equal there by the next one, and so on."""
+    rising: NDArray[np.bool_] = np.zeros(len(columns[0]) - 1, bool)
+    equal = ~rising
+    for column in columns:
+        values = column.cast(pa.int64(), safe=False).to_numpy()
+        rising |= equal & (values[1:] > values[:-1])
+        equal = equal & (values[1:] == values[:-1])
+    return bool((rising | equal).all())

@@ -1,0 +1,60 @@
+"""Counting the matches of detections on the shared graph."""
+
+from __future__ import annotations
+
+from cerflow.engine.kernels.base.jit import kernel
+from cerflow.engine.layout import BOTTOM, D_BOUND, D_ROOT, I_CHILD, I_LEFT, I_RIGHT, W_MEASURE
+
+
+@kernel
+def count(nodes, small, detections, first, last, amounts, low, stack, found):
+    """The number of matches of each detection ``[first, last)`` in ``found``.
+
+    ``amounts`` (zeros at first) remembers the number of complex events of each set as of the bound at which it was
+    counted, and ``low`` the earliest start among them: as long as that is in the window, the number stays right.
+    Returns the first detection not counted: one whose number needs more than 63 bits.
+    """
+    for d in range(first, last):
+        bound = detections[d, D_BOUND]
+        root = detections[d, D_ROOT]
+        stack[0] = root
+        depth = 1
+        # Nodes on the stack have ever smaller numbers; one that leaves it is counted as of the bound, for its starts
+        # before that are left out, and is not put there again.
+        while depth > 0:
+            n = stack[depth - 1]
+            if amounts[n] != 0 and low[n] > bound:
+                depth -= 1
+                continue
+            ready = True
+            child = small[n, I_CHILD]
+            if child <= BOTTOM:
+                # One complete complex event.
+                total = 1
+                lowest = nodes[n, W_MEASURE]
+            else:
+                total = amounts[child]
+                lowest = low[child]
+                if total == 0 or lowest <= bound:
+                    stack[depth] = child
+                    depth += 1
+                    ready = False
+            for field in (I_LEFT, I_RIGHT):
+                beside = small[n, field]
+                if beside < 0 or nodes[beside, W_MEASURE] <= bound:
+                    continue
+                if amounts[beside] == 0 or low[beside] <= bound:
+                    stack[depth] = beside
+                    depth += 1
+                    ready = False
+                elif ready:
+                    total += amounts[beside]
+                    lowest = min(lowest, low[beside])
+                    if total < 0:
+                        return d
+            if ready:
+                amounts[n] = total
+                low[n] = lowest
+                depth -= 1
+        found[d] = amounts[root]
+    return last

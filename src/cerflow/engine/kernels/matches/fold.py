@@ -1,0 +1,137 @@
+"""Folding over the complex events of a set, bottom-up along the shared graph, without unfolding them.
+
+Kernels here also run as plain Python, on arrays of Python's own numbers: where 64 bits are not enough.
+"""
+
+from __future__ import annotations
+
+from cerflow.engine.kernels.base.jit import kernel
+from cerflow.engine.layout import BOTTOM, D_BOUND, D_MARK, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, NO_MARK, W_MEASURE
+
+# What `best` does with the values of two events of a complex event
+PLUS, LEAST, GREATEST = range(3)
+
+
+@kernel
+def reach(nodes, small, root, bound, known, low, stack, order):
+    """The nodes below ``root`` that have no value, or none as of ``bound``: children first. Returns their number.
+
+    A value stays right as long as the earliest start below its node, in ``low``, is in the window; ``known`` (zeros
+    at first) says which nodes have one.
+    """
+    count = 0
+    stack[0] = root
+    depth = 1
+    # Nodes on the stack have ever smaller numbers; one that leaves it is known as of the bound.
+    while depth > 0:
+        n = stack[depth - 1]
+        if known[n] == 1 and low[n] > bound:
+            depth -= 1
+            continue
+        ready = True
+        child = small[n, I_CHILD]
+        lowest = nodes[n, W_MEASURE]
+        if child > BOTTOM:
+            lowest = low[child]
+            if known[child] == 0 or lowest <= bound:
+                stack[depth] = child
+                depth += 1
+                ready = False
+        for field in (I_LEFT, I_RIGHT):
+            beside = small[n, field]
+            if beside < 0 or nodes[beside, W_MEASURE] <= bound:
+                continue
+            if known[beside] == 0 or low[beside] <= bound:
+                stack[depth] = beside
+                depth += 1
+                ready = False
+            else:
+                lowest = min(lowest, low[beside])
+        if ready:
+            known[n] = 1
+            low[n] = lowest
+            order[count] = n
+            count += 1
+            depth -= 1
+    return count
+
+
+@kernel
+def total(nodes, small, detections, first, last, start, factor, weight, sums, found, known, low, stack, order):
+    """Sums over all complex events of each detection ``[first, last)``, in ``found``.
+
+    Column j of ``sums``, one row for each node, adds up a value of every complex event in the set: ``start[j]`` of the
+    one without events, and with the event of mark m in front of it, ``factor[m, j]`` times what it was and
+    ``weight[m, j]``. Column 0 must be the number of complex events: start 1, factor 1, weight 0.
+    """
+    columns = start.shape[0]
+    for d in range(first, last):
+        bound = detections[d, D_BOUND]
+        root = detections[d, D_ROOT]
+        for i in range(reach(nodes, small, root, bound, known, low, stack, order)):
+            n = order[i]
+            child = small[n, I_CHILD]
+            mark = small[n, I_MARK]
+            for j in range(columns):
+                if child < 0:
+                    value = start[j]
+                elif child == BOTTOM:
+                    value = start[j] * factor[mark, j] + weight[mark, j]
+                else:
+                    value = sums[child, j] * factor[mark, j] + weight[mark, j] * sums[child, 0]
+                for field in (I_LEFT, I_RIGHT):
+                    beside = small[n, field]
+                    if beside >= 0 and nodes[beside, W_MEASURE] > bound:
+                        value += sums[beside, j]
+                sums[n, j] = value
+        mark = detections[d, D_MARK]
+        for j in range(columns):
+            found[d, j] = sums[root, j] * factor[mark, j] + weight[mark, j] * sums[root, 0]
+
+
+@kernel
+def best(
+    nodes, small, detections, first, last, operation, weight, least, without, found, lacking, known, low, stack, order
+):
+    """The least value among the complex events below each detection ``[first, last)``, in ``found``.
+
+    The value of a complex event combines the ``weight`` of its marks, where that is not NaN; it has none if all are.
+    The least value is NaN if no complex event has one; ``lacking`` tells whether some has none. ``least`` and
+    ``without`` hold the same for each node. The mark of the detection itself is left out.
+    """
+    for d in range(first, last):
+        bound = detections[d, D_BOUND]
+        root = detections[d, D_ROOT]
+        for i in range(reach(nodes, small, root, bound, known, low, stack, order)):
+            n = order[i]
+            child = small[n, I_CHILD]
+            value = weight[NO_MARK]
+            empty = 1
+            if child >= 0:
+                own = weight[small[n, I_MARK]]
+                value = own
+                if child > BOTTOM:
+                    below = least[child]
+                    empty = without[child]
+                    if own != own:
+                        value = below
+                    elif below == below:
+                        if operation == PLUS:
+                            value = own + below
+                        elif (operation == LEAST) == (below < own):
+                            value = below
+                        if empty == 1 and own < value:
+                            value = own
+                if own == own:
+                    empty = 0
+            for field in (I_LEFT, I_RIGHT):
+                beside = small[n, field]
+                if beside >= 0 and nodes[beside, W_MEASURE] > bound:
+                    other = least[beside]
+                    if value != value or other < value:
+                        value = other
+                    empty = max(empty, without[beside])
+            least[n] = value
+            without[n] = empty
+        found[d] = least[root]
+        lacking[d] = without[root]

@@ -1,0 +1,289 @@
+"""What a strategy picks of the complex events that an event detects: all that have the best support of the window.
+
+They are found layer by layer, from their last event to their first. A layer has sets of complex events; of each, the
+parts that may be good enough lead to the sets of the next layer. With LAST those are the parts with the latest mark
+that any set of the layer has: the latest difference decides. With NEXT, where all complex events of one start have
+one support (see `cerflow.automata.compile.selection`), they are those with the earliest start in the window. Then the
+layers are written, from the last to the first, as a match graph of the picked ones alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cerflow.engine.kernels.base.jit import inlined, kernel, part
+from cerflow.engine.kernels.state.lists import NOTHING
+from cerflow.engine.layout import (
+    BOTTOM,
+    D_BOUND,
+    D_MARK,
+    D_POSITION,
+    D_ROOT,
+    I_CHILD,
+    I_LEFT,
+    I_MARK,
+    I_RANK,
+    I_REST,
+    I_RIGHT,
+    M_POSITION,
+    NO_BOUND,
+    NO_MARK,
+    NOT_BEGUN,
+    W_BEST,
+    W_LATEST,
+    W_LEAST,
+    W_MEASURE,
+    W_START,
+    W_VALUE,
+)
+
+__all__ = ["PICKED", "ROOM_FULL", "pick"]
+
+# Why `pick` returns
+PICKED, ROOM_FULL = range(2)
+# Columns of the sets: root, first and last part, root in the graph that is written
+S_ROOT, S_FIRST, S_LAST, S_NEW = range(4)
+# Columns of the parts: mark, set of the child (-1: none)
+P_MARK, P_CHILD = range(2)
+
+
+@part
+def _best(nodes, small, root, bound, earliest, stack, seen, number):
+    """The least value among the complex events of a list that are in the window.
+
+    A list is on the stack as the complement of its first node, a tree as its root. Every list gets there once, as it
+    is ``seen`` under this number then: the children of several marks may be one (sets that are parts are disjoint).
+    """
+    if root == BOTTOM:
+        return NOT_BEGUN if earliest else NOTHING
+    best = NOT_BEGUN
+    stack[0] = ~root
+    depth = 1
+    while 0 < depth < stack.shape[0] - 4:
+        depth -= 1
+        t = stack[depth]
+        rest = -1
+        if t < 0:
+            t = ~t
+            if nodes[t, W_MEASURE] <= bound or nodes[t, W_LEAST] >= best:
+                continue
+            if earliest and nodes[t, W_LEAST] > bound:
+                best = nodes[t, W_LEAST]
+                continue
+            rest = small[t, I_REST]
+            if rest >= 0:
+                if seen[rest] == number:
+                    rest = -1
+                else:
+                    seen[rest] = number
+        if rest >= 0 and not earliest:
+            stack[depth] = ~rest
+            depth += 1
+        if nodes[t, W_LATEST] > bound and nodes[t, W_BEST] < best:
+            if earliest and nodes[t, W_BEST] > bound:
+                best = nodes[t, W_BEST]
+            else:
+                if nodes[t, W_START] > bound:
+                    exact = small[t, I_CHILD] <= BOTTOM
+                    exact = exact or (nodes[t, W_VALUE] > bound if earliest else small[t, I_MARK] != NO_MARK)
+                    if exact:
+                        best = min(best, nodes[t, W_VALUE])
+                    elif seen[small[t, I_CHILD]] != number:
+                        # Some of its complex events may have left the window.
+                        seen[small[t, I_CHILD]] = number
+                        stack[depth] = ~small[t, I_CHILD]
+                        depth += 1
+                # The latest marks are mostly on the left, the earliest starts on the right.
+                for field in (I_LEFT, I_RIGHT) if earliest else (I_RIGHT, I_LEFT):
+                    if small[t, field] >= 0:
+                        stack[depth] = small[t, field]
+                        depth += 1
+        if rest >= 0 and earliest:
+            stack[depth] = ~rest
+            depth += 1
+    return best
+
+
+@part
+def _parts(nodes, small, root, bound, goal, earliest, stack, seen, number, sets, place, set_count, begin, parts, count):
+    """Append the parts of a list whose value is the goal, as far as can be seen here; their children become sets.
+
+    Sets of the layer to come, from number ``begin`` on, are found again. Returns the numbers of parts and of sets, the
+    first -1 if there is too little room.
+    """
+    stack[0] = ~root
+    depth = 1
+    # As above. The stack is large enough for a graph that the engine has made; of any other less is found.
+    while 0 < depth < stack.shape[0] - 4:
+        depth -= 1
+        t = stack[depth]
+        if t < 0:
+            t = ~t
+            if nodes[t, W_MEASURE] <= bound or nodes[t, W_LEAST] > goal:
+                continue
+            rest = small[t, I_REST]
+            if rest >= 0 and seen[rest] != number:
+                seen[rest] = number
+                stack[depth] = ~rest
+                depth += 1
+        if nodes[t, W_LATEST] <= bound or nodes[t, W_BEST] > goal or (earliest and nodes[t, W_LATEST] < goal):
+            continue
+        for field in (I_RIGHT, I_LEFT):
+            if small[t, field] >= 0:
+                stack[depth] = small[t, field]
+                depth += 1
+        start, value, child = nodes[t, W_START], nodes[t, W_VALUE], small[t, I_CHILD]
+        if start <= bound or value > goal or (earliest and start < goal):
+            continue
+        mark = small[t, I_MARK]
+        if mark == NO_MARK and child >= 0:
+            if seen[child] != number:
+                seen[child] = number
+                stack[depth] = ~child
+                depth += 1
+            continue
+        if count >= parts.shape[0]:
+            return -1, set_count
+        parts[count, P_MARK] = mark
+        parts[count, P_CHILD] = -1
+        if child >= 0:
+            to = place[child]
+            if to < begin or to >= set_count or sets[to, S_ROOT] != child:
+                to = set_count
+                if to >= sets.shape[0]:
+                    return -1, set_count
+                set_count += 1
+                sets[to, S_ROOT] = child
+                place[child] = to
+            parts[count, P_CHILD] = to
+        count += 1
+    return count, set_count
+
+
+@inlined
+def _is_worse(detections, d, marked, earliest, goal):
+    """Whether a detection is of matches that lack the detecting event, or with NEXT begin with it, as others do not."""
+    if earliest and goal != NOT_BEGUN:
+        return detections[d, D_ROOT] == BOTTOM
+    return marked and detections[d, D_MARK] == NO_MARK
+
+
+@kernel
+def pick(nodes, small, marks, detections, at, earliest, place, seen, stack, sets, parts, new, new_small, found):
+    """Write what is picked of the detections from number ``at`` on, until there is too little room.
+
+    ``new`` is a match graph, ``found`` its detections. Returns (reason, the first detection not done, nodes,
+    detections written). ``place`` and ``seen`` (zeros) have an entry for each node, ``stack`` two and 256 more.
+    """
+    count = 1
+    written = 0
+    number = np.int32(0)
+    while at < detections.shape[0]:
+        end = at
+        while end < detections.shape[0] and detections[end, D_POSITION] == detections[at, D_POSITION]:
+            end += 1
+        bound = detections[at, D_BOUND]
+        number += 1
+        goal = NOT_BEGUN
+        marked = False
+        for d in range(at, end):
+            if earliest:
+                goal = min(goal, _best(nodes, small, detections[d, D_ROOT], bound, True, stack, seen, number))
+            marked = marked or detections[d, D_MARK] != NO_MARK
+        set_count, part_count, begin = 0, 0, 0
+        if written + end - at > found.shape[0]:
+            return ROOM_FULL, at, count, written
+        for d in range(at, end):
+            root = detections[d, D_ROOT]
+            if _is_worse(detections, d, marked, earliest, goal):
+                continue
+            to = place[root]
+            if to >= set_count or sets[to, S_ROOT] != root:
+                if set_count >= sets.shape[0]:
+                    return ROOM_FULL, at, count, written
+                sets[set_count, S_ROOT] = root
+                place[root] = set_count
+                to = set_count
+                set_count += 1
+            found[written + d - at, D_ROOT] = to
+        last_layer = 0
+        first = NOT_BEGUN
+        # With LAST the latest marks of the layers come ever earlier, with NEXT the numbers of sets decrease.
+        while begin < set_count:
+            last_layer = begin
+            stop = set_count
+            if not earliest:
+                goal = NOT_BEGUN
+                for s in range(begin, stop):
+                    number += 1
+                    goal = min(goal, _best(nodes, small, sets[s, S_ROOT], bound, False, stack, seen, number))
+            for s in range(begin, stop):
+                root = sets[s, S_ROOT]
+                sets[s, S_FIRST] = part_count
+                if root != BOTTOM:
+                    number += 1
+                    more, set_count = _parts(
+                        nodes,
+                        small,
+                        root,
+                        bound,
+                        goal,
+                        earliest,
+                        stack,
+                        seen,
+                        number,
+                        sets,
+                        place,
+                        set_count,
+                        stop,
+                        parts,
+                        part_count,
+                    )
+                    if more < 0:
+                        return ROOM_FULL, at, count, written
+                    for k in range(part_count, more):
+                        if earliest and parts[k, P_CHILD] >= 0 and sets[parts[k, P_CHILD], S_ROOT] == BOTTOM:
+                            # Starts may have one measure; then the first event is the earliest.
+                            first = min(first, marks[parts[k, P_MARK], M_POSITION])
+                    part_count = more
+                sets[s, S_LAST] = part_count
+            begin = stop
+        if count + part_count > new.shape[0]:
+            return ROOM_FULL, at, count, written
+        for s in range(set_count - 1, -1, -1):
+            ends = earliest or s >= last_layer
+            root = -1
+            if sets[s, S_ROOT] == BOTTOM and ends:
+                root = BOTTOM
+            for k in range(sets[s, S_LAST] - 1, sets[s, S_FIRST] - 1, -1):
+                child = -1
+                to = parts[k, P_CHILD]
+                if to >= 0:
+                    child = sets[to, S_NEW]
+                    if earliest and child == BOTTOM and marks[parts[k, P_MARK], M_POSITION] != first:
+                        child = -1
+                if child < 0 and (to >= 0 or not ends):
+                    continue
+                new[count, W_MEASURE] = NOT_BEGUN
+                new_small[count, I_CHILD] = child
+                new_small[count, I_LEFT] = root
+                new_small[count, I_RIGHT] = -1
+                new_small[count, I_MARK] = parts[k, P_MARK]
+                new_small[count, I_RANK] = 1
+                root = count
+                count += 1
+            sets[s, S_NEW] = root
+        begin = written
+        for d in range(at, end):
+            if _is_worse(detections, d, marked, earliest, goal):
+                continue
+            # Rows are only written where they have been read.
+            root = sets[found[begin + d - at, D_ROOT], S_NEW]
+            if root >= 0:
+                found[written, D_POSITION] = detections[d, D_POSITION]
+                found[written, D_BOUND] = NO_BOUND
+                found[written, D_MARK] = detections[d, D_MARK]
+                found[written, D_ROOT] = root
+                written += 1
+        at = end
+    return PICKED, at, count, written

@@ -1,0 +1,191 @@
+"""Counting in a sliding window, at a cost for each detection that does not grow with the window.
+
+A *pivot* divides the nodes into old and new ones, such that none of the starts at new nodes has left the window. A set
+at a new node then has a fixed number of complex events that begin at new nodes, and for all others only the number of
+ways from it to each old set on the *frontier* matters: the old sets that new nodes point to. How many complex events an
+old set has depends on the window, and is known for all windows to come from one walk through the old nodes: sums over
+the starts from the latest one down. When a new start leaves the window, all nodes become old, and what was old before
+is of no use any more; so every node is old once. (Two stacks make a queue in the same way.)
+"""
+
+from __future__ import annotations
+
+from cerflow.engine.kernels.base.jit import kernel
+from cerflow.engine.layout import BOTTOM, D_BOUND, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, NOT_BEGUN, W_MEASURE
+
+#: Sets on the frontier at most; where there are more, other ways of counting are better.
+FRONTIER = 8
+#: How often a node may be looked at, on average.
+_WORK = 64
+_LARGE = 9.0e18
+
+# Columns of the progress that kernels here share: sets on the frontier, nodes looked at
+G_SETS, G_WORK = range(2)
+
+
+@kernel
+def note_starts(nodes, small, floor, pivot, bound, place, starts):
+    """Number the marks at which complex events of old nodes begin, in their order; returns how many there are.
+
+    ``place`` (zeros at first) has one more than the number of each, ``starts`` when it begins. Returns -1 if there are
+    complex events without events, which never leave the window.
+    """
+    least = place.shape[0]
+    most = -1
+    for n in range(floor, pivot):
+        if small[n, I_CHILD] < 0:
+            return -1
+        if small[n, I_CHILD] == BOTTOM and nodes[n, W_MEASURE] > bound:
+            mark = small[n, I_MARK]
+            place[mark] = 1
+            least = min(least, mark)
+            most = max(most, mark)
+    count = 0
+    for mark in range(least, most + 1):
+        if place[mark] != 0:
+            count += 1
+            place[mark] = count
+    for n in range(floor, pivot):
+        if small[n, I_CHILD] == BOTTOM and nodes[n, W_MEASURE] > bound:
+            starts[place[small[n, I_MARK]] - 1] = nodes[n, W_MEASURE]
+    return count
+
+
+@kernel
+def note_old_set(nodes, small, floor, root, bound, place, count, ways, later):
+    """In ``later[k]`` how many complex events of an old set begin at start k or a later one.
+
+    ``ways`` is room for a number for each node. Returns whether all numbers fit 63 bits.
+    """
+    for k in range(count + 1):
+        later[k] = 0
+    for n in range(floor, root + 1):
+        ways[n] = 0
+    ways[root] = 1
+    for n in range(root, floor - 1, -1):
+        if ways[n] < 0:
+            return False
+        if ways[n] == 0 or nodes[n, W_MEASURE] <= bound:
+            continue
+        child = small[n, I_CHILD]
+        if child == BOTTOM:
+            later[place[small[n, I_MARK]] - 1] += ways[n]
+        else:
+            ways[child] += ways[n]
+            if ways[child] < 0:
+                return False
+        for field in (I_LEFT, I_RIGHT):
+            beside = small[n, field]
+            if beside == BOTTOM:
+                later[count] += ways[n]
+            elif beside >= floor:
+                ways[beside] += ways[n]
+                if ways[beside] < 0:
+                    return False
+    for k in range(count - 1, -1, -1):
+        if later[k] < 0:
+            return False
+        later[k] += later[k + 1]
+    return later[0] >= 0 and later[count] >= 0
+
+
+@kernel
+def on_frontier(nodes, small, root, floor, bound, place, count, ways, later, frontier, progress):
+    """The number of an old set on the frontier, to which it is added if need be; -1 if it cannot be."""
+    for at in range(progress[G_SETS]):
+        if frontier[at] == root:
+            return at
+    at = progress[G_SETS]
+    progress[G_WORK] += root + 1 - floor
+    if at == FRONTIER or progress[G_WORK] > _WORK * nodes.shape[0]:
+        return -1
+    if not note_old_set(nodes, small, floor, root, bound, place, count, ways, later[at]):
+        return -1
+    frontier[at] = root
+    progress[G_SETS] = at + 1
+    return at
+
+
+@kernel
+def slide(nodes, small, detections, place, starts, ways, later, fresh, through, frontier, progress, found):
+    """The number of matches of each detection in ``found``; their bounds must not decrease.
+
+    A set at new node n has ``fresh[n - pivot]`` complex events that begin at new nodes, and ``through[n - pivot, s]``
+    ways to the old set s. Returns the first detection not counted: one with a number beyond 63 bits, or with too large
+    a frontier, or where pivots move so often that this way of counting takes longer than others.
+    """
+    count = 0  # starts at old nodes
+    cut = 0  # the first of them in the window
+    floor = 1  # the first old node of use
+    pivot = 1  # the first new node
+    done = 1  # the first new node not counted
+    earliest = NOT_BEGUN  # start at a new node
+    for d in range(detections.shape[0]):
+        bound = detections[d, D_BOUND]
+        root = detections[d, D_ROOT]
+        if root == BOTTOM:
+            found[d] = 1
+            continue
+        if earliest <= bound or pivot == 1:
+            for n in range(floor, pivot):
+                place[small[n, I_MARK]] = 0
+            if count == 0 or starts[count - 1] <= bound:
+                # Nothing that begins at old nodes is in the window.
+                floor = pivot
+            pivot = max(done, root + 1)
+            done = pivot
+            earliest = NOT_BEGUN
+            count = note_starts(nodes, small, floor, pivot, bound, place, starts)
+            if count < 0:
+                return d
+            cut = 0
+            progress[G_SETS] = 0
+            progress[G_WORK] += pivot - floor
+        # Starts ascend.
+        while cut < count and starts[cut] <= bound:
+            cut += 1
+        if root < pivot:
+            at = on_frontier(nodes, small, root, floor, bound, place, count, ways, later, frontier, progress)
+            if at < 0:
+                return d
+            found[d] = later[at, cut]
+            continue
+        for n in range(done, root + 1):
+            row = n - pivot
+            fresh[row] = 0
+            for s in range(FRONTIER):
+                through[row, s] = 0
+            if nodes[n, W_MEASURE] <= bound:
+                continue
+            if small[n, I_CHILD] < 0:
+                return d
+            if small[n, I_CHILD] == BOTTOM:
+                earliest = min(earliest, nodes[n, W_MEASURE])
+            for field in (I_CHILD, I_LEFT, I_RIGHT):
+                below = small[n, field]
+                if below == BOTTOM:
+                    fresh[row] += 1
+                elif below >= pivot:
+                    fresh[row] += fresh[below - pivot]
+                    for s in range(progress[G_SETS]):
+                        through[row, s] += through[below - pivot, s]
+                        if through[row, s] < 0:
+                            return d
+                elif below > BOTTOM and nodes[below, W_MEASURE] > bound:
+                    at = on_frontier(nodes, small, below, floor, bound, place, count, ways, later, frontier, progress)
+                    if at < 0:
+                        return d
+                    through[row, at] += 1
+                if fresh[row] < 0:
+                    return d
+        done = max(done, root + 1)
+        total = fresh[root - pivot]
+        for s in range(progress[G_SETS]):
+            factor, amount = through[root - pivot, s], later[s, cut]
+            if float(factor) * float(amount) > _LARGE:
+                return d
+            total += factor * amount
+            if total < 0:
+                return d
+        found[d] = total
+    return detections.shape[0]

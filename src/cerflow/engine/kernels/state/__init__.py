@@ -1,0 +1,1 @@
+"""Kernels that hold the state: configurations and where they are found, the match graph, collections, partitions."""

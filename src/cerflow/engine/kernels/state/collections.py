@@ -1,0 +1,105 @@
+"""Collections in registers: sorted sets of rows, each distinct set stored once, so that equal ones have one number."""
+
+from __future__ import annotations
+
+import math
+
+from cerflow.engine.kernels.base.blocks import as_float, pointer_to
+from cerflow.engine.kernels.base.jit import inlined, part
+from cerflow.engine.layout import (
+    GREATEST_FLOAT,
+    GREATEST_INT,
+    LEAST_FLOAT,
+    LEAST_INT,
+    N_SET_WORDS,
+    N_SETS,
+    NULL,
+    SAME_BITS,
+)
+
+
+@part
+def hash_words(words, count, seed):
+    """A 63-bit hash of the words that a pointer leads to."""
+    h = seed * 0x9E3779B97F4A7C1 + 0x7F4A7C15
+    for i in range(count):
+        h = (h ^ words[i]) * 0x2545F4914F6CDD1D
+        h ^= (h >> 29) & 0x7FFFFFFFF
+    return h & 0x7FFFFFFFFFFFFFFF
+
+
+@inlined
+def _covers(words, at, other, begin, width, tables):
+    """Whether a row makes another needless; ``begin`` is the first of the fields that say how they compare."""
+    for f in range(width):
+        how = tables.fields[begin + f, 3]
+        a, b = words[at + f], other[f]
+        if how in (LEAST_INT, GREATEST_INT):
+            if b != NULL and (a == NULL or (a > b if how == LEAST_INT else a < b)):
+                return False
+        elif how in (LEAST_FLOAT, GREATEST_FLOAT):
+            x, y = as_float(a), as_float(b)
+            if not (math.isnan(y) or (x <= y if how == LEAST_FLOAT else x >= y)):
+                return False
+        elif how == SAME_BITS and a != b:
+            return False
+    return True
+
+
+@inlined
+def _is_less(row, other, width):
+    for f in range(width):
+        if row[f] != other[f]:
+            return row[f] < other[f]
+    return False
+
+
+@part
+def with_row(number, row, begin, width, state, tables):
+    """The number of the set that has one more row, without those that it makes needless; -1 if the arrays are full.
+
+    ``begin`` is the first of the fields of the row in the tables.
+    """
+    index, words, table, counters = state.set_index, state.set_words, state.set_table, state.counters
+    start = index[number, 0]
+    count = index[number, 1]
+    for at in range(start, start + count, width):
+        if _covers(words, at, row, begin, width, tables):
+            return number
+    new = counters[N_SETS]
+    first = counters[N_SET_WORDS]
+    if new >= index.shape[0] or first + count + width > words.shape[0] or 2 * (new + 1) > table.shape[0]:
+        return -1
+    to = first
+    entered = False
+    for at in range(start, start + count + width, width):
+        if not entered and (at == start + count or _is_less(row, pointer_to(words, at), width)):
+            for f in range(width):
+                words[to + f] = row[f]
+            to += width
+            entered = True
+        if at < start + count and not _covers(row, 0, pointer_to(words, at), begin, width, tables):
+            for f in range(width):
+                words[to + f] = words[at + f]
+            to += width
+    h = hash_words(pointer_to(words, first), to - first, width)
+    mask = table.shape[0] - 1
+    slot = h & mask
+    while table[slot] >= 0:
+        other = table[slot]
+        if index[other, 2] == h and index[other, 1] == to - first:
+            equal = True
+            for i in range(to - first):
+                if words[index[other, 0] + i] != words[first + i]:
+                    equal = False
+                    break
+            if equal:
+                return other
+        slot = (slot + 1) & mask
+    table[slot] = new
+    index[new, 0] = first
+    index[new, 1] = to - first
+    index[new, 2] = h
+    counters[N_SETS] = new + 1
+    counters[N_SET_WORDS] = to
+    return new

@@ -1,0 +1,250 @@
+"""Indexes: the configurations of a state that a condition with one of its registers may concern.
+
+Where all transitions that an event may fire in a state ask whether the register equals an attribute, candidates are
+found by hash; where they ask whether it is less (or greater), they are found in a skew heap (Sleator and Tarjan 1986),
+from the top: below a register that is too great there is none that is not. Both are only kept for states with many
+configurations, and only say where to look: conditions are evaluated all the same.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cerflow.engine.kernels.base.blocks import as_float, bits_of
+from cerflow.engine.kernels.base.jit import part
+from cerflow.engine.layout import (
+    C_GROUP,
+    C_HIGHER,
+    C_LEFT,
+    C_NEXT,
+    C_PARTITION,
+    C_PREVIOUS,
+    C_RIGHT,
+    EQUAL,
+    GREATEST_FIRST,
+    L_KEY,
+    N_PARTITIONS,
+    NULL,
+    R_LIVE,
+    X_FLOAT,
+    X_KIND,
+    X_NUMBER,
+    X_SLOT,
+)
+
+__all__ = ["enter_index", "first_candidate", "index_state", "key_of", "leave_index", "next_candidate", "skip_candidate"]
+
+#: In C_HIGHER: nothing is above in the heap; not in the heap, because no comparison with null holds.
+_TOP, _ABSENT = -1, -2
+
+
+@part
+def key_of(value, q, tables):
+    """What stands for a value in the index of a state: equal where values are equal, in heaps ordered, or `NULL`."""
+    kind = tables.indexes[q, X_KIND]
+    if tables.indexes[q, X_FLOAT] == 1:
+        x = as_float(value)
+        if math.isnan(x):
+            return np.int64(NULL)
+        # Zero has no sign; negative floats descend by their bits.
+        value = bits_of(x + 0.0)
+        if kind != EQUAL:
+            value ^= (value >> 63) & 0x7FFFFFFFFFFFFFFF
+    if kind == GREATEST_FIRST and value != NULL:
+        return ~value
+    return value
+
+
+@part
+def enter_index(c, q, state, tables):
+    """Let a configuration be found by its register."""
+    config = state.config
+    key = key_of(state.values[c, tables.indexes[q, X_SLOT]], q, tables)
+    state.config_long[c, L_KEY] = key
+    p = np.int64(config[c, C_PARTITION])
+    if tables.indexes[q, X_KIND] == EQUAL:
+        at = _bucket(p, q, key, state)
+        after = state.index_table[at]
+        config[c, C_LEFT] = -1
+        config[c, C_RIGHT] = after
+        if after >= 0:
+            config[after, C_LEFT] = c
+        state.index_table[at] = c
+    elif key == NULL:
+        config[c, C_HIGHER] = _ABSENT
+    else:
+        config[c, C_LEFT] = -1
+        config[c, C_RIGHT] = -1
+        number = tables.indexes[q, X_NUMBER]
+        top = _meld(np.int64(state.tops[p, number]), c, config, state.config_long)
+        config[top, C_HIGHER] = _TOP
+        state.tops[p, number] = top
+
+
+@part
+def leave_index(c, q, state, tables):
+    """Take a configuration out of the index of its state."""
+    config = state.config
+    if tables.indexes[q, X_KIND] == EQUAL:
+        before, after = config[c, C_LEFT], config[c, C_RIGHT]
+        if before >= 0:
+            config[before, C_RIGHT] = after
+        else:
+            p = np.int64(config[c, C_PARTITION])
+            state.index_table[_bucket(p, q, state.config_long[c, L_KEY], state)] = after
+        if after >= 0:
+            config[after, C_LEFT] = before
+    elif config[c, C_HIGHER] != _ABSENT:
+        _replace(c, q, state, tables)
+
+
+@part
+def index_state(q, state, tables):
+    """Let all configurations of a state be found, in the order in which they came."""
+    state.indexing[q] = 1
+    for p in range(state.counters[N_PARTITIONS]):
+        if state.partition[p, R_LIVE] <= 0:
+            continue
+        c = np.int64(state.heads[p, q])
+        last = c
+        while c >= 0:
+            last = c
+            c = np.int64(state.config[c, C_NEXT])
+        while last >= 0:
+            enter_index(last, q, state, tables)
+            last = np.int64(state.config[last, C_PREVIOUS])
+
+
+# -- looking for candidates -------------------------------------------------------------------------------------------
+
+
+@part
+def first_candidate(p, q, key, state, tables):
+    """The first configuration of a partition and a state whose register may fit ``key``, or -1."""
+    if key == NULL:
+        return np.int64(-1)
+    if tables.indexes[q, X_KIND] == EQUAL:
+        c = np.int64(state.index_table[_bucket(p, q, key, state)])
+        return c if c < 0 or _is_equal(c, p, q, key, state) else _next_equal(c, p, q, key, state)
+    c = np.int64(state.tops[p, tables.indexes[q, X_NUMBER]])
+    return c if c >= 0 and state.config_long[c, L_KEY] <= key else np.int64(-1)
+
+
+@part
+def next_candidate(c, p, q, key, state, tables):
+    """The next candidate after ``c``, or -1."""
+    if tables.indexes[q, X_KIND] == EQUAL:
+        return _next_equal(c, p, q, key, state)
+    for side in (C_LEFT, C_RIGHT):
+        below = np.int64(state.config[c, side])
+        if below >= 0 and state.config_long[below, L_KEY] <= key:
+            return below
+    return _beside(c, key, state)
+
+
+@part
+def skip_candidate(c, p, q, key, state, tables):
+    """The next candidate after ``c``, which leaves the index."""
+    if tables.indexes[q, X_KIND] == EQUAL:
+        after = _next_equal(c, p, q, key, state)
+        leave_index(c, q, state, tables)
+        return after
+    higher = np.int64(state.config[c, C_HIGHER])
+    left = higher >= 0 and state.config[higher, C_LEFT] == c
+    other = _replace(c, q, state, tables)
+    if other >= 0:
+        return other if state.config_long[other, L_KEY] <= key else _beside(other, key, state)
+    if higher < 0:
+        return np.int64(-1)
+    if left:
+        right = np.int64(state.config[higher, C_RIGHT])
+        if right >= 0 and state.config_long[right, L_KEY] <= key:
+            return right
+    return _beside(higher, key, state)
+
+
+# -- by hash ----------------------------------------------------------------------------------------------------------
+
+
+@part
+def _bucket(p, q, key, state):
+    h = ((key ^ (p << 20)) * 31 + q) * 0x9E3779B97F4A7C1
+    h ^= (h >> 32) & 0x7FFFFFFF
+    return h & (state.index_table.shape[0] - 1)
+
+
+@part
+def _is_equal(c, p, q, key, state):
+    config = state.config
+    return state.config_long[c, L_KEY] == key and config[c, C_PARTITION] == p and config[c, C_GROUP] == q
+
+
+@part
+def _next_equal(c, p, q, key, state):
+    c = np.int64(state.config[c, C_RIGHT])
+    while c >= 0 and not _is_equal(c, p, q, key, state):
+        c = np.int64(state.config[c, C_RIGHT])
+    return c
+
+
+# -- heaps ------------------------------------------------------------------------------------------------------------
+
+
+@part
+def _meld(a, b, config, config_long):
+    """Make one heap of two (-1: empty); returns its top, of which only C_HIGHER is left to set."""
+    top = np.int64(-1)
+    last = np.int64(-1)
+    while a >= 0 and b >= 0:
+        if config_long[b, L_KEY] < config_long[a, L_KEY]:
+            a, b = b, a
+        if last >= 0:
+            config[last, C_LEFT] = a
+            config[a, C_HIGHER] = last
+        else:
+            top = a
+        last = a
+        rest = np.int64(config[a, C_RIGHT])
+        config[a, C_RIGHT] = config[a, C_LEFT]
+        a = rest
+    rest = a if a >= 0 else b
+    if last < 0:
+        return rest
+    config[last, C_LEFT] = rest
+    if rest >= 0:
+        config[rest, C_HIGHER] = last
+    return top
+
+
+@part
+def _replace(c, q, state, tables):
+    """Put what is below ``c`` in its place; returns what stands there now, or -1."""
+    config = state.config
+    higher = np.int64(config[c, C_HIGHER])
+    other = _meld(np.int64(config[c, C_LEFT]), np.int64(config[c, C_RIGHT]), config, state.config_long)
+    if other >= 0:
+        config[other, C_HIGHER] = higher
+    if higher < 0:
+        state.tops[config[c, C_PARTITION], tables.indexes[q, X_NUMBER]] = other
+    elif config[higher, C_LEFT] == c:
+        config[higher, C_LEFT] = other
+    else:
+        config[higher, C_RIGHT] = other
+    return other
+
+
+@part
+def _beside(c, key, state):
+    """The next candidate that is not below ``c``, or -1."""
+    config = state.config
+    higher = np.int64(config[c, C_HIGHER])
+    while higher >= 0:
+        if config[higher, C_LEFT] == c:
+            right = np.int64(config[higher, C_RIGHT])
+            if right >= 0 and state.config_long[right, L_KEY] <= key:
+                return right
+        c = higher
+        higher = np.int64(config[c, C_HIGHER])
+    return higher

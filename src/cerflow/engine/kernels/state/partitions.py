@@ -1,0 +1,87 @@
+"""Partitions: a slot for each key that has something going on, found by hash."""
+
+from __future__ import annotations
+
+from cerflow.engine.kernels.base.blocks import beyond, pointer_to
+from cerflow.engine.kernels.base.jit import part
+from cerflow.engine.kernels.state.collections import hash_words
+from cerflow.engine.layout import N_FREE_PARTITIONS, N_PARTITIONS, NULL, O_KEY, R_CHAIN, R_LIVE, R_MOVED
+
+__all__ = ["FREE", "add_partition", "drop_partition", "enter_partition", "find_partition"]
+
+#: In R_LIVE of a slot that no partition has.
+FREE = -1
+
+
+@part
+def find_partition(key, state, tables):
+    """The slot of the partition with the key that a pointer leads to, or -1."""
+    width = tables.options[O_KEY]
+    p = state.partition_table[hash_words(key, width, 1) & (state.partition_table.shape[0] - 1)]
+    while p >= 0:
+        same = True
+        for w in range(width):
+            if state.partition_long[p, 1 + w] != key[w]:
+                same = False
+                break
+        if same:
+            return p
+        p = state.partition[p, R_CHAIN]
+    return p
+
+
+@part
+def enter_partition(p, state, tables):
+    """Let a slot be found by its key."""
+    h = _place(p, state, tables)
+    state.partition[p, R_CHAIN] = state.partition_table[h]
+    state.partition_table[h] = p
+
+
+@part
+def _place(p, state, tables):
+    # The key stands behind the first word.
+    key = beyond(pointer_to(state.partition_long, p), 1)
+    return hash_words(key, tables.options[O_KEY], 1) & (state.partition_table.shape[0] - 1)
+
+
+@part
+def add_partition(key, state, tables):
+    """A new slot for the partition with the key that a pointer leads to; there must be room."""
+    counters = state.counters
+    if counters[N_FREE_PARTITIONS] > 0:
+        counters[N_FREE_PARTITIONS] -= 1
+        p = int(state.free_partitions[counters[N_FREE_PARTITIONS]])
+    else:
+        p = counters[N_PARTITIONS]
+        counters[N_PARTITIONS] += 1
+    words = state.partition_long.shape[1]
+    state.partition_long[p, 0] = 0
+    for w in range(1, words):
+        state.partition_long[p, w] = NULL
+    for w in range(tables.options[O_KEY]):
+        state.partition_long[p, 1 + w] = key[w]
+    enter_partition(p, state, tables)
+    state.partition[p, R_LIVE] = 0
+    state.partition[p, R_MOVED] = 0
+    for g in range(state.heads.shape[1]):
+        state.heads[p, g] = -1
+    for g in range(state.tops.shape[1]):
+        state.tops[p, g] = -1
+    return p
+
+
+@part
+def drop_partition(p, state, tables):
+    """Free a slot that has no configurations."""
+    h = _place(p, state, tables)
+    q = state.partition_table[h]
+    if q == p:
+        state.partition_table[h] = state.partition[p, R_CHAIN]
+    else:
+        while state.partition[q, R_CHAIN] != p:
+            q = state.partition[q, R_CHAIN]
+        state.partition[q, R_CHAIN] = state.partition[p, R_CHAIN]
+    state.partition[p, R_LIVE] = FREE
+    state.free_partitions[state.counters[N_FREE_PARTITIONS]] = p
+    state.counters[N_FREE_PARTITIONS] += 1

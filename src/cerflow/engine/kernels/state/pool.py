@@ -1,0 +1,272 @@
+"""The pool of configurations: one entry per distinct (partition, set of states with registers).
+
+The configurations of a partition and a group (a state, or all sets of several members) are a list, in which the
+latest stands first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cerflow.engine.kernels.base.blocks import beyond
+from cerflow.engine.kernels.base.jit import inlined, part
+from cerflow.engine.kernels.state.classes import release
+from cerflow.engine.kernels.state.collections import hash_words
+from cerflow.engine.kernels.state.index import enter_index, leave_index
+from cerflow.engine.layout import (
+    C_CHAIN,
+    C_CLASS,
+    C_COUNT,
+    C_DEAD,
+    C_GROUP,
+    C_MEMBER,
+    C_NEXT,
+    C_PARTITION,
+    C_PREVIOUS,
+    C_ROOT,
+    K_HELD,
+    L_HASH,
+    L_LAST,
+    N_CONFIGS,
+    N_CROWDED,
+    N_FREE,
+    N_LIVE,
+    N_MEMBERS,
+    NO_EVENTS,
+    O_GROUPED,
+    O_MANY,
+    O_STATES,
+    R_LIVE,
+    R_MOVED,
+    SCAN,
+    X_KIND,
+)
+
+__all__ = [
+    "add_one",
+    "add_several",
+    "clear_partition",
+    "enter_table",
+    "find_one",
+    "find_several",
+    "hash_one",
+    "hash_several",
+    "seed",
+    "unlink",
+    "unlink_rest",
+]
+
+
+# -- hashes -----------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def seed(p, cls, tables):
+    """What hashes of a partition and a class begin with.
+
+    Where configurations have one member the class is left out: all with the same member are then in one chain.
+    """
+    return np.int64(p) + np.int64(cls) * 0x9E3779B1 * tables.options[O_GROUPED]
+
+
+@inlined
+def hash_one(begin, q, registers, tables):
+    """A hash of a `seed` and one member with the registers that a pointer leads to."""
+    return hash_words(registers, np.int64(tables.telling[q]), begin * 31 + q)
+
+
+@part
+def hash_several(begin, states, values, count, state, tables):
+    """A hash of a `seed` and ``count`` members with their registers, which pointers lead to."""
+    h = begin * 31 + tables.options[O_STATES]
+    width = state.member_values.shape[1]
+    for m in range(count):
+        q = np.int64(states[m])
+        h = hash_words(beyond(values, m * width), np.int64(tables.slots[q]), h + q)
+    return h
+
+
+@part
+def enter_table(c, state):
+    """Let a configuration be found by its hash."""
+    at = state.config_long[c, L_HASH] & (state.table.shape[0] - 1)
+    state.config[c, C_CHAIN] = state.table[at]
+    state.table[at] = c
+
+
+# -- finding ----------------------------------------------------------------------------------------------------------
+
+
+@part
+def find_one(p, q, registers, h, cls, state, tables):
+    """The living configuration with just this member and this class, or -1."""
+    config = state.config
+    c = np.int64(state.table[h & (state.table.shape[0] - 1)])
+    while c >= 0:
+        if state.config_long[c, L_HASH] == h and (
+            config[c, C_DEAD] == 0
+            and config[c, C_CLASS] == cls
+            and config[c, C_PARTITION] == p
+            and config[c, C_GROUP] == q
+        ):
+            same = True
+            for s in range(tables.telling[q]):
+                if state.values[c, s] != registers[s]:
+                    same = False
+                    break
+            if same:
+                break
+        c = np.int64(config[c, C_CHAIN])
+    return c
+
+
+@part
+def find_several(p, states, values, count, h, cls, state, tables):
+    """The living configuration with just these members and this class, or -1."""
+    config = state.config
+    c = np.int64(state.table[h & (state.table.shape[0] - 1)])
+    while c >= 0:
+        if state.config_long[c, L_HASH] == h and (
+            config[c, C_DEAD] == 0
+            and config[c, C_CLASS] == cls
+            and config[c, C_PARTITION] == p
+            and config[c, C_GROUP] == tables.options[O_STATES]
+            and config[c, C_COUNT] == count
+            and _same_members(config[c, C_MEMBER], states, values, count, state, tables)
+        ):
+            break
+        c = np.int64(config[c, C_CHAIN])
+    return c
+
+
+@inlined
+def _same_members(base, states, values, count, state, tables):
+    width = state.member_values.shape[1]
+    for m in range(count):
+        q = states[m]
+        if state.members[base + m] != q:
+            return False
+        for s in range(tables.slots[q]):
+            if state.member_values[base + m, s] != values[m * width + s]:
+                return False
+    return True
+
+
+# -- coming and going -------------------------------------------------------------------------------------------------
+
+
+@part
+def add_one(p, q, registers, h, cls, root, last, state, tables):
+    """A new configuration of one member; there must be room."""
+    c = _add(p, q, 1, h, cls, root, last, state)
+    for s in range(tables.slots[q]):
+        state.values[c, s] = registers[s]
+    if tables.indexes[q, X_KIND] != SCAN:
+        state.sizes[q] += 1
+        if state.indexing[q] == 1:
+            enter_index(c, np.int64(q), state, tables)
+        elif state.sizes[q] > tables.options[O_MANY]:
+            state.counters[N_CROWDED] = 1 + q
+    return c
+
+
+@part
+def add_several(p, states, values, count, h, cls, root, last, state, tables):
+    """A new configuration of several members; there must be room."""
+    c = _add(p, tables.options[O_STATES], count, h, cls, root, last, state)
+    base = state.counters[N_MEMBERS]
+    state.counters[N_MEMBERS] += count
+    state.config[c, C_MEMBER] = base
+    width = state.member_values.shape[1]
+    for m in range(count):
+        state.members[base + m] = states[m]
+        for s in range(width):
+            state.member_values[base + m, s] = values[m * width + s]
+    return c
+
+
+@part
+def _add(p, group, count, h, cls, root, last, state):
+    counters = state.counters
+    config = state.config
+    if counters[N_FREE] > 0:
+        counters[N_FREE] -= 1
+        c = np.int64(state.free[counters[N_FREE]])
+    else:
+        c = counters[N_CONFIGS]
+        counters[N_CONFIGS] += 1
+    counters[N_LIVE] += 1
+    state.partition[p, R_LIVE] += 1
+    config[c, C_GROUP] = group
+    config[c, C_PARTITION] = p
+    config[c, C_ROOT] = root
+    after = state.heads[p, group]
+    config[c, C_NEXT] = after
+    config[c, C_PREVIOUS] = -1
+    if after >= 0:
+        config[after, C_PREVIOUS] = c
+    state.heads[p, group] = c
+    config[c, C_COUNT] = count
+    config[c, C_DEAD] = 0
+    config[c, C_CLASS] = cls
+    if cls != NO_EVENTS:
+        state.classes[cls, K_HELD] += 1
+    state.config_long[c, L_LAST] = last
+    state.config_long[c, L_HASH] = h
+    enter_table(c, state)
+    return c
+
+
+@part
+def unlink(c, state, tables):
+    """Take a configuration out of its group, out of the hash table and out of the index of its state."""
+    q = np.int64(state.config[c, C_GROUP])
+    if q < tables.options[O_STATES] and state.indexing[q] == 1:
+        leave_index(c, q, state, tables)
+    unlink_rest(c, state, tables)
+
+
+@part
+def unlink_rest(c, state, tables):
+    """The same for a configuration that has left its index."""
+    config = state.config
+    p = np.int64(config[c, C_PARTITION])
+    group = np.int64(config[c, C_GROUP])
+    before, after = config[c, C_PREVIOUS], config[c, C_NEXT]
+    if before < 0:
+        state.heads[p, group] = after
+    else:
+        config[before, C_NEXT] = after
+    if after >= 0:
+        config[after, C_PREVIOUS] = before
+    h = state.config_long[c, L_HASH] & (state.table.shape[0] - 1)
+    q = state.table[h]
+    if q == c:
+        state.table[h] = config[c, C_CHAIN]
+    else:
+        while config[q, C_CHAIN] != c:
+            q = config[q, C_CHAIN]
+        config[q, C_CHAIN] = config[c, C_CHAIN]
+    if group < tables.options[O_STATES] and tables.indexes[group, X_KIND] != SCAN:
+        state.sizes[group] -= 1
+    counters = state.counters
+    state.free[counters[N_FREE]] = c
+    counters[N_FREE] += 1
+    counters[N_LIVE] -= 1
+    state.partition[p, R_LIVE] -= 1
+    config[c, C_DEAD] = 1
+    config[c, C_ROOT] = -1
+    if config[c, C_CLASS] != NO_EVENTS:
+        release(p, np.int64(config[c, C_CLASS]), state.classes, state.partition, counters)
+
+
+@part
+def clear_partition(p, state, tables):
+    """Forget everything begun in a partition."""
+    for g in range(state.heads.shape[1]):
+        c = np.int64(state.heads[p, g])
+        while c >= 0:
+            after = np.int64(state.config[c, C_NEXT])
+            unlink(c, state, tables)
+            c = after
+    state.partition[p, R_MOVED] = 0

@@ -1,0 +1,155 @@
+"""What is done to all configurations and partitions at once, when there is too little room or registers change."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cerflow.engine.kernels.base.blocks import events_at, pointer_to, state_at, tables_at
+from cerflow.engine.kernels.base.jit import kernel
+from cerflow.engine.kernels.state.collections import hash_words
+from cerflow.engine.kernels.state.index import index_state
+from cerflow.engine.kernels.state.partitions import FREE, drop_partition, enter_partition
+from cerflow.engine.kernels.state.pool import clear_partition, enter_table, hash_one, hash_several, seed, unlink
+from cerflow.engine.layout import (
+    C_CLASS,
+    C_COUNT,
+    C_DEAD,
+    C_GROUP,
+    C_MEMBER,
+    C_NEXT,
+    C_PARTITION,
+    C_ROOT,
+    L_HASH,
+    L_START,
+    N_CONFIGS,
+    N_PARTITIONS,
+    N_SETS,
+    O_FORGET,
+    O_KEY,
+    O_MANY,
+    O_STATES,
+    R_LIVE,
+    R_MOVED,
+)
+
+__all__ = ["compact_members", "enter_sets", "list_configurations", "rebuild_tables", "rehash", "sweep"]
+
+
+@kernel
+def sweep(address, bound, k):
+    """Drop what has left the window at event ``k``, in every partition; idle partitions free their slots.
+
+    ``bound`` must hold for all partitions; of the windows inside formulas only those that do are looked at.
+    """
+    state = state_at(address)
+    tables = tables_at(address)
+    events = events_at(address)
+    forgetting = tables.options[O_FORGET] == 1
+    for p in range(state.counters[N_PARTITIONS]):
+        if state.partition[p, R_LIVE] == FREE:
+            continue
+        if forgetting and state.partition_long[p, state.partition_long.shape[1] - 2] <= events.idle[k]:
+            # It would begin anew with its next event.
+            clear_partition(p, state, tables)
+        for g in range(state.heads.shape[1]):
+            c = np.int64(state.heads[p, g])
+            while c >= 0:
+                after = np.int64(state.config[c, C_NEXT])
+                dead = state.config[c, C_DEAD] == 1 or state.config_long[c, L_START] <= bound
+                if not dead and g < tables.options[O_STATES]:
+                    for e in range(tables.expiring_start[g], tables.expiring_start[g + 1]):
+                        value = state.values[c, tables.expiring[e, 0]]
+                        if tables.expiring[e, 2] == 1 and value <= events.columns[k, tables.expiring[e, 1]]:
+                            dead = True
+                if dead:
+                    unlink(c, state, tables)
+                c = after
+        if state.partition[p, R_LIVE] == 0 and state.partition[p, R_MOVED] == 0 and tables.options[O_KEY] > 0:
+            drop_partition(p, state, tables)
+
+
+@kernel
+def rebuild_tables(address):
+    """Fill empty hash tables and indexes anew from the configurations and partitions."""
+    state = state_at(address)
+    tables = tables_at(address)
+    for c in range(state.counters[N_CONFIGS]):
+        if state.config[c, C_ROOT] >= 0:
+            enter_table(c, state)
+    for p in range(state.counters[N_PARTITIONS]):
+        if state.partition[p, R_LIVE] != FREE:
+            enter_partition(p, state, tables)
+    for q in range(state.sizes.shape[0]):
+        state.indexing[q] = 0
+        if state.sizes[q] > tables.options[O_MANY]:
+            index_state(q, state, tables)
+
+
+@kernel
+def compact_members(address, members, member_values):
+    """Copy the members of living configurations to new arrays; returns their number."""
+    state = state_at(address)
+    n = 0
+    several = state.heads.shape[1] - 1
+    for c in range(state.counters[N_CONFIGS]):
+        if state.config[c, C_ROOT] >= 0 and state.config[c, C_GROUP] == several:
+            base = state.config[c, C_MEMBER]
+            state.config[c, C_MEMBER] = n
+            for m in range(state.config[c, C_COUNT]):
+                members[n] = state.members[base + m]
+                for s in range(member_values.shape[1]):
+                    member_values[n, s] = state.member_values[base + m, s]
+                n += 1
+    return n
+
+
+@kernel
+def rehash(address):
+    """Compute the hashes of configurations from their registers."""
+    state = state_at(address)
+    tables = tables_at(address)
+    for c in range(state.counters[N_CONFIGS]):
+        if state.config[c, C_ROOT] < 0:
+            continue
+        group = np.int64(state.config[c, C_GROUP])
+        begin = seed(state.config[c, C_PARTITION], state.config[c, C_CLASS], tables)
+        if group < tables.options[O_STATES]:
+            state.config_long[c, L_HASH] = hash_one(begin, group, pointer_to(state.values, c), tables)
+        else:
+            first = np.int64(state.config[c, C_MEMBER])
+            states, values = pointer_to(state.members, first), pointer_to(state.member_values, first)
+            count = np.int64(state.config[c, C_COUNT])
+            state.config_long[c, L_HASH] = hash_several(begin, states, values, count, state, tables)
+
+
+@kernel
+def list_configurations(address, order):
+    """Write the living configurations by partition and group, as their lists have them; returns their number."""
+    state = state_at(address)
+    n = 0
+    for p in range(state.counters[N_PARTITIONS]):
+        if state.partition[p, R_LIVE] <= 0:
+            continue
+        for g in range(state.heads.shape[1]):
+            c = np.int64(state.heads[p, g])
+            while c >= 0:
+                if state.config[c, C_DEAD] == 0:
+                    order[n] = c
+                    n += 1
+                c = np.int64(state.config[c, C_NEXT])
+    return n
+
+
+@kernel
+def enter_sets(address, widths):
+    """Fill an empty hash table anew from the collections, whose rows have these numbers of words."""
+    state = state_at(address)
+    mask = state.set_table.shape[0] - 1
+    for n in range(1, state.counters[N_SETS]):
+        words = pointer_to(state.set_words, state.set_index[n, 0])
+        h = hash_words(words, state.set_index[n, 1], widths[n])
+        state.set_index[n, 2] = h
+        slot = h & mask
+        while state.set_table[slot] >= 0:
+            slot = (slot + 1) & mask
+        state.set_table[slot] = n

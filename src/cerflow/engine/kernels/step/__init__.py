@@ -1,0 +1,1 @@
+"""Kernels of one event: guards, programs, transitions, and the updates that they cause."""

@@ -1,0 +1,347 @@
+"""The step of the engine: what one event does to all configurations, first collected, then applied.
+
+Nothing that an event causes is seen by the event itself. Whatever needs room is asked for before anything is
+applied, so an event that does not fit can simply be tried again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cerflow.engine.kernels.base.blocks import call, events_at, pointer_to, scratch_at, state_at, tables_at
+from cerflow.engine.kernels.base.jit import inlined, kernel
+from cerflow.engine.kernels.state.index import first_candidate, index_state, key_of, next_candidate, skip_candidate
+from cerflow.engine.kernels.state.partitions import add_partition, drop_partition, find_partition
+from cerflow.engine.kernels.state.pool import (
+    clear_partition,
+    unlink,
+    unlink_rest,
+)
+from cerflow.engine.kernels.step.detect import detects, keep_starts
+from cerflow.engine.kernels.step.grow import detect, grow
+from cerflow.engine.kernels.step.transitions import fire
+from cerflow.engine.layout import (
+    BOTTOM,
+    C_CLASS,
+    C_DEAD,
+    C_NEXT,
+    C_ROOT,
+    CALL_FAILED,
+    DECREASED,
+    DONE,
+    EVERYTHING,
+    FULL_CONFIGS,
+    FULL_DETECTIONS,
+    FULL_MEMBERS,
+    FULL_NODES,
+    FULL_PARTITIONS,
+    FULL_SCRATCH,
+    FULL_SETS,
+    L_LAST,
+    L_START,
+    N_CONFIGS,
+    N_CROWDED,
+    N_DETECTIONS,
+    N_FREE,
+    N_FREE_PARTITIONS,
+    N_MARKS,
+    N_MEMBERS,
+    N_NODES,
+    N_PARTITIONS,
+    N_RANK,
+    N_VISITED,
+    NO_EVENTS,
+    NOT_BEGUN,
+    NULL,
+    O_CHOOSE,
+    O_CONSUME,
+    O_COUNTED,
+    O_DETECTING,
+    O_FORGET,
+    O_GROUPED,
+    O_KEY,
+    O_LET_GO,
+    O_LOCAL_WINDOW,
+    O_PARTITIONED,
+    O_SETS,
+    O_SETTLE,
+    O_STATES,
+    O_STRATEGY,
+    R_LIVE,
+    R_MOVED,
+    U_CLASS,
+    U_ROOT,
+)
+
+
+@kernel
+def advance(address, start, stop):
+    """Process the events ``[start, stop)`` of the block at an address.
+
+    Returns (what stopped it, the first event not processed).
+    """
+    events = events_at(address)
+    tables = tables_at(address)
+    state = state_at(address)
+    scratch = scratch_at(address)
+    partitioned = tables.options[O_PARTITIONED] == 1
+    counted = tables.options[O_COUNTED] == 1
+    local_window = tables.options[O_LOCAL_WINDOW]
+    strategy = tables.options[O_STRATEGY]
+    detecting = tables.options[O_DETECTING] == 1
+    forgetting = tables.options[O_FORGET] == 1
+    last_word = state.partition_long.shape[1] - 1
+    for k in range(start, stop):
+        p = np.int64(0)
+        place = events.position[k]
+        if partitioned:
+            p = find_partition(pointer_to(events.keys, k), state, tables)
+        if forgetting and p >= 0 and state.partition_long[p, last_word - 1] <= events.idle[k]:
+            clear_partition(p, state, tables)
+            if partitioned:
+                drop_partition(p, state, tables)
+                p = np.int64(-1)
+            else:
+                for w in range(last_word + 1):
+                    state.partition_long[p, w] = NULL
+        if partitioned and counted:
+            place = state.partition_long[p, 0] + 1 if p >= 0 else 1
+        measure = events.measure[k]
+        bound = events.bound[k]
+        if local_window > 0:
+            measure = place
+            bound = place - local_window
+        for c in range(tables.local.shape[0]):
+            events.columns[k, tables.local[c, 0]] = place - tables.local[c, 1]
+
+        if p >= 0 and _decreased(p, k, events, tables, state):
+            return DECREASED, k
+        updates, members, removed, moved = _gather(k, p, place, bound, address, events, tables, state, scratch)
+        if tables.failure[0] != 0:
+            return CALL_FAILED, k
+        if updates == -1:
+            return FULL_SCRATCH, k
+        if updates == -2:
+            return FULL_SETS, k
+        if updates > 0 and strategy != EVERYTHING:
+            updates = call(tables.options[O_CHOOSE], (address, updates, members, removed, p, bound))
+            if updates < 0:
+                return FULL_SCRATCH, k
+            members = scratch.answers[0]
+            removed = scratch.answers[1]
+        if updates > 0 or moved:
+            lacking = _lacks_room(p, updates, members, detecting, state)
+            if lacking != DONE:
+                return lacking, k
+            if p < 0:
+                p = add_partition(pointer_to(events.keys, k), state, tables)
+        if p < 0:
+            continue
+        if counted and partitioned:
+            state.partition_long[p, 0] = place
+        if forgetting:
+            state.partition_long[p, last_word - 1] = events.moment[k]
+        if bound > state.partition_long[p, last_word]:
+            state.partition_long[p, last_word] = bound
+        for c in range(tables.checked.shape[0]):
+            if events.columns[k, tables.checked[c]] != NULL:
+                state.partition_long[p, 1 + tables.options[O_KEY] + c] = events.columns[k, tables.checked[c]]
+        if moved:
+            state.partition[p, R_MOVED] = 1
+        for r in range(removed):
+            state.config[scratch.removed[r], C_DEAD] = 1
+        if updates > 0:
+            if detecting:
+                found = detects(updates, events.position[k], bound, state, scratch)
+            else:
+                found = detect(updates, events.position[k], bound, state, scratch)
+            if found and tables.options[O_CONSUME] > 0:
+                if tables.options[O_CONSUME] == 1:
+                    _clear_others(p, state, tables)
+                clear_partition(p, state, tables)
+            else:
+                if strategy != EVERYTHING:
+                    call(tables.options[O_SETTLE], (address, updates, scratch.answers[2], p))
+                if detecting:
+                    keep_starts(updates, p, place, measure, bound, tables, state, scratch)
+                else:
+                    grow(address, updates, p, k, place, measure, bound, events, tables, state, scratch)
+                if strategy != EVERYTHING:
+                    call(tables.options[O_LET_GO], (address, updates, p))
+                if state.counters[N_CROWDED] > 0:
+                    index_state(state.counters[N_CROWDED] - 1, state, tables)
+                    state.counters[N_CROWDED] = 0
+        if partitioned and state.partition[p, R_LIVE] == 0 and state.partition[p, R_MOVED] == 0:
+            drop_partition(p, state, tables)
+    return DONE, stop
+
+
+@inlined
+def _decreased(p, k, events, tables, state):
+    """Whether an attribute that measures a window is less than before."""
+    for c in range(tables.checked.shape[0]):
+        value = events.columns[k, tables.checked[c]]
+        if value != NULL and value < state.partition_long[p, 1 + tables.options[O_KEY] + c]:
+            return True
+    return False
+
+
+@inlined
+def _clear_others(p, state, tables):
+    for q in range(state.counters[N_PARTITIONS]):
+        # Slots on the free list have no configurations and are not taken out twice.
+        if q != p and (
+            state.partition[q, R_LIVE] > 0 or (state.partition[q, R_MOVED] == 1 and state.partition[q, R_LIVE] == 0)
+        ):
+            clear_partition(q, state, tables)
+            drop_partition(q, state, tables)
+
+
+@inlined
+def _lacks_room(p, updates, members, detecting, state):
+    counters = state.counters
+    if not detecting:
+        if counters[N_NODES] + updates * (2 * counters[N_RANK] + 6) > state.nodes.shape[0]:
+            return FULL_NODES
+        if counters[N_MARKS] + updates > state.marks.shape[0]:
+            return FULL_NODES
+    if counters[N_CONFIGS] - counters[N_FREE] + updates > state.config.shape[0]:
+        return FULL_CONFIGS
+    if counters[N_MEMBERS] + members > state.members.shape[0]:
+        return FULL_MEMBERS
+    if counters[N_DETECTIONS] + updates > state.detections.shape[0]:
+        return FULL_DETECTIONS
+    if p < 0 and counters[N_FREE_PARTITIONS] == 0 and counters[N_PARTITIONS] >= state.partition.shape[0]:
+        return FULL_PARTITIONS
+    return DONE
+
+
+@inlined
+def _gather(k, p, place, bound, address, events, tables, state, scratch):
+    """Collect what event ``k`` does.
+
+    Returns the numbers of updates, of their members and of configurations to drop, and whether the initial set is no
+    longer what it was. The first is -1 if there is too little room for that, -2 if the collections are full.
+    """
+    grouped = tables.options[O_GROUPED] == 1
+    strategy = tables.options[O_STRATEGY]
+    detecting = tables.options[O_DETECTING] == 1
+    states = tables.options[O_STATES]
+    # Typed zeros: a literal would make Numba compile everything below once more.
+    n = np.int64(0)
+    members = np.int64(0)
+    removed = np.int64(0)
+    moved = False
+    signature = events.signature[k]
+    # First the states that the event concerns, then the sets of several members (for them it is found out later).
+    row = tables.signature_start[signature]
+    last_row = tables.signature_start[signature + 1]
+    initial = grouped and (p < 0 or state.partition[p, R_MOVED] == 0)
+    ended = False
+    # Rows only go forward; the list of a group changes only by what is taken out of it.
+    while row <= last_row:
+        ends = row < last_row and tables.signature_rows[row, 5] == 1
+        if ends and ended:
+            row += 1
+            continue
+        group = np.int64(tables.signature_rows[row, 0]) if row < last_row else states
+        c = np.int64(-1)
+        key = np.int64(NULL)
+        found = False
+        if p >= 0 and (group < states or grouped):
+            found = row < last_row and tables.signature_rows[row, 4] >= 0 and state.indexing[group] == 1
+            if found:
+                key = key_of(events.columns[k, tables.signature_rows[row, 4]], group, tables)
+                c = first_candidate(p, group, key, state, tables)
+            else:
+                c = np.int64(state.heads[p, group])
+        # The initial configuration is not stored; it stands before all others, as configuration -1.
+        begin = initial if grouped else group < states and tables.initial[group] == 1
+        initial = False
+        while begin or c >= 0:
+            at = -1 if begin else c
+            root = BOTTOM
+            start = np.int64(NOT_BEGUN)
+            after = c
+            if not begin:
+                state.counters[N_VISITED] += 1
+                gone = _gone(c, group, k, place, bound, events, tables, state)
+                if not found:
+                    after = np.int64(state.config[c, C_NEXT])
+                elif gone:
+                    after = skip_candidate(c, p, group, key, state, tables)
+                else:
+                    after = next_candidate(c, p, group, key, state, tables)
+                if gone:
+                    if found:
+                        unlink_rest(c, state, tables)
+                    else:
+                        unlink(c, state, tables)
+                    c = after
+                    continue
+                root = state.config[c, C_ROOT]
+                if detecting:
+                    start = state.config_long[c, L_START]
+            if removed >= scratch.removed.shape[0]:
+                return -1, 0, 0, False
+            first = n
+            if grouped:
+                n = call(tables.options[O_SETS], (address, k, at, place, root, n, members))
+                if n < 0:
+                    return n, 0, 0, False
+                members = scratch.answers[0]
+                if scratch.answers[1] == 1:
+                    if begin:
+                        moved = True
+                    else:
+                        scratch.removed[removed] = c
+                        removed += 1
+            else:
+                n = fire(
+                    tables.signature_rows[row, 1],
+                    tables.signature_rows[row, 2],
+                    k,
+                    pointer_to(state.values, max(at, 0)),
+                    scratch.updates,
+                    scratch.update_values,
+                    n,
+                    address,
+                    events,
+                    tables,
+                )
+                if n < 0:
+                    return n, 0, 0, False
+                for u in range(first, n):
+                    scratch.updates[u, U_ROOT] = root
+                if not begin and tables.signature_rows[row, 3] == 1:
+                    scratch.removed[removed] = c
+                    removed += 1
+            if detecting:
+                for u in range(first, n):
+                    scratch.starts[u] = start
+            if strategy != EVERYTHING:
+                for u in range(first, n):
+                    scratch.updates[u, U_CLASS] = NO_EVENTS if begin else state.config[c, C_CLASS]
+            if ends and n > first:
+                ended = True
+                break
+            begin = False
+            c = after
+        row += 1
+    return n, members, removed, moved
+
+
+@inlined
+def _gone(c, group, k, place, bound, events, tables, state):
+    """Whether a configuration can no longer take part in a match."""
+    if state.config[c, C_DEAD] == 1:
+        return True
+    if state.config_long[c, L_START] <= bound:
+        return True
+    if group < tables.options[O_STATES]:
+        if tables.skips[group] == 0 and state.config_long[c, L_LAST] != place - 1:
+            return True
+        for e in range(tables.expiring_start[group], tables.expiring_start[group + 1]):
+            if state.values[c, tables.expiring[e, 0]] <= events.columns[k, tables.expiring[e, 1]]:
+                return True
+    return False

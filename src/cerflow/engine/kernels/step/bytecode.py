@@ -1,0 +1,364 @@
+"""Small programs: conditions that are no comparison, values that are computed, and what adds rows to collections.
+
+Only some queries have them; the others neither compile nor load this. `ask` is called by its address.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cerflow.conditions.register_values import WORD
+from cerflow.engine.kernels.base.blocks import (
+    address_of,
+    as_float,
+    bits_of,
+    events_at,
+    pointer_to,
+    scratch_at,
+    state_at,
+    tables_at,
+    words_at,
+)
+from cerflow.engine.kernels.base.calls import ask_predicate
+from cerflow.engine.kernels.base.jit import inlined, part
+from cerflow.engine.kernels.state.collections import with_row
+from cerflow.engine.kernels.step.guards import compare
+from cerflow.engine.layout import (
+    A_LEFT,
+    A_RANGE,
+    A_RANGE_END,
+    A_RIGHT,
+    FROM_COLUMN,
+    FROM_SLOT,
+    NULL,
+    Q_FILTER,
+    Q_FILTER_END,
+    Q_RANGE,
+    Q_RANGE_END,
+    S_FIELDS_END,
+    S_INDEX,
+    S_SOURCE,
+    TEST,
+    VALUE,
+)
+from cerflow.engine.opcodes import (
+    ABS_F,
+    ABS_I,
+    ADD_F,
+    ADD_I,
+    AND,
+    CALL,
+    CEIL,
+    COLUMN,
+    COMPARE_F,
+    COMPARE_I,
+    CONSTANT,
+    DIVIDE,
+    FLOOR,
+    IS_NULL_F,
+    IS_NULL_I,
+    JOIN_F,
+    JOIN_I,
+    MULTIPLY_F,
+    MULTIPLY_I,
+    NEGATE_F,
+    NEGATE_I,
+    NOT,
+    OR,
+    RANKED,
+    REMAINDER_F,
+    ROUND,
+    ROWS,
+    SELECT,
+    SET_FIELD,
+    SLOT,
+    SQUARE_ROOT,
+    SUBTRACT_F,
+    SUBTRACT_I,
+    TO_FLOAT,
+    TRUE_ONLY,
+)
+
+__all__ = ["ask"]
+
+#: What the high words of integers within 64 bits are less than.
+HALF = 2**31
+
+
+def ask(address, what, at, k, registers, number):
+    """What a program says for event ``k`` and the registers at an address.
+
+    For `TEST` whether atom ``at`` holds, for `VALUE` what step ``at`` computes, for `ROWS` the number of the collection
+    that step ``at`` makes of collection ``number`` (-1 if there is too little room).
+    """
+    row = words_at(registers)
+    tables = tables_at(address)
+    if what == TEST:
+        return 1 if _for_all(at, k, row, address) else 0
+    if what == VALUE:
+        first, last = tables.steps[at, S_INDEX], tables.steps[at, S_FIELDS_END]
+        return _computed(np.int64(first), np.int64(last), np.int64(0), k, row, address)
+    return _with_rows(number, at, k, row, address)
+
+
+@part
+def _for_all(atom, k, row, address):
+    """Whether a program is true for every choice of one row from each collection it reads."""
+    tables = tables_at(address)
+    state = state_at(address)
+    scratch = scratch_at(address)
+    first = np.int64(tables.atoms[atom, A_RANGE])
+    last = np.int64(tables.atoms[atom, A_RANGE_END])
+    if not _first_choice(first, last, row, tables, state, scratch):
+        return True
+    start = np.int64(tables.atoms[atom, A_LEFT])
+    stop = np.int64(tables.atoms[atom, A_RIGHT])
+    # `_next_choice` counts through finitely many choices.
+    while True:
+        if _computed(start, stop, first, k, row, address) != 1:
+            return False
+        if not _next_choice(first, last, row, tables, state, scratch):
+            return True
+
+
+# -- collections ------------------------------------------------------------------------------------------------------
+
+
+@part
+def _first_choice(first, last, row, tables, state, scratch):
+    """Choose the first row of each collection; False if one has none."""
+    for r in range(first, last):
+        scratch.odometer[r - first] = 0
+        if state.set_index[row[tables.ranges[r, 0]], 1] == 0:
+            return False
+    return True
+
+
+@part
+def _next_choice(first, last, row, tables, state, scratch):
+    """Go on to the next choice of rows; False after the last."""
+    odometer = scratch.odometer
+    for r in range(first, last):
+        odometer[r - first] += 1
+        if odometer[r - first] * tables.ranges[r, 1] < state.set_index[row[tables.ranges[r, 0]], 1]:
+            return True
+        odometer[r - first] = 0
+    return False
+
+
+@part
+def _with_rows(number, step, k, row, address):
+    """Add a row to a collection for every choice of rows that a step reads and accepts; -1 if the arrays are full."""
+    tables = tables_at(address)
+    state = state_at(address)
+    scratch = scratch_at(address)
+    product = tables.steps[step, S_SOURCE]
+    first = np.int64(tables.products[product, Q_RANGE])
+    last = np.int64(tables.products[product, Q_RANGE_END])
+    start = np.int64(tables.products[product, Q_FILTER])
+    stop = np.int64(tables.products[product, Q_FILTER_END])
+    begin = tables.steps[step, S_INDEX]
+    width = np.int64(tables.steps[step, S_FIELDS_END] - begin)
+    if not _first_choice(first, last, row, tables, state, scratch):
+        return number
+    while True:
+        if start == stop or _computed(start, stop, first, k, row, address) == 1:
+            for f in range(width):
+                scratch.row[f] = _field(begin + f, first, k, row, address)
+            number = with_row(number, scratch.row, np.int64(begin), width, state, tables)
+            if number < 0:
+                return np.int64(-1)
+        if not _next_choice(first, last, row, tables, state, scratch):
+            return number
+
+
+@inlined
+def _field(f, first, k, row, address):
+    """A field of a new row."""
+    tables = tables_at(address)
+    source = tables.fields[f, 0]
+    where = np.int64(tables.fields[f, 1])
+    if source == FROM_COLUMN:
+        return events_at(address).columns[k, where]
+    if source == FROM_SLOT:
+        return row[where]
+    return _computed(where, np.int64(tables.fields[f, 2]), first, k, row, address)
+
+
+# -- the machine ------------------------------------------------------------------------------------------------------
+
+
+@part
+def _computed(start, stop, first, k, row, address):
+    """The result of the instructions ``[start, stop)`` for event ``k`` and the registers in ``row``.
+
+    ``first`` is the first of the collections that `SET_FIELD` speaks of.
+    """
+    tables = tables_at(address)
+    events = events_at(address)
+    state = state_at(address)
+    scratch = scratch_at(address)
+    stack = scratch.stack
+    top = 0
+    for at in range(start, stop):
+        opcode = tables.code[at, 0]
+        argument = tables.code[at, 1]
+        if opcode == COLUMN:
+            stack[top] = events.columns[k, argument]
+            top += 1
+        elif opcode == SLOT:
+            stack[top] = row[argument]
+            top += 1
+        elif opcode == CONSTANT:
+            stack[top] = tables.constants[argument]
+            top += 1
+        elif opcode == SET_FIELD:
+            which = argument >> 16
+            r = first + which
+            begin = state.set_index[row[tables.ranges[r, 0]], 0]
+            stack[top] = state.set_words[begin + scratch.odometer[which] * tables.ranges[r, 1] + (argument & 0xFFFF)]
+            top += 1
+        elif opcode == ROWS:
+            number = row[argument]
+            stack[top] = address_of(pointer_to(state.set_words, state.set_index[number, 0]))
+            stack[top + 1] = state.set_index[number, 1]
+            top += 2
+        elif opcode == CALL:
+            top -= tables.constants[argument + 1]
+            stack[top] = ask_predicate(tables, argument, stack, top)
+            top += 1
+        elif opcode == SELECT:
+            top -= 2
+            stack[top - 1] = stack[top] if stack[top - 1] == 1 else stack[top + 1]
+        elif opcode < NOT:
+            top -= 1
+            _binary(opcode, argument, stack, top)
+        else:
+            _unary(opcode, stack, top - 1, events.ranks)
+    return stack[0]
+
+
+@part
+def _truth(known, value):
+    if not known:
+        return NULL
+    return 1 if value else 0
+
+
+@part
+def _binary(opcode, argument, stack, top):
+    """Combine the entries at ``top - 1`` and ``top``."""
+    at = top - 1
+    if opcode == AND:
+        a, b = stack[at], stack[top]
+        if a == 0 or b == 0:
+            stack[at] = 0
+        elif a == NULL or b == NULL:
+            stack[at] = NULL
+        else:
+            stack[at] = 1
+    elif opcode == OR:
+        a, b = stack[at], stack[top]
+        if a == 1 or b == 1:
+            stack[at] = 1
+        elif a == NULL or b == NULL:
+            stack[at] = NULL
+        else:
+            stack[at] = 0
+    elif opcode == COMPARE_F:
+        x, y = as_float(stack[at]), as_float(stack[top])
+        stack[at] = _truth(not (math.isnan(x) or math.isnan(y)), compare(argument, x, y))
+    elif opcode == COMPARE_I:
+        a, b = stack[at], stack[top]
+        stack[at] = _truth(a != NULL and b != NULL, compare(argument, a, b))
+    elif opcode == ADD_F:
+        stack[at] = bits_of(as_float(stack[at]) + as_float(stack[top]))
+    elif opcode == SUBTRACT_F:
+        stack[at] = bits_of(as_float(stack[at]) - as_float(stack[top]))
+    elif opcode == MULTIPLY_F:
+        stack[at] = bits_of(as_float(stack[at]) * as_float(stack[top]))
+    elif opcode == DIVIDE:
+        x, y = as_float(stack[at]), as_float(stack[top])
+        stack[at] = bits_of(math.nan if y == 0.0 else x / y)
+    elif opcode == REMAINDER_F:
+        x, y = as_float(stack[at]), as_float(stack[top])
+        stack[at] = bits_of(math.nan if y == 0.0 or math.isinf(x) else np.fmod(x, y))
+    elif opcode in (JOIN_I, JOIN_F):
+        # First what the low words have carried over; then both parts are small enough to be exact as floats.
+        high = stack[at] + stack[top] // WORD
+        low = stack[top] % WORD
+        if opcode == JOIN_F:
+            stack[at] = bits_of(float(high) * float(WORD) + float(low))
+        else:
+            stack[at] = high * WORD + low if -HALF <= high < HALF else NULL
+    else:
+        _integers(opcode, stack, at, stack[at], stack[top])
+
+
+@part
+def _integers(opcode, stack, at, a, b):
+    """Arithmetic on 64-bit integers; null where the result leaves them."""
+    if a == NULL or b == NULL:
+        stack[at] = NULL
+    elif opcode == ADD_I:
+        c = a + b
+        stack[at] = NULL if ((a ^ c) & (b ^ c)) < 0 else c
+    elif opcode == SUBTRACT_I:
+        c = a - b
+        stack[at] = NULL if ((a ^ b) & (a ^ c)) < 0 else c
+    elif opcode == MULTIPLY_I:
+        c = a * b
+        stack[at] = NULL if a != 0 and (c // a != b or c % a != 0) else c
+    elif b == 0:
+        stack[at] = NULL
+    else:
+        # REMAINDER_I: the sign of the dividend
+        c = abs(a) % abs(b)
+        stack[at] = -c if a < 0 else c
+
+
+@part
+def _unary(opcode, stack, at, ranks):
+    value = stack[at]
+    if opcode == NOT:
+        if value != NULL:
+            stack[at] = 1 - value
+    elif opcode == TRUE_ONLY:
+        stack[at] = 1 if value == 1 else 0
+    elif opcode == RANKED:
+        if value != NULL:
+            stack[at] = ranks[value]
+    elif opcode == TO_FLOAT:
+        stack[at] = bits_of(math.nan if value == NULL else float(value))
+    elif opcode == IS_NULL_I:
+        stack[at] = 1 if value == NULL else 0
+    elif opcode == NEGATE_I:
+        if value != NULL:
+            stack[at] = -value
+    elif opcode == ABS_I:
+        if value != NULL:
+            stack[at] = abs(value)
+    else:
+        _unary_float(opcode, stack, at, as_float(value))
+
+
+@part
+def _unary_float(opcode, stack, at, x):
+    if opcode == IS_NULL_F:
+        stack[at] = 1 if math.isnan(x) else 0
+    elif opcode == NEGATE_F:
+        stack[at] = bits_of(-x)
+    elif opcode == ABS_F:
+        stack[at] = bits_of(abs(x))
+    elif opcode == SQUARE_ROOT:
+        stack[at] = bits_of(math.sqrt(x))
+    elif math.isfinite(x):
+        if opcode == FLOOR:
+            stack[at] = bits_of(np.floor(x))
+        elif opcode == CEIL:
+            stack[at] = bits_of(np.ceil(x))
+        elif opcode == ROUND:
+            whole = np.trunc(x)
+            stack[at] = bits_of(whole + math.copysign(1.0, x) if abs(x - whole) >= 0.5 else whole)

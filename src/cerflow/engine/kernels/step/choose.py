@@ -1,0 +1,383 @@
+"""Strategies: which of the updates of an event are worth applying, and which configurations they make worthless.
+
+This is for queries without a window, and for NEXT where its automaton is none of `next_of_each_start`; what other
+queries choose is found when matches are read (see `kernels.pick`).
+
+With a strategy every configuration has a class (see `kernels.classes`), so all its complex events have one support.
+A member (a state with registers) of a configuration is dominated if a configuration of a better class has the same
+member and stays in the window at least as long: whatever continues the worse one continues the better one, which
+stays the better one. Without dominated members there is, for each state with registers, at most one class for every
+distinct start in the window, and without a window one in all (cf. the lists of P1, Algorithms 5 and 6).
+
+That no configuration dominates another holds before an event, so only the members that it brings are compared. Each
+has a *cover*, which the updates and configurations with that member come to from the best class to the worst.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cerflow.engine.kernels.base.blocks import pointer_to, ranking_at, scratch_at, state_at, tables_at
+from cerflow.engine.kernels.base.jit import inlined, part
+from cerflow.engine.kernels.state.classes import new_class, rank, release
+from cerflow.engine.kernels.state.pool import hash_one
+from cerflow.engine.kernels.step.covers import dominated, find_cover, forget_covers, spare
+from cerflow.engine.kernels.step.sets import close_update
+from cerflow.engine.layout import (
+    C_CHAIN,
+    C_CLASS,
+    C_COUNT,
+    C_DEAD,
+    C_GROUP,
+    C_MEMBER,
+    C_NEXT,
+    C_PARTITION,
+    C_ROOT,
+    E_COVER,
+    E_RANK,
+    E_SPARE,
+    E_START,
+    E_WHAT,
+    K_HELD,
+    L_HASH,
+    NO_EVENTS,
+    NOWHERE,
+    NULL,
+    O_GROUPED,
+    O_STATES,
+    O_STRATEGY,
+    O_WINDOWED,
+    SEVERAL,
+    U_CLASS,
+    U_COUNT,
+    U_FINAL,
+    U_LABEL,
+    U_MEMBER,
+    U_PLACE,
+    U_ROOT,
+    U_STATE,
+    V_PLACE,
+    V_SPARE,
+    W_MEASURE,
+)
+
+__all__ = ["choose", "let_go", "settle"]
+
+
+def choose(address, n, members, removed, p, bound):
+    """Keep of ``n`` updates what is not dominated, and as final ones those of the best class.
+
+    Returns the number of updates, -1 if there is too little room; answers with the numbers of their members, of
+    configurations to drop and of entries in order. Changes nothing but the scratch.
+    """
+    tables, state, scratch, ranking = tables_at(address), state_at(address), scratch_at(address), ranking_at(address)
+    strategy = tables.options[O_STRATEGY]
+    updates = scratch.updates
+    best = np.int64(NULL)
+    for u in range(n):
+        if updates[u, U_FINAL] == 1:
+            best = max(best, rank(updates[u, U_CLASS], updates[u, U_LABEL] > 0, strategy, state.classes))
+    for u in range(n):
+        if rank(updates[u, U_CLASS], updates[u, U_LABEL] > 0, strategy, state.classes) < best:
+            updates[u, U_FINAL] = 0
+
+    # Configurations that the event replaces do not count; they are dropped for good when there is room for all.
+    for r in range(removed):
+        state.config[scratch.removed[r], C_DEAD] = 1
+    entries, covers = _enter(n, p, bound, tables, state, scratch, ranking)
+    for r in range(removed):
+        state.config[scratch.removed[r], C_DEAD] = 0
+    if entries >= 0:
+        _sort(entries, ranking)
+        if tables.options[O_GROUPED] == 1:
+            n, members, removed = _reduce(entries, n, members, removed, tables, state, scratch, ranking)
+        else:
+            removed = _place(entries, covers, removed, updates, scratch.removed, ranking)
+            n = n if removed >= 0 else np.int64(-1)
+    else:
+        n = np.int64(-1)
+    forget_covers(covers, tables.slots, ranking)
+    scratch.answers[0] = members
+    scratch.answers[1] = removed
+    scratch.answers[2] = entries
+    return n
+
+
+# -- what is compared -------------------------------------------------------------------------------------------------
+
+
+@inlined
+def _enter(n, p, bound, tables, state, scratch, ranking):
+    """List the updates and the configurations that have a member in common with them.
+
+    Returns the numbers of entries and of covers, the first -1 if there is too little room.
+    """
+    strategy = tables.options[O_STRATEGY]
+    grouped = tables.options[O_GROUPED] == 1
+    several = tables.options[O_STATES]
+    windowed = tables.options[O_WINDOWED] == 1
+    updates, config, nodes = scratch.updates, state.config, state.nodes
+    entries = np.int64(0)
+    covers = np.int64(0)
+    for u in range(n):
+        q = np.int64(updates[u, U_STATE])
+        updates[u, U_PLACE] = -1
+        if q == NOWHERE:
+            continue
+        first, count, values = np.int64(u), np.int64(1), scratch.update_values
+        if q == SEVERAL:
+            first, count = np.int64(updates[u, U_MEMBER]), np.int64(updates[u, U_COUNT])
+            values = scratch.member_values
+        known = covers
+        cover = np.int64(-1)
+        for m in range(first, first + count):
+            if updates[u, U_STATE] == SEVERAL:
+                q = np.int64(scratch.members[m])
+            cover = find_cover(q, pointer_to(values, m), np.int64(tables.slots[q]), covers, ranking)
+            if cover < 0:
+                return np.int64(-1), covers
+            covers = max(covers, cover + 1)
+        if entries >= ranking.entries.shape[0]:
+            return np.int64(-1), covers
+        ranking.entries[entries, E_RANK] = rank(updates[u, U_CLASS], updates[u, U_LABEL] > 0, strategy, state.classes)
+        ranking.entries[entries, E_WHAT] = u
+        # Without a window nothing begins too early.
+        ranking.entries[entries, E_START] = nodes[updates[u, U_ROOT], W_MEASURE] if windowed else 0
+        ranking.entries[entries, E_COVER] = cover
+        entries += 1
+        if grouped or p < 0 or covers == known:
+            continue
+        # Configurations of one member are in one chain if it is the same.
+        h = hash_one(p, q, pointer_to(scratch.update_values, u), tables)
+        c = state.table[h & (state.table.shape[0] - 1)]
+        while c >= 0:
+            same = state.config_long[c, L_HASH] == h and config[c, C_PARTITION] == p and config[c, C_GROUP] == q
+            for s in range(tables.slots[q]):
+                same = same and state.values[c, s] == scratch.update_values[u, s]
+            if same and config[c, C_DEAD] == 0:
+                if entries >= ranking.entries.shape[0]:
+                    return np.int64(-1), covers
+                ranking.entries[entries, E_RANK] = rank(config[c, C_CLASS], False, strategy, state.classes)
+                ranking.entries[entries, E_WHAT] = -1 - c
+                ranking.entries[entries, E_START] = nodes[config[c, C_ROOT], W_MEASURE] if windowed else 0
+                ranking.entries[entries, E_COVER] = cover
+                if tables.skips[q] == 0:
+                    # It does not outlive the event.
+                    spare(entries, cover, ranking)
+                entries += 1
+            c = config[c, C_CHAIN]
+
+    for g in range(several + 1 if grouped and p >= 0 else 0):
+        if g < several and tables.skips[g] == 0:
+            continue
+        c = state.heads[p, g]
+        while c >= 0:
+            start = nodes[config[c, C_ROOT], W_MEASURE] if windowed else np.int64(0)
+            if config[c, C_DEAD] == 0 and not (windowed and start <= bound):
+                q, first, count, values = np.int64(g), np.int64(c), np.int64(1), state.values
+                if g == several:
+                    first, count = np.int64(config[c, C_MEMBER]), np.int64(config[c, C_COUNT])
+                    values = state.member_values
+                cover = np.int64(-1)
+                m = first
+                while cover < 0 and m < first + count:
+                    if g == several:
+                        q = np.int64(state.members[m])
+                    cover = find_cover(q, pointer_to(values, m), np.int64(tables.slots[q]), np.int64(-1), ranking)
+                    m += 1
+                if cover >= 0:
+                    if entries >= ranking.entries.shape[0]:
+                        return np.int64(-1), covers
+                    ranking.entries[entries, E_RANK] = rank(config[c, C_CLASS], False, strategy, state.classes)
+                    ranking.entries[entries, E_WHAT] = -1 - c
+                    ranking.entries[entries, E_START] = start
+                    ranking.entries[entries, E_COVER] = cover
+                    entries += 1
+            c = config[c, C_NEXT]
+    return entries, covers
+
+
+@part
+def _sort(count, ranking):
+    """Put the entries in order: the best class first, of one class first the configurations."""
+    entries, order = ranking.entries, ranking.order
+    gap = 1
+    while 3 * gap + 1 < count:
+        gap = 3 * gap + 1
+    for i in range(count):
+        order[i] = i
+    # The gap ends at 1, and then at 0.
+    while gap > 0:
+        for i in range(gap, count):
+            e = order[i]
+            j = i
+            while j >= gap:
+                before = order[j - gap]
+                if entries[before, E_RANK] > entries[e, E_RANK] or (
+                    entries[before, E_RANK] == entries[e, E_RANK] and entries[before, E_WHAT] < entries[e, E_WHAT]
+                ):
+                    break
+                order[j] = before
+                j -= gap
+            order[j] = e
+        gap //= 3
+
+
+# -- comparing --------------------------------------------------------------------------------------------------------
+
+
+@part
+def _place(count, cover_count, n, updates, removed, ranking):
+    """Where every configuration has one member: take dominated entries away, and find places for the others.
+
+    Updates of one class with the same member share a place; a new one overwrites a configuration that is not needed
+    any more. Returns the number of configurations to drop, of which there were ``n``; -1 if there is too little room.
+    """
+    entries, covers, order = ranking.entries, ranking.covers, ranking.order
+    for i in range(count):
+        e = order[i]
+        if entries[e, E_RANK] == NULL:
+            break
+        v = entries[e, E_COVER]
+        what = entries[e, E_WHAT]
+        if dominated(v, entries[e, E_RANK], entries[e, E_START], covers):
+            if what >= 0:
+                updates[what, U_STATE] = NOWHERE
+            else:
+                spare(e, v, ranking)
+        elif covers[v, V_PLACE] != -1:
+            updates[what, U_PLACE] = covers[v, V_PLACE]
+        else:
+            covers[v, V_PLACE] = -2 - what if what >= 0 else -1 - what
+    for i in range(count):
+        e = order[i]
+        u = entries[e, E_WHAT]
+        if u >= 0 and updates[u, U_STATE] != NOWHERE and updates[u, U_PLACE] == -1:
+            v = entries[e, E_COVER]
+            e = covers[v, V_SPARE]
+            if e >= 0:
+                updates[u, U_PLACE] = -1 - entries[e, E_WHAT]
+                covers[v, V_SPARE] = entries[e, E_SPARE]
+    for v in range(cover_count):
+        e = covers[v, V_SPARE]
+        while e >= 0:
+            if n >= removed.shape[0]:
+                return np.int64(-1)
+            removed[n] = -1 - entries[e, E_WHAT]
+            n += 1
+            e = entries[e, E_SPARE]
+    return n
+
+
+@inlined
+def _reduce(entries, n, members, removed, tables, state, scratch, ranking):
+    """Where configurations have several members: take dominated ones away.
+
+    What is left of a configuration becomes an update. Returns the numbers of updates (-1: too little room), members
+    and configurations to drop.
+    """
+    updates, config = scratch.updates, state.config
+    for i in range(entries):
+        e = ranking.order[i]
+        what = ranking.entries[e, E_WHAT]
+        cover = np.int64(-1)
+        if what >= 0:
+            at, to = what, np.int64(updates[what, U_MEMBER])
+            first, count = to, np.int64(updates[what, U_COUNT])
+            states, values = scratch.members, scratch.member_values
+            label, final = np.int64(updates[what, U_LABEL]), np.int64(updates[what, U_FINAL])
+            root = np.int64(updates[what, U_ROOT])
+            single = updates[what, U_STATE] != SEVERAL
+        else:
+            c = -1 - what
+            at, to = n, members
+            first, count = np.int64(config[c, C_MEMBER]), np.int64(config[c, C_COUNT])
+            states, values = state.members, state.member_values
+            label, final = np.int64(0), np.int64(0)
+            root = np.int64(config[c, C_ROOT])
+            single = config[c, C_GROUP] < tables.options[O_STATES]
+        if single:
+            first, count = np.int64(0), np.int64(1)
+            cover = ranking.entries[e, E_COVER]
+        elif to + count > scratch.members.shape[0]:
+            return np.int64(-1), members, removed
+        kept = np.int64(0)
+        for m in range(first, first + count):
+            v = cover
+            if not single:
+                q = np.int64(states[m])
+                v = find_cover(q, pointer_to(values, m), np.int64(tables.slots[q]), np.int64(-1), ranking)
+            if v >= 0 and dominated(v, ranking.entries[e, E_RANK], ranking.entries[e, E_START], ranking.covers):
+                continue
+            if not single:
+                scratch.members[to + kept] = states[m]
+                for s in range(values.shape[1]):
+                    scratch.member_values[to + kept, s] = values[m, s]
+            kept += 1
+        if kept == count:
+            continue
+        if what < 0:
+            if removed >= scratch.removed.shape[0] or n >= updates.shape[0]:
+                return np.int64(-1), members, removed
+            scratch.removed[removed] = c
+            removed += 1
+            if kept == 0:
+                continue
+            updates[n, U_CLASS] = config[c, C_CLASS]
+        after, end = close_update(at, label, root, final, to, kept, scratch)
+        if what < 0:
+            n, members = after, end
+    return n, members, removed
+
+
+# -- applying ---------------------------------------------------------------------------------------------------------
+
+
+def settle(address, n, count, p):
+    """Give the updates that have the event at hand their classes, one for each class that they come from.
+
+    Configurations that are overwritten get the class of their update, and no root. Until `let_go` the updates hold
+    their classes: one that comes from a configuration that is overwritten may be the last that has its class.
+    """
+    state, updates, ranking = state_at(address), scratch_at(address).updates, ranking_at(address)
+    config, classes, partition, counters = state.config, state.classes, state.partition, state.counters
+    strategy = tables_at(address).options[O_STRATEGY]
+    last = np.int64(NULL)
+    cls = np.int64(NO_EVENTS)
+    for i in range(count - 1, -1, -1):
+        e = ranking.order[i]
+        u = ranking.entries[e, E_WHAT]
+        if u < 0 or updates[u, U_STATE] == NOWHERE or updates[u, U_LABEL] <= 0:
+            continue
+        if ranking.entries[e, E_RANK] != last:
+            last = ranking.entries[e, E_RANK]
+            cls = new_class(p, np.int64(updates[u, U_CLASS]), strategy, classes, partition, counters)
+        updates[u, U_CLASS] = cls
+    for u in range(n):
+        if updates[u, U_STATE] != NOWHERE and updates[u, U_CLASS] != NO_EVENTS:
+            classes[updates[u, U_CLASS], K_HELD] += 1
+    for i in range(count):
+        u = ranking.entries[i, E_WHAT]
+        if u < 0 or updates[u, U_STATE] == NOWHERE or updates[u, U_PLACE] < 0:
+            continue
+        c = updates[u, U_PLACE]
+        old = np.int64(config[c, C_CLASS])
+        cls = np.int64(updates[u, U_CLASS])
+        if old != cls:
+            config[c, C_ROOT] = -1
+            config[c, C_CLASS] = cls
+            if cls != NO_EVENTS:
+                classes[cls, K_HELD] += 1
+            if old != NO_EVENTS:
+                release(p, old, classes, partition, counters)
+    return np.int64(0)
+
+
+def let_go(address, n, p):
+    """Once ``n`` updates are in effect, configurations alone hold classes."""
+    state, updates = state_at(address), scratch_at(address).updates
+    for u in range(n):
+        cls = np.int64(updates[u, U_CLASS])
+        if updates[u, U_STATE] != NOWHERE and cls != NO_EVENTS:
+            release(p, cls, state.classes, state.partition, state.counters)
+    return np.int64(0)

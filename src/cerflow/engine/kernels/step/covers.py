@@ -1,0 +1,80 @@
+"""Covers: what the classes better than the one at hand have of one member (a state with registers).
+
+Updates and configurations with that member come to its cover from the best class to the worst.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cerflow.engine.kernels.base.blocks import pointer_to
+from cerflow.engine.kernels.base.jit import inlined, part
+from cerflow.engine.kernels.state.collections import hash_words
+from cerflow.engine.layout import E_RANK, E_SPARE, NULL, V_BETTER, V_PLACE, V_RANK, V_SPARE, V_START, V_STATE
+
+__all__ = ["dominated", "find_cover", "forget_covers", "spare"]
+
+
+@part
+def find_cover(q, registers, width, new, ranking):
+    """The cover of a member with the ``width`` registers that a pointer leads to.
+
+    If there is none yet, it becomes number ``new``; -1 if that is negative, or if there is too little room.
+    """
+    table = ranking.cover_table
+    at = hash_words(registers, width, q) & (table.shape[0] - 1)
+    while table[at] >= 0:
+        v = np.int64(table[at])
+        same = ranking.covers[v, V_STATE] == q
+        for s in range(width):
+            same = same and ranking.cover_values[v, s] == registers[s]
+        if same:
+            return v
+        at = (at + 1) & (table.shape[0] - 1)
+    if new < 0 or new >= ranking.covers.shape[0]:
+        return np.int64(-1)
+    table[at] = new
+    ranking.covers[new, V_STATE] = q
+    ranking.covers[new, V_BETTER] = NULL
+    ranking.covers[new, V_RANK] = NULL
+    ranking.covers[new, V_START] = NULL
+    ranking.covers[new, V_PLACE] = -1
+    ranking.covers[new, V_SPARE] = -1
+    for s in range(width):
+        ranking.cover_values[new, s] = registers[s]
+    return new
+
+
+@part
+def forget_covers(covers, slots, ranking):
+    """Empty the table of covers."""
+    table = ranking.cover_table
+    for v in range(covers):
+        q = ranking.covers[v, V_STATE]
+        # Whatever is in the way of a cover is a cover, too.
+        at = hash_words(pointer_to(ranking.cover_values, v), np.int64(slots[q]), q) & (table.shape[0] - 1)
+        while table[at] >= 0:
+            table[at] = -1
+            at = (at + 1) & (table.shape[0] - 1)
+
+
+@inlined
+def dominated(v, class_rank, start, covers):
+    """Whether a member with cover ``v`` is dominated; those of better classes have been asked about before it."""
+    if covers[v, V_RANK] != class_rank:
+        covers[v, V_BETTER] = max(covers[v, V_BETTER], covers[v, V_START])
+        covers[v, V_RANK] = class_rank
+        covers[v, V_START] = NULL
+        covers[v, V_PLACE] = -1
+    if start <= covers[v, V_BETTER]:
+        return True
+    covers[v, V_START] = max(covers[v, V_START], start)
+    return False
+
+
+@inlined
+def spare(e, v, ranking):
+    """Let the configuration of entry ``e`` be overwritten by one with the same member."""
+    ranking.entries[e, E_RANK] = NULL
+    ranking.entries[e, E_SPARE] = ranking.covers[v, V_SPARE]
+    ranking.covers[v, V_SPARE] = e

@@ -1,0 +1,91 @@
+"""Detection alone: of what a configuration stands for only the latest start is remembered, and no match graph is built.
+
+Whether an event detects a match depends on the latest start of what ends there: if that is outside the window, so are
+all others. Going on keeps the latest start, a first mark sets it, and where runs meet the later one stays.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cerflow.engine.kernels.base.blocks import pointer_to
+from cerflow.engine.kernels.base.jit import inlined
+from cerflow.engine.kernels.state.pool import add_one, add_several, find_one, find_several, hash_one, hash_several, seed
+from cerflow.engine.layout import (
+    BOTTOM,
+    D_BOUND,
+    D_MARK,
+    D_POSITION,
+    D_ROOT,
+    L_LAST,
+    L_START,
+    N_DETECTIONS,
+    NO_EVENTS,
+    NO_MARK,
+    NOWHERE,
+    SEVERAL,
+    U_COUNT,
+    U_FINAL,
+    U_LABEL,
+    U_MEMBER,
+    U_STATE,
+)
+
+__all__ = ["detects", "keep_starts"]
+
+
+@inlined
+def detects(updates, position, bound, state, scratch):
+    """Record one detection, of a match without events, if any update ends a match; returns whether one does."""
+    for u in range(updates):
+        if scratch.updates[u, U_FINAL] == 1:
+            d = state.counters[N_DETECTIONS]
+            state.counters[N_DETECTIONS] = d + 1
+            state.detections[d, D_POSITION] = position
+            state.detections[d, D_BOUND] = bound
+            state.detections[d, D_MARK] = NO_MARK
+            state.detections[d, D_ROOT] = BOTTOM
+            return True
+    return False
+
+
+@inlined
+def keep_starts(updates, p, place, measure, bound, tables, state, scratch):
+    """Put the updates into effect: find or make the configurations, of which each keeps its latest start."""
+    from_seed = seed(p, NO_EVENTS, tables)
+    for u in range(updates):
+        q = np.int64(scratch.updates[u, U_STATE])
+        if q == NOWHERE:
+            continue
+        start = scratch.starts[u]
+        if scratch.updates[u, U_LABEL] > 0 and measure < start:
+            start = measure
+        if start <= bound:
+            continue
+        if q == SEVERAL:
+            first = np.int64(scratch.updates[u, U_MEMBER])
+            count = np.int64(scratch.updates[u, U_COUNT])
+            states, values = pointer_to(scratch.members, first), pointer_to(scratch.member_values, first)
+            h = hash_several(from_seed, states, values, count, state, tables)
+            c = find_several(p, states, values, count, h, NO_EVENTS, state, tables)
+            if c < 0:
+                c = add_several(p, states, values, count, h, NO_EVENTS, BOTTOM, place, state, tables)
+                state.config_long[c, L_START] = start
+        else:
+            registers = pointer_to(scratch.update_values, u)
+            h = hash_one(from_seed, q, registers, tables)
+            c = find_one(p, q, registers, h, NO_EVENTS, state, tables)
+            if c < 0:
+                c = add_one(p, q, registers, h, NO_EVENTS, BOTTOM, place, state, tables)
+                state.config_long[c, L_START] = start
+            # What an earlier event left in a state without loops has not outlived this one.
+            over = tables.skips[q] == 0 and state.config_long[c, L_LAST] != place
+            if over:
+                state.config_long[c, L_START] = start
+            # Of a window inside the formula only the latest start matters, too.
+            for s in range(tables.telling[q], tables.slots[q]):
+                if over or state.values[c, s] < registers[s]:
+                    state.values[c, s] = registers[s]
+        if state.config_long[c, L_START] < start:
+            state.config_long[c, L_START] = start
+        state.config_long[c, L_LAST] = place

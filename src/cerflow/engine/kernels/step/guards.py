@@ -1,0 +1,64 @@
+"""Conditions that relate the event at hand to registers."""
+
+from __future__ import annotations
+
+import math
+
+from cerflow.engine.kernels.base.blocks import address_of, as_float, call
+from cerflow.engine.kernels.base.jit import inlined
+from cerflow.engine.layout import (
+    A_KIND,
+    A_LEFT,
+    A_OPERATOR,
+    A_RIGHT,
+    EQ,
+    FLOAT,
+    GE,
+    LE,
+    LT,
+    NE,
+    NULL,
+    O_PROGRAMS,
+    PROGRAM,
+    RANK,
+    TEST,
+)
+
+
+@inlined
+def compare(operator, a, b):
+    """Whether ``a operator b`` (neither is null)."""
+    if operator == LT:
+        return a < b
+    if operator == LE:
+        return a <= b
+    if operator == EQ:
+        return a == b
+    if operator == NE:
+        return a != b
+    if operator == GE:
+        return a >= b
+    return a > b
+
+
+@inlined
+def holds(atom, k, registers, address, events, tables):
+    """Whether an atom holds for event ``k`` and the registers that a pointer leads to."""
+    operator = tables.atoms[atom, A_OPERATOR]
+    if operator == PROGRAM:
+        return call(tables.options[O_PROGRAMS], (address, TEST, atom, k, address_of(registers), 0)) == 1
+    kind = tables.atoms[atom, A_KIND]
+    i = events.columns[k, tables.atoms[atom, A_LEFT]]
+    j = registers[tables.atoms[atom, A_RIGHT]]
+    if kind == FLOAT:
+        x = as_float(i)
+        y = as_float(j)
+        if math.isnan(x) or math.isnan(y):
+            return False
+        return compare(operator, x, y)
+    if i == NULL or j == NULL:
+        return False
+    if kind == RANK:
+        i = events.ranks[i]
+        j = events.ranks[j]
+    return compare(operator, i, j)

@@ -1,0 +1,200 @@
+"""Determinisation on outputs: the members of a configuration that goes on with one label set, in canonical order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cerflow.engine.kernels.base.blocks import events_at, pointer_to, scratch_at, state_at, tables_at
+from cerflow.engine.kernels.base.jit import part
+from cerflow.engine.kernels.step.transitions import fire
+from cerflow.engine.layout import (
+    C_COUNT,
+    C_GROUP,
+    C_MEMBER,
+    L_LAST,
+    NOWHERE,
+    O_STATES,
+    SEVERAL,
+    U_COUNT,
+    U_FINAL,
+    U_LABEL,
+    U_MEMBER,
+    U_ROOT,
+    U_STATE,
+)
+
+
+@part
+def insert_member(q, registers, states, values, first, count, slots, dominated):
+    """Add state q with registers to the sorted members ``[first, first + count)``; returns their new number.
+
+    ``dominated[q]`` is a slot of which only the greatest value matters, or -1: of members that differ only there
+    one is kept.
+    """
+    width = slots[q]
+    free = dominated[q]
+    lo = first
+    hi = first + count
+    while lo < hi:
+        middle = (lo + hi) >> 1
+        order = 0
+        if states[middle] != q:
+            order = -1 if states[middle] < q else 1
+        else:
+            for s in range(width):
+                if s != free and values[middle, s] != registers[s]:
+                    order = -1 if values[middle, s] < registers[s] else 1
+                    break
+        if order == 0:
+            if free >= 0 and values[middle, free] < registers[free]:
+                values[middle, free] = registers[free]
+            return count
+        if order < 0:
+            lo = middle + 1
+        else:
+            hi = middle
+    for m in range(first + count, lo, -1):
+        states[m] = states[m - 1]
+        for s in range(values.shape[1]):
+            values[m, s] = values[m - 1, s]
+    states[lo] = q
+    for s in range(width):
+        values[lo, s] = registers[s]
+    for s in range(width, values.shape[1]):
+        values[lo, s] = 0
+    return count + 1
+
+
+def group_by_labels(address, k, c, place, root, n, members):
+    """Collect what a configuration (-1: the initial set) becomes, one update for each label set.
+
+    Returns the number of updates (-1 or -2 as `fire`); answers with the number of members, and whether the
+    configuration itself is replaced or dropped.
+    """
+    events, tables, state, scratch = events_at(address), tables_at(address), state_at(address), scratch_at(address)
+    states = tables.options[O_STATES]
+    signature = events.signature[k]
+    results = np.int64(0)
+    stays = np.int64(0)
+    changed = False
+    first = members
+    single = c >= 0 and state.config[c, C_GROUP] < states
+    count = states if c < 0 else state.config[c, C_COUNT]
+    base = 0 if c < 0 or single else state.config[c, C_MEMBER]
+    registers = pointer_to(scratch.registers, 0)
+    for m in range(count):
+        # The member with its registers is copied out, wherever it is stored.
+        if c < 0:
+            q = m
+            if tables.initial[q] == 0:
+                continue
+        elif single:
+            q = state.config[c, C_GROUP]
+            for s in range(tables.slots[q]):
+                registers[s] = state.values[c, s]
+        else:
+            q = state.members[base + m]
+            for s in range(tables.slots[q]):
+                registers[s] = state.member_values[base + m, s]
+        skips = tables.skips[q] == 1
+        r = tables.signature_state[signature, q]
+        gone = c >= 0 and not skips and state.config_long[c, L_LAST] != place - 1
+        for e in range(tables.expiring_start[q], tables.expiring_start[q + 1]):
+            if registers[tables.expiring[e, 0]] <= events.columns[k, tables.expiring[e, 1]]:
+                gone = True
+        if gone:
+            changed = True
+            continue
+        if r >= 0:
+            skips = skips and tables.signature_rows[r, 3] == 0
+            results = fire(
+                tables.signature_rows[r, 1],
+                tables.signature_rows[r, 2],
+                k,
+                registers,
+                scratch.results,
+                scratch.result_values,
+                results,
+                address,
+                events,
+                tables,
+            )
+            if results < 0:
+                return results
+        if skips:
+            if first + stays + 1 >= scratch.members.shape[0]:
+                return np.int64(-1)
+            stays = insert_member(
+                q,
+                registers,
+                scratch.members,
+                scratch.member_values,
+                first,
+                stays,
+                tables.slots,
+                tables.dominated,
+            )
+        else:
+            changed = True
+    # One update for each label set: first the empty one, to which the skipping members belong, then the others. A
+    # result that was taken is marked with label -1.
+    for i in range(-1, results):
+        label = np.int64(0)
+        count = stays
+        if i >= 0:
+            label = np.int64(scratch.results[i, U_LABEL])
+            count = np.int64(0)
+            if label <= 0:
+                continue
+        final = np.int64(0)
+        fired = False
+        for j in range(max(i, 0), results):
+            if scratch.results[j, U_LABEL] != label:
+                continue
+            fired = True
+            scratch.results[j, U_LABEL] = -1
+            if scratch.results[j, U_FINAL] == 1:
+                final = np.int64(1)
+            if scratch.results[j, U_STATE] >= 0:
+                if members + count + 1 >= scratch.members.shape[0]:
+                    return np.int64(-1)
+                count = insert_member(
+                    np.int64(scratch.results[j, U_STATE]),
+                    pointer_to(scratch.result_values, j),
+                    scratch.members,
+                    scratch.member_values,
+                    members,
+                    count,
+                    tables.slots,
+                    tables.dominated,
+                )
+        if i < 0:
+            changed = changed or fired
+            if not changed:
+                continue
+        if count > 0 or final == 1:
+            if n >= scratch.updates.shape[0]:
+                return np.int64(-1)
+            n, members = close_update(n, label, root, final, members, count, scratch)
+    scratch.answers[0] = members
+    scratch.answers[1] = 1 if changed else 0
+    return n
+
+
+@part
+def close_update(n, label, root, final, first, count, scratch):
+    """Write the update for members ``[first, first + count)``; returns the numbers of updates and members."""
+    scratch.updates[n, U_LABEL] = label
+    scratch.updates[n, U_ROOT] = root
+    scratch.updates[n, U_FINAL] = final
+    scratch.updates[n, U_MEMBER] = first
+    scratch.updates[n, U_COUNT] = count
+    if count == 0:
+        scratch.updates[n, U_STATE] = NOWHERE
+    elif count == 1:
+        scratch.updates[n, U_STATE] = scratch.members[first]
+        for s in range(scratch.update_values.shape[1]):
+            scratch.update_values[n, s] = scratch.member_values[first, s]
+    else:
+        scratch.updates[n, U_STATE] = SEVERAL
+    return n + 1, first + count

@@ -1,0 +1,55 @@
+"""The kernels that only some queries need, called by their addresses."""
+
+from __future__ import annotations
+
+from cerflow.engine.kernels.base.jit import by_address
+from cerflow.engine.kernels.state.lists import enter
+from cerflow.engine.kernels.step.bytecode import ask
+from cerflow.engine.kernels.step.choose import choose, let_go, settle
+from cerflow.engine.kernels.step.sets import group_by_labels
+from cerflow.engine.layout import (
+    O_CHOOSE,
+    O_ENTER,
+    O_GROUPED,
+    O_LET_GO,
+    O_PICK,
+    O_PROGRAMS,
+    O_SETS,
+    O_SETTLE,
+    O_STRATEGY,
+    Tables,
+)
+
+__all__ = ["prepare", "prepare_all"]
+
+#: Where their addresses stand in the options of a query, and how many arguments they take.
+_UNITS = {
+    O_PROGRAMS: (ask, 6),
+    O_SETS: (group_by_labels, 7),
+    O_CHOOSE: (choose, 6),
+    O_SETTLE: (settle, 4),
+    O_LET_GO: (let_go, 3),
+    O_ENTER: (enter, 6),
+}
+
+
+def prepare(tables: Tables) -> None:
+    """Compile or load what a query needs, and put the addresses into its tables."""
+    options = tables.options
+    needed: list[int] = []
+    if len(tables.code) or len(tables.products):
+        needed.append(O_PROGRAMS)
+    if options[O_GROUPED]:
+        needed.append(O_SETS)
+    if options[O_STRATEGY]:
+        needed += [O_CHOOSE, O_SETTLE, O_LET_GO]
+    if options[O_PICK]:
+        needed.append(O_ENTER)
+    for option in needed:
+        options[option] = by_address(*_UNITS[option]).address
+
+
+def prepare_all() -> None:
+    """Compile or load all of them."""
+    for unit in _UNITS.values():
+        by_address(*unit)

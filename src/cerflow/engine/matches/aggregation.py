@@ -1,0 +1,260 @@
+"""Aggregates over the matches of each detecting event, computed on the shared graph.
+
+Each is a fold over sets of complex events: a value for the complex event without events, what an event in front of a
+set does to the value, and how the values of two disjoint sets become that of their union. Sums and counts are linear
+in the number of complex events; minima and maxima are semirings of their own: (min, +), (min, min) and (min, max).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cerflow.engine.kernels.matches.fold import GREATEST, LEAST, PLUS
+from cerflow.engine.matches.counting import detecting, refuse_if_cut
+from cerflow.engine.matches.folding import EXACT, Folding, Values, ranked
+from cerflow.engine.matches.listing import Detected
+from cerflow.engine.matches.mark_values import MarkValues, check_attribute, check_label
+from cerflow.engine.matches.row_limit import shown
+from cerflow.engine.matches.unfolding import Part
+from cerflow.engine.results.report import COUNT_TYPE, Report
+from cerflow.errors import QueryError, TooManyMatchesError, UnsupportedQueryError, expect
+from cerflow.schema import Kind
+
+__all__ = ["AggregateOf", "Aggregation"]
+
+#: What stands for an aggregate: "count", or (label, attribute, function[, over the matches]).
+AggregateOf = str | tuple[str, str | None, str] | tuple[str, str | None, str, str]
+
+_FUNCTIONS = ("count", "sum", "min", "max", "avg")
+_OVER = ("sum", "min", "max", "avg")
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """One column of the result: ``function`` of the events of a label, of all matches or of each and then ``over``."""
+
+    name: str
+    label: str
+    attribute: str | None
+    function: str
+    over: str
+    kind: Kind
+
+    @property
+    def pools(self) -> bool:
+        """Whether it is made of sums."""
+        return self.over in ("sum", "avg")
+
+
+class Aggregation:
+    """The aggregates that are asked for; `rows` computes them for the detecting events of a part."""
+
+    def __init__(self, report: Report, wanted: Mapping[str, AggregateOf]) -> None:
+        expect(wanted, Mapping, "aggregates are given as a dict by the names of their columns")
+        for name in wanted:
+            expect(name, str, "the name of an aggregate must be text")
+        if not wanted:
+            raise ValueError("there is nothing to aggregate")
+        self._report = report
+        self._wanted = [(name, None if of == "count" else _resolved(report, name, of)) for name, of in wanted.items()]
+        leading = [report.schema.field("detected_at"), report.schema.field("end_time")]
+        keys = list(report.schema)[len(report.leading) : len(report.leading) + len(report.select.partition)]
+        fields = [pa.field(name, COUNT_TYPE if w is None else self._type(w)) for name, w in self._wanted]
+        names = [field.name for field in [*leading, *keys]]
+        for field in fields:
+            if field.name in names:
+                raise ValueError(f"the result has a column '{field.name}' already; give the aggregate another name")
+        self.schema = pa.schema([*leading, *keys, *fields])
+
+    def _type(self, wanted: _Wanted) -> pa.DataType:
+        if wanted.over == "avg":
+            return pa.float64()
+        if wanted.function == "count":
+            return COUNT_TYPE if wanted.pools else pa.int64()
+        if wanted.function == "sum":
+            return COUNT_TYPE if wanted.kind is Kind.INTEGER else pa.float64()
+        assert wanted.attribute is not None
+        of = self._report.events.columns.field(self._report.column(wanted.attribute)).type
+        return of.value_type if pa.types.is_dictionary(of) else of
+
+    def rows(self, part: Part, limit: int | None) -> pa.RecordBatch:
+        """One row for each detecting event of a part."""
+        positions, begins = detecting(part.detections)
+        sums = _Sums(part, begins)
+        values = MarkValues(part, self._report)
+        columns: list[pa.Array] = []
+        makers = [_Matches(sums) if w is None else _column(w, sums, values, part, begins) for _, w in self._wanted]
+        sums.compute()
+        if limit is not None:
+            refuse_if_cut(sums.numbers(0), limit)
+        for (name, _), maker in zip(self._wanted, makers):
+            columns.append(maker.array(self.schema.field(name).type))
+        leading = Detected(self._report, positions, part.kept).leading()
+        return pa.RecordBatch.from_arrays([*leading, *columns], schema=self.schema)
+
+
+def _resolved(report: Report, name: str, of: Any) -> _Wanted:
+    """What is asked for; raises `ValueError` for what makes no aggregate and `QueryError` for unknown names."""
+    if not isinstance(of, tuple) or len(of) not in (3, 4):
+        raise ValueError(f"'{name}' must be 'count' or (label, attribute, function[, over]), not {of!r}")
+    label, attribute, function = of[:3]
+    if function not in _FUNCTIONS:
+        raise ValueError(f"'{name}': the function must be one of {', '.join(_FUNCTIONS)}, not {function!r}")
+    check_label(report, label)
+    if attribute is None and function != "count":
+        raise ValueError(f"'{name}': {function} needs an attribute")
+    kind = Kind.INTEGER if attribute is None else check_attribute(report, attribute)
+    if kind is Kind.OTHER or (function in ("sum", "avg") and not kind.numeric):
+        raise QueryError(f"{function} of '{attribute}': its values are of kind {kind}")
+    if len(of) == 3:
+        # All events of all matches in one go: least of the least, sum of sums.
+        over = {"count": "sum", "sum": "sum", "avg": "avg", "min": "min", "max": "max"}[function]
+        return _Wanted(name, label, attribute, function, over, kind)
+    over = of[3]
+    if over not in _OVER:
+        raise ValueError(f"'{name}': what is made of the matches must be one of {', '.join(_OVER)}, not {over!r}")
+    if function == "avg" or (function in ("min", "max") and over in ("sum", "avg")):
+        raise UnsupportedQueryError(
+            f"'{name}': {over} over matches of the {function} in each cannot be computed without listing the matches",
+            hint="In each match there can be count or sum, or min or max if min or max of that is wanted.",
+        )
+    return _Wanted(name, label, attribute, function, over, kind)
+
+
+class _Sums:
+    """Linear columns, computed together: column 0 is the number of matches."""
+
+    def __init__(self, part: Part, begins: NDArray[np.int64]) -> None:
+        self._part = part
+        self._begins = begins
+        self._columns = [Values.one(len(part.marks))]
+        self._exact: dict[int, list[Any]] = {}
+
+    def add(self, column: Values) -> int:
+        """The number of one more column."""
+        self._columns.append(column)
+        return len(self._columns) - 1
+
+    def compute(self) -> None:
+        """Fold all columns."""
+        folding = Folding(self._part)
+        found = folding.sums(self._columns)
+        self._found = np.add.reduceat(found, self._begins[:-1], axis=0)
+        # A column of integers is exact if the sum of their sizes is; the number of matches is such a sum too.
+        sizes = [j for j, column in enumerate(self._columns) if column.bounds]
+        for k in np.flatnonzero((self._found[:, sizes] >= EXACT).any(axis=1)).tolist():
+            rows = folding.exact_sums(self._columns, int(self._begins[k]), int(self._begins[k + 1]))
+            self._exact[k] = [sum(values) for values in zip(*rows)]
+
+    def numbers(self, j: int) -> list[Any]:
+        """Column j for each detecting event, as Python's numbers."""
+        column = self._found[:, j]
+        values: list[Any] = column.tolist()
+        if self._columns[j].whole:
+            values = [int(v) if k not in self._exact else 0 for k, v in enumerate(values)]
+        for k, row in self._exact.items():
+            values[k] = row[j]
+        return values
+
+
+class _Matches:
+    """The number of matches."""
+
+    def __init__(self, sums: _Sums) -> None:
+        self._sums = sums
+
+    def array(self, target: pa.DataType) -> pa.Array:
+        return counted(self._sums.numbers(0), target)
+
+
+class _Pooled:
+    """Sums, counts and averages."""
+
+    def __init__(self, wanted: _Wanted, sums: _Sums, values: pa.Array) -> None:
+        self._wanted = wanted
+        self._sums = sums
+        known = Values.of(pc.cast(pc.is_valid(values), pa.int64()))
+        self._known = sums.add(known)
+        self._sum = self._known
+        if wanted.function != "count":
+            given = pc.fill_null(values, pa.scalar(0, values.type))
+            self._sum = sums.add(Values.of(given))
+            if wanted.kind is Kind.INTEGER:
+                sums.add(Values.of(given, sizes=True))
+        self._without = sums.add(Values.without(pc.is_valid(values).to_numpy(zero_copy_only=False)))
+
+    def array(self, target: pa.DataType) -> pa.Array:
+        sums, known = self._sums.numbers(self._sum), self._sums.numbers(self._known)
+        wanted = self._wanted
+        if wanted.over == "sum":
+            return counted([s if k or wanted.function == "count" else None for s, k in zip(sums, known)], target)
+        divisors = known
+        if wanted.function != "avg":
+            divisors = self._sums.numbers(0)
+            if wanted.function == "sum":
+                divisors = [n - w for n, w in zip(divisors, self._sums.numbers(self._without))]
+        return pa.array([s / d if d else None for s, d in zip(sums, divisors)], target)
+
+
+class _Extreme:
+    """The least or greatest of what each match has."""
+
+    def __init__(self, wanted: _Wanted, values: pa.Array, part: Part, begins: NDArray[np.int64]) -> None:
+        self._wanted = wanted
+        self._values = values
+        self._part = part
+        self._begins = begins
+
+    @cached_property
+    def _weights(self) -> tuple[int, Values, NDArray[np.int64] | None]:
+        """How the values of a match are combined, those values, and which of the attribute's values each stands for."""
+        wanted = self._wanted
+        if wanted.function in ("min", "max"):
+            weights, chosen = ranked(self._values)
+            return (LEAST if wanted.function == "min" else GREATEST), weights, chosen
+        values = self._values
+        if wanted.function == "count":
+            values = pc.if_else(pc.is_valid(values), pa.scalar(1, pa.int64()), pa.scalar(None, pa.int64()))
+        return PLUS, Values.of(values), None
+
+    def array(self, target: pa.DataType) -> pa.Array:
+        operation, weights, chosen = self._weights
+        found, lacking = Folding(self._part).extremes(operation, weights, greatest=self._wanted.over == "max")
+        result: list[Any] = []
+        for first, last in zip(self._begins[:-1].tolist(), self._begins[1:].tolist()):
+            some = [v for v in found[first:last] if v is not None]
+            if self._wanted.function == "count" and any(lacking[first:last]):
+                some.append(0)
+            result.append((min if self._wanted.over == "min" else max)(some) if some else None)
+        if chosen is not None:
+            at = pa.array([None if rank is None else int(chosen[int(rank)]) for rank in result], pa.int64())
+            return self._values.take(at)
+        return counted(result, target)
+
+
+def _column(
+    wanted: _Wanted, sums: _Sums, values: MarkValues, part: Part, begins: NDArray[np.int64]
+) -> _Pooled | _Extreme:
+    if wanted.attribute is None:
+        having = np.append(False, values.having(wanted.label))
+        given = pa.array(np.ones(len(having), np.int64), mask=~having)
+    else:
+        given = values.values(wanted.label, wanted.attribute)
+    return _Pooled(wanted, sums, given) if wanted.pools else _Extreme(wanted, given, part, begins)
+
+
+def counted(values: list[Any], target: pa.DataType) -> pa.Array:
+    """Numbers as an array; raises TooManyMatchesError if whole numbers have more than 38 digits."""
+    if pa.types.is_decimal(target):
+        beyond = [v for v in values if v is not None and abs(v) >= 10**38]
+        if beyond:
+            raise TooManyMatchesError(f"{shown(beyond[0])} does not fit 38 digits")
+    return pa.array(values, target)

@@ -1,0 +1,289 @@
+"""Unfolded matches as record batches.
+
+What belongs to an event is gathered once for every event of a batch, however many matches it is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cerflow.automata.model.transducer import TYPE_LABEL
+from cerflow.engine.events.store import Kept
+from cerflow.engine.matches.unfolding import Unfolded
+from cerflow.engine.results.computed_columns import compute
+from cerflow.engine.results.flat import FlatColumn
+from cerflow.engine.results.report import Report
+from cerflow.language.select import ProjectionKind
+
+__all__ = ["Detected", "Listing", "join_dictionaries"]
+
+Ints = NDArray[np.int64]
+Smalls = NDArray[np.int32]
+
+
+class Rows:
+    """The columns of the events at some positions, fetched when one is asked for."""
+
+    def __init__(self, kept: Kept, positions: Ints) -> None:
+        self._kept = kept
+        self._positions = positions
+        self._columns: dict[str, pa.Array] = {}
+
+    @cached_property
+    def _table(self) -> pa.Table:
+        return self._kept.at(self._positions)
+
+    def column(self, name: str) -> pa.Array:
+        """A column as one array."""
+        if name not in self._columns:
+            combined = self._table.column(name).combine_chunks()
+            self._columns[name] = combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
+        return self._columns[name]
+
+
+class Detected:
+    """The columns that say where matches were detected, one row for each of some positions."""
+
+    def __init__(self, report: Report, positions: Ints, kept: Kept) -> None:
+        self._report = report
+        self._positions = positions
+        self._rows = Rows(kept, positions)
+
+    def places(self) -> pa.Array:
+        """The position of each event as it is reported."""
+        return _places(self._report, self._positions, self._rows)
+
+    def leading(self) -> list[pa.Array]:
+        """What stands before the columns of a result that has a row for each detecting event."""
+        return [self.places(), _times(self._report, self._positions, self._rows), *self.keys]
+
+    @cached_property
+    def keys(self) -> list[pa.Array]:
+        """The partition keys."""
+        result = []
+        for key in self._report.select.partition:
+            target = self._report.key_type(key)
+            values = [self._rows.column(self._report.column(name)).cast(target) for name in key]
+            # NaN is null, here as everywhere.
+            known = [_without_nan(v) for v in values[:-1]]
+            result.append(pc.coalesce(*known, values[-1]) if known else values[0])
+        return result
+
+
+class Listing:
+    """The rows of some matches."""
+
+    def __init__(self, report: Report, found: Unfolded, label_sets: Sequence[frozenset[str]], kept: Kept) -> None:
+        self._report = report
+        self._found = found
+        self._all_labels = label_sets
+        self._kept = kept
+        self._labels = label_sets
+        self._renumbered: NDArray[np.int32] | None = None
+        self._by_label: dict[str | None, tuple[Smalls, Smalls]] = {}
+        if report.select.projection.kind is ProjectionKind.NONE:
+            self._labels = [frozenset()] * len(label_sets)
+        elif report.keep is not None:
+            names = frozenset(item.label for item in report.listed)
+            self._labels = [labels & names for labels in label_sets]
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @cached_property
+    def _shown(self) -> Unfolded:
+        """The matches without the events that have no label to show."""
+        if self._labels is self._all_labels:
+            return self._found
+        hidden = np.array([not labels for labels in self._labels], bool)[self._found.labels]
+        return self._found.without(hidden) if hidden.any() else self._found
+
+    @cached_property
+    def _rows(self) -> Rows:
+        return Rows(self._kept, self._shown.positions)
+
+    @cached_property
+    def _detected(self) -> Detected:
+        return Detected(self._report, self._found.detected, self._kept)
+
+    def batch(self, schema: pa.Schema) -> pa.RecordBatch:
+        """The rows with the columns of a schema; see `Report.shown`."""
+        made = [make() for name, make in self._columns(schema) if name in schema.names]
+        return pa.RecordBatch.from_arrays(made, schema=schema)
+
+    def _columns(self, schema: pa.Schema) -> Iterable[tuple[str, Callable[[], pa.Array]]]:
+        report = self._report
+        makers: list[Callable[[], pa.Array]] = [self._detected_at]
+        makers += [partial(self._end, values, end) for values in (self._places, self._times) for end in (0, 1)]
+        makers += [partial(self._key, k) for k in range(len(report.select.partition))]
+        makers += [partial(self._computed, k) for k in range(len(report.computed))]
+        if report.select.projection.has_events:
+            makers.append(partial(self._event_lists, schema))
+        yield from zip(report.schema.names, makers)
+        if not set(schema.names) <= set(report.schema.names):
+            yield from ((column.name, partial(self._flat, column)) for column in report.flat)
+
+    def _detected_at(self) -> pa.Array:
+        return _taken(self._detected.places(), self._found.owner)
+
+    def _places(self) -> pa.Array:
+        return _places(self._report, self._shown.positions, self._rows)
+
+    def _times(self) -> pa.Array:
+        return _times(self._report, self._shown.positions, self._rows)
+
+    def _end(self, values: Callable[[], pa.Array], end: int) -> pa.Array:
+        """A value of the first or the last event of each match, null if there is none."""
+        at = self._shown.ends[end]
+        missing = at < 0
+        return values().take(pa.array(at, mask=missing)) if missing.any() else _taken(values(), at)
+
+    def _key(self, k: int) -> pa.Array:
+        return _taken(self._detected.keys[k], self._found.owner)
+
+    def _computed(self, k: int) -> pa.Array:
+        report, found = self._report, self._found
+        target = report.schema.field(len(report.leading) + len(report.select.partition) + k).type
+        expression = report.computed[k].expression
+        return compute(expression, found, self._all_labels, self._kept, report.events, target, report.position)
+
+    def _event_lists(self, schema: pa.Schema) -> pa.Array:
+        numbers = self._shown.events
+        if pa.types.is_dictionary(schema.field("events").type.value_type):
+            if self._renumbered is not None:
+                numbers = self._renumbered[numbers]
+            values = pa.DictionaryArray.from_arrays(pa.array(numbers), self.events, safe=False)
+        else:
+            values = _taken(self.events, numbers)
+        return pa.ListArray.from_arrays(pa.array(self._shown.offsets), values)
+
+    # -- the flat form ---------------------------------------------------------------------------------------------
+
+    def _flat(self, column: FlatColumn) -> pa.Array:
+        offsets, numbers = self._of_label(column.label)
+        values = self._field(column)
+        if column.several:
+            return pa.ListArray.from_arrays(pa.array(offsets), _taken(values, numbers))
+        sizes = np.diff(offsets)
+        assert sizes.max(initial=0) <= 1, f"'{column.label}' has several events in a match"
+        at = np.zeros(len(self), np.int32)
+        at[sizes == 1] = numbers
+        return values.take(pa.array(at, mask=sizes == 0))
+
+    def _field(self, column: FlatColumn) -> pa.Array:
+        """The values of a field for every event."""
+        if column.attribute is not None:
+            return self._rows.column(column.attribute)
+        return self._places() if column.field == "position" else self._types
+
+    @cached_property
+    def _types(self) -> pa.Array:
+        return self._rows.column(self._report.events.type).cast(pa.string())
+
+    def _of_label(self, label: str | None) -> tuple[Smalls, Smalls]:
+        """The events with a label in each match: where those of a match begin, and their numbers."""
+        if label not in self._by_label:
+            self._by_label[label] = self._found_by(label)
+        return self._by_label[label]
+
+    def _found_by(self, label: str | None) -> tuple[Smalls, Smalls]:
+        shown = self._shown
+        if label is not None:
+            having = self._having(label)
+        else:
+            named = [self._having(each) for each in {c.label for c in self._report.flat} if each is not None]
+            having = ~np.logical_or.reduce([np.zeros(len(shown.labels), bool), *named])
+        having = having[shown.events]
+        return np.append(0, np.cumsum(having)).astype(np.int32)[shown.offsets], shown.events[having]
+
+    def _having(self, label: str) -> NDArray[np.bool_]:
+        """Which events have a label."""
+        numbers = self._shown.labels
+        found = np.array([label in s for s in self._labels], bool)[numbers]
+        open_ = np.array([TYPE_LABEL in s for s in self._labels], bool)[numbers]
+        if open_.any():
+            found |= open_ & pc.equal(self._types, label).to_numpy(zero_copy_only=False)
+        return found
+
+    # -- lists of events -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def events(self) -> pa.StructArray:
+        """The events as they are reported."""
+        report, numbers = self._report, self._shown.labels
+        fields = [self._places(), _labels(numbers, self._labels, self._types), self._types]
+        fields += [self._attribute(name) for name in report.attributes]
+        return pa.StructArray.from_arrays(fields, fields=list(report.event_type))
+
+    @property
+    def keys(self) -> Ints:
+        """A number for each event, the same for an event with the same label set in other listings of the query."""
+        return self._shown.positions * len(self._all_labels) + self._shown.labels
+
+    def renumber(self, numbers: NDArray[np.int32], events: pa.StructArray) -> None:
+        """Refer to other events; ``numbers`` says where each of its own is among them."""
+        self._renumbered = numbers
+        self.events = events
+
+    def _attribute(self, name: str) -> pa.Array:
+        values = self._rows.column(name)
+        listed = self._report.listed
+        if all(i.attributes is None or name in i.attributes for i in listed):
+            return values
+        wanted = {i.label for i in listed if i.attributes is None or name in i.attributes}
+        shows = np.array([bool(s & wanted) for s in self._labels], bool)[self._shown.labels]
+        return pc.if_else(pa.array(shows), values, pa.scalar(None, values.type))
+
+
+def join_dictionaries(listings: Sequence[Listing]) -> None:
+    """Let the matches of several listings refer to the same array of events, in which each stands once."""
+    keys = [listing.keys for listing in listings]
+    _, first, which = np.unique(np.concatenate(keys), return_index=True, return_inverse=True)
+    events = pa.concat_arrays([listing.events for listing in listings]).take(pa.array(first))
+    ends = np.cumsum([len(k) for k in keys])
+    for listing, numbers in zip(listings, np.split(which.astype(np.int32), ends[:-1])):
+        listing.renumber(numbers, events)
+
+
+def _places(report: Report, positions: Ints, rows: Rows) -> pa.Array:
+    if report.position is not None:
+        return rows.column(report.position).cast(pa.int64())
+    return pa.array(positions) if report.numbered else pa.nulls(len(positions), pa.int64())
+
+
+def _times(report: Report, positions: Ints, rows: Rows) -> pa.Array:
+    if report.events.time is None:
+        return _places(report, positions, rows)
+    return rows.column(report.events.time)
+
+
+def _taken(values: pa.Array, at: NDArray[np.int32]) -> pa.Array:
+    """The values at some places, which are known to be within bounds."""
+    return pc.take(values, pa.array(at), boundscheck=False)
+
+
+def _without_nan(values: pa.Array) -> pa.Array:
+    if not pa.types.is_floating(values.type):
+        return values
+    return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
+
+
+def _labels(numbers: Ints, label_sets: Sequence[frozenset[str]], types: pa.Array) -> pa.Array:
+    """The labels of each event, sorted; the placeholder for the type of the event is filled in."""
+    texts: list[list[str]] = [sorted(s - {TYPE_LABEL}) for s in label_sets]
+    index = numbers.copy()
+    open_ = np.flatnonzero(np.array([TYPE_LABEL in s for s in label_sets], bool)[numbers])
+    if len(open_):
+        encoded = types.dictionary_encode()
+        names = encoded.dictionary.to_pylist()
+        pairs = numbers[open_] * len(names) + encoded.indices.to_numpy()[open_]
+        distinct, which = np.unique(pairs, return_inverse=True)
+        index[open_] = len(texts) + which
+        texts += [sorted({*texts[p // len(names)], names[p % len(names)]}) for p in distinct.tolist()]
+    return pa.array(texts, pa.list_(pa.string())).take(pa.array(index))

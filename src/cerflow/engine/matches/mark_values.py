@@ -1,0 +1,87 @@
+"""The attributes of the events that matches of a part are made of, one value for each mark."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cerflow.analysis.scopes import labels_of
+from cerflow.automata.model.transducer import TYPE_LABEL
+from cerflow.engine import layout
+from cerflow.engine.matches.unfolding import Part
+from cerflow.engine.results.report import Report
+from cerflow.errors import QueryError, nearest
+from cerflow.schema import Kind
+
+__all__ = ["MarkValues", "check_attribute", "check_label"]
+
+
+def check_label(report: Report, label: str) -> None:
+    """Raises `QueryError` if matches of the query tell no event of such a label apart."""
+    labels = labels_of(report.select.formula)
+    known = labels.assigned if report.keep is None else report.keep
+    if label in known or (labels.wildcard and report.keep is None):
+        return
+    if label in labels.assigned:
+        raise QueryError(f"the label '{label}' is not selected by the query", hint=f"Add it to SELECT: {label}.")
+    raise _unknown("label", label, known)
+
+
+def check_attribute(report: Report, attribute: str) -> Kind:
+    """The kind of an attribute; raises `QueryError` if events do not have it, or the query does not keep it."""
+    column = report.column(attribute)
+    if column not in report.events.attributes:
+        raise _unknown("attribute", attribute, report.events.attributes)
+    if column not in report.stored:
+        raise QueryError(f"the attribute '{attribute}' is not selected by the query", hint="SELECT * keeps them all.")
+    return report.events.kind(column)
+
+
+def _unknown(what: str, name: str, known: Collection[str]) -> QueryError:
+    near = nearest(name, known)
+    hint = None if near or not known else f"There are {', '.join(sorted(known))}."
+    return QueryError(f"unknown {what} '{name}'", suggestion=near, hint=hint)
+
+
+class MarkValues:
+    """What aggregates and orders need of the marks of a part; mark 0, which is none, has nothing."""
+
+    def __init__(self, part: Part, report: Report) -> None:
+        self._report = report
+        self._part = part
+        self._positions = part.marks[1:, layout.M_POSITION]
+        self._labels = part.marks[1:, layout.M_LABEL]
+
+    def _column(self, attribute: str) -> pa.Array:
+        rows = self._part.kept.at(self._positions).column(self._report.column(attribute)).combine_chunks()
+        values = rows.chunk(0) if isinstance(rows, pa.ChunkedArray) else rows
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        return pc.if_else(pc.is_nan(values), None, values) if pa.types.is_floating(values.type) else values
+
+    def positions(self) -> NDArray[np.float64]:
+        """The positions of the events that matches show, NaN for others."""
+        return np.append(np.nan, np.where(self.shown(), self._positions, np.nan))
+
+    def shown(self) -> NDArray[np.bool_]:
+        """Whether an event is shown, for all marks but the first."""
+        names = {item.label for item in self._report.listed}
+        return np.array([not names or bool(s & names) for s in self._part.label_sets], bool)[self._labels]
+
+    def having(self, label: str) -> NDArray[np.bool_]:
+        """Whether an event has a label, for all marks but the first."""
+        having = np.array([label in s for s in self._part.label_sets], bool)[self._labels]
+        wild = np.array([TYPE_LABEL in s for s in self._part.label_sets], bool)[self._labels]
+        if wild.any():
+            having |= wild & np.asarray(pc.equal(self._column(self._report.events.type), label))
+        return having
+
+    def values(self, label: str, attribute: str) -> pa.Array:
+        """An attribute of the events with a label, null for the others and for all that is not a number (NaN)."""
+        values = self._column(attribute)
+        values = pc.if_else(pa.array(self.having(label)), values, pa.scalar(None, values.type))
+        return pa.concat_arrays([pa.nulls(1, values.type), values])

@@ -1,0 +1,336 @@
+"""Matches: found, kept shared, and unfolded only when somebody reads them."""
+
+from __future__ import annotations
+
+import operator
+import random
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+import pyarrow as pa
+
+from cerflow.engine.matches.aggregation import AggregateOf, Aggregation
+from cerflow.engine.matches.counting import count_detections, detecting
+from cerflow.engine.matches.display import SHOWN, as_html
+from cerflow.engine.matches.listing import Detected, Listing, join_dictionaries
+from cerflow.engine.matches.picking import First, Order, PartSpan, Picker, Sample, Span, picked
+from cerflow.engine.matches.row_limit import Announced, digits, shown
+from cerflow.engine.matches.strategy_parts import ChosenParts
+from cerflow.engine.matches.unfolding import NO_LIMIT, Part, unfolded
+from cerflow.engine.results.report import COUNT_TYPE, CountForm, EventForm, Report
+from cerflow.errors import TooManyMatchesError, UnsupportedQueryError, at_least_one, expect
+from cerflow.language.select import ProjectionKind
+from cerflow.values.arrow_columns import python_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+__all__ = ["Matches"]
+
+#: Matches per record batch, unless asked otherwise.
+ROWS = 65_536
+#: Matches per record batch when all are wanted at once.
+MANY_ROWS = 1 << 20
+
+
+class Matches:
+    """The matches of a query, in the order of their detection.
+
+    Nothing is unfolded before it is asked for, and then in batches of bounded size, so there may be more matches
+    than fit in memory. Iterating gives one dict per match, with the columns of ``schema``.
+
+    Matches are true if there are any, which is found without unfolding them. ``len`` counts what iterating gives;
+    ``matches[i]`` and ``matches[i:j]`` find matches by their number, without unfolding those before. What takes Arrow
+    streams (Polars, DuckDB, pyarrow, pandas) takes matches.
+    """
+
+    def __init__(self, parts: Iterable[Part], report: Report, limit: int | None, picker: Picker | None = None) -> None:
+        self._found = parts
+        self._parts = ChosenParts(parts)
+        self._report = report
+        self._limit = limit
+        self._picker = picker
+
+    @property
+    def parts(self) -> Iterable[Part]:
+        """What was found, before unfolding (for other parts of cerflow)."""
+        return self._found
+
+    def announced(self, tell: Callable[[int, bool], None]) -> Matches:
+        """The same matches; ``tell`` learns how many rows follow before they are unfolded, part by part.
+
+        That is the number and whether it is exact, or only the least (see `cerflow.engine.matches.row_limit.rows_of`).
+        """
+        parts = Announced(self._parts, self._limit, bool(self._report.counts), tell)
+        return Matches(parts, self._report, self._limit, self._picker)
+
+    def reached(self) -> int:
+        """The number of events that the reading has come to, where that is known (for other parts of cerflow)."""
+        return getattr(self._found, "reached", 0)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result (spec §6)."""
+        return self._report.schema
+
+    def shown_schema(self, *, flat: bool = False, counts: CountForm = "decimal") -> pa.Schema:
+        """The schema of what `to_batches` gives (for other parts of cerflow)."""
+        return self._report.shown("structs", None, flat, counts)
+
+    def count(self) -> int:
+        """The number of matches, computed on the shared graph without unfolding them."""
+        if isinstance(self._picker, Span):
+            if self._report.counts:
+                last = self.schema.names[-1]
+                return sum(int(n) for batch in self.to_batches(columns=[last]) for n in batch[last].to_pylist())
+            return self._picker.size(Matches(self._parts, self._report, self._limit, self._picker.of).count())
+        if self._picker is not None:
+            return sum(len(listing) for listing in self._listings(ROWS))
+        return sum(sum(numbers) for part in self._to_count() for _, numbers in [count_detections(part, self._limit)])
+
+    def _rows(self) -> int:
+        """How many rows there are: one for each match, or for each detecting event where matches are only counted."""
+        if not self._report.counts:
+            return self.count()
+        total = sum(len(detecting(part.detections)[0]) for part in self._found)
+        return self._picker.size(total) if isinstance(self._picker, Span) else total
+
+    def __bool__(self) -> bool:
+        if isinstance(self._picker, Span):
+            return next(iter(self.to_batches(1, columns=["detected_at"])), None) is not None
+        # Every detection is of a match at least.
+        return any(len(part.detections) for part in self._found)
+
+    def __len__(self) -> int:
+        rows = self._rows()
+        if rows > sys.maxsize:
+            raise TooManyMatchesError(f"there are {digits(rows)} matches, more than len() can say; use .count()")
+        return rows
+
+    @overload
+    def __getitem__(self, at: int) -> dict[str, Any]: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Matches: ...
+
+    def __getitem__(self, at: int | slice) -> dict[str, Any] | Matches:
+        if isinstance(at, slice):
+            return self._chosen(self._span(at))
+        number = _number(at)
+        place = number if number >= 0 else self._rows() + number
+        found = [] if place < 0 else self._chosen(self._numbered(place, place + 1, 1)).to_pylist()
+        if not found:
+            raise IndexError(f"there is no match number {number}, there are {digits(self._rows())}")
+        return found[0]
+
+    def _span(self, at: slice) -> Span:
+        step = 1 if at.step is None else _number(at.step)
+        if step < 1:
+            raise ValueError(f"matches are read forwards, so the step of a slice is 1 or more, not {step}")
+        ends = [None if end is None else _number(end) for end in (at.start, at.stop)]
+        if any(end is not None and end < 0 for end in ends):
+            rows = self._rows()
+            ends = [end if end is None or end >= 0 else max(0, rows + end) for end in ends]
+        begin, stop = ends
+        return self._numbered(begin or 0, stop, step)
+
+    def _numbered(self, begin: int, stop: int | None, step: int) -> Span:
+        """What chooses by number among these matches."""
+        if isinstance(self._picker, Span):
+            return self._picker.among(begin, stop, step)
+        return Span(begin, stop, step, self._picker)
+
+    def _chosen(self, picker: Picker) -> Matches:
+        return Matches(self._parts, self._report, self._limit, picker)
+
+    def to_batches(
+        self,
+        max_rows: int = ROWS,
+        *,
+        flat: bool = False,
+        events: EventForm = "structs",
+        columns: Sequence[str] | None = None,
+        counts: CountForm = "decimal",
+    ) -> Iterator[pa.RecordBatch]:
+        """Unfold the matches into record batches of at most ``max_rows`` rows, with some columns or all.
+
+        With ``flat`` there is a column ``label_field`` for every label and every field of its events (position, type
+        and attributes) in place of the nested ``events``: a value where a match has one event of the label at most, a
+        list where the query allows several. The names of event types have columns where an event may have no other
+        label.
+
+        With ``events="dictionary"`` the events are dictionary-encoded: each event of a batch stands in its dictionary
+        once, with its attributes, and a match holds 32-bit numbers. Decoded they are the events of the default.
+        With ``counts="text"`` the numbers of ``COUNT(*)`` are text, exact at any length; as decimals they have at most
+        38 digits, and `TooManyMatchesError` is raised beyond. Raises `ValueError` if there is no such form or column.
+        """
+        # Larger batches are no faster, and buffers are made for as many rows.
+        max_rows = min(at_least_one(max_rows, "max_rows"), MANY_ROWS)
+        schema = self._report.shown(events, columns, flat, counts)
+        if self._report.counts:
+            span = self._picker.start(self._report, self._limit) if isinstance(self._picker, Span) else None
+            for part in self._to_count():
+                yield from self._counted(part, max_rows, schema.names, counts, span)
+                if span is not None and span.done:
+                    return
+            return
+        for listing in self._listings(max_rows):
+            yield listing.batch(schema)
+
+    def _to_count(self) -> Iterator[Part]:
+        """The parts as far as the number of matches asks for the strategy to be applied."""
+        for part in self._found:
+            yield from [part] if part.alone else ChosenParts([part])
+
+    def _listings(self, max_rows: int) -> Iterator[Listing]:
+        limit = NO_LIMIT if self._limit is None else self._limit
+        chosen = None if self._picker is None else self._picker.start(self._report, self._limit)
+        for part in self._parts:
+            matches = unfolded(part, limit, max_rows) if chosen is None else picked(part, chosen.picks(part), max_rows)
+            for found in matches:
+                yield Listing(self._report, found, part.label_sets, part.kept)
+            if chosen is not None and chosen.done:
+                return
+
+    def _counted(
+        self, part: Part, max_rows: int, columns: Sequence[str], counts: CountForm, span: PartSpan | None
+    ) -> Iterator[pa.RecordBatch]:
+        """One row per detecting event with the number of its matches."""
+        schema = self._report.shown("structs", None, counts=counts)
+        detected, numbers = count_detections(part, self._limit)
+        if span is not None:
+            rows = span.next(len(detected))
+            detected, numbers = detected[rows.start : rows.stop : rows.step], [numbers[k] for k in rows]
+        for start in range(0, len(detected), max_rows):
+            some = numbers[start : start + max_rows]
+            if counts == "decimal" and any(n >= 10**38 for n in some):
+                raise TooManyMatchesError(
+                    f"the number of matches of one event, {shown(max(some))}, does not fit 38 digits; "
+                    'counts="text" (--counts text) gives it as text'
+                )
+            leading = Detected(self._report, detected[start : start + max_rows], part.kept).leading()
+            amounts = pa.array(some, COUNT_TYPE) if counts == "decimal" else pa.array(map(digits, some), pa.string())
+            arrays = [*leading, *[amounts for _ in self._report.counts]]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema).select(columns)
+
+    def to_arrow(
+        self,
+        *,
+        flat: bool = False,
+        events: EventForm = "structs",
+        columns: Sequence[str] | None = None,
+        counts: CountForm = "decimal",
+    ) -> pa.Table:
+        """All matches as a table; see `to_batches`. A dictionary of events is the same for the whole table."""
+        schema = self._report.shown(events, columns, flat, counts)
+        if events == "structs" or "events" not in schema.names:
+            return pa.Table.from_batches(self.to_batches(flat=flat, columns=columns, counts=counts), schema)
+        listings = list(self._listings(MANY_ROWS))
+        if len(listings) > 1:
+            join_dictionaries(listings)
+        return pa.Table.from_batches([listing.batch(schema) for listing in listings], schema)
+
+    def aggregate(self, wanted: Mapping[str, AggregateOf]) -> pa.Table:
+        """Aggregates over the matches of each detecting event, without unfolding them: one row for each such event.
+
+        ``wanted`` names the columns that follow ``detected_at``, ``end_time`` and the partition keys. Each is
+
+        - ``"count"``: the number of matches;
+        - ``(label, attribute, function)``: ``count``, ``sum``, ``avg``, ``min`` or ``max`` of an attribute of all
+          events with a label in all matches, an event counting once for each match that it is in. ``count`` counts
+          values; with None for the attribute it counts events;
+        - ``(label, attribute, function, over)``: ``sum``, ``avg``, ``min`` or ``max`` over the matches, of ``count`` or
+          ``sum`` in each; also ``min`` or ``max`` over them of ``min`` or ``max`` in each.
+
+        Nulls (and NaN) do not count, and what has no value at all is null, as in SQL: the sum in a match without values
+        is null, and such matches do not count in what is made of the sums, whereas a count is 0. Counts, and sums of
+        integers, are exact, ``decimal128(38, 0)``; sums of floats are added up in float64, in the order of the graph;
+        averages are float64; ``min`` and ``max`` have the type of the attribute, or int64 for counts.
+
+        Raises `QueryError` for labels and attributes that the query does not report, `ValueError` for what is no
+        aggregate, `UnsupportedQueryError` for what cannot be had from the graph and where LIMIT or ANY leaves open
+        which matches are meant, and `TooManyMatchesError` for integers of more than 38 digits.
+        """
+        self._refuse("aggregated")
+        aggregation = Aggregation(self._report, wanted)
+        batches = [aggregation.rows(part, self._limit) for part in self._parts]
+        return pa.Table.from_batches(batches, aggregation.schema)
+
+    def first(self, size: int, *, by: Order, descending: bool = False) -> Matches:
+        """The first ``size`` matches of each detecting event in an order, found without unfolding the others.
+
+        ``by`` is ``"start"`` (the position of the first event), ``"events"`` (how many there are), or ``(label,
+        attribute, function)`` with ``sum``, ``min``, ``max`` or ``count`` of the attribute over the events with a
+        label, None as the attribute to count events. Matches without a value (null, as in `aggregate`) come last in
+        either direction. Equal ones come in the order of `to_batches`; sums of floats that differ in rounding only may
+        come in any order. Raises what `aggregate` raises.
+        """
+        size = at_least_one(size, "the number of matches")
+        self._refuse("ordered")
+        first = First(size, by, descending)
+        first.check(self._report)
+        return self._chosen(first)
+
+    def sample(self, size: int, *, seed: int | None = None, replacement: bool = False) -> Matches:
+        """``size`` random matches of each detecting event, each match equally likely, without unfolding the others.
+
+        They come in the order of `to_batches`; all of them if there are no more, unless with ``replacement``, when a
+        match may be drawn several times. The same seed gives the same sample, and reading again does so in any case.
+        Raises `UnsupportedQueryError` where LIMIT or ANY leaves open which matches are meant.
+        """
+        size = at_least_one(size, "the number of matches")
+        self._refuse("sampled")
+        if seed is not None:
+            expect(seed, (int, float, str, bytes), "the seed must be a number or a text")
+        chosen = random.randrange(2**63) if seed is None else seed
+        return self._chosen(Sample(size, chosen, replacement))
+
+    def _refuse(self, what: str) -> None:
+        if self._picker is not None:
+            raise UnsupportedQueryError(f"matches that were chosen already cannot be {what}")
+        if self._report.select.projection.kind is ProjectionKind.NONE:
+            raise UnsupportedQueryError(f"SELECT NONE reports detections, whose matches cannot be {what}")
+        if self._report.counts and what != "aggregated":
+            raise UnsupportedQueryError(f"the query reports numbers of matches, which cannot be {what}")
+
+    def to_pandas(self, *, flat: bool = False, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """All matches as a pandas data frame (pandas must be installed); see `to_batches`."""
+        frame: pd.DataFrame = self.to_arrow(flat=flat, columns=columns).to_pandas()
+        return frame
+
+    def to_polars(self, *, flat: bool = False, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """All matches as a Polars data frame (Polars must be installed); see `to_batches`."""
+        import polars as pl
+
+        frame = pl.from_arrow(self.to_arrow(flat=flat, columns=columns))
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """All matches as a list of dicts."""
+        # Not list(self), which would ask for the length first.
+        return [match for match in self]  # noqa: C416
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The matches as an Arrow stream, for what takes such; unfolded while it is read."""
+        reader = pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for batch in self.to_batches(4096):
+            yield from python_rows(batch)
+
+    def _repr_html_(self) -> str:
+        return as_html(self._report, self[:SHOWN].to_pylist(), self._rows())
+
+    def __repr__(self) -> str:
+        return f"<Matches with columns {', '.join(self.schema.names)}>"
+
+
+def _number(given: object) -> int:
+    try:
+        return operator.index(given)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"matches have numbers, from 0 on, or slices of them, not {given!r}") from None

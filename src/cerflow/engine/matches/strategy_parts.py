@@ -1,0 +1,55 @@
+"""NEXT and LAST of a window: the graph of the matches that they pick, made when matches are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from cerflow.engine import layout
+from cerflow.engine.kernels.matches.pick import pick
+from cerflow.engine.matches.unfolding import Part
+
+__all__ = ["ChosenParts"]
+
+#: Nodes that a graph of picked matches has room for at first, for each detection and at most.
+_EACH, _NODES = 64, 1 << 15
+
+
+class ChosenParts:
+    """Parts in which the strategy of the query has been applied, again for every reading."""
+
+    def __init__(self, parts: Iterable[Part]) -> None:
+        self._parts = parts
+
+    def __iter__(self) -> Iterator[Part]:
+        for part in self._parts:
+            if part.pick == layout.EVERYTHING:
+                yield part
+            else:
+                yield from _chosen(part)
+
+
+def _chosen(part: Part) -> Iterator[Part]:
+    """A part as parts of a bounded size, if that is enough for the detections of one event."""
+    place = np.zeros(len(part.nodes), np.int32)
+    seen = np.zeros(len(part.nodes), np.int32)
+    stack = np.empty(2 * len(part.nodes) + 256, np.int32)
+    size = min(_EACH * len(part.detections), _NODES)
+    at = 0
+    while at < len(part.detections):
+        new = np.zeros((size, layout.NODE_WORDS), np.int64)
+        small = new.view(np.int32)
+        small[layout.BOTTOM, [layout.I_CHILD, layout.I_LEFT, layout.I_RIGHT]] = -1
+        new[layout.BOTTOM, layout.W_MEASURE] = layout.NOT_BEGUN
+        found = np.empty((size, 4), np.int64)
+        sets, parts = np.empty((size, 4), np.int32), np.empty((size, 2), np.int32)
+        graph = (part.nodes, part.nodes.view(np.int32), part.marks, part.detections)
+        earliest = part.pick == layout.EARLIEST
+        _, at, count, written = pick(*graph, at, earliest, place, seen, stack, sets, parts, new, small, found)
+        if written:
+            yield replace(part, detections=found[:written], nodes=new[:count], pick=layout.EVERYTHING)
+        else:
+            size *= 2
+        seen.fill(0)

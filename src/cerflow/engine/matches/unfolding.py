@@ -1,0 +1,114 @@
+"""Matches taken from the shared graph, as flat arrays, a bounded number at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cerflow.engine import layout
+from cerflow.engine.events.store import Kept
+from cerflow.engine.kernels.matches.unfold import K_USED, OUTPUT_FULL, UNFOLDED, unfold
+
+__all__ = ["NO_LIMIT", "Part", "Unfolded", "unfolded"]
+
+Ints = NDArray[np.int64]
+Smalls = NDArray[np.int32]
+
+NO_LIMIT = 2**62
+
+
+@dataclass(frozen=True)
+class Part:
+    """Detections with the nodes, marks and events they refer to; one event's detections are never divided.
+
+    With a ``pick`` (see `cerflow.engine.layout`) the strategy is still to be applied, by `ChosenParts`; ``alone`` says
+    that one match of every event will be left.
+    """
+
+    detections: Ints
+    nodes: Ints
+    marks: Ints
+    kept: Kept
+    label_sets: list[frozenset[str]]
+    pick: int = layout.EVERYTHING
+    alone: bool = False
+
+
+@dataclass(frozen=True)
+class Unfolded:
+    """Matches as flat arrays.
+
+    Match m was detected at ``detected[owner[m]]`` and has the events ``events[offsets[m] : offsets[m + 1]]``, of which
+    ``ends[0, m]`` is the first and ``ends[1, m]`` the last, -1 if there are none. Event e is that at ``positions[e]``
+    with the label set ``labels[e]``; every e occurs once, in however many matches it is.
+    """
+
+    detected: Ints
+    owner: Smalls
+    offsets: Smalls
+    events: Smalls
+    ends: Smalls
+    positions: Ints
+    labels: Ints
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    def without(self, hidden: NDArray[np.bool_]) -> Unfolded:
+        """The same matches without the events that are hidden."""
+        shown = ~hidden[self.events]
+        before = np.append(0, np.cumsum(shown)).astype(np.int32)
+        number = (np.cumsum(~hidden) - 1).astype(np.int32)
+        offsets, events = before[self.offsets], number[self.events[shown]]
+        ends = np.full((2, len(self)), -1, np.int32)
+        some = np.flatnonzero(offsets[1:] > offsets[:-1])
+        ends[0, some] = events[offsets[some]]
+        ends[1, some] = events[offsets[some + 1] - 1]
+        positions, labels = self.positions[~hidden], self.labels[~hidden]
+        return Unfolded(self.detected, self.owner, offsets, events, ends, positions, labels)
+
+
+def unfolded(part: Part, limit: int, max_rows: int) -> Iterator[Unfolded]:
+    """Unfold the detections of a part, at most ``max_rows`` matches at a time and ``limit`` of each event."""
+    small = part.nodes.view(np.int32)
+    cursor = np.zeros(5, np.int64)
+    stack = np.zeros((256, 2), np.int32)
+    path = np.zeros((2, 64), np.int32)
+    number = np.zeros(len(part.marks), np.int32)
+    used = np.empty(len(part.marks), np.int32)
+    size = 8 * max_rows + 64
+    while True:
+        # Who gets the arrays keeps them, so the next matches need others.
+        offsets = np.empty(max_rows + 1, np.int32)
+        events = np.empty(size, np.int32)
+        ends = np.empty((2, max_rows), np.int32)
+        owner = np.empty(max_rows, np.int32)
+        reason, matches = unfold(
+            part.nodes, small, part.detections, limit, cursor, stack, path, number, used, offsets, events, ends, owner
+        )
+        if matches:
+            chosen = part.marks[used[: cursor[K_USED]]]
+            first, last = int(owner[0]), int(owner[matches - 1])
+            yield Unfolded(
+                np.ascontiguousarray(part.detections[first : last + 1, layout.D_POSITION]),
+                owner[:matches] - np.int32(first),
+                offsets[: matches + 1],
+                events[: offsets[matches]],
+                ends[:, :matches],
+                chosen[:, layout.M_POSITION],
+                chosen[:, layout.M_LABEL],
+            )
+        number[used[: cursor[K_USED]]] = 0
+        cursor[K_USED] = 0
+        if reason == UNFOLDED:
+            return
+        if reason == OUTPUT_FULL:
+            if matches == 0:
+                # One match is longer than the whole buffer.
+                size *= 2
+        else:
+            stack = np.concatenate([stack, np.zeros_like(stack)])
+            path = np.concatenate([np.zeros_like(path), path], axis=1)

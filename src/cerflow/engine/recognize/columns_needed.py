@@ -1,0 +1,87 @@
+"""What a query needs of its input: which columns, where events stand in the whole stream, and whether together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from cerflow.engine.evaluate.binding import readable
+from cerflow.engine.evaluate.ranges import EXACT_FLOATS, MOST
+from cerflow.engine.results.report import Report
+from cerflow.language.condition import Attribute, Function, LabelReference, PredicateCall
+from cerflow.language.formula import AttributeWindow
+from cerflow.language.node import walk
+from cerflow.language.select import Consumption, Select
+from cerflow.schema import Kind, Schema
+
+__all__ = ["attributes_read", "columns_needed", "holding", "needs_positions", "separable_by_key"]
+
+
+def columns_needed(select: Select, schema: Schema) -> tuple[str, ...]:
+    """The columns that a query reads or reports, in the order of the input.
+
+    Recognising on these columns alone gives the same result. The query must fit the schema.
+    """
+    found = set(Report(select, schema, positions=False, position=None).stored)
+    found.update(name for name in (schema.time, schema.stream) if name is not None)
+    found |= attributes_read(select)
+    if _shows_events(select):
+        found.update(readable(schema))
+    return tuple(name for name in schema.attributes if name in found)
+
+
+def _shows_events(select: Select) -> bool:
+    """Whether predicates are shown whole events."""
+    calls = (current for current in walk(select) if isinstance(current, PredicateCall))
+    return any(isinstance(argument, LabelReference) for call in calls for argument in call.arguments)
+
+
+def holding(schema: Schema, selects: Iterable[Select]) -> Schema:
+    """The schema that says which columns some queries have values of, see `Schema.held`."""
+    held: dict[str, int] = {}
+    for select in selects:
+        found = attributes_read(select) | (set(readable(schema)) if _shows_events(select) else set())
+        held.update(dict.fromkeys(found - held.keys(), MOST))
+        for key in select.partition:
+            if schema.key_kind(key) is Kind.FLOAT:
+                held.update(dict.fromkeys(key, EXACT_FLOATS))
+    if schema.time is not None:
+        held.setdefault(schema.time, MOST)
+    return replace(schema, held=held)
+
+
+def attributes_read(select: Select) -> set[str]:
+    """The attributes that a query names, apart from those of reported events."""
+    found = {name for key in select.partition for name in key}
+    for current in walk(select):
+        if isinstance(current, Attribute):
+            found.add(current.name)
+        elif isinstance(current, AttributeWindow):
+            found.add(current.attribute)
+    return found
+
+
+def needs_positions(select: Select, schema: Schema) -> bool:
+    """Whether conditions or computed columns read the position of an event in the whole stream (spec §3).
+
+    Without a time column the time of an event is its position.
+    """
+    reading = ("position",) if schema.time is not None else ("position", "time")
+    return any(isinstance(n, Function) and n.name in reading for n in walk(select))
+
+
+def separable_by_key(select: Select, schema: Schema | None = None) -> bool:
+    """Whether the substreams of different keys may be recognised apart from each other, even on different machines.
+
+    With a schema also whether values that are one key to the engine are equal to any other system that brings the
+    events of a key together.
+    """
+    if not select.partition or select.consume is Consumption.ANY:
+        return False
+    return schema is None or all(_surely_equal(key, schema) for key in select.partition)
+
+
+def _surely_equal(key: tuple[str, ...], schema: Schema) -> bool:
+    types = {schema.columns.field(schema.column(name)).type for name in key}
+    # Elsewhere times of different types may be compared in the time zone of a session, and decimals be rounded.
+    return len(types) == 1 or schema.key_kind(key) not in (Kind.TIMESTAMP, Kind.DECIMAL)

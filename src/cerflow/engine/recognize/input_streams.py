@@ -1,0 +1,43 @@
+"""The input streams of a query: which events are its input, and how they are numbered (spec §4, FROM)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cerflow.engine.results.report import POSITION
+from cerflow.language.select import Select
+from cerflow.schema import Schema
+
+__all__ = ["InputStreams"]
+
+
+class InputStreams:
+    """Lets the events of the named streams through.
+
+    Positions are those of the whole input, so they go along in a column where events of other streams are left out.
+    ``schema`` and ``position`` describe what comes out. Without FROM the names of streams do not count.
+    """
+
+    def __init__(self, select: Select, schema: Schema, position: str | None) -> None:
+        self._column = schema.stream if select.streams else None
+        self._names = pa.array(select.streams, pa.string())
+        self.schema = schema if self._column is not None else replace(schema, stream=None)
+        self.position = position
+        if self._column is not None and position is None:
+            self.position = POSITION
+            self.schema = replace(schema, columns=schema.columns.append(pa.field(POSITION, pa.int64())))
+
+    def admit(self, rows: pa.RecordBatch, first: int) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
+        """The rows that are input, and which they are; the first row given is number ``first`` of all events."""
+        if self._column is None:
+            return rows, np.arange(rows.num_rows)
+        mask = pc.is_in(rows.column(self._column).cast(pa.string()), value_set=self._names)
+        index = np.flatnonzero(np.asarray(mask))
+        if self.position == POSITION:
+            rows = rows.append_column(POSITION, pa.array(np.arange(first, first + rows.num_rows)))
+        return rows.take(pa.array(index)), index

@@ -1,0 +1,175 @@
+"""What recognises the matches of one query: its tables and its memory, apart from who checks and keeps the events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cerflow.engine import layout
+from cerflow.engine.events.reader import EventReader
+from cerflow.engine.events.store import EventStore, Kept
+from cerflow.engine.layout import Events, State
+from cerflow.engine.matches.unfolding import Part
+from cerflow.engine.recognize.plan import Plan
+from cerflow.engine.state.memory import Memory
+from cerflow.engine.state.snapshot import Contents
+from cerflow.engine.state.string_renumbering import forget_strings
+from cerflow.engine.state.validation import check_image, check_number, check_strings, image_in
+from cerflow.errors import SnapshotError
+from cerflow.language.printer import show
+
+__all__ = ["ROWS", "Machine"]
+
+Ints = NDArray[np.int64]
+#: Rows that are prepared and processed at a time.
+ROWS = 1 << 17
+#: Told of a row (of those given) that cannot be used after all.
+Refuse = Callable[[int], None]
+
+
+class Machine:
+    """Recognises the matches of one plan; the events that matches may refer to are kept in ``store``."""
+
+    def __init__(self, plan: Plan, store: EventStore) -> None:
+        self.plan = plan
+        self.store = store
+        # What asks predicates is made for one recogniser only.
+        self.program = plan.program()
+        self.reader = EventReader(self.program, plan.select.partition, plan.streams.position, plan.evaluation)
+        self.memory = Memory(self.program)
+        #: The number of the next event among those of the query's streams.
+        self.next = 0
+        #: Where the window of the last event begins.
+        self.last_bound = layout.NO_BOUND
+
+    def process(self, rows: pa.RecordBatch, accepted: int, refuse: Refuse) -> list[Part]:
+        """Process rows of the input, before which ``accepted`` others came; events are kept in the store."""
+        rows, index = self.plan.streams.admit(rows, accepted)
+        first = self.next
+        self.next += rows.num_rows
+        if not rows.num_rows:
+            return []
+        events, chosen = self.reader.read(rows, first)
+        if not len(chosen):
+            return []
+        # The last batch is not looked through before there is another.
+        if self.store.crowded:
+            self.store.forget(self.live_positions())
+        self.store.keep(first, rows, chosen)
+        return self.advance(events, lambda at: refuse(int(index[chosen[at]])))
+
+    def advance(self, events: Events, refuse: Refuse) -> list[Part]:
+        """Let prepared events pass, which are in the store; ``refuse`` is told of those that cannot be used."""
+        parts: list[Part] = []
+        at = 0
+        memory = self.memory
+        while True:
+            reason, at = memory.advance(events, at)
+            if reason == layout.DONE:
+                break
+            if reason == layout.CALL_FAILED:
+                self.program.atoms.calls.raise_failure(self.program.tables.failure)
+            if reason == layout.FULL_NODES:
+                # The nodes found so far move away with their detections.
+                self._close_part(parts)
+            if reason == layout.DECREASED:
+                refuse(at)
+                at += 1
+                continue
+            memory.make_room(reason, events, at)
+        self._close_part(parts)
+        self.last_bound = max(self.last_bound, int(events.bound[-1]))
+        if self.program.strings.crowded:
+            forget_strings(self.program, memory)
+        return parts
+
+    def _close_part(self, parts: list[Part]) -> None:
+        detections, nodes, marks = self.memory.take_detections()
+        if len(detections):
+            program = self.program
+            kept = self.store.kept()
+            parts.append(Part(detections, nodes, marks, kept, program.label_sets, program.pick, program.alone))
+
+    def live_positions(self) -> Ints:
+        """The positions of all events that may still be part of a match."""
+        return self.memory.live_positions(self.last_bound if self.program.global_window else layout.NO_BOUND)
+
+    # -- snapshots -----------------------------------------------------------------------------------------------
+
+    def identity(self) -> dict[str, object]:
+        """What must be the same for a snapshot to make sense."""
+        plan = self.plan
+        return {
+            "query": show(plan.select),
+            "columns": plan.schema.columns.serialize().to_pybytes().hex(),
+            "type": plan.schema.type,
+            "time": plan.schema.time,
+            # Not to name a unit is to say milliseconds.
+            "time_unit": None if plan.schema.time_unit == "ms" else plan.schema.time_unit,
+            "stream": plan.schema.stream,
+            "forget": plan.schema.forget,
+            "evaluated": None if plan.evaluated is plan.select else show(plan.evaluated),
+            "position": plan.position,
+            "positions": plan.report.numbered,
+            "labels": [sorted(labels) for labels in self.program.label_sets],
+            "slots": [sorted(map(list, places.items())) for places in self.program.slots.at],
+        }
+
+    def contents(self, counts: Mapping[str, object], events: Kept) -> Contents:
+        """All that is remembered, with what the checker of records counted and the events to keep."""
+        description = {
+            **self.identity(),
+            **counts,
+            "strings": self.program.strings.texts,
+            "next": self.next,
+            "bound": self.last_bound,
+            "visited": int(self.memory.state.counters[layout.N_VISITED]),
+        }
+        return Contents(description, self.memory.image()._asdict(), events.rows, events.positions)
+
+    def restorer(self, contents: Contents, positions: Ints) -> Callable[[], None]:
+        """How to go on from a snapshot of the same plan; ``positions`` are those of the events that are kept.
+
+        Raises `SnapshotError` if it is of another plan, or if anything in it could lead astray.
+        """
+        header = contents.description
+        if {name: header.get(name) for name in self.identity()} != self.identity():
+            raise SnapshotError("the snapshot numbers states or labels in another way than this cerflow does")
+        texts = header.get("strings")
+        check_strings(texts, self.program)
+        assert isinstance(texts, list)
+        count, bound = check_number(header, "next", least=0), check_number(header, "bound")
+        visited = check_number(header, "visited", least=0)
+        image = image_in(contents.arrays, self.memory.state)
+        check_image(image, self.program, positions, count, len(texts))
+
+        def restore() -> None:
+            self.program.strings.replace(texts)
+            self.memory.take_over(image)
+            self.memory.state.counters[layout.N_VISITED] = visited
+            self.next, self.last_bound = count, bound
+
+        return restore
+
+    def checkpoint(self, *, strict: bool, slices: bool) -> Callable[[], None]:
+        """How to go back to what is remembered now, should a batch fail.
+
+        ``strict`` says that a refused event makes it fail, ``slices`` that it is processed in several.
+        """
+        memory = self.memory
+        counts = (self.next, self.last_bound)
+        # After others were processed, events are refused only where windows measure attributes, and in later slices;
+        # there predicates fail too.
+        late = (len(self.program.tables.checked) > 0 and strict) or self.program.asks or slices
+        state = State._make(array.copy() for array in memory.state) if late else memory.state
+        strings = self.program.strings.checkpoint()
+
+        def undo() -> None:
+            self.next, self.last_bound = counts
+            memory.state = state
+            strings()
+
+        return undo

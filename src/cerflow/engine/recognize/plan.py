@@ -1,0 +1,170 @@
+"""A query made ready for events of one schema: all that recognisers of it have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from cerflow.analysis.types import check_types
+from cerflow.automata.model.transducer import Transducer
+from cerflow.engine.events.signatures import Evaluation, attributes_read
+from cerflow.engine.recognize.columns_needed import holding
+from cerflow.engine.recognize.input_streams import InputStreams
+from cerflow.engine.recognize.planning import compile_select, detects_only, limit_of, strategy_of, with_windows_of_time
+from cerflow.engine.results.report import Report
+from cerflow.engine.tables.transducer_tables import Program
+from cerflow.errors import InputError
+from cerflow.language.condition import Condition, PredicateCall
+from cerflow.language.formula import AttributeWindow, DurationWindow
+from cerflow.language.node import Node, walk
+from cerflow.language.select import Consumption, Select
+from cerflow.schema import Kind, Schema
+
+__all__ = ["Plan", "Plans"]
+
+_CONSUME = {Consumption.NONE: 0, Consumption.ANY: 1, Consumption.PARTITION: 2}
+
+
+def lasting(select: Select) -> bool:
+    """Whether one program serves many recognisers.
+
+    Predicates are looked up whenever recognition begins, and may know the strings of one recogniser.
+    """
+    return not any(isinstance(current, PredicateCall) for current in walk(select))
+
+
+class Plan:
+    """What `Recognizer` needs of a query, a schema and where positions come from.
+
+    ``given`` are conditions that are evaluated already, by whoever hands over the events with a column
+    `cerflow.engine.evaluate.given_conditions.GIVEN`; columns that nothing else reads need not be in the schema then.
+    Raises `QueryError` if the query does not fit the schema, `InputError` if the positions are no integers, and
+    `UnsupportedQueryError` if the engine cannot evaluate it.
+    """
+
+    def __init__(
+        self,
+        select: Select,
+        schema: Schema,
+        *,
+        position: str | None = None,
+        positions: bool = True,
+        transducer: Transducer | None = None,
+        given: Sequence[Condition] = (),
+    ) -> None:
+        if not given:
+            # Otherwise that was done where the columns were that are not here.
+            check_types(select, schema)
+        if position is not None and (position not in schema.attributes or schema.kind(position) is not Kind.INTEGER):
+            raise InputError(f"the position column '{position}' is no column of integers of the input")
+        self.select = select
+        self.schema = schema = holding(schema, [select])
+        self.position = position
+        self.positions = positions
+        self._given = given
+        self.streams = InputStreams(select, schema, position)
+        inner = self.streams.schema
+        self.report = Report(select, inner, positions=positions, position=self.streams.position)
+        self.columns = self.report.stored
+        self.stored = pa.schema([inner.columns.field(name) for name in self.columns])
+        self.limit = limit_of(select)
+        #: The query as it is evaluated, see `with_windows_of_time`; ``transducer`` is its.
+        self.evaluated = with_windows_of_time(select, inner)
+        self.transducer = compile_select(self.evaluated) if transducer is None else transducer
+        self._program = self._make()
+        self.evaluation = Evaluation.of(self._program)
+        #: The columns that recognition reads, in the order of the input; at least one says how many rows there are.
+        self.reads = [name for name in schema.attributes if name in self._read() | {schema.type}]
+
+    def _read(self) -> frozenset[str]:
+        program = self._program
+        if not lasting(self.select):
+            # Predicates may be shown whole events.
+            return frozenset(self.schema.attributes)
+        trees: list[Node] = [*program.tests, *(c.expression for c in program.columns if c.expression is not None)]
+        found = {name for tree in trees for name in attributes_read(tree, program)}
+        windows = [program.transducer.window, *(column.window for column in program.columns)]
+        found.update(window.attribute for window in windows if isinstance(window, AttributeWindow))
+        if self.schema.forget is not None or any(isinstance(window, DurationWindow) for window in windows):
+            found.add(self.schema.time or "")
+        found.update(
+            self.schema.type if name == "type" and name not in self.schema.attributes else name
+            for key in self.select.partition
+            for name in key
+        )
+        found.update(name for name in (self.schema.stream, self.position) if name is not None)
+        return frozenset(found)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The columns without which nothing can be recognised or reported, the type of events only if it is read."""
+        return self._read() | self.report.shown_columns
+
+    @property
+    def tests(self) -> list[Condition]:
+        """The conditions on one event alone that its transitions have."""
+        return self._program.tests
+
+    def reading(self, test: Condition) -> frozenset[str]:
+        """The columns that a condition on one event reads."""
+        return attributes_read(test, self._program)
+
+    def _make(self) -> Program:
+        strategy, pick = strategy_of(self.select, self.transducer)
+        return Program(
+            self.transducer,
+            self.streams.schema,
+            keys=self.select.partition,
+            consume=_CONSUME[self.select.consume],
+            position=self.streams.position,
+            strategy=strategy,
+            pick=pick,
+            detecting=detects_only(self.select),
+            given=self._given,
+        )
+
+    @property
+    def counts_all(self) -> bool:
+        """Whether every event of the input is one of the query, numbered as it comes."""
+        return self.streams.position is None
+
+    def program(self) -> Program:
+        """The tables for one recogniser, which numbers strings and signatures for itself."""
+        return self._program.fresh() if lasting(self.select) else self._make()
+
+    def fits(self, schema: Schema, position: str | None, positions: bool) -> bool:
+        """Whether this is the plan for such events."""
+        return self.schema == schema and self.position == position and self.positions == positions
+
+
+class Plans:
+    """The plans of one query for the last few schemas."""
+
+    MOST = 4
+
+    def __init__(self, select: Select) -> None:
+        self._select = select
+        self._transducer: Transducer | None = None
+        self._plans: list[Plan] = []
+        self._lasting = lasting(select)
+
+    def transducer(self) -> Transducer:
+        """The automaton of the query; raises `UnsupportedQueryError`."""
+        if self._transducer is None:
+            self._transducer = compile_select(self._select)
+        return self._transducer
+
+    def plan(self, schema: Schema, position: str | None = None, positions: bool = True) -> Plan:
+        """The plan for events of a schema; see `Plan` for what it raises."""
+        for plan in self._plans:
+            if plan.fits(schema, position, positions):
+                return plan
+        check_types(self._select, schema)
+        # Most queries have an automaton that serves all schemas.
+        own = with_windows_of_time(self._select, schema) is not self._select
+        transducer = None if own else self.transducer()
+        plan = Plan(self._select, schema, position=position, positions=positions, transducer=transducer)
+        if self._lasting:
+            self._plans = [plan, *self._plans[: self.MOST - 1]]
+        return plan

@@ -1,0 +1,161 @@
+"""How a query is divided between its automaton, what the engine compares while it runs, and what it leaves out."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
+
+from cerflow.analysis.scopes import condition_labels
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.automata.compile.selection import next_of_each_start
+from cerflow.automata.model.transducer import Transducer
+from cerflow.automata.optimise.ambiguity import ambiguous
+from cerflow.automata.optimise.detection import for_detection
+from cerflow.automata.optimise.output_determinization import determinized_on_outputs
+from cerflow.engine import layout
+from cerflow.engine.results.report import kept_labels
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.formula import AttributeWindow, DurationWindow, Selection, Strategy, Within
+from cerflow.language.node import Node, walk
+from cerflow.language.select import ProjectionKind, Select
+from cerflow.rewriting.rebuild import transformed
+from cerflow.schema import Schema
+
+__all__ = [
+    "compile_select",
+    "detects_only",
+    "limit_of",
+    "made_ready",
+    "strategy_of",
+    "transducer_of",
+    "with_one_run_each",
+    "with_windows_of_time",
+]
+
+#: What the engine calls the strategies that it evaluates itself.
+_STRATEGIES = {Strategy.NEXT: layout.EARLIEST, Strategy.LAST: layout.LATEST}
+
+
+def compile_select(select: Select) -> Transducer:
+    """The transducer that evaluates a query; raises `UnsupportedQueryError` for what the engine cannot evaluate."""
+    return made_ready(select, transducer_of(select))
+
+
+def with_windows_of_time(select: Select, schema: Schema) -> Select:
+    """The same query with windows of time for those on an attribute that is the numeric time column; else itself.
+
+    They mean the same, but time never decreases in the whole stream: what is over for one key is over for all, and
+    events that cannot be used are refused before. A window of less than a microsecond more or less stays as it is.
+    """
+    if schema.time is None or not schema.kind(schema.time).numeric:
+        return select
+
+    def of_time(current: Node) -> Node:
+        if isinstance(current, AttributeWindow) and current.attribute == schema.time:
+            # A float means the decimal that is written, as long as it is small enough to be that.
+            exact = isinstance(current.size, int) or abs(current.size) >= 2**53
+            size = (Fraction(current.size) if exact else Fraction(repr(current.size))) * schema.microseconds
+            if size.denominator == 1:
+                return DurationWindow(size.numerator, span=current.span)
+        return current
+
+    if all(of_time(node) is node for node in walk(select)):
+        return select
+    return transformed(select, lambda _, node: of_time(node))
+
+
+def made_ready(select: Select, transducer: Transducer) -> Transducer:
+    """The transducer of a query (see `transducer_of`) as the engine evaluates it."""
+    return for_detection(transducer) if detects_only(select) else with_one_run_each(transducer)
+
+
+def detects_only(select: Select) -> bool:
+    """Whether nobody asks for the matches of an event, only whether there are any."""
+    return select.projection.kind is ProjectionKind.NONE
+
+
+def with_one_run_each(transducer: Transducer) -> Transducer:
+    """The transducer determinised on its outputs if it has to be and can be, else itself.
+
+    Where it cannot, the engine joins the runs with equal outputs as it goes.
+    """
+    determinized = determinized_on_outputs(transducer) if ambiguous(transducer) else None
+    return transducer if determinized is None else replace(determinized, one_support=transducer.one_support)
+
+
+def transducer_of(select: Select) -> Transducer:
+    """The transducer of the formula, window and projection of a query; raises as `compile_select` does."""
+    named: set[str] = set()
+    for item in select.projection.items:
+        named.update(condition_labels(item))
+    divided = _divided(select)
+    transducer = compile_formula(
+        divided.formula,
+        window=divided.window,
+        keep=kept_labels(select),
+        named=frozenset(named),
+        # Strategies compare supports before the projection.
+        marks=divided.strategy in _STRATEGIES,
+    )
+    if divided.strategy is Strategy.NEXT and transducer.window is not None:
+        with suppress(UnsupportedQueryError):
+            return next_of_each_start(transducer)
+    return transducer
+
+
+def strategy_of(select: Select, transducer: Transducer) -> tuple[int, int]:
+    """What the engine is to choose as numbers of `cerflow.engine.layout`: as it recognises, and when matches are read.
+
+    In a window the latter costs less: what is chosen while recognising is another choice for every start.
+    """
+    strategy = _STRATEGIES.get(_divided(select).strategy, layout.EVERYTHING)
+    if transducer.window is not None and (strategy == layout.LATEST or transducer.one_support):
+        return layout.EVERYTHING, strategy
+    return strategy, layout.EVERYTHING
+
+
+def limit_of(select: Select) -> int | None:
+    """The greatest number of matches per detecting event, None for any."""
+    if select.strategy is Strategy.ANY or select.projection.kind is ProjectionKind.NONE:
+        return 1
+    return select.limit
+
+
+def _divided(select: Select) -> Select:
+    """The same query with NEXT and LAST of all matches as its strategy, and any other strategy in its formula.
+
+    STRICT, MAX and orders by labels are left to the automaton: for STRICT it does not matter whether the window comes
+    before. NEXT and LAST cost less where the engine compares whole matches.
+
+    Where only detections are asked for, a strategy of the whole query makes no difference: of finitely many matches
+    of an event, if there are any, some are such that none is preferred to them. STRICT does, it compares none.
+    """
+    if detects_only(select):
+        select = _without_preference(select)
+    formula, window = select.formula, select.window
+    match select.strategy:
+        case Strategy.STRICT:
+            return replace(
+                select, formula=Selection(Strategy.STRICT, formula, span=formula.span), strategy=Strategy.ALL
+            )
+        case Strategy.MAX | Strategy.NEXT | Strategy.LAST if select.by or select.strategy is Strategy.MAX:
+            inner = formula if window is None else Within(formula, window)
+            chosen = Selection(select.strategy, inner, select.by, span=formula.span)
+            return replace(select, formula=chosen, window=None, strategy=Strategy.ALL, by=())
+        case Strategy.ALL | Strategy.ANY:
+            if isinstance(formula, Selection) and formula.strategy in _STRATEGIES and not formula.by and window is None:
+                return replace(select, formula=formula.operand, strategy=formula.strategy)
+    return select
+
+
+def _without_preference(select: Select) -> Select:
+    """The same query without the strategies that only say which of the matches of an event are reported."""
+    if select.strategy is not Strategy.STRICT:
+        select = replace(select, strategy=Strategy.ALL, by=())
+        # A window comes before the strategy of the query, but after one in the formula.
+        while select.window is None and isinstance(select.formula, Selection):
+            if select.formula.strategy is Strategy.STRICT:
+                break
+            select = replace(select, formula=select.formula.operand)
+    return select

@@ -1,0 +1,255 @@
+"""One event at a time, given as a mapping: prepared without arrays of one row, in a few microseconds.
+
+Events and queries that need more than this go the way of batches, as a batch of one event.
+"""
+
+from __future__ import annotations
+
+import datetime
+import struct
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cerflow.analysis.types import kind_of_expression
+from cerflow.engine.evaluate.measures import duration
+from cerflow.engine.evaluate.scalar import scalar
+from cerflow.engine.events.signatures import SignatureReader
+from cerflow.engine.events.store import one_batch
+from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, Events
+from cerflow.engine.recognize.plan import Plan
+from cerflow.engine.tables.transducer_tables import Program
+from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
+from cerflow.schema import Kind
+from cerflow.values.event_tables import from_rows
+
+__all__ = ["SingleEvents", "as_batch"]
+
+_bits_of = struct.Struct("<q").unpack
+_float_as_bytes = struct.Struct("<d").pack
+_NAN = int(np.array([np.nan]).view(np.int64)[0])
+
+#: The word of a value in an event column or key, and that of an event and its position.
+_Word = Callable[[Any], int]
+_OfEvent = Callable[[Mapping[str, Any], int], int]
+
+
+class SingleEvents:
+    """Prepares single events for one program; ``ready`` says whether that is possible at all."""
+
+    def __init__(self, plan: Plan, program: Program, signatures: SignatureReader) -> None:
+        schema, keys = plan.schema, plan.select.partition
+        self.program = program
+        self._signatures = signatures
+        self._schema = schema
+        self._type = schema.type
+        self._time = schema.time
+        self._fields = [(field.name, *_plain(field.type)) for field in schema.columns]
+        self._kinds = {name: kind for name, kind, _ in self._fields}
+        tests = [(number, scalar(program.tests[number], schema)) for number in signatures.others]
+        columns = [self._column(k) for k in range(len(program.columns))]
+        words = [[(self._column_name(name), self._word(name)) for name in key] for key in keys]
+        window = program.transducer.window
+        counted_here = program.partitioned and isinstance(window, CountWindow)
+        self._window = None if window is None or counted_here else self._measured(window)
+        self.ready = not (
+            program.asks
+            or schema.forget is not None
+            or not plan.counts_all
+            or program.atoms.ordered
+            or any(test is None for _, test in tests)
+            or any(column is None for column in columns)
+            or any(word is None for key in words for _, word in key)
+            or any(self._kinds[name] is not str for name in signatures.by_string)
+            or (self._time is not None and self._kinds[self._time] is None)
+            or (window is not None and not counted_here and self._window is None)
+        )
+        self._counted = program.counted
+        #: The time of the last event that was found `plain`, as its column has it (None without times).
+        self.moment: int | float | None = None
+        self._tests = [(number, test) for number, test in tests if test is not None]
+        self._columns = [column for column in columns if column is not None]
+        self._keys = [[(name, word) for name, word in key if word is not None] for key in words]
+        self._events = Events(
+            signature=np.zeros(1, np.int32),
+            position=np.zeros(1, np.int64),
+            measure=np.zeros(1, np.int64),
+            bound=np.full(1, NO_BOUND),
+            keys=np.zeros((1, max(1, len(keys))), np.int64),
+            columns=np.zeros((1, max(1, len(program.columns))), np.int64),
+            moment=np.zeros(1, np.int64),
+            idle=np.zeros(1, np.int64),
+            ranks=np.zeros(1, np.int64),
+        )
+
+    # -- what is read of an event --------------------------------------------------------------------------------
+
+    def _column_name(self, name: str) -> str:
+        return self._type if name == "type" and name not in self._schema.attributes else name
+
+    def _word(self, name: str) -> _Word | None:
+        kind = self._kinds[self._column_name(name)]
+        return self._word_of(kind) if kind in (int, bool, float, str) else None
+
+    def _word_of(self, kind: type | None) -> _Word:
+        return self.program.strings.code if kind is str else _float_word if kind is float else int
+
+    def _column(self, k: int) -> _OfEvent | None:
+        column = self.program.columns[k]
+        if column.window is not None:
+            return self._window_column(column.window, column.bound)
+        assert column.expression is not None
+        read = scalar(column.expression, self._schema)
+        if read is None:
+            return None
+        kind = kind_of_expression(column.expression, self._schema)
+        if kind is Kind.OTHER or (kind is Kind.FLOAT and not column.as_float):
+            return None
+        word = self._word_of(str if kind is Kind.STRING else float if column.as_float else int)
+        null = _NAN if column.as_float and kind is not Kind.STRING else NULL
+
+        def value_of(event: Mapping[str, Any], position: int) -> int:
+            value = read(event)
+            return null if value is None else word(value)
+
+        return value_of
+
+    def _window_column(self, window: Window, bound: bool) -> _OfEvent | None:
+        if self.program.partitioned and isinstance(window, CountWindow):
+            return lambda event, position: 0  # the kernel counts positions in the substream
+        measured = self._measured(window)
+        if measured is None:
+            return None
+        measure, size = measured
+
+        def value_of(event: Mapping[str, Any], position: int) -> int:
+            value = measure(event, position)
+            return NULL if value is None else _bound(value, size) if bound else value
+
+        return value_of
+
+    def _measured(self, window: Window) -> tuple[Callable[[Mapping[str, Any], int], int | None], int] | None:
+        """What a window measures and its size, both in whole units; None if these are not whole numbers."""
+        if isinstance(window, CountWindow):
+            return lambda event, position: position, window.events
+        if isinstance(window, DurationWindow):
+            assert self._time is not None
+            name, size = self._time, duration(window, self._schema, self.program.atoms.unit)
+        else:
+            assert isinstance(window, AttributeWindow)
+            name, size = window.attribute, Fraction(window.size)
+        whole = -(-size.numerator // size.denominator)
+        if whole > 2**62:
+            return None
+        if self._kinds[name] is int:
+            return lambda event, position: event[name], whole
+        if self._kinds[name] is datetime.datetime:
+            target = self._schema.columns.field(name).type
+            finest = pa.timestamp(self.program.atoms.unit, tz=target.tz)
+
+            def moment(event: Mapping[str, Any], position: int) -> int | None:
+                value = event[name]
+                return None if value is None else pa.scalar(value, target).cast(finest).value
+
+            return moment, whole
+        return None
+
+    # -- events --------------------------------------------------------------------------------------------------
+
+    def plain(self, event: Mapping[str, Any], latest: int | float | None) -> dict[str, Any] | None:
+        """The columns of an event, None if it has to be looked at more closely: unusual values, or a bad record.
+
+        ``latest`` is the time of the event before.
+        """
+        values: dict[str, Any] = {}
+        for name, kind, most in self._fields:
+            value: Any = event.get(name)
+            if value is not None and (
+                type(value) is not kind
+                or value != value
+                or (isinstance(value, int) and abs(value) > most)
+                or (most < 0 and not 1678 <= getattr(value, "year", 0) <= 2261)
+            ):
+                return None
+            values[name] = value
+        if values[self._type] is None:
+            return None
+        if self._time is not None:
+            self.moment = self._moment(values)
+            if self.moment is None or (latest is not None and self.moment < latest):
+                return None
+        return values
+
+    def _moment(self, values: Mapping[str, Any]) -> int | float | None:
+        assert self._time is not None
+        time = values[self._time]
+        if self._kinds[self._time] is datetime.datetime and time is not None:
+            return pa.scalar(time, self._schema.columns.field(self._time).type).value  # type: ignore[no-any-return]
+        return time  # type: ignore[no-any-return]
+
+    def read(self, values: Mapping[str, Any], position: int, satisfied: frozenset[int]) -> Events | None:
+        """The event as the kernels read it, valid until the next call; None if it does not matter.
+
+        ``satisfied`` are the tests of texts that hold, see `TextTests.of`.
+        """
+        program = self.program
+        if not self._counted and not self._signatures.hopeful(satisfied):
+            return None
+        held = [number for number, test in self._tests if test(values) is True]
+        signature = program.signature(satisfied.union(held) if held else satisfied)
+        if not self._counted and not program.relevant[signature]:
+            return None
+        events = self._events
+        for k, key in enumerate(self._keys):
+            word = next((word(values[name]) for name, word in key if values[name] is not None), None)
+            if word is None:
+                return None
+            events.keys[0, k] = word
+        events.signature[0] = signature
+        events.position[0] = position
+        for k, column in enumerate(self._columns):
+            events.columns[0, k] = column(values, position)
+        if self._window is not None:
+            measure, size = self._window
+            value = measure(values, position)
+            # Without a measure an event can neither begin nor end a complex event, and forgets nothing.
+            events.measure[0] = NOT_BEGUN if value is None else value
+            events.bound[0] = NO_BOUND if value is None else _bound(value, size)
+        return events
+
+
+def as_batch(event: Mapping[str, Any], columns: pa.Schema) -> pa.RecordBatch:
+    """One event as a record batch; raises `InputError` for values that do not fit the columns."""
+    return one_batch(from_rows([event], columns))
+
+
+def _plain(data_type: pa.DataType) -> tuple[type | None, int]:
+    """What a column holds if it can be taken as it is, and the greatest whole number."""
+    if pa.types.is_dictionary(data_type):
+        data_type = data_type.value_type
+    if pa.types.is_signed_integer(data_type):
+        # The least one of 64 bits stands for null.
+        return int, 2 ** (data_type.bit_width - 1) - 1
+    if pa.types.is_float64(data_type):
+        return float, 0
+    if pa.types.is_string(data_type) or pa.types.is_large_string(data_type):
+        return str, 0
+    if pa.types.is_boolean(data_type):
+        return bool, 1
+    if pa.types.is_timestamp(data_type):
+        # Of nanoseconds 64 bits hold some centuries only.
+        return datetime.datetime, -1 if data_type.unit == "ns" else 0
+    return None, 0
+
+
+def _bound(measure: int, size: int) -> int:
+    return max(measure, NO_BOUND + size) - size
+
+
+def _float_word(value: float) -> int:
+    word: int
+    (word,) = _bits_of(_float_as_bytes(value + 0.0))
+    return word

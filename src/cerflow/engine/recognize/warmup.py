@@ -1,0 +1,107 @@
+"""Compile the kernels before they are needed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import pyarrow as pa
+
+from cerflow.engine.kernel_cache import compile_once, is_complete, kernels_folder
+from cerflow.engine.kernels.step.units import prepare_all
+from cerflow.engine.recognize.recognizer import Recognizer
+from cerflow.language.parser import parse_query
+from cerflow.schema import Schema
+
+__all__ = ["compiled", "ensure_compiled", "load_kernels", "warm_up"]
+
+
+#: Configurations that outgrow their first tables, and collections of values that have to be cleaned up.
+_QUERIES = (
+    "SELECT * WHERE A AS x ; B AS y FILTER x.v = y.v",
+    "SELECT * WHERE (A+ AS x ; B AS y) FILTER x.v != y.v WITHIN 6 EVENTS",
+    "SELECT LAST * WHERE A ; B WITHIN 6 EVENTS",
+)
+_EVENTS = 200
+#: What another process does meanwhile: the kernels that only some queries need.
+_HELP = "from cerflow.engine.kernels.step.units import prepare_all; prepare_all()"
+
+
+def compiled() -> bool:
+    """Whether all kernels are on disk already, for this version and this processor."""
+    return is_complete()
+
+
+@cache
+def ensure_compiled() -> None:
+    """See to it that all kernels are on disk; unlike `warm_up` do nothing else if they are.
+
+    For processes that come and go, such as the tasks of a cluster: they load what they need. Where nothing can be
+    kept, they compile what they need.
+    """
+    if kernels_folder() is not None and not compiled():
+        warm_up()
+
+
+@cache
+def warm_up() -> None:
+    """Compile all kernels that recognise and unfold, or load them from the cache on disk if they are there.
+
+    They are compiled once per machine, by two processes; others that start at the same time wait for these. The
+    cache is beside the package where that can be written to, else in the user's cache directory, else in one for
+    temporary files; the environment variable ``CERFLOW_CACHE_DIR`` says otherwise.
+    """
+    if not compiled():
+        compile_once(_compile)
+    _use()
+    prepare_all()
+
+
+@cache
+def load_kernels() -> None:
+    """Load what every query needs, so that it does not count as part of the first one; `warm_up` loads everything."""
+    _use(_QUERIES[:1])
+
+
+def _compile() -> None:
+    logging.getLogger("cerflow").info("compiling the engine for this machine; this happens once")
+    with _help():
+        _use(_QUERIES[:1])
+    _use(_QUERIES[1:])
+    prepare_all()
+
+
+@contextmanager
+def _help() -> Iterator[None]:
+    """Another process compiles while the body runs; if it cannot, what it leaves is compiled here afterwards."""
+    # The same modules as here: -P keeps the working directory out unless it is on the path of this process.
+    path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
+    command = [sys.executable or "python", "-P", "-c", _HELP]
+    try:
+        helper = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.DEVNULL)
+    except OSError:
+        yield
+        return
+    try:
+        yield
+    except BaseException:
+        # What it was to help with has been given up.
+        helper.kill()
+        raise
+    finally:
+        helper.wait()
+
+
+def _use(queries: tuple[str, ...] = _QUERIES) -> None:
+    events = pa.table({"type": ["A", "B"] * _EVENTS, "v": range(2 * _EVENTS)})
+    for text in queries:
+        recognizer = Recognizer(parse_query(text), Schema(events.schema))
+        matches = recognizer.push(events)
+        matches.to_arrow()
+        matches.count()
+        recognizer.snapshot()

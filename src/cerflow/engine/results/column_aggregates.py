@@ -1,0 +1,122 @@
+"""Aggregates as computed columns: the events of a label in each match, side by side for many matches.
+
+The values are those of `cerflow.semantics.operators.aggregate` to the last bit: floats are added one by one in the
+order of their positions, whole numbers exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cerflow.conditions.register_values import WORD
+from cerflow.engine.evaluate.vectors import Vector, word
+from cerflow.engine.layout import NULL
+from cerflow.schema import Kind
+
+__all__ = ["Groups", "aggregated", "chosen"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Values in groups that follow one another: those of group g are ``[starts[g], starts[g] + sizes[g])``."""
+
+    sizes: Ints
+
+    @property
+    def starts(self) -> Ints:
+        """Where each group begins."""
+        return np.cumsum(self.sizes) - self.sizes
+
+    @property
+    def of(self) -> Ints:
+        """The group of each value."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    def sums(self, values: Ints) -> Ints:
+        """The sum of each group."""
+        total = np.concatenate([np.zeros(1, np.int64), np.cumsum(values)])
+        return np.asarray(total[self.starts + self.sizes] - total[self.starts])
+
+    def sums_in_order(self, values: Floats) -> Floats:
+        """The sum of each group, each value added to that of the ones before."""
+        # Other ways of adding in NumPy take the values in pairs, which rounds otherwise.
+        return np.asarray(np.bincount(self.of, weights=values, minlength=len(self.sizes)), np.float64)
+
+
+def chosen(name: str, groups: Groups, values: Vector | None) -> Ints:
+    """Which value is the first, last, least or greatest (known) one of each group, -1 in an empty group.
+
+    ``values`` may be left out for the first and the last. If all values of a group are null, one of them is chosen.
+    """
+    starts, sizes = groups.starts, groups.sizes
+    if name == "last":
+        return np.where(sizes > 0, starts + sizes - 1, -1)
+    found = starts
+    if name in ("min", "max"):
+        assert values is not None
+        key = _order(values, reverse=name == "max")
+        order = np.lexsort((key, values.missing(), groups.of))
+        # An empty group at the end begins behind the last value.
+        found = np.append(order, -1)[starts]
+    return np.where(sizes > 0, found, -1)
+
+
+def _order(values: Vector, *, reverse: bool) -> Ints | Floats:
+    """Numbers in the order of the values, or in the reverse order."""
+    if values.kind is Kind.FLOAT:
+        return -values.floats() if reverse else values.floats()
+    places = _places(values)
+    return np.invert(places) if reverse else places
+
+
+def _places(values: Vector) -> Ints:
+    if not values.kind.coded:
+        return values.data.astype(np.int64)
+    ranks = np.zeros(max(1, len(values.dictionary)), np.int64)
+    ranks[sorted(range(len(values.dictionary)), key=values.dictionary.__getitem__)] = np.arange(len(values.dictionary))
+    return np.asarray(ranks[values.data])
+
+
+def aggregated(name: str, groups: Groups, values: Vector | None) -> Vector:
+    """``count``, ``sum``, ``avg`` or ``stddev`` of each group; to count events no values are needed."""
+    if values is None:
+        return Vector(Kind.INTEGER, groups.sizes)
+    known = ~values.missing()
+    count = groups.sums(known.astype(np.int64))
+    if name == "count":
+        return Vector(Kind.INTEGER, count)
+    if values.kind is not Kind.FLOAT and name == "sum":
+        high, low = _words(groups, values)
+        total = high * WORD + low
+        beyond = (high < -(WORD // 2)) | (high >= WORD // 2) | (total == NULL)
+        return Vector(Kind.INTEGER, total, (count == 0) | beyond)
+    sums = _float_sums(groups, values)
+    with np.errstate(all="ignore"):
+        if name == "sum":
+            return Vector(Kind.FLOAT, np.where(count == 0, np.nan, sums))
+        mean = sums / count
+        if name == "avg":
+            return Vector(Kind.FLOAT, mean)
+        away = np.where(known, values.floats() - mean[groups.of], 0.0)
+        variance = groups.sums_in_order(away * away) / (count - 1)
+        return Vector(Kind.FLOAT, np.where(count < 2, np.nan, np.sqrt(variance)))
+
+
+def _float_sums(groups: Groups, values: Vector) -> Floats:
+    """The sum of each group as a float; of whole numbers that nearest to it."""
+    if values.kind is Kind.FLOAT:
+        return groups.sums_in_order(np.asarray(word(values, high=False).data, np.float64))
+    high, low = _words(groups, values)
+    return high.astype(np.float64) * WORD + low.astype(np.float64)
+
+
+def _words(groups: Groups, values: Vector) -> tuple[Ints, Ints]:
+    """The sum of the whole numbers of each group in two words, the low one in ``[0, WORD)``."""
+    high, low = (groups.sums(np.asarray(word(values, high=h).data, np.int64)) for h in (True, False))
+    return high + low // WORD, low % WORD

@@ -1,0 +1,247 @@
+"""Computed columns: expressions over the events of each match."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cerflow.analysis.scopes import condition_labels
+from cerflow.conditions.guards import bare
+from cerflow.engine.evaluate.rows import Rows, finest_unit
+from cerflow.engine.evaluate.vectors import Vector
+from cerflow.engine.events.store import Kept
+from cerflow.engine.results.column_aggregates import Groups, aggregated, chosen
+from cerflow.language.condition import Aggregate, Attribute, Expression, Function, LabelReference
+from cerflow.language.node import Node, fold, walk, with_children
+from cerflow.language.printer import show
+from cerflow.schema import Kind, Schema
+
+if TYPE_CHECKING:
+    from cerflow.engine.matches.unfolding import Unfolded
+
+__all__ = ["ARROW_TYPES", "compute", "selected_attribute"]
+
+#: The types of computed columns.
+ARROW_TYPES = {
+    Kind.INTEGER: pa.int64(),
+    Kind.FLOAT: pa.float64(),
+    Kind.STRING: pa.string(),
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.TIMESTAMP: pa.timestamp("us"),
+    # Nothing is computed with decimals: they are handed on in their own type.
+    Kind.DECIMAL: pa.null(),
+    Kind.OTHER: pa.null(),
+}
+
+_SELECTING = ("min", "max", "first", "last")
+
+
+def compute(
+    expression: Expression,
+    found: Unfolded,
+    label_sets: Sequence[frozenset[str]],
+    kept: Kept,
+    schema: Schema,
+    target: pa.DataType,
+    position: str | None,
+) -> pa.Array:
+    """The value of an expression for each match; null where a label has no event.
+
+    A label outside aggregates has at most one event in a match. ``position`` names the column with
+    the positions of events in the whole stream, if they are not those of ``found``.
+    """
+    events = _Gathered(found, label_sets, kept, schema, position)
+    column = events.attribute(expression)
+    if column is not None:
+        return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column.cast(target)
+    flat = fold(expression, events.flatten)
+    assert isinstance(flat, Expression)
+    for leaf in walk(flat):
+        if isinstance(leaf, Attribute):
+            events.make(leaf.name)
+    rows = events.rows()
+    return _array(rows.value(flat), target, len(found))
+
+
+def selected_attribute(expression: Expression) -> Attribute | None:
+    """The attribute whose values an expression hands on as they are: ``x.a``, ``first(x.a)``, ``max(x.a)``, …"""
+    if isinstance(expression, Aggregate) and expression.name in _SELECTING:
+        expression = expression.argument
+    return expression if isinstance(expression, Attribute) else None
+
+
+class _Gathered:
+    """The attributes of the events of labels, one row per match, under flat names."""
+
+    def __init__(
+        self,
+        found: Unfolded,
+        label_sets: Sequence[frozenset[str]],
+        kept: Kept,
+        schema: Schema,
+        position: str | None,
+    ) -> None:
+        self.found = found
+        self.label_sets = label_sets
+        self.kept = kept
+        self.schema = schema
+        self.numbered = position
+        self._position: dict[str, NDArray[np.int64]] = {}
+        self._flat: dict[str, tuple[str, str] | Aggregate] = {}
+        self._columns: dict[str, pa.Array] = {}
+
+    def attribute(self, expression: Expression) -> pa.Array | None:
+        """The column of an expression that hands on an attribute as it is; None for any other."""
+        attribute = selected_attribute(expression)
+        if attribute is None:
+            return None
+        assert attribute.label is not None
+        if isinstance(expression, Aggregate):
+            events = self.events(attribute.label)
+            values = events.value(attribute) if expression.name in ("min", "max") else None
+            return self._at(attribute.name, events.positions_of(chosen(expression.name, events.groups, values)))
+        return self.column(attribute.label, attribute.name)
+
+    def events(self, label: str) -> _Events:
+        """All events of a label in all matches."""
+        match, positions = self._having(label)
+        groups = Groups(np.bincount(match, minlength=len(self.found)))
+        return _Events(positions, groups, self.kept, self.schema, self.numbered)
+
+    def positions(self, label: str) -> NDArray[np.int64]:
+        """The position of the label's event in each match, -1 if it has none."""
+        if label not in self._position:
+            match, positions = self._having(label)
+            result = np.full(len(self.found), -1, np.int64)
+            result[match] = positions
+            self._position[label] = result
+        return self._position[label]
+
+    def _having(self, label: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The events of a label: for each its match and its position, match by match."""
+        found = self.found
+        having = np.array([label in s for s in self.label_sets], bool)[found.labels][found.events]
+        match = np.repeat(np.arange(len(found)), np.diff(found.offsets))
+        return match[having], found.positions[found.events[having]]
+
+    def column(self, label: str, name: str) -> pa.Array:
+        """An attribute of the label's event in each match."""
+        return self._at(name, self.positions(label))
+
+    def _at(self, name: str, positions: NDArray[np.int64]) -> pa.Array:
+        column = self.schema.type if name == "type" and "type" not in self.schema.attributes else name
+        return self.kept.column(column, positions)
+
+    def flatten(self, current: Node, children: Sequence[Node]) -> Node:
+        """Replace ``x.a``, ``time(x)`` and aggregates by bare attributes of the gathered rows."""
+        if isinstance(current, Aggregate):
+            flat = f"\0{show(current)}"
+            self._flat[flat] = current
+            return Attribute(None, flat)
+        if isinstance(current, Attribute) and current.label is not None:
+            return self._name(current.label, current.name)
+        if isinstance(current, Function) and current.name in ("position", "time"):
+            (argument,) = current.arguments
+            assert isinstance(argument, LabelReference)
+            assert argument.label is not None
+            return self._name(argument.label, f"\0{current.name}")
+        return with_children(current, children)
+
+    def _name(self, label: str, name: str) -> Attribute:
+        flat = f"{label}.{name}"
+        self._flat[flat] = (label, name)
+        return Attribute(None, flat)
+
+    def make(self, flat: str) -> None:
+        """Gather the column behind a flat name."""
+        source = self._flat[flat]
+        if isinstance(source, Aggregate):
+            self._columns[flat] = self._aggregate(source)
+            return
+        label, name = source
+        if name == "\0position" or (name == "\0time" and self.schema.time is None):
+            self._columns[flat] = self._places(label)
+        elif name == "\0time":
+            assert self.schema.time is not None
+            column = self.column(label, self.schema.time)
+            if pa.types.is_timestamp(column.type):
+                column = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
+            self._columns[flat] = column
+        else:
+            self._columns[flat] = self.column(label, name)
+
+    def _aggregate(self, aggregate: Aggregate) -> pa.Array:
+        column = self.attribute(aggregate)
+        if column is not None:
+            return column
+        argument = aggregate.argument
+        events = self.events(next(iter(condition_labels(argument))))
+        values = None if isinstance(argument, LabelReference) else events.value(argument)
+        if aggregate.name in _SELECTING:
+            assert values is not None
+            value = values.taken(chosen(aggregate.name, events.groups, values))
+        else:
+            value = aggregated(aggregate.name, events.groups, values)
+        return _array(value, ARROW_TYPES[value.kind], len(events.groups.sizes))
+
+    def _places(self, label: str) -> pa.Array:
+        """The position of the label's event in the whole stream."""
+        if self.numbered is not None:
+            return self.column(label, self.numbered).cast(pa.int64())
+        positions = self.positions(label)
+        return pa.array(positions, mask=positions < 0)
+
+    def rows(self) -> Rows:
+        """What was gathered, as rows to evaluate on."""
+        count = len(self.found)
+        columns = {"\0type": pa.nulls(count, pa.string()), **self._columns}
+        batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+        schema = Schema(batch.schema, type="\0type")
+        return Rows(batch, schema, np.zeros(count, np.int64), finest_unit(self.schema))
+
+
+@dataclass(frozen=True)
+class _Events:
+    """The events of a label in each of some matches, in the order of their positions."""
+
+    positions: NDArray[np.int64]
+    groups: Groups
+    kept: Kept
+    schema: Schema
+    numbered: str | None
+
+    def value(self, argument: Expression) -> Vector:
+        """An expression on each event."""
+        rows = self.kept.at(self.positions).combine_chunks()
+        batch = pa.RecordBatch.from_arrays([_whole(column) for column in rows.columns], schema=rows.schema)
+        numbers = self.positions
+        if self.numbered is not None:
+            numbers = batch.column(self.numbered).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        own = bare(argument)
+        assert isinstance(own, Expression)
+        value = Rows(batch, self.schema, self.positions, finest_unit(self.schema), numbers).value(own)
+        return value.over(len(self.positions))
+
+    def positions_of(self, events: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The positions of some of the events, -1 for none."""
+        return np.where(events < 0, -1, np.append(self.positions, -1)[events])
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks else pa.array([], column.type)
+
+
+def _array(vector: Vector, target: pa.DataType, count: int) -> pa.Array:
+    if pa.types.is_null(target):
+        return pa.nulls(count)
+    data = np.broadcast_to(vector.data, (count,))
+    mask = np.broadcast_to(vector.missing(), (count,))
+    if vector.kind is Kind.STRING:
+        texts = pa.array(list(vector.dictionary), pa.string())
+        return texts.take(pa.array(data, mask=mask)) if len(texts) else pa.nulls(count, pa.string())
+    return pa.array(data, mask=mask).cast(target)

@@ -1,0 +1,115 @@
+"""The flat form of a result: for every label and every field of its events a column of its own.
+
+Which columns there are, and which of them hold lists, follows from the query and never from the events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from cerflow.analysis.multiplicity import multiplicity, unaccompanied
+from cerflow.analysis.scopes import resolve
+from cerflow.language.formula import As, EventType, Project, Rename
+from cerflow.language.node import walk
+from cerflow.language.select import LabelItem, Select
+from cerflow.language.sremo import Terminal
+
+if TYPE_CHECKING:
+    from cerflow.engine.results.report import Report
+
+__all__ = ["FlatColumn", "flat_columns"]
+
+#: What stands in place of a label for events of EVENT and NOT that have none of the others.
+OTHERS = "EVENT"
+
+
+@dataclass(frozen=True)
+class FlatColumn:
+    """``field`` of the events with a label, a list of them if there may be several.
+
+    The label None stands for events that have none of the labels with columns. ``attribute`` is the column of the
+    input, None for the position and the type.
+    """
+
+    name: str
+    label: str | None
+    field: str
+    attribute: str | None
+    several: bool
+    value_type: pa.DataType
+
+    @property
+    def type(self) -> pa.DataType:
+        """The type of the column."""
+        return pa.list_(self.value_type) if self.several else self.value_type
+
+
+def flat_columns(report: Report) -> list[FlatColumn]:
+    """The columns that stand in place of ``events``.
+
+    They are named ``label_field``; a name that is taken gets an underscore, and upper and lower case count as equal,
+    as in SQL.
+    """
+    if not report.select.projection.has_events:
+        return []
+    taken = {name.casefold() for name in (*report.schema.names, "events")}
+    found = []
+    for label, several, attributes in _labels(report.select):
+        fields: list[tuple[str, str | None]] = [("position", None), ("type", None)]
+        fields += [(f, a) for a, f in report.event_fields.items() if attributes is None or a in attributes]
+        for field, attribute in fields:
+            name = f"{label or OTHERS}_{field}"
+            while name.casefold() in taken:
+                name += "_"
+            taken.add(name.casefold())
+            value_type = report.event_type.field(field).type
+            found.append(FlatColumn(name, label, field, attribute, several, value_type))
+    return found
+
+
+def _labels(select: Select) -> list[tuple[str | None, bool, frozenset[str] | None]]:
+    """The labels with columns, whether each may have several events, and the attributes that are shown (None: all)."""
+    scopes = resolve(select.formula)
+    known = scopes.labels[max(scopes.labels)]
+    repeated = multiplicity(select.formula, scopes)
+
+    def several(label: str) -> bool:
+        return label in repeated.several or (label not in known.assigned and repeated.types)
+
+    listed: dict[str, frozenset[str] | None] = {}
+    for item in select.projection.items:
+        if isinstance(item, LabelItem):
+            before = listed.get(item.label, frozenset())
+            listed[item.label] = None if item.attributes is None or before is None else before.union(item.attributes)
+    if listed:
+        return [(label, several(label), attributes) for label, attributes in listed.items()]
+    # The name of an event type says nothing new of events that have another label as well.
+    alone = unaccompanied(select.formula, scopes)
+    shown = (known.assigned - known.relations) | alone.labels
+    found: list[tuple[str | None, bool, frozenset[str] | None]]
+    found = [(label, several(label), None) for label in _in_order(select, shown)]
+    return [*found, (None, alone.others > 1, None)] if alone.others else found
+
+
+def _in_order(select: Select, labels: Iterable[str]) -> list[str]:
+    """The labels as the text of the query names them."""
+    named: dict[str, None] = {}
+    for current in walk(select.formula):
+        match current:
+            case EventType():
+                # The name may stand under a label first, and alone only further on.
+                named.pop(current.name, None)
+                named[current.name] = None
+            case As():
+                named[current.label] = None
+            case Rename():
+                named[current.new] = None
+            case Project():
+                named.update(dict.fromkeys(current.labels))
+            case Terminal(label=str(label)):
+                named[label] = None
+    return [label for label in named if label in labels]

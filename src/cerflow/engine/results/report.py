@@ -1,0 +1,226 @@
+"""What the result of a query looks like: its Arrow schema, and the input columns that it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Literal
+
+import pyarrow as pa
+
+from cerflow.analysis.scopes import condition_labels
+from cerflow.analysis.types import kind_of_expression
+from cerflow.engine.evaluate.given_conditions import GIVEN
+from cerflow.engine.evaluate.rows import finest_unit
+from cerflow.engine.results.computed_columns import ARROW_TYPES, selected_attribute
+from cerflow.engine.results.flat import FlatColumn, flat_columns
+from cerflow.errors import expect, nearest
+from cerflow.language.condition import Attribute, Expression
+from cerflow.language.node import walk
+from cerflow.language.select import CountItem, ExpressionItem, LabelItem, Select
+from cerflow.schema import Kind, Schema
+
+__all__ = ["COUNT_TYPE", "POSITION", "CountForm", "EventForm", "Report", "kept_labels"]
+
+#: How the events of a match are given: each with its attributes, or as numbers of events that stand there once.
+EventForm = Literal["structs", "dictionary"]
+
+#: How numbers of matches are given: as decimals of up to 38 digits, or as text of any length.
+CountForm = Literal["decimal", "text"]
+
+#: The stored column with an event's position in the whole stream, if the caller numbers events.
+POSITION = "\0position"
+
+#: Counts of matches may be exponential in the length of the stream.
+COUNT_TYPE = pa.decimal128(38, 0)
+
+
+def kept_labels(select: Select) -> frozenset[str] | None:
+    """The labels that distinguish matches: those listed and those that computed columns read; None for all."""
+    items = select.projection.items
+    listed = [item.label for item in items if isinstance(item, LabelItem)]
+    if not listed:
+        return None
+    computed = [item for item in items if isinstance(item, ExpressionItem)]
+    return frozenset([*listed, *(label for item in computed for label in condition_labels(item.expression))])
+
+
+class Report:
+    """The columns of the result of one query, and what is in them."""
+
+    def __init__(self, select: Select, schema: Schema, *, positions: bool, position: str | None) -> None:
+        self.select = select
+        self.events = schema
+        self.numbered = positions
+        self.position = position
+        items = select.projection.items
+        self.counts = [i for i in items if isinstance(i, CountItem)]
+        self.computed = [i for i in items if isinstance(i, ExpressionItem)]
+        self.listed = [i for i in items if isinstance(i, LabelItem)]
+        self.attributes = self._reported_attributes()
+        #: The labels that distinguish matches, None for all; see the language guide on SELECT.
+        self.keep = kept_labels(select)
+        self.time_type = pa.int64() if schema.time is None else schema.columns.field(schema.time).type
+        #: The columns before the partition keys.
+        self.leading = ["detected_at", *([] if self.counts else ["start", "end", "start_time"]), "end_time"]
+        self.event_fields = self._event_fields()
+        self.schema = pa.schema(self._fields())
+
+    def _reported_attributes(self) -> list[str]:
+        """The attributes of reported events, in the order of the input; the type has a field of its own."""
+        if not self.select.projection.has_events:
+            return []
+        wanted: set[str] | None = set()
+        for item in self.listed:
+            if item.attributes is None:
+                wanted = None
+                break
+            assert wanted is not None
+            wanted.update(item.attributes)
+        if not self.listed:
+            wanted = None
+        names = [n for n in self.events.attributes if n not in (self.events.type, self.position, GIVEN)]
+        return [n for n in names if wanted is None or n in wanted]
+
+    @property
+    def stored(self) -> list[str]:
+        """The input columns that results are made of, and one at least."""
+        return [n for n in self.events.attributes if n in self.shown_columns or n == self.events.type]
+
+    @property
+    def shown_columns(self) -> frozenset[str]:
+        """The input columns that results are made of."""
+        found = set(self.attributes)
+        if self.select.projection.has_events:
+            found.add(self.events.type)
+        if self.events.time is not None:
+            found.add(self.events.time)
+        for key in self.select.partition:
+            found.update(map(self.column, key))
+        for item in self.computed:
+            for current in walk(item.expression):
+                if isinstance(current, Attribute):
+                    found.add(self.column(current.name))
+        if self.position is not None:
+            found.add(self.position)
+        return frozenset(found)
+
+    def column(self, name: str) -> str:
+        """The column that holds an attribute: ``type`` is the type of the event if no attribute is called so."""
+        return self.events.type if name == "type" and name not in self.events.attributes else name
+
+    def _fields(self) -> list[pa.Field]:
+        taken = {"detected_at", "start", "end", "start_time", "end_time", "events"}
+        fields = [pa.field("detected_at", pa.int64())]
+        if not self.counts:
+            fields += [pa.field("start", pa.int64()), pa.field("end", pa.int64())]
+            fields.append(pa.field("start_time", self.time_type))
+        fields.append(pa.field("end_time", self.time_type))
+        for key in self.select.partition:
+            name = _unused(key[0], taken)
+            taken.add(name)
+            fields.append(pa.field(name, self.key_type(key)))
+        if self.counts:
+            return fields + [pa.field(item.name, COUNT_TYPE) for item in self.counts]
+        fields += [pa.field(item.name, self._computed_type(item.expression)) for item in self.computed]
+        if self.select.projection.has_events:
+            fields.append(pa.field("events", pa.list_(self.event_type)))
+        return fields
+
+    def _computed_type(self, expression: Expression) -> pa.DataType:
+        attribute = selected_attribute(expression)
+        if attribute is not None:
+            if attribute.name == "type" and "type" not in self.events.attributes:
+                return pa.string()
+            return _plain(self.events.columns.field(attribute.name).type)
+        return ARROW_TYPES[kind_of_expression(expression, self.events)]
+
+    def _event_fields(self) -> dict[str, str]:
+        """For each reported attribute the field that holds it."""
+        taken = {"position", "labels", "type"}
+        names: dict[str, str] = {}
+        for name in self.attributes:
+            names[name] = _unused(name, taken)
+            taken.add(names[name])
+        return names
+
+    @cached_property
+    def event_type(self) -> pa.StructType:
+        """The type of a reported event."""
+        fields = [pa.field("position", pa.int64()), pa.field("labels", pa.list_(pa.string()))]
+        fields.append(pa.field("type", pa.string()))
+        for name, field in self.event_fields.items():
+            fields.append(pa.field(field, self.events.columns.field(name).type))
+        return pa.struct(fields)
+
+    def key_type(self, key: tuple[str, ...]) -> pa.DataType:
+        """The type of a key: one for all values of its attributes, float64 where integers meet floats."""
+        types = [_plain(self.events.columns.field(self.column(name)).type) for name in key]
+        types = [t for t in types if not pa.types.is_null(t)] or types
+        return types[0] if len(set(types)) == 1 else _common(self.events.key_kind(key), types, finest_unit(self.events))
+
+    @cached_property
+    def flat(self) -> list[FlatColumn]:
+        """The columns of the flat form, which stand in place of ``events``."""
+        return flat_columns(self)
+
+    def shown(
+        self,
+        events: EventForm,
+        columns: Sequence[str] | None,
+        flat: bool = False,
+        counts: CountForm = "decimal",
+    ) -> pa.Schema:
+        """The schema of some columns, with events and counts in a form. Raises `ValueError` for what there is not."""
+        if counts not in ("decimal", "text"):
+            raise ValueError(f"counts must be 'decimal' or 'text', not {counts!r}")
+        if events not in ("structs", "dictionary"):
+            raise ValueError(f"events must be 'structs' or 'dictionary', not {events!r}")
+        if flat and events == "dictionary":
+            raise ValueError("the flat form has no events that could be a dictionary: give flat or events, not both")
+        fields = list(self.schema)
+        if flat:
+            fields = [f for f in fields if f.name != "events"] + [pa.field(c.name, c.type) for c in self.flat]
+        if columns is not None:
+            expect(columns, (list, tuple, set, frozenset), "columns must be a list of names")
+        if columns is not None and not columns:
+            raise ValueError("columns must name at least one column")
+        names = [field.name for field in fields]
+        for name in columns or ():
+            if name not in names:
+                near = nearest(name, names)
+                hint = f"; did you mean '{near}'?" if near else f"; the columns are {', '.join(names)}"
+                raise ValueError(f"the result has no column '{name}'{hint}")
+        if events == "dictionary" and self.select.projection.has_events:
+            fields[-1] = pa.field("events", pa.list_(pa.dictionary(pa.int32(), self.event_type)))
+        if counts == "text" and self.counts:
+            fields[-len(self.counts) :] = [pa.field(item.name, pa.string()) for item in self.counts]
+        return pa.schema([field for field in fields if columns is None or field.name in columns])
+
+
+def _common(kind: Kind, types: Sequence[pa.DataType], unit: str) -> pa.DataType:
+    """A type for the values of several types of a kind; integers are those of 64 bits that can be used."""
+    match kind:
+        case Kind.INTEGER:
+            return pa.int64()
+        case Kind.FLOAT:
+            return pa.float64()
+        case Kind.DECIMAL:
+            scale = max(t.scale for t in types)
+            digits = scale + max(t.precision - t.scale for t in types)
+            return pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(min(76, digits), scale)
+        case Kind.TIMESTAMP:
+            zones = {t.tz for t in types if pa.types.is_timestamp(t)}
+            return pa.timestamp(unit, zones.pop() if len(zones) == 1 else "UTC")
+    return pa.string()
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    """A name that clashes with a field of results gets an underscore."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _plain(data_type: pa.DataType) -> pa.DataType:
+    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type

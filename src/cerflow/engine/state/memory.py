@@ -1,0 +1,380 @@
+"""The state of the engine as arrays, and how they grow and are cleaned up."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cerflow.engine import layout
+from cerflow.engine.kernels.base.blocks import Block
+from cerflow.engine.kernels.state.classes import WORST
+from cerflow.engine.kernels.state.graph import collect
+from cerflow.engine.kernels.state.upkeep import (
+    compact_members,
+    enter_sets,
+    list_configurations,
+    rebuild_tables,
+    rehash,
+    sweep,
+)
+from cerflow.engine.kernels.step.advance import advance
+from cerflow.engine.kernels.step.units import prepare
+from cerflow.engine.layout import Events, Ranking, Scratch, State
+from cerflow.engine.state.image import Image, image_of, set_widths, state_of
+from cerflow.engine.tables.transducer_tables import Program
+
+__all__ = ["Memory"]
+
+Ints = NDArray[np.int64]
+W = TypeVar("W", np.int32, np.int64)
+#: Nodes of the match graph that there is room for at first.
+_NODES = 1 << 14
+
+
+def _grown(array: NDArray[W], rows: int) -> NDArray[W]:
+    larger = np.zeros((rows, *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+class Memory:
+    """Arrays of one recogniser. They are replaced, not resized: who holds the old nodes can still read them."""
+
+    def __init__(self, program: Program) -> None:
+        slots = int(program.tables.options[layout.O_SLOTS])
+        groups = program.transducer.states + 1
+        words = int(program.tables.options[layout.O_KEY])
+        index = program.tables.indexes
+        counters = np.zeros(layout.COUNTERS, np.int64)
+        counters[layout.N_NODES] = 1
+        counters[layout.N_MARKS] = 1
+        counters[layout.N_SETS] = 1
+        counters[layout.N_CLASSES] = 1
+        forgets = int(program.tables.options[layout.O_FORGET])
+        partitions = 1
+        # A class is held by a configuration; only strategies have more than the one that needs none.
+        classes = 65 if program.tables.options[layout.O_STRATEGY] else 1
+        if not program.partitioned:
+            counters[layout.N_PARTITIONS] = 1
+        nodes = 1 if program.detecting else _NODES
+        width = layout.LIST_NODE_WORDS if program.tables.options[layout.O_PICK] else layout.NODE_WORDS
+        self.state = State(
+            counters=counters,
+            nodes=_first_nodes(nodes, width),
+            marks=np.full((nodes, 2), [-1, 0], np.int64),
+            config=np.zeros((64, layout.CONFIG_COLUMNS), np.int32),
+            config_long=np.zeros((64, layout.CONFIG_LONG_COLUMNS), np.int64),
+            values=np.zeros((64, slots), np.int64),
+            free=np.zeros(64, np.int32),
+            table=np.full(128, -1, np.int32),
+            members=np.zeros(64, np.int32),
+            member_values=np.zeros((64, slots), np.int64),
+            heads=np.full((partitions, groups), -1, np.int32),
+            partition=np.zeros((partitions, layout.PARTITION_COLUMNS), np.int32),
+            partition_long=np.full((partitions, 2 + words + len(program.tables.checked) + forgets), layout.NULL),
+            free_partitions=np.zeros(partitions, np.int32),
+            partition_table=np.full(2, -1, np.int32),
+            set_index=np.zeros((64, 3), np.int64),
+            set_words=np.zeros(256, np.int64),
+            set_table=np.full(256, -1, np.int32),
+            detections=np.zeros((256, 4), np.int64),
+            sizes=np.zeros(groups - 1, np.int32),
+            indexing=np.zeros(groups - 1, np.int32),
+            index_table=np.full(128 if layout.EQUAL in index[:, layout.X_KIND] else 1, -1, np.int32),
+            tops=np.full((partitions, 1 + index[:, layout.X_NUMBER].max(initial=-1)), -1, np.int32),
+            classes=np.zeros((classes, 4), np.int64),
+        )
+        self.state.classes[layout.NO_EVENTS, layout.K_NUMBER] = WORST
+        self.scratch = _scratch(64, slots, program)
+        self.ranking = _ranking(64, slots)
+        self._slots = slots
+        self._program = program
+        self._last_request = (-1, -1)
+        prepare(program.tables)
+        self._block = Block()
+        #: What the block tells kernels of.
+        self._shown: tuple[object, ...] = (None,) * 5
+
+    def advance(self, events: Events, at: int) -> tuple[int, int]:
+        """Process events from number ``at`` on; returns (what stopped it, the first event not processed).
+
+        What was given last time costs least, also if its arrays hold other events now.
+        """
+        return advance(self._address(events), at, len(events.signature))  # type: ignore[no-any-return]
+
+    def _address(self, events: Events | None = None) -> int:
+        """The address of the block, which tells of all arrays as they are now; without events, of the last ones."""
+        block = self._block
+        state, tables, scratch, ranking, shown = self._shown
+        if (
+            self.state is not state
+            or self._program.tables is not tables
+            or self.scratch is not scratch
+            or self.ranking is not ranking
+            or events is not shown
+        ):
+            now = (self.state, self._program.tables, self.scratch, self.ranking, events or shown)
+            for group, before in zip(now, self._shown):
+                if group is not None and group is not before:
+                    block.hold(group)
+            self._shown = now
+        return block.address
+
+    def make_room(self, lacking: int, events: Events, k: int) -> None:
+        """Make room for event ``k``, for which the kernel lacked it."""
+        # Cleaning up may not be enough for an event that needs very much; then it is asked for again.
+        request = (lacking, int(events.position[k]))
+        again = request == self._last_request
+        self._last_request = request
+        if lacking == layout.FULL_SCRATCH:
+            self.scratch = _scratch(2 * len(self.scratch.updates), self._slots, self._program)
+            self.ranking = _ranking(2 * len(self.ranking.entries), self._slots)
+        elif lacking == layout.FULL_NODES:
+            if self._program.tables.options[layout.O_FORGET]:
+                self._sweep(events, k)
+            self._collect_nodes(int(events.bound[k]), grow=again)
+        elif lacking == layout.FULL_CONFIGS:
+            self._free_configurations(events, k)
+        elif lacking == layout.FULL_MEMBERS:
+            self._compact_members()
+        elif lacking == layout.FULL_PARTITIONS:
+            self._free_partitions(events, k)
+        elif lacking == layout.FULL_SETS:
+            self._clean_sets(grow=again)
+        else:
+            detections = self.state.detections
+            self.state = self.state._replace(detections=_grown(detections, 2 * len(detections)))
+
+    def take_detections(self) -> tuple[Ints, Ints, Ints]:
+        """The detections since the last call, with the nodes and the marks that they refer to."""
+        state = self.state
+        n = int(state.counters[layout.N_DETECTIONS])
+        found = state.detections[:n].copy()
+        state.counters[layout.N_DETECTIONS] = 0
+        return (
+            found,
+            state.nodes[: int(state.counters[layout.N_NODES])],
+            state.marks[: int(state.counters[layout.N_MARKS])],
+        )
+
+    def live_positions(self, bound: int) -> Ints:
+        """The positions of all events that may still be part of a match that is reported."""
+        if not self._program.detecting:
+            self._collect_nodes(bound)
+        n = int(self.state.counters[layout.N_MARKS])
+        return np.unique(self.state.marks[1:n, layout.M_POSITION])
+
+    @property
+    def _bound_is_global(self) -> bool:
+        return self._program.global_window
+
+    def _collect_nodes(self, bound: int, *, grow: bool = False) -> None:
+        """Copy what is alive to a new arena, which is larger if that is more than half of the old one."""
+        state = self.state
+        configs = int(state.counters[layout.N_CONFIGS])
+        top = int(state.counters[layout.N_NODES])
+        roots = state.config[:configs, layout.C_ROOT].astype(np.int64)
+        living = np.flatnonzero((roots >= 0) & (state.config[:configs, layout.C_DEAD] == 0))
+        roots = np.ascontiguousarray(roots[living])
+        # A window that does not hold for all partitions ends in each where its own last event says.
+        bounds = np.full(len(roots), bound)
+        if not self._bound_is_global:
+            bounds = np.ascontiguousarray(state.partition_long[state.config[living, layout.C_PARTITION], -1])
+        new = np.zeros_like(state.nodes)
+        marks = np.zeros_like(state.marks)
+        forward = np.full(top, -1, np.int32)
+        used = np.zeros(int(state.counters[layout.N_MARKS]), np.int32)
+        stack = np.empty(top, np.int32)
+        nodes = (state.nodes, state.nodes.view(np.int32), new, new.view(np.int32))
+        count, mark_count = collect(*nodes, state.marks, marks, roots, bounds, forward, used, stack)
+        # Nodes stay in their order.
+        new[:count, layout.NODE_WORDS :] = state.nodes[np.flatnonzero(forward >= 0), layout.NODE_WORDS :]
+        if grow or 2 * count > len(new):
+            new = _grown(new[:count], 2 * len(new))
+            marks = _grown(marks[:mark_count], len(new))
+        state.config[living, layout.C_ROOT] = roots
+        state.counters[layout.N_NODES] = count
+        state.counters[layout.N_MARKS] = mark_count
+        self.state = state._replace(nodes=new, marks=marks)
+
+    def _free_configurations(self, events: Events, k: int) -> None:
+        self._sweep(events, k)
+        state = self.state
+        capacity = len(state.config)
+        needed = len(self.scratch.updates)
+        free = capacity - int(state.counters[layout.N_CONFIGS]) + int(state.counters[layout.N_FREE])
+        if 2 * free > capacity and free > needed:
+            return
+        while capacity < 2 * (len(state.config) - free) + needed:
+            capacity *= 2
+        capacity = max(capacity, 2 * len(state.config))
+        self.state = state._replace(
+            config=_grown(state.config, capacity),
+            config_long=_grown(state.config_long, capacity),
+            values=_grown(state.values, capacity),
+            free=_grown(state.free, capacity),
+            table=np.full(2 * capacity, -1, np.int32),
+            index_table=np.full(2 * capacity if len(state.index_table) > 1 else 1, -1, np.int32),
+        )
+        if self._program.tables.options[layout.O_STRATEGY]:
+            self.state = self.state._replace(classes=_grown(state.classes, capacity + 1))
+        self._rebuild()
+
+    def _sweep(self, events: Events, k: int) -> None:
+        bound = int(events.bound[k]) if self._bound_is_global else layout.NO_BOUND
+        sweep(self._address(events), bound, k)
+
+    def _rebuild(self) -> None:
+        self.state.table.fill(-1)
+        self.state.partition_table.fill(-1)
+        self.state.index_table.fill(-1)
+        self.state.tops.fill(-1)
+        rebuild_tables(self._address())
+
+    def _free_partitions(self, events: Events, k: int) -> None:
+        self._sweep(events, k)
+        state = self.state
+        capacity = len(state.partition)
+        free = capacity - int(state.counters[layout.N_PARTITIONS]) + int(state.counters[layout.N_FREE_PARTITIONS])
+        if 2 * free > capacity:
+            return
+        heads = np.full((2 * capacity, state.heads.shape[1]), -1, np.int32)
+        heads[:capacity] = state.heads
+        self.state = state._replace(
+            heads=heads,
+            tops=np.full((2 * capacity, state.tops.shape[1]), -1, np.int32),
+            partition=_grown(state.partition, 2 * capacity),
+            partition_long=_grown(state.partition_long, 2 * capacity),
+            free_partitions=_grown(state.free_partitions, 2 * capacity),
+            partition_table=np.full(4 * capacity, -1, np.int32),
+        )
+        self._rebuild()
+
+    def _compact_members(self) -> None:
+        state = self.state
+        needed = len(self.scratch.members)
+        members = np.zeros_like(state.members)
+        values = np.zeros_like(state.member_values)
+        count = compact_members(self._address(), members, values)
+        state.counters[layout.N_MEMBERS] = count
+        capacity = len(members)
+        while capacity < 2 * count + needed:
+            capacity *= 2
+        self.state = state._replace(members=_grown(members, capacity), member_values=_grown(values, capacity))
+
+    def _clean_sets(self, *, grow: bool) -> None:
+        """Renumber the collections that some register still holds; make room for twice as many."""
+        holders = self._set_holders()
+        # To find the holders members are moved.
+        state = self.state
+        old = np.unique(np.concatenate([array[rows, slot] for array, rows, slot in holders] or [np.zeros(0, np.int64)]))
+        old = np.union1d(old, [0])
+        # The table below is probed with a mask, so its size is a power of two.
+        capacity = len(state.set_index)
+        while capacity < 4 * len(old):
+            capacity *= 2
+        index = np.zeros((capacity, 3), np.int64)
+        sizes = state.set_index[old, 1]
+        words = np.zeros(max(len(state.set_words), 4 * int(sizes.sum()), 256), np.int64)
+        if grow or 2 * len(old) > len(state.set_index) or 2 * int(sizes.sum()) > len(state.set_words):
+            words = np.zeros(2 * len(words), np.int64)
+            index = np.zeros((2 * len(index), 3), np.int64)
+        table = np.full(4 * len(index), -1, np.int32)
+        at = 0
+        for new, number in enumerate(old.tolist()):
+            start, size, h = (int(v) for v in state.set_index[number])
+            words[at : at + size] = state.set_words[start : start + size]
+            index[new] = (at, size, h)
+            at += size
+            if new > 0:
+                slot = h & (len(table) - 1)
+                while table[slot] >= 0:
+                    slot = (slot + 1) & (len(table) - 1)
+                table[slot] = new
+        for array, rows, slot in holders:
+            array[rows, slot] = np.searchsorted(old, array[rows, slot])
+        state.counters[layout.N_SETS] = len(old)
+        state.counters[layout.N_SET_WORDS] = at
+        self.state = state._replace(set_index=index, set_words=words, set_table=table)
+        if holders:
+            self.rehash()
+
+    def _set_holders(self) -> list[tuple[Ints, Ints, int]]:
+        return self.holders(self._program.set_slots)
+
+    def holders(self, slots_of: list[list[int]]) -> list[tuple[Ints, Ints, int]]:
+        """Where the registers in some slots of each state are: (array, rows, slot)."""
+        state = self.state
+        configs = int(state.counters[layout.N_CONFIGS])
+        alive = state.config[:configs, layout.C_ROOT] >= 0
+        holders: list[tuple[Ints, Ints, int]] = []
+        self._compact_members()
+        state = self.state
+        compact = int(state.counters[layout.N_MEMBERS])
+        for q, slots in enumerate(slots_of):
+            rows = np.flatnonzero(alive & (state.config[:configs, layout.C_GROUP] == q))
+            members = np.flatnonzero(state.members[:compact] == q)
+            for slot in slots:
+                holders.append((state.values, rows, slot))
+                holders.append((state.member_values, members, slot))
+        return holders
+
+    def image(self) -> Image:
+        """What has to be kept of the state, for a snapshot."""
+        order = np.empty(int(self.state.counters[layout.N_LIVE]), np.int32)
+        count = list_configurations(self._address(), order)
+        return image_of(self.state, self._program, order[:count])
+
+    def take_over(self, image: Image) -> None:
+        """Go on from an image, which must be valid; see `cerflow.engine.state.validation`."""
+        self.state = state_of(image, self._program, Memory(self._program).state)
+        enter_sets(self._address(), set_widths(image, self._program))
+        self.rehash()
+
+    def rehash(self) -> None:
+        """Registers were rewritten, so the hashes of configurations have to be computed anew."""
+        rehash(self._address())
+        self._rebuild()
+
+
+def _first_nodes(capacity: int, width: int) -> Ints:
+    nodes = np.zeros((capacity, width), np.int64)
+    small = nodes.view(np.int32)
+    nodes[layout.BOTTOM, layout.W_MEASURE] = layout.NOT_BEGUN
+    small[layout.BOTTOM, [layout.I_CHILD, layout.I_LEFT, layout.I_RIGHT]] = -1
+    small[layout.BOTTOM, layout.I_RANK] = 1
+    return nodes
+
+
+def _scratch(capacity: int, slots: int, program: Program) -> Scratch:
+    members = max(capacity, 4 * program.transducer.states)
+    code = len(program.tables.code) + 4
+    fields = max([1, *(r.fields for r in program.transducer.registers)])
+    return Scratch(
+        updates=np.zeros((capacity, layout.UPDATE_COLUMNS), np.int32),
+        starts=np.zeros(capacity, np.int64),
+        update_values=np.zeros((capacity, slots), np.int64),
+        results=np.zeros((capacity, 6), np.int32),
+        result_values=np.zeros((capacity, slots), np.int64),
+        members=np.zeros(members, np.int32),
+        member_values=np.zeros((members, slots), np.int64),
+        removed=np.zeros(capacity, np.int32),
+        path=np.zeros(256, np.int32),
+        stack=np.zeros(code, np.int64),
+        odometer=np.zeros(max(fields, len(program.transducer.registers)), np.int64),
+        row=np.zeros(fields, np.int64),
+        registers=np.zeros((1, slots), np.int64),
+        answers=np.zeros(3, np.int64),
+    )
+
+
+def _ranking(capacity: int, slots: int) -> Ranking:
+    return Ranking(
+        entries=np.zeros((capacity, 5), np.int64),
+        order=np.zeros(capacity, np.int32),
+        covers=np.zeros((capacity, 6), np.int64),
+        cover_values=np.zeros((capacity, slots), np.int64),
+        cover_table=np.full(4 * capacity, -1, np.int32),
+    )

@@ -1,0 +1,1 @@
+"""From a transducer to the tables and programs that the kernels read."""

@@ -1,0 +1,151 @@
+"""Atoms as table rows: a comparison of an event column with a register slot where possible, else a small program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from cerflow.automata.model.transducer import Accumulation, Transducer
+from cerflow.conditions.guards import Collected, InWindow, Stored, conjunction, leaves
+from cerflow.engine import layout, opcodes
+from cerflow.engine.evaluate.string_codes import Strings
+from cerflow.engine.tables.emitter import Emitter, Places
+from cerflow.engine.tables.instructions import OPERATORS, Instructions
+from cerflow.language.condition import (
+    Comparison,
+    Condition,
+    Expression,
+    Operator,
+)
+from cerflow.language.node import Node
+from cerflow.schema import Kind, Schema
+
+__all__ = ["AtomCompiler"]
+
+_FLIPPED = {
+    Operator.LT: Operator.GT,
+    Operator.LE: Operator.GE,
+    Operator.GT: Operator.LT,
+    Operator.GE: Operator.LE,
+    Operator.EQ: Operator.EQ,
+    Operator.NE: Operator.NE,
+}
+
+
+class AtomCompiler(Instructions):
+    """Collects the rows of all atoms and the columns that they and the registers read."""
+
+    def __init__(self, transducer: Transducer, schema: Schema, kinds: Sequence[Sequence[Kind]], strings: Strings):
+        super().__init__(schema, kinds, strings)
+        self.transducer = transducer
+        self.rows: list[list[int]] = []
+        self.ranges: list[list[int]] = []
+        self._computed: dict[tuple[object, ...], tuple[int, int]] = {}
+        self.ordered = any(
+            r.keeps in (Accumulation.MIN, Accumulation.MAX) and any(kind.coded for kind in kinds[k])
+            for k, r in enumerate(transducer.registers)
+        )
+
+    @property
+    def count(self) -> int:
+        """The number of atoms so far."""
+        return len(self.rows)
+
+    def add(self, atom: Condition, places: Places) -> None:
+        """Add the row of an atom, tested in a state whose registers are at ``places``."""
+        if isinstance(atom, InWindow) and self._is_scalar(atom.start):
+            slot = places[atom.start.register] + atom.start.field
+            self.rows.append([layout.LT, layout.INT, self.bound_column(atom.window), slot, 0, 0])
+            return
+        simple = self._simple(atom, places) if isinstance(atom, Comparison) else None
+        self.rows.append(simple if simple is not None else self._program(atom, places))
+
+    def _is_scalar(self, expression: Expression) -> bool:
+        return (
+            isinstance(expression, Stored)
+            and self.transducer.registers[expression.register].keeps is not Accumulation.SET
+        )
+
+    def _simple(self, atom: Comparison, places: Places) -> list[int] | None:
+        operator, left, right = atom.operator, atom.left, atom.right
+        if self._is_scalar(left) and not leaves(right):
+            operator, left, right = _FLIPPED[operator], right, left
+        if leaves(left) or not self._is_scalar(right):
+            return None
+        assert isinstance(right, Stored)
+        a, b = self.kind(left), self.kind(right)
+        if a != b or a is Kind.OTHER:
+            return None
+        column = self.column(left, as_float=a is Kind.FLOAT)
+        order = layout.FLOAT if a is Kind.FLOAT else layout.INT
+        if a.coded and operator not in (Operator.EQ, Operator.NE):
+            order = layout.RANK
+            self.ordered = True
+        return [OPERATORS[operator], order, column, places[right.register] + right.field, 0, 0]
+
+    def _program(self, atom: Condition, places: Places) -> list[int]:
+        start = len(self.code)
+        first, sets = self._ranges([atom], places)
+        Emitter(self, places, sets).condition(atom)
+        return [layout.PROGRAM, 0, start, len(self.code), first, len(self.ranges)]
+
+    def _ranges(self, roots: Iterable[Node], places: Places) -> tuple[int, dict[int, int]]:
+        """Add a range for each collection that is read; the first of them, and their numbers by register."""
+        first = len(self.ranges)
+        sets: dict[int, int] = {}
+        for leaf in dict.fromkeys(leaf for root in roots for leaf in leaves(root)):
+            if not isinstance(leaf, Stored) or isinstance(leaf, Collected) or self._is_scalar(leaf):
+                continue
+            if leaf.register not in sets:
+                sets[leaf.register] = len(sets)
+                self.ranges.append([places[leaf.register], self.transducer.registers[leaf.register].fields])
+        return first, sets
+
+    def _computed_once(self, expression: Expression, places: Places, kind: Kind) -> tuple[int, int]:
+        """The program of an expression that reads registers with one value each: its first and last instruction.
+
+        ``kind`` is that of the register it is written to. Transitions that compute the same share the program.
+        """
+        read = sorted({leaf.register for leaf in leaves(expression) if isinstance(leaf, Stored)})
+        key = (expression, kind, *((register, places[register]) for register in read))
+        known = self._computed.get(key)
+        if known is None:
+            known = self._computed[key] = self._value_program(expression, places, {}, kind)
+            return known
+        for opcode, argument in self.code[slice(*known)]:
+            if opcode == opcodes.COLUMN:
+                self.readers[argument].add(self.move)
+        return known
+
+    def _value_program(
+        self, expression: Expression, places: Places, sets: Mapping[int, int], kind: Kind
+    ) -> tuple[int, int]:
+        start = len(self.code)
+        Emitter(self, places, sets).expression(expression, as_float=kind is Kind.FLOAT)
+        return start, len(self.code)
+
+    def product(
+        self, row: Sequence[Expression], where: Sequence[Condition], places: Places, kinds: Sequence[Kind]
+    ) -> tuple[list[int], list[list[int]]]:
+        """A row to be added to a collection for every choice of rows that it reads: the product, and its fields."""
+        first, sets = self._ranges([*row, *where], places)
+        start = len(self.code)
+        if where:
+            Emitter(self, places, sets).condition(conjunction(list(where)))
+        end = len(self.code)
+        fields = [self.field(e, places, kind, sets) for e, kind in zip(row, kinds)]
+        return [first, len(self.ranges), start, end], fields
+
+    def field(
+        self, expression: Expression, places: Places, kind: Kind, sets: Mapping[int, int] | None = None
+    ) -> list[int]:
+        """Where a value to be stored comes from: source, index or first instruction, last instruction.
+
+        ``sets`` numbers the collections of which one row is chosen.
+        """
+        if not leaves(expression):
+            return [layout.FROM_COLUMN, self.column(expression, as_float=kind is Kind.FLOAT), 0]
+        if sets and any(isinstance(leaf, Stored) and leaf.register in sets for leaf in leaves(expression)):
+            return [layout.FROM_PROGRAM, *self._value_program(expression, places, sets, kind)]
+        if isinstance(expression, Stored):
+            return [layout.FROM_SLOT, places[expression.register] + expression.field, 0]
+        return [layout.FROM_PROGRAM, *self._computed_once(expression, places, kind)]

@@ -1,0 +1,253 @@
+"""The program of one condition or value, written instruction by instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+
+from cerflow.conditions.guards import Collected, InWindow, NoRow, Satisfied, Stored, leaves
+from cerflow.conditions.guards import Truth as TruthOf
+from cerflow.conditions.register_values import If, Joined, SquareRoot
+from cerflow.engine import layout, opcodes
+from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
+from cerflow.engine.evaluate.rows import instant
+from cerflow.engine.tables.instructions import OPERATORS, Instructions
+from cerflow.language.condition import (
+    And,
+    Arithmetic,
+    Between,
+    Comparison,
+    Condition,
+    Constant,
+    Expression,
+    Function,
+    In,
+    IsNull,
+    Literal,
+    Negative,
+    Not,
+    Operator,
+    Or,
+)
+from cerflow.schema import Kind
+from cerflow.values.decimals import written_text
+
+__all__ = ["Emitter", "Places"]
+
+_INTEGER_CODE = {
+    "+": opcodes.ADD_I,
+    "-": opcodes.SUBTRACT_I,
+    "*": opcodes.MULTIPLY_I,
+    "%": opcodes.REMAINDER_I,
+}
+_FLOAT_CODE = {
+    "+": opcodes.ADD_F,
+    "-": opcodes.SUBTRACT_F,
+    "*": opcodes.MULTIPLY_F,
+    "%": opcodes.REMAINDER_F,
+    "/": opcodes.DIVIDE,
+}
+_ROUNDING = {"floor": opcodes.FLOOR, "ceil": opcodes.CEIL, "round": opcodes.ROUND}
+#: Where each register begins among the slots of a configuration.
+Places = Mapping[int, int]
+
+
+class Emitter:
+    """Writes the program of one atom or expression. Work still to do waits on a stack, so depth does not matter."""
+
+    def __init__(self, to: Instructions, places: Places, sets: Mapping[int, int]) -> None:
+        self.to = to
+        self.places = places
+        self.sets = sets
+        self._pending: list[Callable[[], None]] = []
+
+    def condition(self, atom: Condition) -> None:
+        """Write the program of an atom."""
+        self._run(lambda: self._condition(atom))
+
+    def expression(self, expression: Expression, *, as_float: bool) -> None:
+        """Write the program of a value."""
+        self._run(*(self._as_float(expression) if as_float else [self._value(expression)]))
+
+    def _run(self, *work: Callable[[], None]) -> None:
+        self._later(*work)
+        while self._pending:
+            self._pending.pop()()
+
+    def _later(self, *work: Callable[[], None]) -> None:
+        """Do these next, in this order."""
+        self._pending.extend(reversed(work))
+
+    def _then(self, opcode: int, argument: int = 0) -> Callable[[], None]:
+        return lambda: self.to.emit(opcode, argument)
+
+    def _condition(self, current: Condition) -> None:
+        if not leaves(current):
+            if isinstance(current, Constant):
+                self.to.constant(int(current.value))
+            else:
+                self.to.emit(opcodes.COLUMN, self.to.column(TruthOf(current), as_float=False))
+            return
+        match current:
+            case And(left, right):
+                self._later(self._of(left), self._of(right), self._then(opcodes.AND))
+            case Or(left, right):
+                self._later(self._of(left), self._of(right), self._then(opcodes.OR))
+            case Not(operand):
+                self._later(self._of(operand), self._then(opcodes.NOT))
+            case Satisfied(operand):
+                self._later(self._of(operand), self._then(opcodes.TRUE_ONLY))
+            case Comparison(operator, left, right):
+                self._compare(operator, left, right)
+            case NoRow():
+                self.to.constant(0)
+            case InWindow(start, window):
+                self.to.emit(opcodes.COLUMN, self.to.bound_column(window))
+                self._later(self._value(start), self._then(opcodes.COMPARE_I, layout.LT))
+            case Between(operand, low, high, negated):
+                parts: list[Condition] = []
+                if low is not None:
+                    parts.append(Comparison(Operator.GE, operand, low))
+                if high is not None:
+                    parts.append(Comparison(Operator.LE, operand, high))
+                self._joined(parts, opcodes.AND, negated)
+            case In(operand, items, negated):
+                self._joined([Comparison(Operator.EQ, operand, item) for item in items], opcodes.OR, negated)
+            case IsNull(operand, negated):
+                is_float = self.to.kind(operand) is Kind.FLOAT
+                work = [self._value(operand), self._then(opcodes.IS_NULL_F if is_float else opcodes.IS_NULL_I)]
+                self._later(*work, *([self._then(opcodes.NOT)] if negated else []))
+            case Call(_, arguments):
+                self._later(*map(self._value, _words(arguments)), lambda: self.to.call(current))
+            case CallOfSet(_, arguments, each, Collected(register)):
+                own = [a for a, differs in zip(arguments, each) if not differs or current.here]
+                rows = self._then(opcodes.ROWS, self.places[register])
+                self._later(rows, *map(self._value, _words(own)), lambda: self.to.call_of_set(current))
+            case _:
+                raise AssertionError(f"{type(current).__name__} over several events")
+
+    def _of(self, current: Condition) -> Callable[[], None]:
+        return lambda: self._condition(current)
+
+    def _joined(self, parts: list[Condition], opcode: int, negated: bool) -> None:
+        work = [self._of(parts[0])]
+        for part in parts[1:]:
+            work += [self._of(part), self._then(opcode)]
+        self._later(*work, *([self._then(opcodes.NOT)] if negated else []))
+
+    def _compare(self, operator: Operator, left: Expression, right: Expression) -> None:
+        a, b = self.to.kind(left), self.to.kind(right)
+        if Kind.TIMESTAMP in (a, b) and Kind.STRING in (a, b):
+            left, right = self._moment(left), self._moment(right)
+            a = b = Kind.TIMESTAMP
+        if Kind.DECIMAL in (a, b):
+            left, right = _decimal(left), _decimal(right)
+            a = b = Kind.DECIMAL
+        # NULL alone goes with everything.
+        a, b = (b if a is Kind.OTHER else a), (a if b is Kind.OTHER else b)
+        if Kind.FLOAT in (a, b):
+            self._later(
+                *self._as_float(left), *self._as_float(right), self._then(opcodes.COMPARE_F, OPERATORS[operator])
+            )
+            return
+        ranked = []
+        if (a.coded or b.coded) and operator not in (Operator.EQ, Operator.NE):
+            self.to.ordered = True
+            ranked = [self._then(opcodes.RANKED)]
+        self._later(
+            self._value(left), *ranked, self._value(right), *ranked, self._then(opcodes.COMPARE_I, OPERATORS[operator])
+        )
+
+    def _moment(self, expression: Expression) -> Expression:
+        if isinstance(expression, Literal) and isinstance(expression.value, str):
+            return Literal(instant(expression.value, self.to.unit))
+        return expression
+
+    def _as_float(self, expression: Expression) -> list[Callable[[], None]]:
+        if not leaves(expression) and not isinstance(expression, Literal):
+            return [self._then(opcodes.COLUMN, self.to.column(expression, as_float=True))]
+        if isinstance(expression, Literal):
+            value = expression.value
+            assert value is None or isinstance(value, int | float)
+            bits = int(np.float64(np.nan if value is None else value).view(np.int64))
+            return [lambda: self.to.constant(bits)]
+        work = [self._value(expression)]
+        if self.to.kind(expression) is not Kind.FLOAT:
+            work.append(self._then(opcodes.TO_FLOAT))
+        return work
+
+    def _alike(self, whole: Expression, *parts: Expression) -> list[Callable[[], None]]:
+        """The parts in the form of the whole: floats or 64-bit integers."""
+        if self.to.kind(whole) is Kind.FLOAT:
+            return [work for part in parts for work in self._as_float(part)]
+        return [self._value(part) for part in parts]
+
+    def _value(self, expression: Expression) -> Callable[[], None]:
+        return lambda: self._expression(expression)
+
+    def _expression(self, current: Expression) -> None:
+        match current:
+            case Stored(register, field) if register in self.sets:
+                self.to.emit(opcodes.SET_FIELD, (self.sets[register] << 16) | field)
+            case Stored(register, field):
+                self.to.emit(opcodes.SLOT, self.places[register] + field)
+            case Literal(value):
+                self._literal(value)
+            case _ if not leaves(current):
+                is_float = self.to.kind(current) is Kind.FLOAT
+                self.to.emit(opcodes.COLUMN, self.to.column(current, as_float=is_float))
+            case TruthOf(condition):
+                self._condition(condition)
+            case If(condition, then, otherwise):
+                self._later(self._of(condition), *self._alike(current, then, otherwise), self._then(opcodes.SELECT))
+            case Joined(high, low, floating):
+                if self.to.kind(low) is Kind.FLOAT:
+                    self._later(*self._as_float(low))
+                else:
+                    join = opcodes.JOIN_F if floating else opcodes.JOIN_I
+                    self._later(self._value(high), self._value(low), self._then(join))
+            case SquareRoot(operand):
+                self._later(*self._as_float(operand), self._then(opcodes.SQUARE_ROOT))
+            case Arithmetic() if self.to.kind(current) is Kind.OTHER:
+                self.to.constant(layout.NULL)
+            case Arithmetic(operator, left, right):
+                if self.to.kind(current) is Kind.FLOAT:
+                    self._later(*self._as_float(left), *self._as_float(right), self._then(_FLOAT_CODE[operator]))
+                else:
+                    self._later(self._value(left), self._value(right), self._then(_INTEGER_CODE[operator]))
+            case Negative(operand):
+                is_float = self.to.kind(operand) is Kind.FLOAT
+                self._later(self._value(operand), self._then(opcodes.NEGATE_F if is_float else opcodes.NEGATE_I))
+            case Function(name, (argument,)):
+                is_float = self.to.kind(argument) is Kind.FLOAT
+                work = [self._value(argument)]
+                if name == "abs":
+                    work.append(self._then(opcodes.ABS_F if is_float else opcodes.ABS_I))
+                elif is_float:
+                    work.append(self._then(_ROUNDING[name]))
+                self._later(*work)
+            case _:
+                raise AssertionError(f"{type(current).__name__} over several events")
+
+    def _literal(self, value: int | float | str | bool | None) -> None:
+        if value is None:
+            self.to.constant(layout.NULL)
+        elif isinstance(value, str):
+            self.to.constant(self.to.strings.code(value))
+        elif isinstance(value, float):
+            self.to.constant(int(np.float64(value).view(np.int64)))
+        else:
+            self.to.constant(int(value))
+
+
+def _decimal(expression: Expression) -> Expression:
+    """A literal beside an exact decimal as the text that stands for it."""
+    if isinstance(expression, Literal) and isinstance(expression.value, int | float | str):
+        return Literal(written_text(expression.value))
+    return expression
+
+
+def _words(arguments: Iterable[Expression]) -> list[Expression]:
+    """The values that make arguments, a whole event being many."""
+    return [v for a in arguments for v in (a.values if isinstance(a, WholeEvent) else (a,))]

@@ -1,0 +1,72 @@
+"""Which register of a state says what configurations an event concerns; see `cerflow.engine.kernels.state.index`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cerflow.engine import layout
+
+__all__ = ["Indexes"]
+
+_KINDS = {
+    layout.EQ: layout.EQUAL,
+    layout.GT: layout.LEAST_FIRST,
+    layout.GE: layout.LEAST_FIRST,
+    layout.LT: layout.GREATEST_FIRST,
+    layout.LE: layout.GREATEST_FIRST,
+}
+
+#: How an atom finds configurations (kind, slot, whether it is a float), and the event column that it compares.
+_Way = tuple[int, int, int]
+
+
+class Indexes:
+    """The indexes of all states.
+
+    ``atoms[move]`` are the rows of `Tables.atoms` of each move without those of windows, ``sources[move]`` the states
+    they leave, ``allowed[state]`` whether a state may have an index.
+    """
+
+    def __init__(
+        self, atoms: Sequence[Sequence[Sequence[int]]], sources: Sequence[int], allowed: Sequence[bool]
+    ) -> None:
+        self._ways = [_ways(rows) for rows in atoms]
+        self._chosen: list[_Way | None] = []
+        for q, may in enumerate(allowed):
+            count: dict[_Way, int] = {}
+            for ways, source in zip(self._ways, sources):
+                for way in ways if source == q and may else ():
+                    count[way] = count.get(way, 0) + 1
+            # Of ways that serve as many moves, equality finds the fewest.
+            self._chosen.append(max(count, key=lambda way: (count[way], way[0] == layout.EQUAL), default=None))
+
+    def rows(self) -> list[list[int]]:
+        """The rows of `Tables.indexes`."""
+        heaps = 0
+        rows = []
+        for way in self._chosen:
+            if way is None:
+                rows.append([layout.SCAN, 0, 0, -1])
+                continue
+            ordered = way[0] != layout.EQUAL
+            rows.append([*way, heaps if ordered else -1])
+            heaps += ordered
+        return rows
+
+    def column(self, state: int, moves: Sequence[int]) -> int:
+        """The event column by which all configurations are found that some of these moves may leave, or -1."""
+        way = self._chosen[state]
+        if way is None or not moves:
+            return -1
+        columns = {self._ways[move].get(way, -1) for move in moves}
+        return columns.pop() if len(columns) == 1 else -1
+
+
+def _ways(rows: Sequence[Sequence[int]]) -> Mapping[_Way, int]:
+    found: dict[_Way, int] = {}
+    for row in rows:
+        operator, kind = row[layout.A_OPERATOR], row[layout.A_KIND]
+        if operator in _KINDS and kind != layout.RANK:
+            way = (_KINDS[operator], row[layout.A_RIGHT], int(kind == layout.FLOAT))
+            found.setdefault(way, row[layout.A_LEFT])
+    return found

@@ -1,0 +1,119 @@
+"""What programs are written into: instructions, constants, and the event columns that they read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cerflow.conditions.guards import Measure
+from cerflow.engine import layout, opcodes
+from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
+from cerflow.engine.evaluate.predicate_words import Argument
+from cerflow.engine.evaluate.rows import finest_unit
+from cerflow.engine.evaluate.string_codes import Strings
+from cerflow.engine.tables.predicate_calls import Calls
+from cerflow.engine.tables.register_kinds import kind_of
+from cerflow.language.condition import (
+    Expression,
+    Operator,
+)
+from cerflow.language.formula import Window
+from cerflow.schema import Kind, Schema
+
+__all__ = ["OPERATORS", "Column", "Instructions"]
+
+OPERATORS = {
+    Operator.LT: layout.LT,
+    Operator.LE: layout.LE,
+    Operator.EQ: layout.EQ,
+    Operator.NE: layout.NE,
+    Operator.GE: layout.GE,
+    Operator.GT: layout.GT,
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """An event column: an expression, or (with ``window``) the measure of a window or its bound."""
+
+    expression: Expression | None
+    as_float: bool = False
+    window: Window | None = None
+    bound: bool = False
+
+
+class Instructions:
+    """Programs one after the other, with what they share.
+
+    ``kinds`` are those of the fields of each register. ``move`` is the move for which instructions are being added,
+    ``readers`` the moves that read each column; ``ordered`` says whether the order of strings is asked for.
+    """
+
+    def __init__(self, schema: Schema, kinds: Sequence[Sequence[Kind]], strings: Strings) -> None:
+        self.schema = schema
+        self.kinds = kinds
+        self.strings = strings
+        self.unit = finest_unit(schema)
+        self.code: list[list[int]] = []
+        self.constants: list[int] = []
+        self.columns: list[Column] = []
+        self._numbers: dict[Column, int] = {}
+        self._kinds: dict[Expression, Kind] = {}
+        #: The calls of predicates in programs.
+        self.calls = Calls(strings, self.unit)
+        self.move = -1
+        self.readers: dict[int, set[int]] = {}
+        self.ordered = False
+
+    def column(self, expression: Expression, *, as_float: bool) -> int:
+        """The number of the column of an expression."""
+        if isinstance(expression, Measure):
+            return self._column(Column(None, window=expression.window))
+        return self._column(Column(expression, as_float))
+
+    def bound_column(self, window: Window) -> int:
+        """The number of the column with the bound of a window."""
+        return self._column(Column(None, window=window, bound=True))
+
+    def _column(self, column: Column) -> int:
+        if column not in self._numbers:
+            self._numbers[column] = len(self.columns)
+            self.columns.append(column)
+        number = self._numbers[column]
+        self.readers.setdefault(number, set()).add(self.move)
+        return number
+
+    def kind(self, expression: Expression) -> Kind:
+        """The kind of an expression that may read registers."""
+        known = self._kinds.get(expression)
+        if known is None:
+            known = self._kinds[expression] = kind_of(expression, self.schema, self.kinds) or Kind.OTHER
+        return known
+
+    def emit(self, opcode: int, argument: int = 0) -> None:
+        """Append an instruction."""
+        self.code.append([opcode, argument])
+
+    def constant(self, value: int) -> None:
+        """Append an instruction that pushes 64 bits."""
+        self.constants.append(value)
+        self.emit(opcodes.CONSTANT, len(self.constants) - 1)
+
+    def call(self, call: Call) -> None:
+        """Append an instruction that asks a predicate about the values pushed before."""
+        arguments = tuple(map(self._argument, call.arguments))
+        self.emit(opcodes.CALL, len(self.constants))
+        self.constants += self.calls.constants(call.predicate, arguments)
+
+    def call_of_set(self, call: CallOfSet) -> None:
+        """Append an instruction that asks about the rows pushed before, and about the event at hand."""
+        arguments = tuple(map(self._argument, call.arguments))
+        self.emit(opcodes.CALL, len(self.constants))
+        self.constants += self.calls.constants_of_set(call.predicate, arguments, call.each, call.here)
+
+    def _argument(self, expression: Expression) -> Argument:
+        if isinstance(expression, WholeEvent):
+            return Argument(tuple(map(self.kind, expression.values)), expression.names)
+        kind = self.kind(expression)
+        # NULL has no kind; the predicate will not be asked.
+        return Argument((Kind.INTEGER if kind is Kind.OTHER else kind,))

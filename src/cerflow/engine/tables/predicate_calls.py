@@ -1,0 +1,172 @@
+"""Predicates of users as C functions that kernels call by their address."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cerflow.engine.evaluate.compiled_predicates import compiled
+from cerflow.engine.evaluate.predicate_words import Argument, Words, only_compiled
+from cerflow.engine.evaluate.string_codes import Strings
+from cerflow.engine.kernels.base.calls import FAILED, UNKNOWN
+from cerflow.errors import PredicateError
+from cerflow.predicates.asking import Each, ask, ask_of_set
+from cerflow.predicates.predicate import Predicate
+from cerflow.schema import Kind
+
+__all__ = ["Calls"]
+
+_Function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+#: The address of rows and their words.
+_WHERE = struct.Struct("qq")
+
+
+class Calls:
+    """The calls that kernels make, by number. ``failure`` is where they note the first that fails."""
+
+    def __init__(self, strings: Strings, unit: str) -> None:
+        self._strings = strings
+        self._unit = unit
+        self._targets: list[_Target] = []
+        self._numbers: dict[tuple[object, ...], int] = {}
+
+    def __len__(self) -> int:
+        return len(self._targets)
+
+    def constants(self, predicate: Predicate, arguments: tuple[Argument, ...]) -> tuple[int, int, int]:
+        """What a kernel has to know: the address to call, the words of the arguments, the number of the call."""
+        key = (predicate, arguments)
+        return self._constants(key, lambda: _ValueTarget(predicate, arguments, self._strings, self._unit))
+
+    def constants_of_set(
+        self, predicate: Predicate, arguments: tuple[Argument, ...], each: tuple[bool, ...], here: bool
+    ) -> tuple[int, int, int]:
+        """The same for a predicate of a set: its words are where the rows are, how many words, and own arguments.
+
+        Own are those that are the same for ``each`` event, and with ``here`` those of the event at hand, which then
+        belongs to the set.
+        """
+        key = (predicate, arguments, each, here)
+        return self._constants(key, lambda: _SetTarget(predicate, arguments, each, here, self._strings, self._unit))
+
+    def _constants(self, key: tuple[object, ...], make: Callable[[], _Target]) -> tuple[int, int, int]:
+        if key not in self._numbers:
+            self._numbers[key] = len(self._targets)
+            self._targets.append(make())
+        number = self._numbers[key]
+        return self._targets[number].address, self._targets[number].words, number
+
+    def failure(self) -> NDArray[np.int64]:
+        """Room for the note of a failure: one more than the number of the call, and its arguments."""
+        return np.zeros(1 + max((target.words for target in self._targets), default=0), np.int64)
+
+    def raise_failure(self, failure: NDArray[np.int64]) -> None:
+        """Raise the error behind a note, and clear it."""
+        number = int(failure[0]) - 1
+        failure[0] = 0
+        try:
+            self._targets[number].fail(failure[1:])
+        finally:
+            for target in self._targets:
+                target.forget()
+
+
+class _Target(ABC):
+    """A predicate as a C function of words that come from registers and event columns."""
+
+    #: How many words it takes, and its address.
+    words: int
+    address: int
+
+    def __init__(self, predicate: Predicate) -> None:
+        self.predicate = predicate
+        self._error: BaseException | None = None
+
+    def _called(self, function: Any = None) -> None:
+        """Take the address of a compiled function, or of this object's own; what holds it must live as long."""
+        self._function = function or _Function(self._ask)
+        address = getattr(self._function, "address", None)
+        self.address = ctypes.cast(self._function, ctypes.c_void_p).value or 0 if address is None else address
+
+    def _ask(self, address: int) -> int:
+        # Nothing may leave this function but a number: it is called from compiled code.
+        try:
+            answer = self._answer(ctypes.string_at(address, 8 * self.words))
+        except BaseException as error:
+            if self._error is None:
+                self._error = error
+            return FAILED
+        return UNKNOWN if answer is None else int(answer)
+
+    @abstractmethod
+    def _answer(self, words: bytes) -> bool | None:
+        """What the function says of arguments in the form of kernels."""
+
+    def fail(self, words: NDArray[np.int64]) -> None:
+        """Raise what the function has raised for these words."""
+        if self._error is not None:
+            raise self._error
+        self._answer(words[: self.words].tobytes())
+        raise PredicateError(only_compiled(self.predicate.name), self.predicate.name)
+
+    def forget(self) -> None:
+        """Forget what the function has raised."""
+        self._error = None
+
+
+class _ValueTarget(_Target):
+    """A predicate of single values."""
+
+    def __init__(self, predicate: Predicate, arguments: tuple[Argument, ...], strings: Strings, unit: str) -> None:
+        super().__init__(predicate)
+        self._words = Words(arguments, strings, unit)
+        self.words = self._words.count
+        self._called(compiled(predicate, [argument.kind for argument in arguments]))
+
+    def _answer(self, words: bytes) -> bool | None:
+        return ask(self.predicate, self._words.read(words))
+
+
+class _SetTarget(_Target):
+    """A predicate of a set of events, whose values stand in the rows of a collection, and of the event at hand."""
+
+    def __init__(
+        self,
+        predicate: Predicate,
+        arguments: tuple[Argument, ...],
+        each: tuple[bool, ...],
+        here: bool,
+        strings: Strings,
+        unit: str,
+    ) -> None:
+        super().__init__(predicate)
+        self._each = each
+        self._here = here
+        of_event = tuple(a for a, differs in zip(arguments, each) if differs)
+        own = arguments if here else tuple(a for a, differs in zip(arguments, each) if not differs)
+        # A row begins with a position, which nobody asks for.
+        self._row = Words((Argument((Kind.INTEGER,)), *of_event), strings, unit)
+        self._own = Words(own, strings, unit)
+        self.words = 2 + self._own.count
+        self._called()
+
+    def _answer(self, words: bytes) -> bool | None:
+        address, size = _WHERE.unpack(words[: _WHERE.size])
+        rows = [self._row.read(row)[1:] for row in _split(ctypes.string_at(address, 8 * size), 8 * self._row.count)]
+        own = self._own.read(words[_WHERE.size :])
+        if self._here:
+            rows.append([value for value, differs in zip(own, self._each) if differs])
+            own = [value for value, differs in zip(own, self._each) if not differs]
+        columns = iter([[row[k] for row in rows] for k in range(sum(self._each))])
+        constants = iter(own)
+        return ask_of_set(self.predicate, [Each(next(columns)) if e else next(constants) for e in self._each])
+
+
+def _split(words: bytes, size: int) -> list[bytes]:
+    return [words[at : at + size] for at in range(0, len(words), size)]

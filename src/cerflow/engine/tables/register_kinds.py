@@ -1,0 +1,83 @@
+"""What kinds of values the registers of a transducer hold for a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cerflow.analysis.types import kind_of_expression
+from cerflow.automata.model.transducer import Transducer
+from cerflow.conditions.guards import Measure, Stored
+from cerflow.conditions.guards import Truth as TruthOf
+from cerflow.conditions.register_values import If, Joined, Known, SquareRoot, Word
+from cerflow.language.condition import Arithmetic, Attribute, Expression, Function, LabelReference, Negative
+from cerflow.language.node import Node, fold
+from cerflow.schema import Kind, Schema
+
+__all__ = ["RegisterKinds", "kind_of", "register_kinds"]
+
+#: The kind of each field of each register; None as long as it is not known.
+RegisterKinds = Sequence[Sequence[Kind | None]]
+
+
+def register_kinds(transducer: Transducer, schema: Schema) -> list[list[Kind]]:
+    """The kind of each field of each register; integers that meet floats become floats."""
+    kinds: list[list[Kind | None]] = [[None] * r.fields for r in transducer.registers]
+    # Many transitions write the same.
+    rows = dict.fromkeys((write.register, write.row) for t in transducer.transitions for write in t.writes)
+    changed = True
+    while changed:
+        changed = False
+        for register, row in rows:
+            for k, expression in enumerate(row):
+                found = kind_of(expression, schema, kinds)
+                joined = _join(kinds[register][k], found)
+                if joined != kinds[register][k]:
+                    kinds[register][k] = joined
+                    changed = True
+                if isinstance(expression, Stored) and joined is Kind.FLOAT and found is Kind.INTEGER:
+                    # What is copied from register to register must have one form.
+                    kinds[expression.register][expression.field] = joined
+                    changed = True
+    return [[kind or Kind.INTEGER for kind in row] for row in kinds]
+
+
+def kind_of(expression: Expression, schema: Schema, kinds: RegisterKinds) -> Kind | None:
+    """The kind of an expression on the event at hand and registers; None if it is not known yet."""
+
+    def visit(current: Node, below: Sequence[Kind | None]) -> Kind | None:
+        if not isinstance(current, Expression) or isinstance(current, LabelReference):
+            return None  # conditions below `If`, windows below `Measure`
+        match current:
+            case Attribute():
+                implicit = current.name == "type" and "type" not in schema.attributes
+                return schema.kind(schema.type if implicit else current.name)
+            case Stored():
+                return kinds[current.register][current.field]
+            case TruthOf():
+                return Kind.BOOLEAN
+            case Measure() | Known() | Word(_, True):
+                return Kind.INTEGER
+            case SquareRoot():
+                return Kind.FLOAT
+            case Joined():
+                return Kind.FLOAT if current.floating else below[1]
+            case If():
+                return _join(below[1], below[2])
+            case Arithmetic():
+                if Kind.OTHER in below:
+                    return Kind.OTHER
+                return Kind.FLOAT if current.operator == "/" else _join(*below)
+            case Word() | Negative():
+                return below[0]
+            case Function(name) if name not in ("position", "time", "lower", "upper", "length"):
+                return below[0]
+        return kind_of_expression(current, schema)
+
+    return fold(expression, visit)
+
+
+def _join(a: Kind | None, b: Kind | None) -> Kind | None:
+    """The kind of values of both kinds; NULL goes with everything."""
+    if a is None or a is Kind.OTHER:
+        return a if b is None else b
+    return Kind.FLOAT if b is Kind.FLOAT else a

@@ -1,0 +1,107 @@
+"""What transitions do to registers, as rows of tables: values that are copied along, and steps that write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cerflow.automata.model.transducer import Accumulation, Register, Transition
+from cerflow.engine import layout
+from cerflow.engine.tables.atoms import AtomCompiler
+from cerflow.language.condition import Operator
+from cerflow.schema import Kind
+
+__all__ = ["Slots", "StepCompiler"]
+
+_OPERATIONS = {
+    Accumulation.MIN: layout.LEAST,
+    Accumulation.MAX: layout.GREATEST,
+    Accumulation.SAME: layout.SAME,
+    Accumulation.SET: layout.ADD_ROW,
+}
+
+
+@dataclass
+class Slots:
+    """Where the registers of each state are.
+
+    ``at[state][register]`` is the first slot of a register, ``count[state]`` the number of slots.
+    """
+
+    at: list[dict[int, int]]
+    count: list[int]
+
+
+class StepCompiler:
+    """Collects the rows of `cerflow.engine.layout.Tables` for ``copies``, ``steps``, ``fields`` and ``products``."""
+
+    def __init__(
+        self, registers: Sequence[Register], slots: Slots, kinds: Sequence[Sequence[Kind]], atoms: AtomCompiler
+    ) -> None:
+        self._registers = registers
+        self._slots = slots
+        self._kinds = kinds
+        self._atoms = atoms
+        self.copies: list[tuple[int, int, int]] = []
+        self.steps: list[list[int]] = []
+        self.fields: list[list[int]] = []
+        self.products: list[list[int]] = []
+
+    def add(self, t: Transition, target: int) -> None:
+        """What a transition does to the registers of a target state (-1: nothing goes on from there)."""
+        if target >= 0:
+            self._copy(t, target)
+            self._write(t, target)
+
+    def _copy(self, t: Transition, target: int) -> None:
+        source = self._slots.at[t.source]
+        renewed = {w.register for w in t.writes if w.fresh}
+        for register, slot in self._slots.at[target].items():
+            if register in renewed or register not in source:
+                continue
+            kept = self._registers[register]
+            bound = -1 if kept.window is None else self._atoms.bound_column(kept.window)
+            width = 1 if kept.keeps is Accumulation.SET else kept.fields
+            self.copies.extend((slot + k, source[register] + k, bound) for k in range(width))
+
+    def _write(self, t: Transition, target: int) -> None:
+        for write in t.writes:
+            if write.register not in self._slots.at[target]:
+                continue
+            slot = self._slots.at[target][write.register]
+            kept = self._registers[write.register]
+            if kept.keeps is Accumulation.SET:
+                places, kinds = self._slots.at[t.source], self._kinds[write.register]
+                product, row = self._atoms.product(write.row, write.where, places, kinds)
+                operation = layout.NEW_SET if write.fresh else layout.ADD_ROW
+                self.steps.append(
+                    [operation, slot, len(self.products), len(self.fields), 0, len(self.fields) + len(row)]
+                )
+                self.products.append(product)
+                covering = kept.covering or (Operator.EQ,) * kept.fields
+                self.fields.extend(
+                    [*field, _comparison(relation, kind)] for field, relation, kind in zip(row, covering, kinds)
+                )
+                continue
+            for k, expression in enumerate(write.row):
+                kind = self._kinds[write.register][k]
+                source, index, end = self._atoms.field(expression, self._slots.at[t.source], kind)
+                operation = layout.WRITE if write.fresh else _OPERATIONS[kept.keeps]
+                self.steps.append([operation, slot + k, source, index, _order(kind), end])
+
+
+def _comparison(relation: Operator | None, kind: Kind) -> int:
+    """How a value compares with another that it makes needless; strings do so only if they are equal."""
+    if relation is None:
+        return layout.ANYTHING
+    if relation is Operator.EQ or kind.coded:
+        return layout.SAME_BITS
+    if kind is Kind.FLOAT:
+        return layout.LEAST_FLOAT if relation is Operator.LE else layout.GREATEST_FLOAT
+    return layout.LEAST_INT if relation is Operator.LE else layout.GREATEST_INT
+
+
+def _order(kind: Kind) -> int:
+    if kind is Kind.FLOAT:
+        return layout.FLOAT
+    return layout.RANK if kind.coded else layout.INT

@@ -1,0 +1,455 @@
+"""A transducer and a schema turned into tables for the kernels.
+
+States get slots for the registers that are live there, expressions become columns, relating atoms become comparisons
+of a column with a slot (or small programs), and the tests of transitions become the *signature* of an event: the set
+of tests it satisfies, of which each distinct one gets a number when it first appears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cerflow.automata.model.transducer import Accumulation, Transducer, Transition
+from cerflow.automata.optimise.ambiguity import ambiguous, one_run_each
+from cerflow.automata.optimise.detection import begun, latest_starts
+from cerflow.conditions.guards import InWindow, conjuncts
+from cerflow.engine import layout
+from cerflow.engine.evaluate.binding import bind, readable
+from cerflow.engine.evaluate.given_conditions import numbered, with_given
+from cerflow.engine.evaluate.measures import is_global
+from cerflow.engine.evaluate.string_codes import Strings
+from cerflow.engine.layout import Tables
+from cerflow.engine.tables.atoms import AtomCompiler
+from cerflow.engine.tables.indexes import Indexes
+from cerflow.engine.tables.instructions import Column
+from cerflow.engine.tables.register_kinds import register_kinds
+from cerflow.engine.tables.register_steps import Slots, StepCompiler
+from cerflow.engine.tables.windows import Windows
+from cerflow.language.condition import Condition
+from cerflow.language.formula import CountWindow
+from cerflow.schema import Schema
+
+__all__ = ["Program"]
+
+
+@dataclass
+class _Move:
+    """What one row of the transition table does."""
+
+    transition: Transition
+    target: int
+    final: bool
+    number: int = field(default=-1)
+
+
+class Program:
+    """The tables of one transducer for one schema, with all that is needed to prepare events for them.
+
+    ``position`` is a column of the schema that is no attribute of whole events; ``given`` are conditions that are
+    evaluated already (see `cerflow.engine.evaluate.given_conditions`). With ``detecting`` nobody asks which events a
+    match has, only where there is one (the transducer is one `for_detection`). Predicates are looked up now: raises
+    `QueryError` if one is not registered any more.
+    """
+
+    #: Signatures that are remembered from batch to batch.
+    MANY_SIGNATURES = 100_000
+    #: Beyond so many configurations a state has an index, if it can have one.
+    MANY_CONFIGURATIONS = 256
+
+    def __init__(
+        self,
+        transducer: Transducer,
+        schema: Schema,
+        *,
+        keys: Sequence[tuple[str, ...]] = (),
+        consume: int = 0,
+        position: str | None = None,
+        strategy: int = layout.EVERYTHING,
+        pick: int = layout.EVERYTHING,
+        detecting: bool = False,
+        given: Sequence[Condition] = (),
+    ) -> None:
+        self.transducer = transducer = bind(transducer, readable(schema, position))
+        self.schema = schema
+        self.detecting = detecting
+        #: In these states it does not matter any more what is marked, as nothing but the first mark is measured.
+        self._measured = begun(transducer) if detecting else frozenset[int]()
+        self.partitioned = bool(keys)
+        self.key_kinds = [schema.key_kind(key) for key in keys]
+        self.live = transducer.live()
+        self.strings = Strings()
+        self.kinds = register_kinds(transducer, schema)
+        self.slots = self._allocate()
+        self.atoms = AtomCompiler(transducer, schema, self.kinds, self.strings)
+        #: Label sets by number; 0 is the empty one.
+        self.label_sets: list[frozenset[str]] = [frozenset()]
+        self._label_numbers: dict[frozenset[str], int] = {frozenset(): 0}
+        #: The tests of which signatures are made.
+        self.tests: list[Condition] = []
+        self._given = numbered(given)
+        self._test_numbers: dict[Condition, int] = {}
+        #: For each state the tests of its loops that change nothing: where one holds, a run may stay as it is.
+        self.loops = self._loops()
+        #: Whether runs are kept as sets: those with equal outputs, or those that begin with the first event.
+        self.grouped = self._begins_once or (not detecting and ambiguous(transducer))
+        #: The strategy that is applied when matches are read, and whether it leaves one match of every event.
+        self.pick = pick
+        self.alone = pick != layout.EVERYTHING and one_run_each(transducer)
+        self.moves = self._moves()
+        self._needs = [self._tests_of(move.transition) for move in self.moves]
+        self._signatures: dict[frozenset[int], int] = {}
+        #: What was found out once; all programs that are `fresh` from this one share it.
+        self._effects: dict[frozenset[int], tuple[tuple[int, ...], tuple[int, ...]]] = {}
+        self._by_effect: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+        #: For each signature the moves that it allows.
+        self._allowed: list[frozenset[int]] = []
+        #: For each signature whether it allows any move, or ends any waiting.
+        self.relevant: list[bool] = []
+        self.tables = self._tables(len(keys), consume, strategy)
+        #: The strings of the query itself, which come first and never go.
+        self.own_strings = len(self.strings)
+        self.signatures([frozenset()])
+
+    def fresh(self) -> Program:
+        """The same tables with strings and signatures of their own; not for programs that ask predicates."""
+        other = copy(self)
+        other.strings = Strings(self.strings.texts)
+        other._signatures = dict(self._signatures)
+        other._by_effect = dict(self._by_effect)
+        other._allowed = list(self._allowed)
+        other.relevant = list(self.relevant)
+        return other
+
+    # -- columns and windows -------------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> list[Column]:
+        """The expressions that the kernels read, in the order of the event columns."""
+        return self.atoms.columns
+
+    @property
+    def counted(self) -> bool:
+        """Whether every event of a substream counts, as positions in it matter, or pauses."""
+        if self.schema.forget is not None:
+            return True
+        # The beginnings of windows may also be kept among other values: what is measured says so.
+        windows = [self.transducer.window, *(column.window for column in self.columns)]
+        strict = any(not loops and q not in self.transducer.final for q, loops in enumerate(self.loops))
+        return self.partitioned and (strict or any(isinstance(w, CountWindow) for w in windows))
+
+    @property
+    def _begins_once(self) -> bool:
+        """Whether the initial states do not outlast every event, so that it matters which event is the first."""
+        return any(frozenset() not in self.loops[q] for q in self.transducer.initial)
+
+    @property
+    def hasty(self) -> bool:
+        """Whether the first configuration found that ends a match may keep the engine from looking at others.
+
+        What it does not look at it cannot forget, so all windows must be such that forgetting can be left for later.
+        """
+        windows = [self.transducer.window, *(register.window for register in self.transducer.registers)]
+        passing = all(window is None or is_global(window, self.partitioned) for window in windows)
+        return self.detecting and not self.grouped and passing
+
+    @property
+    def asks(self) -> bool:
+        """Whether kernels ask predicates."""
+        return len(self.atoms.calls) > 0
+
+    def wanted(self, column: int) -> NDArray[np.bool_]:
+        """For each signature whether some move that it allows reads a column."""
+        readers = self.atoms.readers[column]
+        return np.array([not readers.isdisjoint(moves) for moves in self._allowed], bool)
+
+    def other_tests(self, test: int) -> list[frozenset[int]]:
+        """The tests beside this one, for each move or loop that has it."""
+        together = [*self._needs, *(needs for loops in self.loops for needs in loops)]
+        return [needs - {test} for needs in together if test in needs]
+
+    def may_matter(self, satisfied: frozenset[int], unknown: frozenset[int]) -> bool:
+        """Whether an event may fire a transition or end some waiting, if of the unknown tests any may hold too."""
+        if any(needs <= satisfied | unknown for needs in self._needs):
+            return True
+        # With less known to hold, no fewer states are left.
+        return bool(self._leaves(satisfied))
+
+    @property
+    def global_window(self) -> bool:
+        """Whether the window of the query ends at the same time for all partitions."""
+        window = self.transducer.window
+        return window is not None and is_global(window, self.partitioned)
+
+    @property
+    def set_slots(self) -> list[list[int]]:
+        """For each state the slots that hold collections."""
+        registers = self.transducer.registers
+        return [
+            [slot for register, slot in places.items() if registers[register].keeps is Accumulation.SET]
+            for places in self.slots.at
+        ]
+
+    @property
+    def string_slots(self) -> list[list[int]]:
+        """For each state the slots that hold codes of strings."""
+        found: list[list[int]] = []
+        for places in self.slots.at:
+            slots = []
+            for register, slot in places.items():
+                if self.transducer.registers[register].keeps is not Accumulation.SET:
+                    slots += [slot + k for k, kind in enumerate(self.kinds[register]) if kind.coded]
+            found.append(slots)
+        return found
+
+    @property
+    def collects_strings(self) -> bool:
+        """Whether some collection holds codes of strings."""
+        return any(
+            r.keeps is Accumulation.SET and any(kind.coded for kind in self.kinds[k])
+            for k, r in enumerate(self.transducer.registers)
+        )
+
+    # -- slots ---------------------------------------------------------------------------------------------------
+
+    def _allocate(self) -> Slots:
+        at: list[dict[int, int]] = []
+        count: list[int] = []
+        for live in self.live:
+            places: dict[int, int] = {}
+            used = 0
+            for register in sorted(live, key=lambda r: (self.transducer.registers[r].window is not None, r)):
+                places[register] = used
+                kept = self.transducer.registers[register]
+                used += 1 if kept.keeps is Accumulation.SET else kept.fields
+            at.append(places)
+            count.append(used)
+        return Slots(at, count)
+
+    # -- transitions ---------------------------------------------------------------------------------------------
+
+    def _loops(self) -> list[list[frozenset[int]]]:
+        loops: list[list[frozenset[int]]] = [[] for _ in range(self.transducer.states)]
+        for t in self.transducer.transitions:
+            # To go on from a final state to itself is to detect once more.
+            if t.stays and t.source not in self.transducer.final:
+                loops[t.source].append(self._tests_of(t))
+        return loops
+
+    def _leaves(self, satisfied: frozenset[int]) -> tuple[int, ...]:
+        """The states in which no run may stay over an event that satisfies these tests, though it may over others.
+
+        Those without any such loop are left out (but for initial ones): for them it counts that no event comes between.
+        """
+        return tuple(
+            q
+            for q, loops in enumerate(self.loops)
+            if (loops or q in self.transducer.initial) and not any(needs <= satisfied for needs in loops)
+        )
+
+    def _moves(self) -> list[_Move]:
+        going_on = {t.source for t in self.transducer.transitions}
+        final = self.transducer.final
+        moves: list[_Move] = []
+        together: dict[tuple[object, ...], list[Transition]] = {}
+        for t in self.transducer.transitions:
+            if not t.stays or t.source in final:
+                together.setdefault((t.source, t.test, t.atoms, self._marks(t)), []).append(t)
+        for group in together.values():
+            ends = any(t.target in final for t in group)
+            rows = [_Move(t, t.target, False) for t in group if t.target in going_on]
+            if not rows:
+                rows = [_Move(group[0], -1, False)]
+            # One of the rows says that a match ends here, or it would be found twice.
+            rows[0].final = ends
+            moves.extend(rows)
+        for number, move in enumerate(moves):
+            move.number = number
+        return moves
+
+    def _marks(self, t: Transition) -> frozenset[str]:
+        """The labels of a transition as far as they matter."""
+        return frozenset() if t.source in self._measured else t.labels
+
+    def _tests_of(self, t: Transition) -> frozenset[int]:
+        found = set()
+        for own in conjuncts(t.test):
+            test = with_given(own, self._given)
+            if test not in self._test_numbers:
+                self._test_numbers[test] = len(self.tests)
+                self.tests.append(test)
+            found.add(self._test_numbers[test])
+        return frozenset(found)
+
+    def _telling(self) -> list[int]:
+        """For each state how many of its slots tell configurations apart.
+
+        For mere detection the last one may not: of the starts of a window the latest is kept.
+        """
+        if not self.detecting:
+            return self.slots.count
+        latest = latest_starts(self.transducer)
+        return [count - int(register is not None) for count, register in zip(self.slots.count, latest)]
+
+    def label_set(self, labels: frozenset[str]) -> int:
+        """The number of a label set."""
+        if labels not in self._label_numbers:
+            self._label_numbers[labels] = len(self.label_sets)
+            self.label_sets.append(labels)
+        return self._label_numbers[labels]
+
+    # -- tables --------------------------------------------------------------------------------------------------
+
+    def _tables(self, key_words: int, consume: int, strategy: int) -> Tables:
+        transitions: list[list[int]] = []
+        compared: list[list[list[int]]] = []
+        steps = StepCompiler(self.transducer.registers, self.slots, self.kinds, self.atoms)
+        for move in self.moves:
+            t = move.transition
+            self.atoms.move = move.number
+            row = [t.source, move.target, self.label_set(self._marks(t)), int(move.final)]
+            row.append(self.atoms.count)
+            for atom in t.atoms:
+                self.atoms.add(atom, self.slots.at[t.source])
+            compared.append([r for r, a in zip(self.atoms.rows[row[-1] :], t.atoms) if not isinstance(a, InWindow)])
+            row.append(self.atoms.count)
+            before = len(steps.copies), len(steps.steps)
+            steps.add(t, move.target)
+            row.extend((before[0], len(steps.copies), before[1], len(steps.steps)))
+            transitions.append(row)
+        self.atoms.move = -1
+        windows = Windows(self.transducer, self.slots, self.atoms, partitioned=self.partitioned)
+        expiring, expiring_start = windows.expiring()
+        states = self.transducer.states
+        skips = [bool(loops) for loops in self.loops]
+        # Sets of several members are looked at as a whole.
+        indexed = [not self.grouped and skip for skip in skips]
+        self._indexes = Indexes(compared, [row[layout.T_SOURCE] for row in transitions], indexed)
+        options = np.zeros(layout.OPTIONS, np.int64)
+        options[layout.O_GROUPED] = self.grouped
+        options[layout.O_CONSUME] = consume
+        options[layout.O_PARTITIONED] = self.partitioned
+        options[layout.O_COUNTED] = self.counted
+        options[layout.O_STATES] = states
+        options[layout.O_SLOTS] = max([1, *self.slots.count])
+        options[layout.O_KEY] = key_words
+        window = self.transducer.window
+        if self.partitioned and isinstance(window, CountWindow):
+            options[layout.O_LOCAL_WINDOW] = window.events
+        options[layout.O_STRATEGY] = strategy
+        options[layout.O_PICK] = self.pick
+        options[layout.O_DETECTING] = self.detecting
+        options[layout.O_FORGET] = self.schema.forget is not None
+        options[layout.O_WINDOWED] = window is not None
+        options[layout.O_MANY] = self.MANY_CONFIGURATIONS
+        return Tables(
+            transitions=_table(transitions, 10),
+            atoms=_table(self.atoms.rows, 6),
+            code=_table(self.atoms.code, 2),
+            constants=np.array(self.atoms.constants or [0], np.int64),
+            ranges=_table(self.atoms.ranges, 2),
+            copies=_table(steps.copies, 3),
+            steps=_table(steps.steps, 6),
+            fields=_table(steps.fields, 4),
+            products=_table(steps.products, 4),
+            skips=np.array(skips, np.int32),
+            slots=np.array(self.slots.count, np.int32),
+            telling=np.array(self._telling(), np.int32),
+            expiring=_table(expiring, 3),
+            expiring_start=np.array(expiring_start, np.int32),
+            initial=np.array([q in self.transducer.initial for q in range(states)], np.int32),
+            dominated=np.array([windows.dominated(q) for q in range(states)], np.int32),
+            indexes=_table(self._indexes.rows(), 4),
+            checked=np.array(windows.checked_columns(), np.int32),
+            local=_table(windows.local_columns(), 2),
+            signature_start=np.zeros(1, np.int32),
+            signature_rows=_table([], 6),
+            signature_transitions=np.zeros(0, np.int32),
+            signature_state=np.zeros((0, states), np.int32),
+            options=options,
+            failure=self.atoms.calls.failure(),
+        )
+
+    # -- signatures ----------------------------------------------------------------------------------------------
+
+    def signatures(self, found: Sequence[frozenset[int]]) -> list[int]:
+        """The numbers of sets of satisfied tests: those that have the same effect share one."""
+        added: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+        for satisfied in found:
+            if satisfied not in self._signatures:
+                effect = self._effect(satisfied)
+                if effect not in self._by_effect:
+                    self._by_effect[effect] = len(self._by_effect)
+                    self._allowed.append(frozenset(effect[0]))
+                    self.relevant.append(effect != ((), ()))
+                    added.append(effect)
+                self._signatures[satisfied] = self._by_effect[effect]
+        if added:
+            self.tables = self._with_signatures(self.tables, added)
+        return [self._signatures[satisfied] for satisfied in found]
+
+    def _effect(self, satisfied: frozenset[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The moves that a set of satisfied tests allows, and the states that it ends all waiting in."""
+        effect = self._effects.get(satisfied)
+        if effect is None:
+            moves = tuple(m.number for m, needs in zip(self.moves, self._needs) if needs <= satisfied)
+            effect = (moves, self._leaves(satisfied))
+            if len(self._effects) < self.MANY_SIGNATURES:
+                self._effects[satisfied] = effect
+        return effect
+
+    def signature(self, satisfied: frozenset[int]) -> int:
+        """The number of one set of satisfied tests."""
+        number = self._signatures.get(satisfied)
+        if number is None:
+            self.forget_signatures()
+            (number,) = self.signatures([satisfied])
+        return number
+
+    def forget_signatures(self) -> None:
+        """Start anew if there are very many signatures; only the events of one batch refer to them."""
+        if len(self._signatures) > self.MANY_SIGNATURES:
+            self._signatures = {}
+            self._by_effect = {}
+            self._allowed = []
+            self.relevant = []
+            self.tables = self.tables._replace(
+                signature_start=self.tables.signature_start[:1],
+                signature_rows=self.tables.signature_rows[:0],
+                signature_transitions=self.tables.signature_transitions[:0],
+                signature_state=self.tables.signature_state[:0],
+            )
+            self.signatures([frozenset()])
+
+    def _with_signatures(self, tables: Tables, added: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> Tables:
+        states = np.full((len(added), self.transducer.states), -1, np.int32)
+        starts: list[int] = []
+        rows: list[list[int]] = []
+        order: list[int] = []
+        first_row, first_entry = len(tables.signature_rows), len(tables.signature_transitions)
+        for k, (moves, left) in enumerate(added):
+            by_state: dict[int, list[int]] = {q: [] for q in left}
+            for number in moves:
+                by_state.setdefault(self.moves[number].transition.source, []).append(number)
+            for q in sorted(by_state):
+                begin = first_entry + len(order)
+                order.extend(by_state[q])
+                states[k, q] = first_row + len(rows)
+                column = -1 if q in left else self._indexes.column(q, by_state[q])
+                enough = self.hasty and q not in left and all(self.moves[m].target < 0 for m in by_state[q])
+                rows.append([q, begin, begin + len(by_state[q]), int(q in left), column, int(enough)])
+            starts.append(first_row + len(rows))
+        return tables._replace(
+            signature_start=np.append(tables.signature_start, np.array(starts, np.int32)),
+            signature_rows=np.concatenate([tables.signature_rows, _table(rows, 6)]),
+            signature_transitions=np.append(tables.signature_transitions, np.array(order, np.int32)),
+            signature_state=np.concatenate([tables.signature_state, states]),
+        )
+
+
+def _table(rows: Sequence[Sequence[int]], width: int) -> layout.Smalls:
+    return np.array(rows, np.int32).reshape(-1, width)

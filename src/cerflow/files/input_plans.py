@@ -1,0 +1,346 @@
+"""How the files of one input become rows of events: first every file is looked at, then all of them are read alike.
+
+Both passes take one block of a file after the other, so that the tasks of Spark can make them as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cerflow.analysis.column_usage import Usage
+from cerflow.engine.events.time_order import microseconds
+from cerflow.errors import InputError, nearest
+from cerflow.files.blocks import name_of
+from cerflow.files.column_types import Look, Use, called, look_at, merged, right, type_of
+from cerflow.files.conversion import Converted, converted, is_text, joined, plain_text
+from cerflow.files.encodings import Content
+from cerflow.files.raw_rows import Block
+from cerflow.files.sources import InputFormat, Source, label
+from cerflow.schema import Schema, TimeUnit
+from cerflow.stream_inputs import Input, Roles, column_names, fitted, free_name
+
+__all__ = [
+    "REFUSED",
+    "Columns",
+    "Part",
+    "Plan",
+    "Survey",
+    "needs_look",
+    "refuse_unknown_types",
+    "survey",
+    "survey_of_pieces",
+    "texts",
+]
+
+#: The columns that stand before the attributes in a table of refused rows.
+REFUSED = (("row", pa.int64()), ("reason", pa.string()), ("text", pa.string()))
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The names of the columns with a role in all inputs together, and how the query uses the others.
+
+    ``forget`` is the pause after which a key begins anew, as text.
+    """
+
+    type: str = "type"
+    time: str | None = None
+    time_unit: TimeUnit | None = None
+    sequence: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    forget: str | None = None
+
+    @classmethod
+    def of(cls, roles: Roles, usage: Usage, forget: str | None = None) -> Columns:
+        """The columns with these roles."""
+        return cls(roles["type"], roles.get("time"), roles.get("time_unit"), roles.get("sequence"), usage, forget)
+
+    @property
+    def roles(self) -> Roles:
+        """The columns with a role."""
+        roles: Roles = {"type": self.type}
+        if self.time is not None:
+            roles["time"] = self.time
+        if self.time_unit is not None:
+            roles["time_unit"] = self.time_unit
+        if self.sequence is not None:
+            roles["sequence"] = self.sequence
+        return roles
+
+    def schema(self, columns: pa.Schema, stream: str | None) -> Schema:
+        """The columns of the events with their roles; raises `InputError` for those that are not there."""
+        return Schema(columns, self.type, self.time, stream, self.time_unit, microseconds(self.forget))
+
+    def use(self, name: str) -> Use:
+        """What a column of all inputs together is for."""
+        if name == self.type:
+            return "text"
+        if name == self.time:
+            return "time"
+        if name == self.sequence or name in self.usage.ordered:
+            return "ordered"
+        if name in self.usage.numbers:
+            return "number"
+        return "text" if name in self.usage.text else "other"
+
+    def use_in(self, one: Input[Source], column: str) -> Use:
+        """What a column of an input is for, by the name that it has in the files."""
+        own = {one.type: self.type, one.time: self.time, one.sequence: self.sequence}
+        return self.use(own.get(column) or one.rename.get(column, column))
+
+    def settled(self, schema: pa.Schema) -> pa.Schema:
+        """The schema with types for columns that have no value in any input."""
+        return pa.schema([f.with_type(self._type(f.name)) if pa.types.is_null(f.type) else f for f in schema])
+
+    def _type(self, name: str) -> pa.DataType:
+        """The type of a column without values."""
+        if name in self.usage.booleans:
+            return pa.bool_()
+        use = self.use(name)
+        if use == "time":
+            return pa.timestamp("us")
+        return pa.float64() if use in ("number", "ordered") else pa.string()
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What the first pass found in a file: its columns, the number of its rows, and how many of them are broken.
+
+    A file without columns is empty, or has nothing but broken rows.
+    """
+
+    name: str
+    columns: Mapping[str, Look]
+    rows: int
+    broken: int
+
+
+def texts(one: Input[Source], columns: Columns, names: Iterable[str] = ()) -> frozenset[str]:
+    """The columns of an input whose values are to be text, whatever they are."""
+    declared = {name for name, kind in one.events.column_types.items() if kind == pa.string()}
+    known = {one.type or columns.type} - ({columns.type} if one.constant_type is not None else set())
+    used = {name for name in {*one.rename, *columns.usage.text, *names} if columns.use_in(one, name) == "text"}
+    return frozenset(declared | known | used)
+
+
+def survey(one: Input[Source], columns: Columns, content: Content, blocks: Iterable[Block]) -> Survey:
+    """Look at a file."""
+    name = name_of(content)
+    source = one.events
+    looks: dict[str, Look] = {}
+    rows = broken = 0
+    for block in blocks:
+        rows += len(block.table) + len(block.malformed)
+        broken += len(block.spoilt) + len(block.malformed)
+        for column, values in zip(block.table.schema, block.table.columns):
+            found = Look()
+            if source.has_no_schema or needs_look(one, columns, column):
+                use = columns.use_in(one, column.name)
+                if column.name in source.column_types:
+                    use = "text" if source.column_types[column.name] == pa.string() else "number"
+                typed = source.format is not InputFormat.CSV
+                found, plain = look_at(values, block.rows, name, use, typed=typed)
+                if plain is not None:
+                    block.plain[column.name] = plain
+            looks[column.name] = merged((looks.get(column.name, Look()), found))
+    return Survey(name, looks, rows, broken)
+
+
+def survey_of_pieces(found: Sequence[Survey]) -> Survey:
+    """What was found in a file whose pieces were looked at one by one."""
+    looks: dict[str, Look] = {}
+    rows = 0
+    for piece in found:
+        for column, look in piece.columns.items():
+            looks[column] = merged((looks.get(column, Look()), look.behind(rows)))
+        rows += piece.rows
+    return Survey(found[0].name, looks, rows, sum(piece.broken for piece in found))
+
+
+def needs_look(one: Input[Source], columns: Columns, column: pa.Field) -> bool:
+    """Whether a column of a file with types may have to become something else: text that is used as anything else."""
+    if column.name in one.events.column_types:
+        return True
+    return is_text(column.type) and columns.use_in(one, column.name) not in ("text", "other")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows that can be used, their numbers in the input, and those that cannot (a table as in `Events`), if any."""
+
+    table: pa.Table
+    rows: npt.NDArray[np.int64]
+    refused: pa.Table | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to read all files of an input.
+
+    ``names`` says what columns of the files are called in the table, ``types`` as what they are read (those missing
+    stay what they are), ``schema`` is that of the table if the files have none of their own. ``as_text`` are the
+    columns of JSON whose values are read as JSON text. ``clean`` says that no row will be refused. ``padded`` are the
+    columns of integers in which some begin with 0, with such a one.
+    """
+
+    one: Input[Source]
+    columns: Columns
+    names: Mapping[str, str]
+    types: Mapping[str, pa.DataType]
+    schema: pa.Schema | None
+    as_text: frozenset[str]
+    clean: bool
+    padded: Mapping[str, str]
+
+    @classmethod
+    def of(cls, one: Input[Source], columns: Columns, surveys: Sequence[Survey], several: bool) -> Plan:
+        """The plan after all files have been looked at; ``several`` says that there are other inputs.
+
+        Raises InputError for columns that are not there, and for those of which not a single value is right.
+        """
+        name = label(one.events) if several else None
+        names: dict[str, str] = {}
+        for found in surveys:
+            if found.columns:
+                names.update(zip(found.columns, column_names(list(found.columns), one, columns.roles, name)))
+        declared = one.events.column_types
+        types, padded = {}, {}
+        clean = not any(found.broken for found in surveys)
+        rows = sum(found.rows for found in surveys)
+        for column, called_now in names.items():
+            look = merged(s.columns[column] for s in surveys if column in s.columns)
+            use = columns.use(called_now)
+            if called_now == columns.type and declared.get(column, pa.string()) != pa.string():
+                raise InputError(f"the type column '{column}' holds text; it cannot be read as anything else")
+            if not (one.events.has_no_schema or look.values or column in declared):
+                continue
+            types[column] = type_of(called_now, look, use, declared.get(column))
+            clean = clean and right(look, types[column]) == look.values
+            clean = clean and (called_now not in (columns.type, columns.time) or look.values == rows)
+            clean = clean and not (called_now == columns.time and pa.types.is_floating(types[column]))
+            if look.padded is not None and types[column] == pa.int64() and column not in declared and use == "other":
+                padded[called_now] = look.padded
+        schema = None
+        if one.events.has_no_schema:
+            fields = [(called_now, types[column]) for column, called_now in names.items()]
+            if one.constant_type is not None and names:
+                fields.append((columns.type, pa.string()))
+            schema = pa.schema(fields)
+        as_text: frozenset[str] = frozenset()
+        if one.events.format is InputFormat.JSON:
+            as_text = frozenset(column for column, kind in types.items() if pa.types.is_string(kind))
+        return cls(one, columns, names, types, schema, as_text, clean, padded)
+
+    @property
+    def refused(self) -> pa.Schema:
+        """The columns of a table of refused rows."""
+        names = [name for name, _ in REFUSED]
+        for called_now in self.names.values():
+            names.append(free_name(called_now, names))
+        return pa.schema([*REFUSED, *((name, pa.string()) for name in names[len(REFUSED) :])])
+
+    def part(self, block: Block, offset: int, file: str | None) -> Part:
+        """The rows of a block, converted, without those that cannot be used.
+
+        ``offset`` is the number of rows before the file, and ``file`` what messages call it, if there are several.
+        """
+        original = block.table
+        numbers = block.rows
+        reasons = {place: list(said) for place, said in block.spoilt.items()}
+        columns: dict[str, pa.Array] = {}
+        for column, values in zip(original.column_names, original.columns):
+            name = self.names[column]
+            found = self._converted(column, values, block.plain.get(column))
+            columns[name] = found.values
+            if found.bad.any():
+                wanted = self._wanted(column)
+                for place in np.flatnonzero(found.bad).tolist():
+                    if place not in block.spoilt:
+                        value = plain_text(joined(values.slice(place, 1)))[0].as_py()
+                        reasons.setdefault(place, []).append(f"{name} is not {wanted}: '{value}'")
+        if self.one.constant_type is not None and self.names:
+            columns[self.columns.type] = pa.repeat(pa.scalar(self.one.constant_type), len(original))
+        table = pa.table(columns) if columns else original
+        if self.schema is not None:
+            table = fitted(table, self.schema, label(self.one.events)) if columns else self.schema.empty_table()
+        for role, column_of in (("type", self.columns.type), ("time", self.columns.time)):
+            if column_of in table.column_names:
+                for place in _nulls(table.column(column_of)):
+                    reasons.setdefault(place, [f"the {role} is null"])
+        refused = []
+        if block.malformed:
+            lines, originals, said = (list(found) for found in zip(*block.malformed))
+            refused.append(self._refused(lines, said, originals, None, file, offset))
+        if reasons:
+            bad = np.array(sorted(reasons))
+            said = ["; ".join(reasons[place]) for place in bad.tolist()]
+            taken = original.take(pa.array(bad))
+            refused.append(self._refused(numbers[bad].tolist(), said, [None] * len(bad), taken, file, offset))
+            usable = np.ones(len(table), np.bool_)
+            usable[bad] = False
+            table, numbers = table.filter(pa.array(usable)), numbers[usable]
+        return Part(table, numbers + offset, pa.concat_tables(refused) if refused else None)
+
+    def _refused(
+        self,
+        rows: list[int],
+        reasons: list[str],
+        lines: Sequence[str | None],
+        values: pa.Table | None,
+        file: str | None,
+        offset: int,
+    ) -> pa.Table:
+        if file is not None:
+            reasons = [f"{reason} (row {row} of {file})" for row, reason in zip(rows, reasons)]
+        head = ([offset + row for row in rows], reasons, lines)
+        columns = [pa.array(found, kind) for found, (_, kind) in zip(head, REFUSED)]
+        for column in self.names:
+            if values is not None and column in values.column_names:
+                columns.append(plain_text(joined(values.column(column))))
+            else:
+                columns.append(pa.nulls(len(rows), pa.string()))
+        return pa.table(columns, schema=self.refused)
+
+    def _wanted(self, column: str) -> str:
+        """What the values of a column have to be, in words."""
+        if column in self.one.events.column_types:
+            return called(self.types[column])
+        return "a time" if self.columns.use(self.names[column]) == "time" else "a number"
+
+    def _converted(self, column: str, values: pa.ChunkedArray, plain: pa.Array | None) -> Converted:
+        target = self.types.get(column)
+        if plain is not None and plain.type == target:
+            return Converted(plain, np.zeros(len(values), np.bool_))
+        if target is None and self.names[column] == self.columns.type and pa.types.is_integer(values.type):
+            target = pa.string()
+        if target is None:
+            return Converted(values, np.zeros(len(values), np.bool_))
+        return converted(joined(values), target)
+
+
+def refuse_unknown_types(plans: Sequence[Plan]) -> None:
+    """Raise InputError for columns whose types are given, and that no input has of which that was said."""
+    for column in dict.fromkeys(column for plan in plans for column in plan.one.events.column_types):
+        asked = [plan for plan in plans if column in plan.one.events.column_types]
+        known = {name: None for plan in asked for name in plan.names}
+        if known and column not in known:
+            near = nearest(column, known)
+            hint = f"; did you mean '{near}'?" if near else f"; the columns are {', '.join(known)}"
+            raise InputError(f"the column '{column}', whose type is given, is not in the input{hint}")
+
+
+def _nulls(column: pa.ChunkedArray) -> list[int]:
+    if pa.types.is_floating(column.type):
+        missing = pc.is_null(column, nan_is_null=True)
+    elif column.null_count:
+        missing = pc.is_null(column)
+    else:
+        return []
+    found: list[int] = np.flatnonzero(missing.to_numpy()).tolist()
+    return found

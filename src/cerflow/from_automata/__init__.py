@@ -1,0 +1,1 @@
+"""From automata back to formulas, to star expressions, to a description or a drawing in Graphviz's language."""

@@ -1,0 +1,177 @@
+"""Pictures of transducers, in the notation of the papers: ``test ∧ atoms | labels ↓ writes`` on the edges.
+
+An event that is left out has the label set ∅, a loop that skips events reads ``TRUE | ∅``. A write ``r0 := price``
+forgets what the register held, the others add to it: ``r0 max= price``, ``r0 ∪= {…}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cerflow.automata.model.transducer import (
+    HIDDEN_LABEL,
+    TYPE_LABEL,
+    Accumulation,
+    Register,
+    Transducer,
+    Transition,
+    Write,
+)
+from cerflow.conditions.guards import Collected, Shown, Stored, conjuncts
+from cerflow.language.condition import Condition, Expression, Or, PredicateCall
+from cerflow.language.lexicon import quote_name
+from cerflow.language.node import Node, node, transform
+from cerflow.language.printer import show
+
+__all__ = [
+    "dot_escape",
+    "mermaid_escape",
+    "show_condition",
+    "show_expression",
+    "show_guard",
+    "show_labels",
+    "show_write",
+    "to_dot",
+    "to_mermaid",
+]
+
+_ADDS = {
+    Accumulation.VALUE: ":=",
+    Accumulation.MIN: "min=",
+    Accumulation.MAX: "max=",
+    Accumulation.SAME: "same=",
+    Accumulation.SET: "∪=",
+}
+
+
+@node
+class _Called(Condition):
+    """A call of a predicate; an attribute alone as an argument cannot be taken for a label here."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        pieces = [piece for argument in self.arguments for piece in (", ", argument)]
+        return (f"{self.name}(", *pieces[1:], ")")
+
+
+def show_condition(condition: Condition, registers: Sequence[Register]) -> str:
+    """A guard as text; a register with one field goes by its name alone, ``each r0`` is every row of a collection."""
+    return show(_named(condition, registers))
+
+
+def show_expression(expression: Expression, registers: Sequence[Register]) -> str:
+    """An expression on the event at hand or on registers as text, as in `show_condition`."""
+    return show(_named(expression, registers))
+
+
+def _named(tree: Node, registers: Sequence[Register]) -> Node:
+    def name(current: Node) -> Node:
+        if isinstance(current, PredicateCall):
+            return _Called(current.name, current.arguments)
+        if not isinstance(current, Stored):
+            return current
+        register = registers[current.register]
+        if isinstance(current, Collected):
+            return Shown(f"r{current.register}")
+        field = "" if register.fields == 1 else f".{current.field}"
+        every = "each " if register.keeps is Accumulation.SET else ""
+        return Shown(f"{every}r{current.register}{field}")
+
+    return transform(tree, name)
+
+
+def show_guard(t: Transition, registers: Sequence[Register]) -> str:
+    """The test and the atoms of a transition, joined by ∧; TRUE if it may always be taken."""
+    parts = [*conjuncts(t.test), *t.atoms]
+    shown = [show_condition(part, registers) for part in parts]
+    if len(parts) > 1:
+        shown = [f"({text})" if isinstance(part, Or) else text for part, text in zip(parts, shown)]
+    return " ∧ ".join(shown) or "TRUE"
+
+
+def show_labels(labels: frozenset[str]) -> str:
+    """A label set; ``type()`` stands for the type of the event read, ``hidden()`` for labels that are not reported."""
+    if not labels:
+        return "∅"
+    names = {TYPE_LABEL: "type()", HIDDEN_LABEL: "hidden()"}
+    return "{" + ", ".join(names.get(label) or quote_name(label) for label in sorted(labels)) + "}"
+
+
+def show_write(write: Write, registers: Sequence[Register]) -> str:
+    """What is written to a register."""
+    keeps = registers[write.register].keeps
+    row = ", ".join(show_expression(e, registers) for e in write.row)
+    if keeps is Accumulation.SET:
+        row = f"{{({row})}}" if len(write.row) > 1 else f"{{{row}}}"
+    elif len(write.row) > 1:
+        row = f"({row})"
+    return f"r{write.register} {':=' if write.fresh else _ADDS[keeps]} {row}"
+
+
+def _lines(t: Transition, registers: Sequence[Register]) -> list[str]:
+    """The text at an edge: guard and labels on one line, each write on one of its own."""
+    first = f"{show_guard(t, registers)} | {show_labels(t.labels)}"
+    return [first, *(f"↓ {show_write(w, registers)}" for w in t.writes)]
+
+
+def _caption(transducer: Transducer) -> list[str]:
+    kept = [f"r{k}: {r.meaning} ({r.keeps})" for k, r in enumerate(transducer.registers)]
+    return [f"WITHIN {show(transducer.window)}", *kept] if transducer.window is not None else kept
+
+
+def to_dot(transducer: Transducer) -> str:
+    """The transducer in the language of Graphviz: initial states have an arrow from nowhere, final ones two circles."""
+    lines = ["digraph transducer {", "  rankdir=LR;", '  node [shape=circle, fontname="Helvetica"];']
+    lines.append('  edge [fontname="Helvetica", fontsize=10];')
+    caption = _caption(transducer)
+    if caption:
+        text = "".join(f"{dot_escape(line)}\\l" for line in caption)
+        lines.append(f'  label="{text}"; labeljust=l; fontname="Helvetica"; fontsize=10;')
+    for state in range(transducer.states):
+        shape = ", shape=doublecircle" if state in transducer.final else ""
+        lines.append(f'  q{state} [label="q{state}"{shape}];')
+    for state in sorted(transducer.initial):
+        lines += [f'  begin{state} [shape=point, label=""];', f"  begin{state} -> q{state};"]
+    for t in transducer.transitions:
+        text = "\\n".join(dot_escape(line) for line in _lines(t, transducer.registers))
+        lines.append(f'  q{t.source} -> q{t.target} [label="{text}"];')
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def dot_escape(text: str) -> str:
+    """A text inside of a label of Graphviz."""
+    return _one_line(text).replace("\\", "\\\\").replace('"', '\\"')
+
+
+def to_mermaid(transducer: Transducer) -> str:
+    """The transducer as a Mermaid flow chart, which Markdown viewers draw; notation as in `to_dot`."""
+    lines = ["flowchart LR"]
+    for state in range(transducer.states):
+        left, right = ("(((", ")))") if state in transducer.final else ("((", "))")
+        lines.append(f'  q{state}{left}"q{state}"{right}')
+    for state in sorted(transducer.initial):
+        lines += [f'  begin{state}[" "] --> q{state}', f"  style begin{state} fill:none,stroke:none"]
+    for t in transducer.transitions:
+        text = "<br/>".join(mermaid_escape(line) for line in _lines(t, transducer.registers))
+        lines.append(f'  q{t.source} -- "{text}" --> q{t.target}')
+    for k, line in enumerate(_caption(transducer)):
+        lines.append(f'  note{k}["{mermaid_escape(line)}"]')
+        lines.append(f"  style note{k} fill:none,stroke:none")
+    return "\n".join(lines) + "\n"
+
+
+#: Characters that mean something to Mermaid or to Markdown inside of a label.
+_MERMAID = {ord(c): f"#{ord(c)};" for c in '"#&<>`\\;'}
+
+
+def mermaid_escape(text: str) -> str:
+    """A text inside of a label of Mermaid."""
+    return _one_line(text).translate(_MERMAID)
+
+
+def _one_line(text: str) -> str:
+    """Line breaks and other control characters, which strings of a query may contain, as they would be written."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -1,0 +1,93 @@
+"""From a transducer back to a formula (P2 Theorems 5.3 and 6.2, Appendix C.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from cerflow.automata.model.transducer import Transducer, Transition
+from cerflow.errors import UnsupportedQueryError
+from cerflow.from_automata.transition_formulas import Descriptions
+from cerflow.language.condition import Constant
+from cerflow.language.formula import AnyEvent, Filter, Formula, Start, Within
+from cerflow.rewriting.paths import Paths, ways_through
+
+__all__ = ["refuse_registers", "star_to_formula", "to_formula"]
+
+#: Where ways begin: at any event, or at the very first; and where they end.
+_ANYWHERE, _AT_ONCE, _END = -1, -2, -3
+
+
+def to_formula(transducer: Transducer, *, types: Collection[str] | None = None) -> Formula:
+    """A formula with the complex events of a transducer without registers.
+
+    States are taken out one by one (Kleene's construction). Where a state skips any events, what leads to it and what
+    leads on are joined by ``;``, elsewhere by ``:``; repetitions are ``+`` and ``:+``. START and PROJECT are used only
+    where needed: for runs that begin with the first event, and for events that are read but left out. ``types`` are
+    all types of events there are; without it there may be any.
+
+    Raises `UnsupportedQueryError` for registers, for tests that no formula can say, where events are reported under
+    types that are not known (then give ``types``), and for a result that would be too large.
+    """
+    refuse_registers(transducer)
+    reads = Descriptions(transducer, types)
+    edges: dict[tuple[int, int], Paths] = {}
+    for t in transducer.transitions:
+        if not t.skips:
+            _add(edges, t.source, t.target, _read(reads, t))
+    for state in transducer.initial:
+        edges[_ANYWHERE if state in transducer.skipping else _AT_ONCE, state] = Paths(empty=True)
+    for state in transducer.final:
+        edges[state, _END] = Paths(empty=True)
+        if state in transducer.skipping:
+            # What is read behind the last event of the match is left out.
+            _add(edges, state, _END, _read(reads, Transition(state, state)))
+    ways = ways_through(edges, range(transducer.states), lambda q: q not in transducer.skipping)
+    found = Paths(ways.get((_ANYWHERE, _END), Paths()).formula)
+    at_once = ways.get((_AT_ONCE, _END), Paths()).formula
+    if at_once is not None:
+        found = found.or_(Paths(Start(at_once)))
+    return _finished(found.formula, transducer, reads)
+
+
+def star_to_formula(transducer: Transducer, *, types: Collection[str] | None = None) -> Formula:
+    """A formula with the complex events of a transducer under *-semantics, by ``;``, ``+`` and OR (Theorem 5.3).
+
+    Transitions without labels have no part in that. Raises `UnsupportedQueryError` as `to_formula` does.
+    """
+    refuse_registers(transducer)
+    star = replace(transducer, transitions=tuple(t for t in transducer.transitions if t.labels))
+    reads = Descriptions(star, types)
+    edges: dict[tuple[int, int], Paths] = {}
+    for t in star.transitions:
+        _add(edges, t.source, t.target, _read(reads, t))
+    edges.update(((_ANYWHERE, state), Paths(empty=True)) for state in star.initial)
+    edges.update(((state, _END), Paths(empty=True)) for state in star.final)
+    ways = ways_through(edges, range(star.states))
+    return _finished(ways.get((_ANYWHERE, _END), Paths()).formula, star, reads)
+
+
+def _read(reads: Descriptions, t: Transition) -> Paths:
+    formula = reads.of(t)
+    return Paths() if formula is None else Paths.of(formula)
+
+
+def _add(edges: dict[tuple[int, int], Paths], source: int, target: int, paths: Paths) -> None:
+    edges[source, target] = edges.get((source, target), Paths()).or_(paths)
+
+
+def _finished(formula: Formula | None, transducer: Transducer, reads: Descriptions) -> Formula:
+    if formula is None:
+        return Filter(AnyEvent(), Constant(False))
+    found = reads.project(formula)
+    return found if transducer.window is None else Within(found, transducer.window)
+
+
+def refuse_registers(transducer: Transducer) -> None:
+    """Raise `UnsupportedQueryError` if a transducer has registers."""
+    if transducer.registers or any(t.atoms or t.writes for t in transducer.transitions):
+        raise UnsupportedQueryError(
+            "this automaton has registers; only automata without memory have a formula of their own",
+            hint="Conditions that relate events need registers; of choices between conditions on different events, "
+            "push_down_filters makes choices between formulas.",
+        )

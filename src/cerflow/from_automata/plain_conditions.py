@@ -1,0 +1,135 @@
+"""Tests of transitions as conditions of the language: without types, and without `Satisfied`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Sequence as Many
+from functools import reduce
+
+from cerflow.conditions.guards import Gathered, InWindow, Measure, Of, Satisfied, SetCall, Stored, Truth, TypeTest
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.condition import (
+    And,
+    Between,
+    Comparison,
+    Condition,
+    Constant,
+    Expression,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Operator,
+    Or,
+    PredicateCall,
+    Regexp,
+)
+from cerflow.language.node import Node, fold, walk, with_children
+from cerflow.language.printer import show
+from cerflow.rewriting.rebuild import speaks_of_set
+
+__all__ = ["assuming", "plain"]
+
+#: What a condition of the language cannot say.
+_BEYOND = Stored | Of | Measure | InWindow | Truth | TypeTest | Gathered | SetCall
+
+_TRUE, _FALSE = Constant(True), Constant(False)
+
+
+def assuming(test: Condition, types: Mapping[TypeTest, bool]) -> Condition:
+    """The test where it is known which tests of the type hold (those not named do not), with constants worked out."""
+
+    def visit(current: Node, below: Many[Node]) -> Node:
+        match current:
+            case TypeTest():
+                return Constant(types.get(current, False))
+            case Comparison(operator=Operator.EQ, left=Truth(), right=Literal(value=True)):
+                return below[0].children[0]
+            case And() | Or():
+                left, right = below
+                neutral, absorbing = (_TRUE, _FALSE) if isinstance(current, And) else (_FALSE, _TRUE)
+                if absorbing in (left, right):
+                    return absorbing
+                return right if left == neutral else left if right == neutral else with_children(current, below)
+            case Not() if isinstance(below[0], Constant):
+                return Constant(not below[0].value)
+            case Satisfied() if isinstance(below[0], Constant):
+                return below[0]
+        return with_children(current, below)
+
+    found = fold(test, visit)
+    assert isinstance(found, Condition)
+    return found
+
+
+def plain(test: Condition) -> Condition:
+    """A condition of the language, with bare attributes, that is true of exactly the events of which the test is.
+
+    Raises `UnsupportedQueryError` for what reads more than the event at hand, and for registered predicates of which
+    it is asked whether they are not true, as opposed to false.
+    """
+    if speaks_of_set(test) or any(isinstance(n, _BEYOND) for n in walk(test)):
+        raise UnsupportedQueryError(f"{show(test)} is no condition on one event")
+    # What must be said of a condition: that it is true, or false; or that it is this or unknown.
+    order: list[tuple[Node, bool, bool]] = []
+    stack: list[tuple[Node, bool, bool]] = [(test, True, False)]
+    while stack:
+        current, wanted, or_unknown = stack.pop()
+        match current:
+            case Not():
+                stack.append((current.operand, not wanted, or_unknown))
+            case Satisfied():
+                # Two-valued: it is not true where the condition is false or unknown.
+                stack.append((current.condition, wanted, not wanted))
+            case And() | Or():
+                order.append((current, wanted, or_unknown))
+                stack += [(current.left, wanted, or_unknown), (current.right, wanted, or_unknown)]
+            case In() | Between() if or_unknown:
+                stack.append((_spelled_out(current), wanted, or_unknown))
+            case _:
+                order.append((current, wanted, or_unknown))
+    done: list[Condition] = []
+    for current, wanted, or_unknown in reversed(order):
+        if isinstance(current, And | Or):
+            right, left = done.pop(), done.pop()
+            done.append(And(left, right) if isinstance(current, And) == wanted else Or(left, right))
+            continue
+        assert isinstance(current, Condition)
+        said = current if wanted else Not(current)
+        unknown = _unknown(current) if or_unknown else None
+        done.append(said if unknown is None else Or(said, unknown))
+    return done[0]
+
+
+def _spelled_out(current: In | Between) -> Condition:
+    """The same as comparisons."""
+    if isinstance(current, In):
+        found = _joined(Or, [Comparison(Operator.EQ, current.operand, item) for item in current.items])
+    else:
+        ends = ((Operator.GE, current.low), (Operator.LE, current.high))
+        found = _joined(And, [Comparison(operator, current.operand, end) for operator, end in ends if end is not None])
+    return Not(found) if current.negated else found
+
+
+def _joined(join: type[And | Or], parts: Many[Condition]) -> Condition:
+    return reduce(join, parts) if parts else Constant(join is And)
+
+
+def _unknown(atom: Condition) -> Condition | None:
+    """When an atom is neither true nor false; None if never."""
+    sides: tuple[Expression, ...]
+    match atom:
+        case Comparison():
+            sides = (atom.left, atom.right)
+        case Like() | Regexp():
+            sides = (atom.operand,)
+        case PredicateCall():
+            raise UnsupportedQueryError(
+                f"nothing in the language says when {show(atom)} is unknown",
+                hint="A registered predicate under NOT cannot be brought back from the automaton.",
+            )
+        case _:
+            sides = ()
+    nulls: list[Condition] = [IsNull(s) for s in sides if not (isinstance(s, Literal) and s.value is not None)]
+    return reduce(Or, nulls) if nulls else None

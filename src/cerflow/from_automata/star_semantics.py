@@ -1,0 +1,154 @@
+"""The *-semantics of automata, where a run jumps over all events that it does not label (P2 §5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.automata.model.runs import matches
+from cerflow.automata.model.transducer import Transducer, Transition
+from cerflow.errors import UnsupportedQueryError
+from cerflow.from_automata.kleene import refuse_registers, star_to_formula
+from cerflow.language.formula import (
+    All,
+    AnyEvent,
+    As,
+    Conjunction,
+    Disjunction,
+    EventType,
+    Filter,
+    Formula,
+    Iteration,
+    NotEvent,
+    Rename,
+)
+from cerflow.language.formula import Sequence as SequenceFormula
+from cerflow.language.node import walk
+from cerflow.rewriting.filters import push_down_filters
+from cerflow.semantics.formulas import ComplexEvent, support
+from cerflow.values.events import Event, Stream
+
+__all__ = [
+    "StarCounterexample",
+    "compile_star",
+    "eliminate_conjunctions",
+    "star_automaton",
+    "star_counterexample",
+    "star_matches",
+]
+
+_SECOND_ORDER = EventType | AnyEvent | NotEvent | As | Rename | Filter | Disjunction | SequenceFormula | Iteration
+
+
+def star_automaton(transducer: Transducer) -> Transducer:
+    """The automaton without the transitions that label nothing (Proposition 5.4).
+
+    If the automaton has the *-property (see `star_counterexample`), it has the same complex events under *-semantics
+    as it had before under the ordinary one. Raises `UnsupportedQueryError` for registers.
+    """
+    refuse_registers(transducer)
+    return replace(transducer, transitions=tuple(t for t in transducer.transitions if t.labels))
+
+
+def star_matches(transducer: Transducer, events: Sequence[Event]) -> set[tuple[int, ComplexEvent]]:
+    """All (n, C) such that some *-run over events of which the last is n gives the complex event C.
+
+    A *-run takes a transition with labels for each event of some increasing choice of positions; between these it
+    stays where it is. Raises `UnsupportedQueryError` for registers.
+    """
+    star = star_automaton(transducer)
+    # Staying is a loop at every state; a run must not end with it.
+    loops = tuple(Transition(q, q) for q in range(star.states))
+    return matches(replace(star, transitions=star.transitions + loops), events, reporting=True)
+
+
+def compile_star(formula: Formula) -> Transducer:
+    """The automaton whose complex events under *-semantics are those of a second-order formula (Theorem 5.3).
+
+    Event types, EVENT and NOT are read without the loop that skips events before. Raises `QueryError` for labels out
+    of scope and `UnsupportedQueryError` for operators other than AS, renaming, FILTER, OR, ``;`` and ``+``, and as
+    `push_down_filters` does for conditions that are not on one label each.
+    """
+    for current in walk(formula):
+        if isinstance(current, Formula) and not isinstance(current, _SECOND_ORDER):
+            raise UnsupportedQueryError(
+                f"{type(current).__name__} does not belong to the formulas that *-semantics is for",
+                span=current.span,
+                hint="They have event types, EVENT, NOT, AS, [x -> y], FILTER, OR, ; and +.",
+            )
+    # The loops of these are the only transitions that label nothing.
+    return star_automaton(compile_formula(push_down_filters(formula)))
+
+
+def eliminate_conjunctions(formula: Formula, *, types: Collection[str] | None = None) -> Formula:
+    """The same complex events without AND and ALL (Corollary 5.6).
+
+    The products of automata that stand for them have the *-property, and so has the whole; so they can be read under
+    *-semantics and turned back into a formula, which has event types, AS, renaming, FILTER, OR, ``;`` and ``+`` only.
+    ``types`` are all types of events there are; without it there may be any.
+
+    Raises `UnsupportedQueryError` for other operators, as `push_down_filters` and `star_to_formula` do, and for a
+    result that would be too large; `QueryError` for labels out of scope.
+    """
+    for current in walk(formula):
+        if isinstance(current, Formula) and not isinstance(current, _SECOND_ORDER | Conjunction | All):
+            raise UnsupportedQueryError(
+                f"AND and ALL can be eliminated beside AS, [x -> y], FILTER, OR, ; and +, but not beside "
+                f"{type(current).__name__}",
+                span=current.span,
+            )
+    return star_to_formula(compile_formula(push_down_filters(formula)), types=types)
+
+
+@dataclass(frozen=True)
+class StarCounterexample:
+    """A complex event of a stream, and a stream with the same events under the same labels where it is none."""
+
+    stream: Stream
+    complex_event: ComplexEvent
+    other_stream: Stream
+    other_complex_event: ComplexEvent
+
+
+def star_counterexample(
+    detects: Callable[[Stream], Iterable[tuple[int, ComplexEvent]]], streams: Iterable[Stream]
+) -> StarCounterexample | None:
+    """Look for a proof that a function from streams to matches does not have the *-property (P2 §5.2, erratum E18).
+
+    It has it if complex events depend on nothing but their own events: for every complex event of a stream, and every
+    other stream in which the same events stand at other positions, these with the same labels are a complex event
+    there. Tried are, for all matches in the given streams: the stream without all or one of the other events, cut
+    behind the last event of the match, and with one event more, of those that the stream has, at every place. None
+    means that no proof was found.
+    """
+    for stream in streams:
+        for _, complex_event in sorted(detects(stream), key=lambda match: (match[0], sorted(match[1]))):
+            for other, places in _others(stream, sorted(support(complex_event))):
+                moved = frozenset((label, places[position]) for label, position in complex_event)
+                if not any(found == moved for _, found in detects(other)):
+                    return StarCounterexample(stream, complex_event, other, moved)
+    return None
+
+
+def _others(stream: Stream, marked: list[int]) -> Iterator[tuple[Stream, dict[int, int]]]:
+    """Streams with the same marked events, and where these stand in them."""
+    kept = set(marked)
+    whole = [(p, p in kept) for p in range(marked[-1] + 1 if marked else 0)]
+    choices = [[pair for pair in whole if pair[1]]]
+    choices += [whole[:p] + whole[p + 1 :] for p, is_kept in whole if not is_kept]
+    choices += [[*whole[:p], (more, False), *whole[p:]] for p, _ in whole for more in range(len(stream))]
+    for chosen in choices:
+        events = _rearranged(stream, [position for position, _ in chosen])
+        yield events, {position: place for place, (position, is_kept) in enumerate(chosen) if is_kept}
+
+
+def _rearranged(stream: Stream, chosen: list[int]) -> Stream:
+    """Events of a stream at new positions; times never decrease."""
+    found: list[Event] = []
+    for place, position in enumerate(chosen):
+        time = stream[position].time
+        if found and found[-1].time > time:
+            time = found[-1].time
+        found.append(replace(stream[position], position=place, time=time))
+    return Stream(found, stream.microseconds_per_tick)

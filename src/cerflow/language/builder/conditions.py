@@ -1,0 +1,349 @@
+"""Conditions and values written in Python: ``x = label("x")``, ``(x.price > 10) & x.name.like("A%")``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias, TypeVar
+
+from cerflow.errors import QueryError
+from cerflow.language import condition as c
+from cerflow.language.builder.common import Expr, checked_name
+from cerflow.language.lexicon import LARGEST_INTEGER
+from cerflow.language.node import Node
+from cerflow.language.parser import parse_condition, parse_expression
+from cerflow.language.select import ExpressionItem
+from cerflow.values.text_patterns import check_like, check_regexp
+
+__all__ = [
+    "ConditionExpr",
+    "Label",
+    "ValueExpr",
+    "attribute",
+    "condition",
+    "condition_tree",
+    "false",
+    "label",
+    "literal",
+    "require_labels",
+    "some",
+    "this",
+    "true",
+    "value",
+]
+
+
+class ValueExpr(Expr[c.Expression]):
+    """A value computed from events; comparisons give conditions, also ``==`` and ``!=``."""
+
+    __slots__ = ()
+    _function = "value"
+    __hash__ = None  # type: ignore[assignment]  # == gives a condition, so values cannot be keys
+
+    def __add__(self, other: AnyValue) -> ValueExpr:
+        return _arithmetic("+", self, other)
+
+    def __radd__(self, other: AnyValue) -> ValueExpr:
+        return _arithmetic("+", other, self)
+
+    def __sub__(self, other: AnyValue) -> ValueExpr:
+        return _arithmetic("-", self, other)
+
+    def __rsub__(self, other: AnyValue) -> ValueExpr:
+        return _arithmetic("-", other, self)
+
+    def __mul__(self, other: AnyValue) -> ValueExpr:
+        return _arithmetic("*", self, other)
+
+    def __rmul__(self, other: AnyValue) -> ValueExpr:
+        return _arithmetic("*", other, self)
+
+    def __truediv__(self, other: AnyValue) -> ValueExpr:
+        return _arithmetic("/", self, other)
+
+    def __rtruediv__(self, other: AnyValue) -> ValueExpr:
+        return _arithmetic("/", other, self)
+
+    def __mod__(self, other: AnyValue) -> ValueExpr:
+        return _arithmetic("%", self, other)
+
+    def __rmod__(self, other: AnyValue) -> ValueExpr:
+        return _arithmetic("%", other, self)
+
+    def __neg__(self) -> ValueExpr:
+        return ValueExpr(c.Negative(self.tree))
+
+    def __eq__(self, other: AnyValue) -> ConditionExpr:  # type: ignore[override]
+        return _comparison(c.Operator.EQ, self, other)
+
+    def __ne__(self, other: AnyValue) -> ConditionExpr:  # type: ignore[override]
+        return _comparison(c.Operator.NE, self, other)
+
+    def __lt__(self, other: AnyValue) -> ConditionExpr:
+        return _comparison(c.Operator.LT, self, other)
+
+    def __le__(self, other: AnyValue) -> ConditionExpr:
+        return _comparison(c.Operator.LE, self, other)
+
+    def __gt__(self, other: AnyValue) -> ConditionExpr:
+        return _comparison(c.Operator.GT, self, other)
+
+    def __ge__(self, other: AnyValue) -> ConditionExpr:
+        return _comparison(c.Operator.GE, self, other)
+
+    def like(self, pattern: str, *, negated: bool = False) -> ConditionExpr:
+        """``value [NOT] LIKE pattern``: ``%`` any characters, ``_`` one, a backslash takes the next literally."""
+        check_like(_text(pattern))
+        return ConditionExpr(c.Like(self.tree, pattern, negated))
+
+    def regexp(self, pattern: str, *, negated: bool = False) -> ConditionExpr:
+        """``value [NOT] REGEXP pattern``; raises QueryError if the regular expression cannot be read."""
+        check_regexp(_text(pattern))
+        return ConditionExpr(c.Regexp(self.tree, pattern, negated))
+
+    def isin(self, items: Iterable[int | float | str | bool | None], *, negated: bool = False) -> ConditionExpr:
+        """``value [NOT] IN (items)``."""
+        if isinstance(items, str):
+            raise TypeError("isin takes a collection of values, not one string")
+        return ConditionExpr(c.In(self.tree, tuple(_literal(item) for item in items), negated))
+
+    def between(
+        self, low: AnyValue | None = None, high: AnyValue | None = None, *, negated: bool = False
+    ) -> ConditionExpr:
+        """``value [NOT] BETWEEN low AND high``, both ends included; an end that is None is open."""
+        lower, upper = (None if end is None else _value(end) for end in (low, high))
+        return ConditionExpr(c.Between(self.tree, lower, upper, negated))
+
+    def is_null(self) -> ConditionExpr:
+        """``value IS NULL``."""
+        return ConditionExpr(c.IsNull(self.tree))
+
+    def is_not_null(self) -> ConditionExpr:
+        """``value IS NOT NULL``."""
+        return ConditionExpr(c.IsNull(self.tree, negated=True))
+
+    def abs(self) -> ValueExpr:
+        """``abs(value)``."""
+        return self._function_of("abs")
+
+    def floor(self) -> ValueExpr:
+        """``floor(value)``."""
+        return self._function_of("floor")
+
+    def ceil(self) -> ValueExpr:
+        """``ceil(value)``."""
+        return self._function_of("ceil")
+
+    def round(self) -> ValueExpr:
+        """``round(value)``."""
+        return self._function_of("round")
+
+    def lower(self) -> ValueExpr:
+        """``lower(value)``."""
+        return self._function_of("lower")
+
+    def upper(self) -> ValueExpr:
+        """``upper(value)``."""
+        return self._function_of("upper")
+
+    def length(self) -> ValueExpr:
+        """``length(value)``."""
+        return self._function_of("length")
+
+    def as_(self, name: str) -> ExpressionItem:
+        """``value AS name``, an item for `select`."""
+        require_labels(self.tree)
+        return ExpressionItem(self.tree, checked_name(name, "the name of a computed column"))
+
+    def _function_of(self, name: str) -> ValueExpr:
+        return ValueExpr(c.Function(name, (self.tree,)))
+
+
+class ConditionExpr(Expr[c.Condition]):
+    """A condition; ``&``, ``|`` and ``~`` are AND, OR and NOT."""
+
+    __slots__ = ()
+    _function = "condition"
+
+    def __and__(self, other: AnyCondition) -> ConditionExpr:
+        return ConditionExpr(c.And(self.tree, condition_tree(other)))
+
+    def __rand__(self, other: bool) -> ConditionExpr:
+        return ConditionExpr(c.And(condition_tree(other), self.tree))
+
+    def __or__(self, other: AnyCondition) -> ConditionExpr:
+        return ConditionExpr(c.Or(self.tree, condition_tree(other)))
+
+    def __ror__(self, other: bool) -> ConditionExpr:
+        return ConditionExpr(c.Or(condition_tree(other), self.tree))
+
+    def __invert__(self) -> ConditionExpr:
+        return ConditionExpr(c.Not(self.tree))
+
+
+#: What may stand where a value is expected.
+AnyValue: TypeAlias = "ValueExpr | int | float | str | bool | None"
+#: What may stand where a condition is expected.
+AnyCondition: TypeAlias = "ConditionExpr | c.Condition | bool"
+
+
+class Label:
+    """A label: ``x.price`` and ``x["price"]`` are attributes of its events, ``x[condition]`` is a bracket."""
+
+    __slots__ = ("_name",)
+    _name: str | None
+
+    def __init__(self, name: str | None) -> None:
+        object.__setattr__(self, "_name", name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a label is immutable")
+
+    def __getattr__(self, name: str) -> ValueExpr:
+        if name.startswith("_"):
+            # Python looks for many such names by itself; an attribute like that is x["_name"].
+            raise AttributeError(name)
+        return ValueExpr(c.Attribute(self._name, name))
+
+    def __getitem__(self, key: str | AnyCondition) -> Any:
+        if isinstance(key, str):
+            return ValueExpr(c.Attribute(self._name, checked_name(key, "an attribute")))
+        inside = condition_tree(key)
+        if self._name is None:
+            raise TypeError("a bracket needs a label: the event at hand has none")
+        if any(isinstance(node, c.Bracket) for node in _nodes(inside)):
+            raise QueryError("a bracket cannot stand inside a bracket")
+        return ConditionExpr(c.Bracket(self._name, inside))
+
+    __iter__ = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Label) and self._name == other._name
+
+    def __hash__(self) -> int:
+        return hash(("label", self._name))
+
+    def __reduce__(self) -> tuple[type[Label], tuple[str | None]]:
+        return Label, (self._name,)
+
+    def __repr__(self) -> str:
+        return "this" if self._name is None else f"label({self._name!r})"
+
+
+#: The event at hand, inside brackets and in SREMO: ``this.price`` is an attribute without a label.
+this = Label(None)
+
+
+def label(name: str) -> Label:
+    """A label to write conditions with: ``x = label("x")``, then ``x.price > 10``."""
+    return Label(checked_name(name, "a label"))
+
+
+def attribute(name: str) -> ValueExpr:
+    """An attribute of the event at hand, for ``x[…]`` and SREMO; the same as ``this[name]``."""
+    return ValueExpr(c.Attribute(None, checked_name(name, "an attribute")))
+
+
+def literal(value: int | float | str | bool | None) -> ValueExpr:
+    """A number, string, boolean or NULL as a value; needed only where Python sees no other value to operate with."""
+    return ValueExpr(_literal(value))
+
+
+def true() -> ConditionExpr:
+    """``TRUE``."""
+    return ConditionExpr(c.Constant(True))
+
+
+def false() -> ConditionExpr:
+    """``FALSE``."""
+    return ConditionExpr(c.Constant(False))
+
+
+def some(*labels: Label | str) -> Callable[[AnyCondition], ConditionExpr]:
+    """``SOME x, y: c`` is ``some(x, y)(c)``: some choice of one event for each label satisfies the condition."""
+    if not labels:
+        raise TypeError("some takes the labels of which events are chosen, as in some(x)(x.price > 10)")
+    names = tuple(_label_name(given) for given in labels)
+    return lambda inside: ConditionExpr(c.Some(names, require_labels(condition_tree(inside))))
+
+
+def _label_name(given: Label | str) -> str:
+    if isinstance(given, Label) and given._name is not None:
+        return given._name
+    if isinstance(given, str):
+        return checked_name(given, "a label")
+    raise TypeError(f"some takes labels, not {'this' if isinstance(given, Label) else type(given).__name__}")
+
+
+def condition(text: str) -> ConditionExpr:
+    """A condition read from text; attributes may stand without a label, for use in ``x[…]`` and SREMO."""
+    return ConditionExpr(parse_condition(text, bare_attributes=True))
+
+
+def value(text: str) -> ValueExpr:
+    """A value read from text, as `condition`."""
+    return ValueExpr(parse_expression(text, bare_attributes=True))
+
+
+def condition_tree(given: AnyCondition) -> c.Condition:
+    """The syntax tree of what stands for a condition; raises TypeError if it is none."""
+    if isinstance(given, bool):
+        return c.Constant(given)
+    if isinstance(given, ConditionExpr):
+        return given.tree
+    if isinstance(given, c.Condition):
+        return given
+    raise TypeError(f"a condition is expected here, not {type(given).__name__}")
+
+
+N = TypeVar("N", bound=Node)
+
+
+def require_labels(tree: N) -> N:
+    """The condition or value, if all its attributes outside brackets have labels; else QueryError."""
+    for found in _nodes(tree, into_brackets=False):
+        if isinstance(found, c.Attribute) and found.label is None:
+            raise QueryError(f"the attribute '{found.name}' stands here without a label")
+        if isinstance(found, c.LabelReference) and found.label is None:
+            raise QueryError("there is no event at hand outside a bracket")
+    return tree
+
+
+def _nodes(tree: Node, *, into_brackets: bool = True) -> Iterable[Node]:
+    stack = [tree]
+    while stack:
+        current = stack.pop()
+        yield current
+        if into_brackets or not isinstance(current, c.Bracket):
+            stack.extend(reversed(current.children))
+
+
+def _text(pattern: str) -> str:
+    if not isinstance(pattern, str):
+        raise TypeError(f"a pattern must be a string, not {type(pattern).__name__}")
+    return pattern
+
+
+def _literal(given: int | float | str | bool | None) -> c.Literal:
+    if given is not None and not isinstance(given, int | float | str | bool):
+        raise TypeError(f"a number, string, boolean or None is expected here, not {type(given).__name__}")
+    if isinstance(given, int) and not -LARGEST_INTEGER - 1 <= given <= LARGEST_INTEGER:
+        raise QueryError(f"the integer {given} does not fit into 64 bits")
+    if isinstance(given, float) and not abs(given) < float("inf"):
+        raise QueryError("a query cannot hold a number that is infinite or not a number")
+    # Subclasses, such as NumPy's float64, become the plain types that the parser gives.
+    for kind in (bool, int, float, str):
+        if isinstance(given, kind):
+            return c.Literal(kind(given))
+    return c.Literal(None)
+
+
+def _value(given: AnyValue) -> c.Expression:
+    return given.tree if isinstance(given, ValueExpr) else _literal(given)
+
+
+def _arithmetic(operator: str, left: AnyValue, right: AnyValue) -> ValueExpr:
+    return ValueExpr(c.Arithmetic(operator, _value(left), _value(right)))
+
+
+def _comparison(operator: c.Operator, left: AnyValue, right: AnyValue) -> ConditionExpr:
+    return ConditionExpr(c.Comparison(operator, _value(left), _value(right)))

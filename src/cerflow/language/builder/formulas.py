@@ -1,0 +1,397 @@
+"""Queries written in Python instead of text; they are the same trees.
+
+::
+
+    from cerflow.builder import event, label, select, window
+
+    hot, dry = label("hot"), label("dry")
+    pattern = (event("T").as_(hot) >> event("H").as_(dry)).filter((hot.value > 40) & (hot.id == dry.id))
+    query = select(pattern, streams=["readings"], within=window(minutes=10))
+
+Everything is an immutable value; `Expr.tree` is the syntax tree, ``repr`` code that builds the value anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import overload
+
+from cerflow.errors import QueryError, nearest
+from cerflow.language import condition as c
+from cerflow.language import formula as f
+from cerflow.language import select as s
+from cerflow.language.builder.common import Expr, checked_name, window
+from cerflow.language.builder.conditions import (
+    AnyCondition,
+    ConditionExpr,
+    Label,
+    ValueExpr,
+    attribute,
+    condition,
+    condition_tree,
+    false,
+    label,
+    literal,
+    require_labels,
+    some,
+    this,
+    true,
+    value,
+)
+from cerflow.language.builder.functions import (
+    aggregate,
+    avg,
+    count,
+    decreasing,
+    first,
+    increasing,
+    min_,
+    nondecreasing,
+    nonincreasing,
+    position,
+    predicate,
+    stddev,
+    sum_,
+    time,
+)
+from cerflow.language.builder.sremo import (
+    SremoExpr,
+    TerminalExpr,
+    any_match,
+    empty,
+    epsilon,
+    next_match,
+    read,
+    sremo,
+    unordered,
+)
+from cerflow.language.lexicon import LARGEST_INTEGER
+from cerflow.language.parser import parse_formula
+from cerflow.language.sremo import Regular
+
+__all__ = [
+    "ConditionExpr",
+    "Expr",
+    "FormulaExpr",
+    "Label",
+    "SremoExpr",
+    "TerminalExpr",
+    "ValueExpr",
+    "any_",
+    "any_event",
+    "any_match",
+    "attribute",
+    "avg",
+    "condition",
+    "count",
+    "count_matches",
+    "decreasing",
+    "empty",
+    "epsilon",
+    "event",
+    "false",
+    "first",
+    "formula",
+    "increasing",
+    "item",
+    "label",
+    "last",
+    "literal",
+    "max_",
+    "min_",
+    "next_",
+    "next_match",
+    "nondecreasing",
+    "nonincreasing",
+    "not_event",
+    "position",
+    "predicate",
+    "read",
+    "select",
+    "some",
+    "sremo",
+    "start",
+    "stddev",
+    "strict",
+    "sum_",
+    "this",
+    "time",
+    "true",
+    "unordered",
+    "value",
+    "window",
+]
+
+
+class FormulaExpr(Expr[f.Formula]):
+    """A formula; ``>>`` is ``;``, ``|`` is OR, ``&`` is AND, and they bind in this order, as in the text."""
+
+    __slots__ = ()
+    _function = "formula"
+
+    def __rshift__(self, other: FormulaExpr) -> FormulaExpr:
+        return self._with(f.Sequence, other)
+
+    def __or__(self, other: FormulaExpr) -> FormulaExpr:
+        return self._with(f.Disjunction, other)
+
+    def __and__(self, other: FormulaExpr) -> FormulaExpr:
+        return self._with(f.Conjunction, other)
+
+    def then(self, other: FormulaExpr) -> FormulaExpr:
+        """``φ : ψ``: ψ follows φ without a gap."""
+        return self._method(f.StrictSequence, other)
+
+    def all_(self, other: FormulaExpr) -> FormulaExpr:
+        """``φ ALL ψ``: both, in any order and interleaved."""
+        return self._method(f.All, other)
+
+    def unless(self, other: FormulaExpr) -> FormulaExpr:
+        """``φ UNLESS ψ``."""
+        return self._method(f.Unless, other)
+
+    def without(self, other: FormulaExpr) -> FormulaExpr:
+        """``φ WITHOUT ψ``."""
+        return self._method(f.Without, other)
+
+    def as_(self, name: Label | str) -> FormulaExpr:
+        """``φ AS name``."""
+        return FormulaExpr(f.As(self.tree, _label(name)))
+
+    def rename(self, old: Label | str, new: Label | str) -> FormulaExpr:
+        """``φ [old -> new]``."""
+        return FormulaExpr(f.Rename(self.tree, _label(old), _label(new)))
+
+    def filter(self, condition: AnyCondition) -> FormulaExpr:
+        """``φ FILTER condition``; raises QueryError if an attribute outside brackets has no label."""
+        return FormulaExpr(f.Filter(self.tree, require_labels(condition_tree(condition))))
+
+    def plus(self) -> FormulaExpr:
+        """``φ+``."""
+        return FormulaExpr(f.Iteration(self.tree))
+
+    def strict_plus(self) -> FormulaExpr:
+        """``φ :+``."""
+        return FormulaExpr(f.StrictIteration(self.tree))
+
+    def project(self, *labels: Label | str) -> FormulaExpr:
+        """``PROJECT labels (φ)``."""
+        if not labels:
+            raise TypeError("project needs at least one label")
+        return FormulaExpr(f.Project(tuple(_label(name) for name in labels), self.tree))
+
+    def within(
+        self,
+        size: int | float | timedelta | None = None,
+        attribute: str | None = None,
+        *,
+        events: int | None = None,
+        days: int | float = 0,
+        hours: int | float = 0,
+        minutes: int | float = 0,
+        seconds: int | float = 0,
+        milliseconds: int | float = 0,
+    ) -> FormulaExpr:
+        """``φ WITHIN window``; the arguments are those of `window`."""
+        bound = window(
+            size,
+            attribute,
+            events=events,
+            days=days,
+            hours=hours,
+            minutes=minutes,
+            seconds=seconds,
+            milliseconds=milliseconds,
+        )
+        return FormulaExpr(f.Within(self.tree, bound))
+
+    def _with(self, operator: type[_Binary], other: FormulaExpr) -> FormulaExpr:
+        if not isinstance(other, FormulaExpr):
+            return NotImplemented
+        return FormulaExpr(operator(self.tree, other.tree))
+
+    def _method(self, operator: type[_Binary], other: FormulaExpr) -> FormulaExpr:
+        return FormulaExpr(operator(self.tree, _formula(other)))
+
+
+#: A label, or several.
+Labels = Label | str | Iterable[Label | str]
+_Binary = f.Sequence | f.Disjunction | f.Conjunction | f.StrictSequence | f.All | f.Unless | f.Without
+
+
+def event(name: str, stream: str | None = None) -> FormulaExpr:
+    """``name`` or ``stream>name``: one event of that type."""
+    return FormulaExpr(_event_type(name, stream))
+
+
+def any_event() -> FormulaExpr:
+    """``EVENT``: one event of any type."""
+    return FormulaExpr(f.AnyEvent())
+
+
+def not_event(name: str, condition: AnyCondition | None = None, *, stream: str | None = None) -> FormulaExpr:
+    """``NOT(name FILTER condition)``: one event that is not of that type or does not satisfy the condition."""
+    tree = None if condition is None else require_labels(condition_tree(condition))
+    return FormulaExpr(f.NotEvent(_event_type(name, stream), tree))
+
+
+def formula(text: str) -> FormulaExpr:
+    """A formula read from text."""
+    return FormulaExpr(parse_formula(text))
+
+
+def start(operand: FormulaExpr) -> FormulaExpr:
+    """``START(φ)``."""
+    return FormulaExpr(f.Start(_formula(operand)))
+
+
+def strict(operand: FormulaExpr) -> FormulaExpr:
+    """``STRICT(φ)``."""
+    return FormulaExpr(f.Selection(f.Strategy.STRICT, _formula(operand)))
+
+
+def next_(operand: FormulaExpr, *, by: Labels = ()) -> FormulaExpr:
+    """``NEXT(φ)``; ``NEXT BY x, y (φ)`` with the label or labels ``by``."""
+    return FormulaExpr(f.Selection(f.Strategy.NEXT, _formula(operand), _compared(by)))
+
+
+def any_(operand: FormulaExpr) -> FormulaExpr:
+    """``ANY(φ)``."""
+    return FormulaExpr(f.Selection(f.Strategy.ANY, _formula(operand)))
+
+
+@overload
+def last(operand: FormulaExpr, *, by: Labels = ()) -> FormulaExpr: ...
+@overload
+def last(operand: ValueExpr) -> ValueExpr: ...
+def last(operand: FormulaExpr | ValueExpr, *, by: Labels = ()) -> FormulaExpr | ValueExpr:
+    """``LAST(φ)`` of a formula, ``LAST BY x, y (φ)`` with labels ``by``; of a value ``last(x.a)``, its last one."""
+    if isinstance(operand, ValueExpr):
+        return _aggregate("last", operand, by)
+    return FormulaExpr(f.Selection(f.Strategy.LAST, _formula(operand), _compared(by)))
+
+
+@overload
+def max_(operand: FormulaExpr, *, by: Labels = ()) -> FormulaExpr: ...
+@overload
+def max_(operand: ValueExpr) -> ValueExpr: ...
+def max_(operand: FormulaExpr | ValueExpr, *, by: Labels = ()) -> FormulaExpr | ValueExpr:
+    """``MAX(φ)`` of a formula, ``MAX BY x, y (φ)`` with labels ``by``; of a value ``max(x.a)``."""
+    if isinstance(operand, ValueExpr):
+        return _aggregate("max", operand, by)
+    return FormulaExpr(f.Selection(f.Strategy.MAX, _formula(operand), _compared(by)))
+
+
+def item(name: Label | str, *attributes: str) -> s.LabelItem:
+    """``label`` or ``label[attribute, …]``, an item for `select`."""
+    return s.LabelItem(_label(name), tuple(checked_name(a, "an attribute") for a in attributes) or None)
+
+
+def count_matches(name: str = "count") -> s.CountItem:
+    """``COUNT(*) AS name``, an item for `select`."""
+    return s.CountItem(checked_name(name, "the name of a computed column"))
+
+
+def select(
+    pattern: FormulaExpr | SremoExpr,
+    *items: Label | str | s.LabelItem | s.ExpressionItem | s.CountItem,
+    events: bool = True,
+    strategy: str = "ALL",
+    by: Labels = (),
+    streams: Iterable[str] = (),
+    partition_by: Iterable[str | Iterable[str]] = (),
+    within: f.Window | None = None,
+    consume_by: str = "NONE",
+    limit: int | None = None,
+) -> s.Select:
+    """The query ``SELECT … WHERE pattern …`` (spec §4).
+
+    The pattern is a formula, or an expression of SREMO. ``items`` are labels, `item`, ``value.as_(name)`` and
+    `count_matches`; none of them means ``*``, and ``events=False`` means ``SELECT NONE``. ``"*"`` before named values
+    reports the events beside them. ``by`` are the labels of ``SELECT NEXT BY x, y …``. A key in ``partition_by`` is an
+    attribute or alternatives of one key.
+    """
+    if items and not events:
+        raise TypeError("SELECT NONE takes no items")
+    starred = bool(items) and isinstance(items[0], str) and items[0] == "*"
+    items = items[1:] if starred else items
+    if starred and not all(isinstance(item, s.ExpressionItem) for item in items):
+        raise TypeError("only named values stand beside '*': value.as_('name')")
+    listed = s.ProjectionKind.ITEMS if items and not starred else s.ProjectionKind.ALL
+    kind = listed if events else s.ProjectionKind.NONE
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):
+        raise TypeError(f"limit must be an integer, not {type(limit).__name__}")
+    if limit is not None and not 1 <= limit <= LARGEST_INTEGER:
+        raise QueryError("limit must be a positive integer of 64 bits")
+    if within is not None and not isinstance(within, f.Window):
+        raise TypeError("within takes a window: window(minutes=10)")
+    for many in (streams, partition_by):
+        if isinstance(many, str):
+            raise TypeError(f"a list of names is expected, not the string {many!r}")
+    return s.Select(
+        formula=Regular(pattern.tree) if isinstance(pattern, SremoExpr) else _formula(pattern),
+        projection=s.Projection(kind, tuple(map(_item, items))),
+        strategy=f.Strategy(_choice(strategy, [*f.Strategy], "strategy")),
+        streams=tuple(checked_name(name, "a stream") for name in streams),
+        partition=tuple(map(_key, partition_by)),
+        window=within,
+        consume=s.Consumption(_choice(consume_by, [*s.Consumption], "consumption policy")),
+        limit=limit,
+        by=_compared(by),
+    )
+
+
+def _compared(by: Labels) -> tuple[c.LabelReference, ...]:
+    labels = (by,) if isinstance(by, str | Label) else tuple(by)
+    return tuple(c.LabelReference(_label(each)) for each in labels)
+
+
+def _aggregate(name: str, operand: ValueExpr, by: Labels) -> ValueExpr:
+    if by != ():
+        raise TypeError(f"{name} of a value compares no matches, so it takes no 'by'")
+    return aggregate(name, operand)
+
+
+def _formula(given: object) -> f.Formula:
+    if not isinstance(given, FormulaExpr):
+        raise TypeError(f"a formula such as event('A') is expected here, not {type(given).__name__}")
+    return given.tree
+
+
+def _event_type(name: str, stream: str | None) -> f.EventType:
+    return f.EventType(
+        checked_name(name, "an event type"), None if stream is None else checked_name(stream, "a stream")
+    )
+
+
+def _label(given: Label | str) -> str:
+    if isinstance(given, Label):
+        if given._name is None:
+            raise TypeError("a label is needed here: the event at hand has none")
+        return given._name
+    return checked_name(given, "a label")
+
+
+def _item(
+    given: Label | str | s.LabelItem | s.ExpressionItem | s.CountItem,
+) -> s.LabelItem | s.ExpressionItem | s.CountItem:
+    if isinstance(given, s.LabelItem | s.ExpressionItem | s.CountItem):
+        return given
+    if isinstance(given, ValueExpr):
+        raise TypeError("a value needs a name to be selected: value.as_('name')")
+    return s.LabelItem(_label(given))
+
+
+def _key(given: str | Iterable[str]) -> tuple[str, ...]:
+    names = (given,) if isinstance(given, str) else tuple(given)
+    if not names:
+        raise QueryError("a partition key needs at least one attribute")
+    return tuple(checked_name(name, "an attribute") for name in names)
+
+
+def _choice(given: str, known: list[str], what: str) -> str:
+    word = checked_name(given, f"a {what}").upper()
+    if word not in known:
+        raise QueryError(f"there is no {what} '{given}'", suggestion=nearest(given, known))
+    return word

@@ -1,0 +1,122 @@
+"""Functions, aggregates and predicates of labels, written in Python: ``count(x)``, ``sum_(x.price)``, ``time(x)``."""
+
+from __future__ import annotations
+
+from cerflow.errors import QueryError
+from cerflow.language import condition as c
+from cerflow.language.builder.common import checked_name
+from cerflow.language.builder.conditions import ConditionExpr, Label, ValueExpr, literal
+
+__all__ = [
+    "aggregate",
+    "avg",
+    "count",
+    "decreasing",
+    "first",
+    "increasing",
+    "min_",
+    "nondecreasing",
+    "nonincreasing",
+    "position",
+    "predicate",
+    "stddev",
+    "sum_",
+    "time",
+]
+
+
+def predicate(name: str, *arguments: Label | ValueExpr | str | int | float | None) -> ConditionExpr:
+    """``name(x, y.price, 3, …)``: a registered predicate over the events of labels, or over values.
+
+    A string is the name of a label; ``literal("…")`` is one as a value.
+    """
+    return ConditionExpr(c.PredicateCall(checked_name(name, "a predicate"), tuple(map(_argument, arguments))))
+
+
+def _argument(given: Label | ValueExpr | str | int | float | None) -> c.Expression:
+    if isinstance(given, Label | str):
+        return _reference(given)
+    return given.tree if isinstance(given, ValueExpr) else literal(given).tree
+
+
+def position(of: Label | str) -> ValueExpr:
+    """``position(x)``: the position of an event."""
+    return ValueExpr(c.Function("position", (_reference(of),)))
+
+
+def time(of: Label | str) -> ValueExpr:
+    """``time(x)``: the time of an event."""
+    return ValueExpr(c.Function("time", (_reference(of),)))
+
+
+def count(of: Label | str | ValueExpr) -> ValueExpr:
+    """``count(x)``: how many events a label has."""
+    if not isinstance(of, ValueExpr):
+        return ValueExpr(c.Aggregate("count", _reference(of)))
+    if isinstance(of.tree, c.Attribute) and of.tree.label is None:
+        raise QueryError(f"count takes a label, and '{of.tree.name}' has none")
+    return aggregate("count", of)
+
+
+def aggregate(name: str, of: ValueExpr) -> ValueExpr:
+    """The aggregate of that name over the events of the label in ``of``."""
+    if not isinstance(of, ValueExpr):
+        raise TypeError(f"{name} takes a value such as x.price, not {type(of).__name__}")
+    return ValueExpr(c.Aggregate(name, of.tree))
+
+
+def sum_(of: ValueExpr) -> ValueExpr:
+    """``sum(x.a)``."""
+    return aggregate("sum", of)
+
+
+def avg(of: ValueExpr) -> ValueExpr:
+    """``avg(x.a)``."""
+    return aggregate("avg", of)
+
+
+def min_(of: ValueExpr) -> ValueExpr:
+    """``min(x.a)``."""
+    return aggregate("min", of)
+
+
+def first(of: ValueExpr) -> ValueExpr:
+    """``first(x.a)``: the value at the first event."""
+    return aggregate("first", of)
+
+
+def stddev(of: ValueExpr) -> ValueExpr:
+    """``stddev(x.a)``."""
+    return aggregate("stddev", of)
+
+
+def increasing(of: ValueExpr) -> ConditionExpr:
+    """``increasing(x.a)``: the values strictly increase in the order of positions."""
+    return _set_test("increasing", of)
+
+
+def decreasing(of: ValueExpr) -> ConditionExpr:
+    """``decreasing(x.a)``."""
+    return _set_test("decreasing", of)
+
+
+def nondecreasing(of: ValueExpr) -> ConditionExpr:
+    """``nondecreasing(x.a)``."""
+    return _set_test("nondecreasing", of)
+
+
+def nonincreasing(of: ValueExpr) -> ConditionExpr:
+    """``nonincreasing(x.a)``."""
+    return _set_test("nonincreasing", of)
+
+
+def _reference(given: Label | str) -> c.LabelReference:
+    if isinstance(given, Label):
+        return c.LabelReference(given._name)
+    return c.LabelReference(checked_name(given, "a label"))
+
+
+def _set_test(name: str, of: ValueExpr) -> ConditionExpr:
+    if not isinstance(of, ValueExpr):
+        raise TypeError(f"{name} takes a value such as x.price, not {type(of).__name__}")
+    return ConditionExpr(c.SetTest(name, of.tree))

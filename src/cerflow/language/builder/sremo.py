@@ -1,0 +1,163 @@
+"""SREMO written in Python: ``read(this.type == "T").mark().into("r") >> read(this.value > label("r").value)``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from cerflow.errors import QueryError
+from cerflow.language import condition as c
+from cerflow.language import sremo as r
+from cerflow.language.builder.common import Expr, checked_name, window
+from cerflow.language.builder.conditions import AnyCondition, condition_tree
+from cerflow.language.node import walk
+from cerflow.language.sremo_parser import read_sremo
+
+__all__ = [
+    "SremoExpr",
+    "TerminalExpr",
+    "any_match",
+    "empty",
+    "epsilon",
+    "next_match",
+    "read",
+    "sremo",
+    "unordered",
+]
+
+
+class SremoExpr(Expr[r.Sremo]):
+    """An expression of SREMO; ``>>`` concatenates, ``|``, ``&`` and ``~`` are alternation, intersection, complement."""
+
+    __slots__ = ()
+    _function = "sremo"
+
+    def __rshift__(self, other: SremoExpr) -> SremoExpr:
+        return self._with(r.Concatenation, other)
+
+    def __or__(self, other: SremoExpr) -> SremoExpr:
+        return self._with(r.Alternation, other)
+
+    def __and__(self, other: SremoExpr) -> SremoExpr:
+        return self._with(r.Intersection, other)
+
+    def __invert__(self) -> SremoExpr:
+        return SremoExpr(r.Complement(self.tree))
+
+    def then(self, other: SremoExpr) -> SremoExpr:
+        """``e . f``, the same as ``e >> f``."""
+        return self._with(r.Concatenation, other)
+
+    def star(self) -> SremoExpr:
+        """``e*``."""
+        return SremoExpr(r.Star(self.tree))
+
+    def plus(self) -> SremoExpr:
+        """``e+``."""
+        return SremoExpr(r.Plus(self.tree))
+
+    def optional(self) -> SremoExpr:
+        """``e?``."""
+        return SremoExpr(r.Optional(self.tree))
+
+    def within(
+        self,
+        size: int | float | timedelta | None = None,
+        attribute: str | None = None,
+        *,
+        events: int | None = None,
+        days: int | float = 0,
+        hours: int | float = 0,
+        minutes: int | float = 0,
+        seconds: int | float = 0,
+        milliseconds: int | float = 0,
+    ) -> SremoExpr:
+        """``e WITHIN window``; the arguments are those of `window`."""
+        bound = window(
+            size,
+            attribute,
+            events=events,
+            days=days,
+            hours=hours,
+            minutes=minutes,
+            seconds=seconds,
+            milliseconds=milliseconds,
+        )
+        return SremoExpr(r.Windowed(self.tree, bound))
+
+    def _with(self, operator: type[r.Concatenation | r.Alternation | r.Intersection], other: SremoExpr) -> SremoExpr:
+        if not isinstance(other, SremoExpr):
+            return NotImplemented
+        return SremoExpr(operator(self.tree, other.tree))
+
+
+class TerminalExpr(SremoExpr):
+    """``[condition] …``: reads one event, and may mark it and store it in registers."""
+
+    __slots__ = ()
+
+    def mark(self) -> TerminalExpr:
+        """``[c] MARK``: the event read goes into the complex event under the label ``event``."""
+        return self.label(r.MARK)
+
+    def label(self, name: str) -> TerminalExpr:
+        """``[c] AS name``: the event read goes into the complex event under that label."""
+        return TerminalExpr(replace(self._terminal, label=checked_name(name, "a label")))
+
+    def into(self, *registers: str) -> TerminalExpr:
+        """``[c] INTO register, …``: the event read is stored, in addition to registers named before."""
+        names = tuple(checked_name(name, "a register") for name in registers)
+        return TerminalExpr(replace(self._terminal, registers=self._terminal.registers + names))
+
+    @property
+    def _terminal(self) -> r.Terminal:
+        assert isinstance(self.tree, r.Terminal)
+        return self.tree
+
+
+def read(condition: AnyCondition = True) -> TerminalExpr:
+    """``[condition]``: reads one event that satisfies the condition; without one, any event."""
+    tree = condition_tree(condition)
+    if any(isinstance(node, c.Bracket) for node in walk(tree)):
+        raise QueryError("a bracket cannot stand inside a bracket")
+    return TerminalExpr(r.Terminal(tree))
+
+
+def sremo(text: str) -> SremoExpr:
+    """An expression read from text, which may be part of a greater one that writes its registers."""
+    tree = read_sremo(text)
+    return TerminalExpr(tree) if isinstance(tree, r.Terminal) else SremoExpr(tree)
+
+
+def epsilon() -> SremoExpr:
+    """``EPSILON``: the empty string."""
+    return SremoExpr(r.Epsilon())
+
+
+def empty() -> SremoExpr:
+    """``EMPTY``: no string at all."""
+    return SremoExpr(r.Empty())
+
+
+def any_match(*parts: SremoExpr) -> SremoExpr:
+    """``any(e, …)``: skip-till-any-match."""
+    return SremoExpr(r.AnyMatch(_trees(parts)))
+
+
+def next_match(*parts: SremoExpr) -> SremoExpr:
+    """``next(e, …)``: skip-till-next-match."""
+    return SremoExpr(r.NextMatch(_trees(parts)))
+
+
+def unordered(*parts: SremoExpr) -> SremoExpr:
+    """``unordered(e, …)``: the operands in any order."""
+    return SremoExpr(r.Unordered(_trees(parts)))
+
+
+def _trees(parts: tuple[SremoExpr, ...]) -> tuple[r.Sremo, ...]:
+    if not parts:
+        raise TypeError("at least one operand is needed")
+    for part in parts:
+        if not isinstance(part, SremoExpr):
+            raise TypeError(f"an expression of SREMO is expected here, not {type(part).__name__}")
+    return tuple(part.tree for part in parts)

@@ -1,0 +1,133 @@
+"""From text to tree: loads the grammars, runs Lark, and hands trees back or errors with their place.
+
+Trees are built by callbacks while Lark's LALR automaton runs, so nothing recurses, however deep the text nests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, TypeAlias
+
+from lark import Lark, Token, UnexpectedInput
+
+from cerflow.errors import QueryError, QuerySyntaxError, Span
+from cerflow.language.lexicon import lexical_grammar
+from cerflow.language.parser_tables import parser_of
+from cerflow.language.syntax_errors import explain_syntax
+
+__all__ = ["MOST_CHARACTERS", "Part", "Piece", "TreeBuilder", "load", "run", "span_of"]
+
+
+@dataclass(slots=True)
+class Part:
+    """What a callback hands upwards: a value and the stretch of text it was made from, parentheses included.
+
+    ``bare`` is the first attribute in it that stands without a label, ``nested`` the first bracket ``x[…]``;
+    ``name`` is the written name if the part is nothing but a name, and ``last`` the right end of a comparison.
+    """
+
+    value: Any
+    start_pos: int
+    end_pos: int
+    bare: Part | None = None
+    nested: Part | None = None
+    name: Name | None = None
+    last: Part | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name as it was written."""
+
+    text: str
+    quoted: bool = False
+    reserved: bool = False
+
+
+#: Longer texts are refused: reading takes time and memory in proportion to the text.
+MOST_CHARACTERS = 1_000_000
+
+#: The children of a callback: tokens and the parts of the rules below.
+Piece: TypeAlias = Part | Token
+
+
+def span_of(*pieces: Piece) -> Span:
+    """The stretch of text from the first piece to the last."""
+    start, end = pieces[0].start_pos, pieces[-1].end_pos
+    assert start is not None
+    assert end is not None
+    return Span(start, end)
+
+
+class TreeBuilder:
+    """What the callbacks of all grammars share."""
+
+    @staticmethod
+    def part(children: Sequence[Piece], value: Any) -> Part:
+        """A part for the value, with the marks of its children."""
+        span = span_of(*children)
+        made = Part(value, span.start, span.end)
+        for child in children:
+            if isinstance(child, Part):
+                made.bare = made.bare or child.bare
+                made.nested = made.nested or child.nested
+        return made
+
+    @staticmethod
+    def parts(children: Sequence[Piece]) -> list[Part]:
+        """The parts among the children."""
+        return [child for child in children if isinstance(child, Part)]
+
+    def make(self, children: Sequence[Piece], cls: Callable[..., Any], *values: Any) -> Part:
+        """A part whose value is a node of the class, with its span."""
+        return self.part(children, cls(*values, span=span_of(*children)))
+
+    def name(self, children: Sequence[Piece]) -> Part:
+        """``NAME`` or ``"quoted"``; the value is the name itself."""
+        (token,) = children
+        assert isinstance(token, Token)
+        part = self.part(children, str(token))
+        if token.type != "QUOTED":
+            part.name = Name(part.value)
+            return part
+        part.value = token[1:-1].replace('""', '"')
+        if not part.value:
+            raise QuerySyntaxError("a name cannot be empty", span=span_of(token), expected=("a name",))
+        part.name = Name(part.value, quoted=True)
+        return part
+
+    attribute_name = name
+
+    def group(self, children: Sequence[Piece]) -> Part:
+        """``(…)``: what stands inside, over the stretch with the parentheses."""
+        return self.part(children, self.parts(children)[0].value)
+
+
+def load(name: str, starts: Sequence[str], builder: TreeBuilder) -> Lark:
+    """Lark's parser for ``name.lark`` together with the grammar of conditions, building trees with ``builder``."""
+    here = resources.files("cerflow.language")
+    texts = [here.joinpath(file).read_text(encoding="utf-8") for file in ("condition.lark", f"{name}.lark")]
+    return parser_of(name, "\n".join([*texts, lexical_grammar()]), starts, builder)
+
+
+def run(lark: Lark, text: str, start: str) -> Any:
+    """Parse the text from a start rule; gives the value of the part it becomes.
+
+    Raises `QuerySyntaxError` or `QueryError` with line, column and excerpt.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"the text to parse must be a string, not {type(text).__name__}")
+    if len(text) > MOST_CHARACTERS:
+        raise QuerySyntaxError(
+            f"the text has {len(text):,} characters; a query may have {MOST_CHARACTERS:,}",
+            hint="Long lists of values belong into the events, as an attribute, or into a registered predicate.",
+        )
+    try:
+        part: Any = lark.parse(text, start=start)
+    except UnexpectedInput as error:
+        raise explain_syntax(error, text, lark, start).with_source(text) from None
+    except (QuerySyntaxError, QueryError) as error:
+        raise error.with_source(text) from None
+    return part.value

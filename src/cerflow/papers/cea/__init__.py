@@ -1,0 +1,1 @@
+"""Complex event automata with their constructions: products, the *-semantics, selection strategies."""

@@ -1,0 +1,82 @@
+"""Formulas with conditions on single events to UCEA (P1 Theorem 3; P2 Proposition 5.2, Theorems 5.3 and 6.2), and back.
+
+The constructions are those of the engine, one for each operator; what they make differs from the papers' only in size:
+states that no continuation tells apart are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from cerflow.automata.compile.formulas import compile_formula
+from cerflow.conditions.guards import TypeTest
+from cerflow.deciding.budget import Budget
+from cerflow.deciding.finite_memory import FiniteMemory
+from cerflow.deciding.subset_construction import STEPS, determinize
+from cerflow.errors import UnsupportedQueryError
+from cerflow.from_automata import kleene
+from cerflow.from_automata.star_semantics import compile_star
+from cerflow.language.condition import Condition
+from cerflow.language.formula import Formula
+from cerflow.papers.model.cea import ComplexEventAutomaton, UnaryComplexEventAutomaton
+from cerflow.papers.model.faults import NotMemorylessError
+from cerflow.papers.translations.cea_models import as_unary_automaton
+from cerflow.papers.translations.cepl import FormulaLike, formula_tree
+from cerflow.papers.translations.engine_model import from_engine, to_engine
+
+__all__ = ["compile_cel", "compile_cel_star", "of_type", "star_to_formula", "to_formula"]
+
+
+def compile_cel(formula: FormulaLike) -> UnaryComplexEventAutomaton:
+    """The automaton with ``C ∈ ⟦A⟧_n`` iff C is a complex event of the formula over the events 0 … n.
+
+    All operators of the language are allowed, windows of events too, as long as conditions are on single events. A
+    condition on an event read earlier, as in ``A AS x ; (B FILTER x.v > 1)``, becomes part of the states (P1 Theorem 2
+    rewrites the formula); then they are determinised. Raises `NotMemorylessError` for conditions that relate events,
+    `QueryError` for labels out of scope, and `UnsupportedQueryError` for EVENT and NOT, which label an event with a
+    type that the formula does not name, and for an automaton that would be too large.
+    """
+    transducer = compile_formula(formula_tree(formula))
+    if transducer.registers:
+        try:
+            FiniteMemory(transducer, Budget(STEPS))
+        except UnsupportedQueryError as error:
+            raise NotMemorylessError(f"no automaton without memory has these complex events: {error.reason}") from error
+        transducer = determinize(transducer)
+    return as_unary_automaton(from_engine(transducer).trimmed())
+
+
+def compile_cel_star(formula: FormulaLike) -> UnaryComplexEventAutomaton:
+    """The automaton whose complex events under *-semantics are those of the formula (Theorem 5.3).
+
+    Operators are event types, AS, renaming, FILTER, OR, ``;`` and ``+``. Errors are those of `compile_cel`, and
+    `UnsupportedQueryError` for other operators and for conditions that relate labels.
+    """
+    return as_unary_automaton(from_engine(compile_star(formula_tree(formula))).trimmed())
+
+
+def to_formula(
+    automaton: ComplexEventAutomaton | UnaryComplexEventAutomaton, *, types: Collection[str] | None = None
+) -> Formula:
+    """A formula with the complex events of the automaton, by Kleene's construction (Theorem 6.2).
+
+    ``types`` are all types of events there are; without it there may be any. Raises `UnsupportedQueryError` for tests
+    that no formula can say, for events that are labelled under types that are not known, and for a result that would
+    be too large.
+    """
+    return kleene.to_formula(to_engine(automaton), types=types)
+
+
+def star_to_formula(
+    automaton: ComplexEventAutomaton | UnaryComplexEventAutomaton, *, types: Collection[str] | None = None
+) -> Formula:
+    """A formula, of ``;``, ``+`` and OR, with the complex events of the automaton under *-semantics (Theorem 5.3).
+
+    Options and errors are those of `to_formula`.
+    """
+    return kleene.star_to_formula(to_engine(automaton), types=types)
+
+
+def of_type(name: str) -> Condition:
+    """``tuples(R)``: the condition that the event is of a type."""
+    return TypeTest(name)

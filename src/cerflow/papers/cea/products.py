@@ -1,0 +1,42 @@
+"""ALL and UNLESS of UCEA (P2 §5.2), by the constructions that the engine has for the operators; AND is `intersect`."""
+
+from __future__ import annotations
+
+from cerflow.automata.compile.negation import unless
+from cerflow.automata.compile.products import together
+from cerflow.automata.model.fragment import Fragment
+from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.optimise.simplify import simplify
+from cerflow.papers.model.cea import UnaryComplexEventAutomaton
+from cerflow.papers.translations.cea_models import as_unary_automaton
+from cerflow.papers.translations.engine_model import from_engine, to_engine
+
+__all__ = ["all_of", "unless_found"]
+
+
+def all_of(left: UnaryComplexEventAutomaton, right: UnaryComplexEventAutomaton) -> UnaryComplexEventAutomaton:
+    """``A1 ALL A2``: unions of a complex event of each, over events of which one reads the first and one the last.
+
+    Each side may begin later than the other, and be done earlier.
+    """
+    return _finished(together(_fragment(left), _fragment(right)))
+
+
+def unless_found(
+    automaton: UnaryComplexEventAutomaton, excluded: UnaryComplexEventAutomaton
+) -> UnaryComplexEventAutomaton:
+    """``A1 UNLESS A2``: complex events of the first, where the second has none on any of the events read.
+
+    A run of the second may begin with any of these events and end with any. Raises `UnsupportedQueryError` for a result
+    that would be too large.
+    """
+    return _finished(unless(_fragment(automaton), _fragment(excluded), RegisterFile()))
+
+
+def _fragment(automaton: UnaryComplexEventAutomaton) -> Fragment:
+    t = to_engine(automaton)
+    return Fragment(t.states, set(t.initial), set(t.final), list(t.transitions))
+
+
+def _finished(fragment: Fragment) -> UnaryComplexEventAutomaton:
+    return as_unary_automaton(from_engine(simplify(fragment, (), None, frozenset())).trimmed())

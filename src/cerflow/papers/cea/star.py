@@ -1,0 +1,64 @@
+"""*-semantics: runs that jump over all events they do not label (P2 §5.2, Propositions 5.3 to 5.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from cerflow.conditions.guards import TRUE
+from cerflow.deciding.equivalence import Answer
+from cerflow.deciding.subset_construction import STEPS
+from cerflow.language.condition import Condition
+from cerflow.papers.model.cea import ComplexEventAutomaton, UnaryComplexEventAutomaton
+from cerflow.papers.model.runs import reported_matches
+from cerflow.papers.model.srt import SKIPPED, State, in_order
+from cerflow.papers.translations.equivalence import difference
+from cerflow.schema import Schema
+from cerflow.semantics.formulas import ComplexEvent
+from cerflow.values.events import Event
+
+__all__ = ["delete_unlabelled", "star_difference", "star_matches", "with_star_runs"]
+
+A = TypeVar("A", ComplexEventAutomaton, UnaryComplexEventAutomaton)
+
+
+def delete_unlabelled(automaton: A) -> A:
+    """The automaton without the transitions that label nothing, which *-runs do not take (Proposition 5.4)."""
+    return replace(automaton, transitions=tuple(t for t in automaton.transitions if t.output))
+
+
+def with_star_runs(automaton: A) -> A:
+    """The automaton whose complex events are those that the given one has under *-semantics.
+
+    Its states are pairs: (q, "◦") passes over any event, and final states (q, "•") are entered with a label.
+    """
+    kept = delete_unlabelled(automaton)
+
+    def ways(place: tuple[State, str]) -> Iterator[tuple[Condition, frozenset[str], tuple[State, str]]]:
+        state, phase = place
+        if phase == "•":
+            return
+        yield TRUE, SKIPPED, place
+        for t in kept.leaving(state):
+            yield t.condition, t.output, (t.target, "◦")
+            if t.target in kept.finals:
+                yield t.condition, t.output, (t.target, "•")
+
+    starts = [(q, "◦") for q in in_order(kept.starts)]
+    return type(automaton).built(starts, ways, lambda place: place[1] == "•")
+
+
+def star_matches(automaton: A, events: Sequence[Event]) -> frozenset[tuple[int, ComplexEvent]]:
+    """``⟦A⟧*_n`` for all n: a *-run takes a labelling transition for each of some events, of which the last is n."""
+    return reported_matches(with_star_runs(automaton), events)
+
+
+def star_difference(automaton: A, *, schema: Schema | None = None, steps: int = STEPS) -> Answer:
+    """Whether the automaton lacks the *-property, with a shortest stream that shows it (Prop. 5.4, Cor. 5.5).
+
+    It has the property if its complex events are found with their last event and depend on no other events than their
+    own: exactly then it has the same ones under *-semantics, and some formula with ``;``, OR and ``+`` has them too.
+    Options and errors are those of `difference`.
+    """
+    return difference(automaton, with_star_runs(automaton), schema=schema, steps=steps)

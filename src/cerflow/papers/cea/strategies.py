@@ -1,0 +1,147 @@
+"""Selection strategies of complex event automata (P1 Theorem 4, App. C.3): A_STRICT, A_NXT, A_LAST and A_MAX.
+
+NEXT and LAST follow a run together with all others of the same length, in classes T1 … Tk from the best to the worst:
+a total preorder of the states. With an event, the classes are followed piece by piece, by • and by ◦, in an order in
+which what comes first is better. A state belongs to the first piece that reaches it, and a run goes on only into the
+piece that is its own. That implies the conditions of erratum E5; the printed ones of A_LAST do not suffice. As erratum
+E4 asks for, NEXT makes final states that are entered by • only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from cerflow.deciding.budget import Budget
+from cerflow.language.condition import Condition
+from cerflow.papers.constructions.determinize import letters
+from cerflow.papers.constructions.unroll import MOST_STEPS
+from cerflow.papers.model.cea import ComplexEventAutomaton, ComplexEventTransition
+from cerflow.papers.model.srt import MARKED, SKIPPED, State, in_order
+from cerflow.papers.translations.cea_models import with_marked_ends
+
+__all__ = ["select_last", "select_max", "select_next", "select_strict"]
+
+_Set = frozenset[State]
+_MARKS = (True, False)
+
+
+def select_strict(automaton: ComplexEventAutomaton) -> ComplexEventAutomaton:
+    """The complex events that are intervals: first only ◦, in states (q, "◦"), then only •, in states (q, "•")."""
+
+    def ways(place: tuple[State, str]) -> Iterator[tuple[Condition, frozenset[str], tuple[State, str]]]:
+        state, phase = place
+        for t in automaton.leaving(state):
+            if t.marks or phase == "◦":
+                yield t.condition, t.output, (t.target, "•" if t.marks else "◦")
+
+    starts = [(q, "◦") for q in in_order(automaton.starts)]
+    return ComplexEventAutomaton.built(starts, ways, lambda place: place[0] in automaton.finals and place[1] == "•")
+
+
+def select_next(automaton: ComplexEventAutomaton, *, most: int = MOST_STEPS) -> ComplexEventAutomaton:
+    """For each last event the complex event that is greatest by ``≤next``: the first difference decides.
+
+    States are pairs of a total preorder and a state in it. Raises `UnsupportedQueryError` if more than ``most``
+    minterms would have to be tried.
+    """
+    return _best(with_marked_ends(automaton), lambda k: [(i, m) for i in range(k) for m in _MARKS], most)
+
+
+def select_last(automaton: ComplexEventAutomaton, *, most: int = MOST_STEPS) -> ComplexEventAutomaton:
+    """For each last event the complex event that is greatest by ``≤last``: the last difference decides.
+
+    States and errors are those of `select_next`.
+    """
+    return _best(automaton, lambda k: [(i, m) for m in _MARKS for i in range(k)], most)
+
+
+def select_max(automaton: ComplexEventAutomaton, *, most: int = MOST_STEPS) -> ComplexEventAutomaton:
+    """For each last event the complex events that are contained in no other.
+
+    States are pairs (S, T): S is where runs with the same marks are, T where those with more are. Errors are those of
+    `select_next`.
+    """
+    steps = _Steps(automaton, most)
+
+    def ways(pair: tuple[_Set, _Set]) -> Iterator[tuple[Condition, frozenset[str], tuple[_Set, _Set]]]:
+        same, larger = pair
+        for step in steps.of(same | larger):
+            with_mark = step.reached(larger, True)
+            without = with_mark | step.reached(larger, False) | step.reached(same, True)
+            for marks, ahead in ((True, with_mark), (False, without)):
+                beside = step.reached(same, marks) - ahead
+                if beside:
+                    yield step.condition, MARKED if marks else SKIPPED, (beside, ahead)
+
+    def is_final(pair: tuple[_Set, _Set]) -> bool:
+        return not pair[0].isdisjoint(automaton.finals) and pair[1].isdisjoint(automaton.finals)
+
+    return ComplexEventAutomaton.built([(automaton.starts, frozenset[State]())], ways, is_final)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """The transitions that events of one kind allow."""
+
+    condition: Condition
+    taken: tuple[ComplexEventTransition, ...]
+
+    def reached(self, states: Iterable[State], marks: bool) -> _Set:
+        """``Δ(T, P, m)``."""
+        return frozenset(t.target for t in self.taken if t.source in states and t.marks == marks)
+
+
+class _Steps:
+    """What events can do in some states."""
+
+    def __init__(self, automaton: ComplexEventAutomaton, most: int) -> None:
+        self._automaton = automaton
+        self._budget = Budget(most)
+
+    def of(self, states: _Set) -> Iterator[_Step]:
+        """One step for each kind of event that these states tell apart."""
+        leaving = [t for state in in_order(states) for t in self._automaton.leaving(state)]
+        for minterm, taken in letters(leaving, self._budget):
+            yield _Step(minterm.condition, tuple(taken))
+
+
+_Preorder = tuple[_Set, ...]
+
+
+def _best(
+    automaton: ComplexEventAutomaton, pieces: Callable[[int], list[tuple[int, bool]]], most: int
+) -> ComplexEventAutomaton:
+    """A_NXT or A_LAST; ``pieces`` is the order in which k classes are followed, by • (True) or ◦."""
+    steps = _Steps(automaton, most)
+
+    def ways(place: tuple[_Preorder, State]) -> Iterator[tuple[Condition, frozenset[str], tuple[_Preorder, State]]]:
+        classes, state = place
+        own = next(i for i, members in enumerate(classes) if state in members)
+        for step in steps.of(frozenset[State]().union(*classes)):
+            following: dict[tuple[int, bool], _Set] = {}
+            seen: _Set = frozenset()
+            for i, marks in pieces(len(classes)):
+                reached = step.reached(classes[i], marks) - seen
+                seen |= reached
+                if reached:
+                    following[i, marks] = reached
+            preorder = tuple(following.values())
+            for marks in _MARKS:
+                for target in in_order(following.get((own, marks), ())):
+                    # Of the runs of one class that meet, one is enough.
+                    origin = in_order(t.source for t in step.taken if _leads(t, classes[own], target, marks))[0]
+                    if origin == state:
+                        yield step.condition, MARKED if marks else SKIPPED, (preorder, target)
+
+    def is_final(place: tuple[_Preorder, State]) -> bool:
+        classes, state = place
+        first = next((members for members in classes if not members.isdisjoint(automaton.finals)), frozenset())
+        return state in first & automaton.finals
+
+    starts: list[tuple[_Preorder, State]] = [((automaton.starts,), q) for q in in_order(automaton.starts)]
+    return ComplexEventAutomaton.built(starts, ways, is_final)
+
+
+def _leads(t: ComplexEventTransition, sources: _Set, target: State, marks: bool) -> bool:
+    return t.source in sources and t.target == target and t.marks == marks

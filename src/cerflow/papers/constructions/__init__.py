@@ -1,0 +1,1 @@
+"""The constructions on symbolic register transducers of the papers, one a file."""

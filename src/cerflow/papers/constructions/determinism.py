@@ -1,0 +1,35 @@
+"""Whether an automaton is deterministic (004 Definition 36, 003 Definition 10).
+
+Erratum 11.13: two transitions into the same state are two runs as well, if they write or output differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from cerflow.papers.constructions.minterms import contradictory
+from cerflow.papers.model.srt import SymbolicRegisterTransducer, SymbolicTransition
+
+__all__ = ["is_deterministic", "overlaps"]
+
+
+def overlaps(transducer: SymbolicRegisterTransducer) -> Iterator[tuple[SymbolicTransition, SymbolicTransition]]:
+    """Pairs of transitions of one state that have different effects and are not certain to exclude one another.
+
+    An ε-transition overlaps with everything. That two conditions exclude one another is found out where it is cheap,
+    so that a pair may be harmless after all; a transducer without such pairs is certain to be deterministic.
+    """
+    for state in transducer.states:
+        for one, other in combinations(transducer.leaving(state), 2):
+            if one.condition is None or other.condition is None:
+                yield one, other
+                continue
+            same = (one.target, one.writes, one.output) == (other.target, other.writes, other.output)
+            if not same and not contradictory((one.condition, other.condition)):
+                yield one, other
+
+
+def is_deterministic(transducer: SymbolicRegisterTransducer) -> bool:
+    """Whether it is certain that there is at most one run over every string."""
+    return next(overlaps(transducer), None) is None

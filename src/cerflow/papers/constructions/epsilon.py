@@ -1,0 +1,55 @@
+"""Elimination of ε-transitions (004 Algorithm 2, Lemma 29), repaired as erratum 11.3 asks for.
+
+Transitions are grouped by condition, output *and* writes: the printed algorithm unites the writes of transitions that
+agree in condition and output only, which overwrites registers that one of them would have left alone. And only new
+sets of states are visited, or a cycle would never end.
+"""
+
+from __future__ import annotations
+
+from cerflow.language.condition import Condition
+from cerflow.papers.model.srt import State, SymbolicRegisterTransducer, SymbolicTransition, in_order
+
+__all__ = ["eliminate_epsilon"]
+
+_Label = tuple[Condition, frozenset[str], frozenset[str]]
+
+
+def eliminate_epsilon(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
+    """The transducer without ε-transitions and with the same matches; its states are sets of the former ones."""
+    start = _enclosed(transducer, {transducer.start})
+    transitions: list[SymbolicTransition] = []
+    found = {start}
+    for state in (frontier := [start]):
+        targets: dict[_Label, set[State]] = {}
+        for inner in in_order(state):
+            for t in transducer.leaving(inner):
+                if t.condition is not None:
+                    targets.setdefault((t.condition, t.output, t.writes), set()).add(t.target)
+        for (condition, output, writes), reached in targets.items():
+            target = _enclosed(transducer, reached)
+            transitions.append(
+                SymbolicTransition(source=state, target=target, condition=condition, output=output, writes=writes)
+            )
+            if target not in found:
+                found.add(target)
+                frontier.append(target)
+    return SymbolicRegisterTransducer(
+        states=frozenset(found),
+        start=start,
+        finals=frozenset(state for state in found if state & transducer.finals),
+        transitions=tuple(transitions),
+        registers=transducer.registers,
+    )
+
+
+def _enclosed(transducer: SymbolicRegisterTransducer, states: set[State]) -> frozenset[State]:
+    """``Enclose``: the states that are reached by ε-transitions alone."""
+    found = set(states)
+    pending = list(states)
+    while pending:
+        for t in transducer.leaving(pending.pop()):
+            if t.condition is None and t.target not in found:
+                found.add(t.target)
+                pending.append(t.target)
+    return frozenset(found)

@@ -1,0 +1,211 @@
+"""The smallest deterministic automaton, over minterms (003 §6 asks for it).
+
+Where no register is read that is Moore's refinement of symbolic automata: states are told apart by what follows on each
+minterm of all conditions. With registers, states are merged if they go on alike with the same events in the same
+registers. There may then be a smaller automaton that uses its registers in another way; of arbitrary conditions nothing
+is known that would find it, as there are no canonical register automata for them. An automaton that is not
+deterministic has no unique smallest one, and is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, overload
+
+from cerflow.conditions.guards import Satisfied, conjunction
+from cerflow.deciding.budget import Budget
+from cerflow.language.condition import And, Condition, Constant, Not, Or
+from cerflow.papers.constructions.cea_closure import is_io_deterministic
+from cerflow.papers.constructions.determinism import is_deterministic
+from cerflow.papers.constructions.minterms import construct_minterms
+from cerflow.papers.constructions.unroll import MOST_STEPS
+from cerflow.papers.model.cea import (
+    ComplexEventAutomaton,
+    MemorylessAutomaton,
+    UnaryComplexEventAutomaton,
+)
+from cerflow.papers.model.conditions import not_satisfied
+from cerflow.papers.model.faults import NotDeterministicError
+from cerflow.papers.model.srt import (
+    Automaton,
+    State,
+    SymbolicRegisterTransducer,
+    SymbolicTransition,
+    TransitionLike,
+    check_epsilon_free,
+    in_order,
+)
+
+__all__ = ["minimize"]
+
+#: Atoms, and whether they hold.
+_Case = tuple[tuple[Condition, bool], ...]
+#: What a run does with an event: the class it goes to, the output, the registers written.
+_Behaviour = tuple[int, frozenset[str], frozenset[str]]
+
+
+@overload
+def minimize(automaton: SymbolicRegisterTransducer, *, most: int = MOST_STEPS) -> SymbolicRegisterTransducer: ...
+@overload
+def minimize(automaton: ComplexEventAutomaton, *, most: int = MOST_STEPS) -> ComplexEventAutomaton: ...
+@overload
+def minimize(automaton: UnaryComplexEventAutomaton, *, most: int = MOST_STEPS) -> UnaryComplexEventAutomaton: ...
+def minimize(automaton: Any, *, most: int = MOST_STEPS) -> Any:
+    """The deterministic transducer, or the I/O-deterministic automaton, with the same matches and the fewest states.
+
+    Only states on the way to a final one count, so there is no sink. Nothing smaller reads the same conditions into the
+    same registers; registers are not exchanged for one another, and contradictions between conditions count as far as
+    `construct_minterms` finds them. Raises `NotDeterministicError` unless the automaton is certain to be deterministic,
+    `EpsilonFreeError` for ε-transitions, and `UnsupportedQueryError` if more than ``most`` minterms would have to be
+    tried.
+    """
+    if isinstance(automaton, MemorylessAutomaton):
+        if not is_io_deterministic(automaton):
+            raise NotDeterministicError("only an I/O-deterministic automaton is minimised; see io_determinize")
+        if isinstance(automaton, ComplexEventAutomaton):
+            automaton = _ending_as_marked(automaton)
+        useful = automaton.trimmed()
+        merged = _merged(useful, Budget(most))
+        return type(useful)(
+            states=frozenset(merged.classes.values()),
+            starts=frozenset(merged.classes[q] for q in useful.starts),
+            finals=frozenset(merged.classes[q] for q in useful.finals),
+            transitions=tuple(
+                useful.transition(source, target, condition, output)
+                for source, condition, (target, output, _) in merged.ways
+            ),
+        ).renumbered()
+    check_epsilon_free(automaton)
+    if not is_deterministic(automaton):
+        raise NotDeterministicError("only a deterministic automaton is minimised; determinise it for a window first")
+    needed = _without_dead_writes(automaton.trimmed())
+    merged = _merged(needed, Budget(most))
+    return SymbolicRegisterTransducer.of(
+        (
+            SymbolicTransition(source=source, target=target, condition=condition, output=output, writes=writes)
+            for source, condition, (target, output, writes) in merged.ways
+        ),
+        start=merged.classes[needed.start],
+        finals={merged.classes[q] for q in needed.finals},
+    ).renumbered()
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """The class of each state, and how runs go on from each class."""
+
+    classes: Mapping[State, int]
+    ways: list[tuple[int, Condition, _Behaviour]]
+
+
+def _merged(automaton: Automaton, budget: Budget) -> _Merged:
+    """The coarsest classes in which states end alike and go on alike, on every minterm of all conditions."""
+    basis = list(dict.fromkeys(atom for t in automaton.transitions for atom in _atoms(_asked(t))))
+    letters = [frozenset(minterm.positive) for minterm in construct_minterms(basis, budget=budget)]
+    leaving: dict[State, list[TransitionLike]] = {q: [] for q in in_order(automaton.states)}
+    for t in automaton.transitions:
+        leaving[t.source].append(t)
+    rows = {q: [[t for t in ways if _allows(_asked(t), letter)] for letter in letters] for q, ways in leaving.items()}
+    classes = {q: int(q in automaton.finals) for q in rows}
+    while True:
+        signatures = {
+            q: (classes[q], *(frozenset(_behaviour(t, classes) for t in taken) for taken in row))
+            for q, row in rows.items()
+        }
+        numbers = {signature: k for k, signature in enumerate(dict.fromkeys(signatures.values()))}
+        if len(numbers) == len(set(classes.values())):
+            break
+        classes = {q: numbers[signature] for q, signature in signatures.items()}
+    first = {k: q for q, k in reversed(classes.items())}
+    ways: list[tuple[int, Condition, _Behaviour]] = []
+    for k, state in sorted(first.items()):
+        for behaviour in dict.fromkeys(_behaviour(t, classes) for t in leaving[state]):
+            does = [any(_behaviour(t, classes) == behaviour for t in taken) for taken in rows[state]]
+            ways += [(k, _condition(case), behaviour) for case in _cases(list(zip(letters, does)), basis)]
+    return _Merged(classes, ways)
+
+
+def _behaviour(t: TransitionLike, classes: Mapping[State, int]) -> _Behaviour:
+    return classes[t.target], t.output, t.writes
+
+
+def _asked(t: TransitionLike) -> Condition:
+    assert t.condition is not None
+    return t.condition
+
+
+def _atoms(condition: Condition) -> list[Condition]:
+    """What a condition is a two-valued combination of."""
+    match condition:
+        case And() | Or():
+            return [*_atoms(condition.left), *_atoms(condition.right)]
+        case Satisfied(inner) | Not(Satisfied(inner)):
+            return _atoms(inner)
+        case Constant():
+            return []
+    return [condition]
+
+
+def _allows(condition: Condition, letter: frozenset[Condition]) -> bool:
+    """Whether a condition holds where of the atoms these and no others hold."""
+    match condition:
+        case And():
+            return _allows(condition.left, letter) and _allows(condition.right, letter)
+        case Or():
+            return _allows(condition.left, letter) or _allows(condition.right, letter)
+        case Satisfied(inner):
+            return _allows(inner, letter)
+        case Not(Satisfied(inner)):
+            return not _allows(inner, letter)
+        case Constant(value):
+            return value
+    return condition in letter
+
+
+def _cases(choices: list[tuple[frozenset[Condition], bool]], atoms: list[Condition]) -> list[_Case]:
+    """The letters that are chosen, as cases that exclude one another and ask no more atoms than needed."""
+    if all(chosen for _, chosen in choices):
+        return [()]
+    if not any(chosen for _, chosen in choices):
+        return []
+    atom, *others = atoms
+    halves = [[choice for choice in choices if (atom in choice[0]) is truth] for truth in (True, False)]
+    if not all(halves):
+        return _cases(choices, others)
+    one, other = (_cases(half, others) for half in halves)
+    if one == other:
+        return one
+    return [((atom, truth), *case) for truth, cases in ((True, one), (False, other)) for case in cases]
+
+
+def _condition(case: _Case) -> Condition:
+    return conjunction([atom if truth else not_satisfied(atom) for atom, truth in case])
+
+
+def _without_dead_writes(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
+    """The same without writing what no run reads before the register is written anew."""
+    live: dict[State, frozenset[str]] = dict.fromkeys(transducer.states, frozenset())
+    changed = True
+    while changed:
+        changed = False
+        for t in transducer.transitions:
+            needed = live[t.source].union(t.reads, live[t.target] - t.writes)
+            if needed != live[t.source]:
+                live[t.source] = needed
+                changed = True
+    return replace(
+        transducer,
+        transitions=tuple(dict.fromkeys(replace(t, writes=t.writes & live[t.target]) for t in transducer.transitions)),
+    )
+
+
+def _ending_as_marked(automaton: ComplexEventAutomaton) -> ComplexEventAutomaton:
+    """The same runs, with states that say whether the last event was marked, as final ones must."""
+
+    def ways(place: tuple[State, bool]) -> Iterator[tuple[Condition, frozenset[str], tuple[State, bool]]]:
+        for t in automaton.leaving(place[0]):
+            yield t.condition, t.output, (t.target, t.marks)
+
+    starts = [(q, False) for q in in_order(automaton.starts)]
+    return ComplexEventAutomaton.built(starts, ways, lambda place: place[1] and place[0] in automaton.finals)

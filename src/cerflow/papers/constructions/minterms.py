@@ -1,0 +1,124 @@
+"""Minterms of conditions (004 §2 and Algorithm 7, 003 Algorithm 8; Figure 14).
+
+For every event and every content of the registers exactly one of them holds. Those that are found contradictory are
+left out; finding out is cheap and certain, but some contradictions are not found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cerflow.conditions.contradiction import contradicts
+from cerflow.conditions.guards import TRUE, Satisfied, conjunction, conjuncts
+from cerflow.deciding.budget import Budget
+from cerflow.language.condition import And, Condition, Not, Or
+from cerflow.papers.model.conditions import not_satisfied, register_selection
+
+__all__ = ["Minterm", "construct_minterms", "contradictory", "exhaustive"]
+
+#: After so many distinctions it counts as not known whether conditions are exhaustive.
+_MOST_SPLITS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Minterm:
+    """The conditions that hold, and those that do not."""
+
+    positive: tuple[Condition, ...] = ()
+    negative: tuple[Condition, ...] = ()
+
+    @property
+    def condition(self) -> Condition:
+        """``φ1 ∧ … ∧ ¬ψ1 ∧ …``; ⊤ if there is nothing to tell apart."""
+        return conjunction([*self.positive, *map(not_satisfied, self.negative)])
+
+    def entails(self, condition: Condition) -> bool:
+        """Whether one of the conditions that the minterm was made of holds wherever it does."""
+        return condition == TRUE or condition in self.positive
+
+
+def construct_minterms(
+    conditions: Iterable[Condition], *, satisfiable: bool = True, budget: Budget | None = None
+) -> tuple[Minterm, ...]:
+    """The minterms of some conditions; ⊤ among them tells nothing apart.
+
+    With ``satisfiable`` those found contradictory are left out, otherwise there are all 2ⁿ. Raises
+    `UnsupportedQueryError` when the budget is spent.
+    """
+    found = [Minterm()]
+    for condition in dict.fromkeys(c for c in conditions if c != TRUE):
+        longer = []
+        for m in found:
+            for more in (
+                Minterm((*m.positive, condition), m.negative),
+                Minterm(m.positive, (*m.negative, condition)),
+            ):
+                if budget is not None:
+                    budget.spend()
+                if not (satisfiable and contradictory(more.positive, more.negative)):
+                    longer.append(more)
+        found = longer
+    return tuple(found)
+
+
+def contradictory(positive: Iterable[Condition], negative: Iterable[Condition] = ()) -> bool:
+    """Whether it is certain that conditions cannot all hold while others all fail, whatever the registers hold."""
+    held: set[Condition] = set()
+    failing: set[Condition] = set()
+    pending = [*((c, True) for c in positive), *((c, False) for c in negative)]
+    while pending:
+        condition, truth = pending.pop()
+        (held if truth else failing).add(condition)
+        match condition:
+            case And() if truth:
+                pending += [(part, True) for part in conjuncts(condition)]
+            case Or() if not truth:
+                pending += [(condition.left, False), (condition.right, False)]
+            case Satisfied(inner):
+                pending.append((inner, truth))
+            case Not(Satisfied(inner)):
+                pending.append((inner, not truth))
+    if any(held.issuperset(conjuncts(condition)) for condition in failing):
+        return True
+    if any(isinstance(condition, Not) and condition.operand in held for condition in held):
+        return True
+    # What is known of single attributes is known of the current event only.
+    local = [c for c in held if not register_selection(c)]
+    return contradicts([*local, *(not_satisfied(c) for c in failing if not register_selection(c))])
+
+
+def exhaustive(conditions: Iterable[Condition]) -> bool:
+    """Whether it is certain that one of some conditions holds, whatever the event and the registers.
+
+    Literals are decided one by one until a condition is left without any, or what was decided is contradictory; for
+    minterms that is as much work as there are of them.
+    """
+    cases = [frozenset(_literal(part) for part in conjuncts(condition)) for condition in conditions]
+    splits = 0
+    pending: list[tuple[list[frozenset[tuple[Condition, bool]]], frozenset[tuple[Condition, bool]]]]
+    pending = [(cases, frozenset())]
+    while pending:
+        open_, decided = pending.pop()
+        if frozenset() in open_ or contradictory(
+            [c for c, truth in decided if truth], [c for c, truth in decided if not truth]
+        ):
+            continue
+        splits += 1
+        if not open_ or splits > _MOST_SPLITS:
+            return False
+        chosen = next(iter(open_[0]))[0]
+        for truth in (True, False):
+            refuted = (chosen, not truth)
+            left = [case - {(chosen, truth)} for case in open_ if refuted not in case]
+            pending.append((left, decided | {(chosen, truth)}))
+    return True
+
+
+def _literal(part: Condition) -> tuple[Condition, bool]:
+    match part:
+        case Not(Satisfied(condition)):
+            return condition, False
+        case Satisfied(condition):
+            return condition, True
+    return part, True

@@ -1,0 +1,115 @@
+"""Transducers over streams: a match may begin anywhere (004 Definition 32, 003 Algorithm 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cerflow.conditions.guards import TRUE
+from cerflow.papers.constructions.determinism import is_deterministic
+from cerflow.papers.constructions.determinize import is_determinizable, unchecked_subsets
+from cerflow.papers.constructions.schemas import Schemas
+from cerflow.papers.constructions.unroll import MOST_STEPS
+from cerflow.papers.model.conditions import holds
+from cerflow.papers.model.faults import NotDeterministicError, NotDeterminizableError
+from cerflow.papers.model.srt import (
+    State,
+    SymbolicRegisterTransducer,
+    SymbolicTransition,
+    check_epsilon_free,
+    fresh_names,
+)
+from cerflow.values.events import Event
+
+__all__ = ["StaggeredCopies", "staggered", "streaming", "with_start_loop"]
+
+
+def streaming(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
+    """``⊤* · T``: what ``T`` matches in S[m…k] for some m, this matches in S[0…k]."""
+    schemas = Schemas()
+    anything = schemas.star(schemas.terminal(TRUE))
+    whole = schemas.concatenation(anything, schemas.embedded(transducer))
+    return whole.transducer(transducer.registers).renumbered()
+
+
+def with_start_loop(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
+    """The same with a loop on the start state instead of a prefix; no transition may lead to the start.
+
+    A subset construction must not follow: all candidates would share the registers (erratum 11.9), and it refuses.
+    """
+    if any(t.target == transducer.start for t in transducer.transitions):
+        raise ValueError("a transition leads to the start state, so a loop there would skip events of a match")
+    loop = SymbolicTransition(source=transducer.start, target=transducer.start, condition=TRUE)
+    return replace(transducer, transitions=(loop, *transducer.transitions))
+
+
+def staggered(tree: SymbolicRegisterTransducer, window: int, *, most: int = MOST_STEPS) -> SymbolicRegisterTransducer:
+    """`StaggeredCopies` as one deterministic automaton: it accepts a string if ``tree`` accepts a suffix of it.
+
+    ``tree`` has no walk of more than ``window`` events, see `unroll`; that it may accept the empty string does not
+    count. A subset of its states holds for each of ``window`` copies what that has reached, and which copy begins next.
+    Raises `NotDeterminizableError` if ``tree`` is none.
+    """
+    check_epsilon_free(tree)
+    if not is_determinizable(tree):
+        raise NotDeterminizableError("the copies have to be trees; unroll the automaton for a window first")
+    names = fresh_names(tree.registers)
+    transitions: list[SymbolicTransition] = []
+    finals: list[State] = []
+    for d in range(window):
+        begin: State = ("begin", d)
+        transitions.append(SymbolicTransition(source=begin, target=("begin", (d + 1) % window), condition=TRUE))
+        own = tree.renamed({register: next(names) for register in sorted(tree.written)})
+        for t in own.transitions:
+            source: State = begin if t.source == tree.start else (d, t.source)
+            transitions.append(replace(t, source=source, target=(d, t.target)))
+        finals += [(d, state) for state in tree.finals if state != tree.start]
+    copies = SymbolicRegisterTransducer.of(transitions, start=("begin", 0), finals=finals)
+    # When a copy begins anew, the run that it began ``window`` events ago has come to its end.
+    return unchecked_subsets(copies, most=most)
+
+
+@dataclass(slots=True)
+class _Copy:
+    """One copy of the automaton: where it is, what it remembers, and how many events it has read."""
+
+    state: State
+    registers: dict[str, Event]
+    length: int
+
+
+class StaggeredCopies:
+    """Streaming with a deterministic automaton for strings of at most ``window`` events: that many copies of it.
+
+    Copy d reads the strings that begin at positions d, d + w, d + 2w, …, each with registers of its own; a match ends
+    where some copy is in a final state. A start loop would make all candidates share the registers instead, and miss
+    matches from w = 3 on (erratum 11.9). An event costs the evaluation of at most w states' conditions.
+    """
+
+    def __init__(self, transducer: SymbolicRegisterTransducer, window: int) -> None:
+        if not is_deterministic(transducer):
+            raise NotDeterministicError("a copy follows one run, so the automaton has to be deterministic")
+        if window < 1:
+            raise ValueError("a window has at least one event")
+        self._transducer = transducer
+        self._window = window
+        self._copies: list[_Copy] = []
+
+    def read(self, event: Event) -> bool:
+        """Read one event; whether a match ends with it."""
+        self._copies = [copy for copy in self._copies if copy.length < self._window]
+        self._copies.append(_Copy(self._transducer.start, {}, 0))
+        self._copies = [copy for copy in self._copies if self._step(copy, event)]
+        return any(copy.state in self._transducer.finals for copy in self._copies)
+
+    def detections(self, events: Sequence[Event]) -> list[int]:
+        """The indices of the events with which a match ends."""
+        return [n for n, event in enumerate(events) if self.read(event)]
+
+    def _step(self, copy: _Copy, event: Event) -> bool:
+        for t in self._transducer.leaving(copy.state):
+            if t.condition is not None and holds(t.condition, event, copy.registers):
+                copy.registers.update(dict.fromkeys(t.writes, event))
+                copy.state, copy.length = t.target, copy.length + 1
+                return True
+        return False

@@ -1,0 +1,113 @@
+"""Unrolling for a window (004 Algorithms 3 to 6, 003 Algorithms 5 to 7).
+
+The walks of at most w events from the start become a tree: a state is entered by one transition, a register is written
+by one transition, and walks do not meet again. The strings of at most w events keep their matches; longer ones have
+none. A window bounds the *marked* events instead (Definition 39): the two are the same only if every accepted string
+begins and ends with a marked event (erratum 11.6); `restrict_to_window` does without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from cerflow.deciding.budget import Budget
+from cerflow.papers.model.conditions import rename_registers
+from cerflow.papers.model.srt import (
+    State,
+    SymbolicRegisterTransducer,
+    SymbolicTransition,
+    check_epsilon_free,
+    fresh_names,
+)
+
+__all__ = ["MOST_STEPS", "Unrolled", "unroll"]
+
+#: How many states or minterms a construction may make before it gives up.
+MOST_STEPS = 200_000
+
+
+@dataclass(frozen=True)
+class Unrolled:
+    """An unrolled transducer: ``CopyOfQ`` and ``CopyOfR`` say of what its states and registers are copies.
+
+    A copy of a register that several registers would have been written with is a copy of all of them.
+    """
+
+    transducer: SymbolicRegisterTransducer
+    state_of: Mapping[State, State]
+    registers_of: Mapping[str, frozenset[str]]
+
+    def walk(self, state: State) -> tuple[State, ...]:
+        """The original states on the way to a state, as the papers name it."""
+        way = {t.target: t.source for t in self.transducer.transitions}
+        found = [state]
+        while found[-1] in way:
+            found.append(way[found[-1]])
+        return tuple(self.state_of[q] for q in reversed(found))
+
+
+def unroll(
+    transducer: SymbolicRegisterTransducer, window: int, *, prune: bool = True, most: int = MOST_STEPS
+) -> Unrolled:
+    """All walks of at most ``window`` events, as a tree with states 0, 1, … in the order of their lengths.
+
+    With ``prune`` walks that lead to no final state are left out, the start excepted. A register that a walk has not
+    written is read as the one of the same name outside of the tree, which is empty unless the tree is part of something
+    larger. Raises `EpsilonFreeError` for a transducer with ε-transitions, `UnsupportedQueryError` if there would be
+    more than ``most`` states.
+    """
+    check_epsilon_free(transducer)
+    if window < 0:
+        raise ValueError("a window cannot have less than no events")
+    budget = Budget(most)
+    useful = _steps_to_final(transducer)
+    names = fresh_names(transducer.registers)
+    copy_of: dict[State, State] = {0: transducer.start}
+    registers_of: dict[str, frozenset[str]] = {}
+    transitions: list[SymbolicTransition] = []
+    # `FindLastAppearance`, known for the whole way to each state of the frontier.
+    frontier: list[tuple[int, Mapping[str, str]]] = [(0, {})]
+    for depth in range(1, window + 1):
+        following: list[tuple[int, Mapping[str, str]]] = []
+        for state, latest in frontier:
+            for t in transducer.leaving(copy_of[state]):
+                if prune and useful.get(t.target, window + 1) > window - depth:
+                    continue
+                budget.spend()
+                assert t.condition is not None
+                new = len(copy_of)
+                copy_of[new] = t.target
+                after, writes = latest, frozenset[str]()
+                if t.writes:
+                    register = next(names)
+                    registers_of[register] = t.writes
+                    writes = frozenset((register,))
+                    after = {**latest, **dict.fromkeys(t.writes, register)}
+                condition = rename_registers(t.condition, latest)
+                transitions.append(replace(t, source=state, target=new, condition=condition, writes=writes))
+                following.append((new, after))
+        frontier = following
+    outer = {r for t in transitions for r in t.reads if r not in registers_of}
+    tree = SymbolicRegisterTransducer(
+        states=frozenset(copy_of),
+        start=0,
+        finals=frozenset(q for q, original in copy_of.items() if original in transducer.finals),
+        transitions=tuple(transitions),
+        registers=(*registers_of, *sorted(outer)),
+    )
+    return Unrolled(tree, copy_of, registers_of)
+
+
+def _steps_to_final(transducer: SymbolicRegisterTransducer) -> dict[State, int]:
+    """For each state that leads to a final one, how many events that takes at least."""
+    steps = dict.fromkeys(transducer.finals, 0)
+    into: dict[State, list[State]] = {}
+    for t in transducer.transitions:
+        into.setdefault(t.target, []).append(t.source)
+    for state in (frontier := list(steps)):
+        for source in into.get(state, ()):
+            if source not in steps:
+                steps[source] = steps[state] + 1
+                frontier.append(source)
+    return steps

@@ -1,0 +1,1 @@
+"""The automata of the papers as values, what a run of them is, and their drawings."""

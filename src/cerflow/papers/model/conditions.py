@@ -1,0 +1,81 @@
+"""Conditions over the current event and registers (004 §3.2): what they read, when they hold, other registers.
+
+They are those of `cerflow.language.condition`: a bare attribute is that of the current event ``~``, ``r.attr`` that of
+the event in register ``r``. `Satisfied` makes a condition two-valued, so that a negation holds wherever the condition
+does not, nulls included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cerflow.analysis.scopes import condition_labels
+from cerflow.conditions.guards import TRUE, Satisfied, TypeTest
+from cerflow.language.condition import Attribute, Condition, Constant, LabelReference, Not
+from cerflow.language.node import Node, transform
+from cerflow.semantics.conditions import satisfies_with_registers
+from cerflow.values.events import Event
+
+__all__ = ["HEAD", "holds", "not_satisfied", "register_selection", "rename_registers"]
+
+#: The head of the automaton in a register selection: the current event.
+HEAD = "~"
+
+
+def register_selection(condition: Condition) -> tuple[str, ...]:
+    """``φ.rs``: the registers that a condition reads, in the order of the text."""
+    known: tuple[str, ...] | None = condition.__dict__.get("_selection")
+    if known is None:
+        known = condition.__dict__["_selection"] = tuple(condition_labels(condition))
+    return known
+
+
+def rename_registers(condition: Condition, names: Mapping[str, str]) -> Condition:
+    """The condition that reads other registers; those without a new name stay, `HEAD` means the current event."""
+    if not any(names.get(r, r) != r for r in register_selection(condition)):
+        return condition
+
+    def visit(current: Node) -> Node:
+        match current:
+            case Attribute(label, name) if label is not None:
+                return Attribute(_renamed(label, names), name, span=current.span)
+            case LabelReference(label) if label is not None:
+                return LabelReference(_renamed(label, names), span=current.span)
+        return current
+
+    renamed = transform(condition, visit)
+    assert isinstance(renamed, Condition)
+    return renamed
+
+
+def _renamed(register: str, names: Mapping[str, str]) -> str | None:
+    new = names.get(register, register)
+    return None if new == HEAD else new
+
+
+def not_satisfied(condition: Condition) -> Condition:
+    """``¬φ``: holds exactly where φ does not, also where φ is unknown."""
+    match condition:
+        case Constant(value):
+            return Constant(not value)
+        case Not(Satisfied(inner)):
+            return inner
+    return Not(Satisfied(condition))
+
+
+def holds(condition: Condition, event: Event, registers: Mapping[str, Event]) -> bool:
+    """``(u, v) ⊨ φ`` (004 Definition 13): an atom on an empty register is false, and its negation true."""
+    if condition == TRUE:
+        return True
+
+    def settle(current: Node) -> Node:
+        match current:
+            case Satisfied(inner):
+                return Constant(satisfies_with_registers(inner, event, registers))
+            case TypeTest(type_, stream):
+                return Constant(event.type == type_ and (stream is None or event.stream in (None, stream)))
+        return current
+
+    settled = transform(condition, settle)
+    assert isinstance(settled, Condition)
+    return satisfies_with_registers(settled, event, registers)

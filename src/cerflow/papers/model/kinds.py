@@ -1,0 +1,50 @@
+"""Which automata of the literature a transducer is already (004 §2.1, App. A.7)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from cerflow.language.condition import And, Comparison, Condition, Constant, Not, Operator, Or
+from cerflow.language.node import walk
+from cerflow.papers.model.conditions import register_selection
+from cerflow.papers.model.srt import SymbolicRegisterTransducer
+
+__all__ = ["AutomatonKind", "kinds"]
+
+
+class AutomatonKind(StrEnum):
+    """Special cases of symbolic register transducers."""
+
+    SYMBOLIC = "symbolic automaton"  # no registers, no output
+    SYMBOLIC_REGISTER = "symbolic register automaton"  # no output
+    REGISTER = "register automaton"  # no output; what is read is only = or ≠ to what registers hold
+    MATCH = "match automaton"  # no registers
+
+
+def kinds(transducer: SymbolicRegisterTransducer) -> frozenset[AutomatonKind]:
+    """The special cases that a transducer belongs to; a register that is never read does not count."""
+    silent = not any(t.output for t in transducer.transitions)
+    free = not transducer.read
+    found = set()
+    if free:
+        found.add(AutomatonKind.MATCH)
+    if silent:
+        found.add(AutomatonKind.SYMBOLIC_REGISTER)
+        if free:
+            found.add(AutomatonKind.SYMBOLIC)
+        if all(t.condition is None or _compares_with_registers(t.condition) for t in transducer.transitions):
+            found.add(AutomatonKind.REGISTER)
+    return frozenset(found)
+
+
+def _compares_with_registers(condition: Condition) -> bool:
+    """Whether a condition asks only whether the event equals what registers hold."""
+    for current in walk(condition):
+        match current:
+            case And() | Or() | Not() | Constant():
+                continue
+            case Comparison(Operator.EQ | Operator.NE) if register_selection(current):
+                continue
+            case Condition():
+                return False
+    return True

@@ -1,0 +1,184 @@
+"""Runs by their definition (003 Definitions 6 to 8, 004 Definitions 23 to 26), for all automata.
+
+Positions count from 0, as 003 and the engine have it (004 counts from 1). There are two notions of acceptance, and both
+are needed (erratum 11.2): a string is in Lang, and its marks are in Match, if a run over the whole of it ends in a
+final state, as Definition 18 has it for expressions; a match is *reported* at n if in addition the run marks event n,
+as Definition 24 has it for streams. So it is for complex event automata (P1 §6), but not for those with sets of labels
+(P2 §5.1): their runs may end with an event that gets none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cerflow.language.condition import Condition
+from cerflow.papers.model.cea import UnaryComplexEventAutomaton
+from cerflow.papers.model.conditions import holds, register_selection
+from cerflow.papers.model.srt import Automaton, State, TransitionLike, in_order, show_state
+from cerflow.semantics.formulas import ComplexEvent
+from cerflow.values.events import Event
+
+__all__ = ["Configuration", "Run", "accepting_runs", "accepts", "matches", "reported_matches"]
+
+#: For each register the index of the event that it holds, None while it is empty (♯).
+Contents = tuple[int | None, ...]
+#: A run as far as its future and its match depend on it; the last says whether it marked the last event it read.
+_Partial = tuple[State, Contents, ComplexEvent, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """``[j, q, v]``: the index of the next event, the state, and what the registers hold (indices of events)."""
+
+    index: int
+    state: State
+    contents: Contents
+
+    def __str__(self) -> str:
+        held = ", ".join("♯" if index is None else str(index) for index in self.contents)
+        return f"[{self.index}, {show_state(self.state)}, {held or '♯'}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run: n+1 configurations and the n transitions between them, ε-transitions included, and what it marks."""
+
+    configurations: tuple[Configuration, ...]
+    transitions: tuple[TransitionLike, ...]
+    complex_event: ComplexEvent
+
+    def __str__(self) -> str:
+        """The trace as the papers write it: configurations, and on each arrow the output."""
+        pieces = [str(self.configurations[0])]
+        for t, configuration in zip(self.transitions, self.configurations[1:]):
+            arrow = "ε" if t.condition is None else "•" if t.output else "⊗"
+            pieces.append(f"–{arrow}→ {configuration}")
+        return " ".join(pieces)
+
+
+def accepts(automaton: Automaton, events: Sequence[Event]) -> bool:
+    """Whether the whole string is in Lang: some run over it ends in a final state."""
+    reader = _Reader(automaton, events)
+    return any(state in automaton.finals for state, _, _, _ in _last(reader, marks=False))
+
+
+def matches(automaton: Automaton, events: Sequence[Event]) -> frozenset[ComplexEvent]:
+    """``Match(T, S)`` for the whole string: what the runs that end in a final state mark, the empty set included."""
+    reader = _Reader(automaton, events)
+    return frozenset(marks for state, _, marks, _ in _last(reader, marks=True) if state in automaton.finals)
+
+
+def reported_matches(automaton: Automaton, events: Sequence[Event]) -> frozenset[tuple[int, ComplexEvent]]:
+    """All (n, M) with M in ``⟦A⟧`` of the events 0 … n: a run ends in a final state and marks event n.
+
+    Of a `UnaryComplexEventAutomaton` it need not mark that event, nor any.
+    """
+    reader = _Reader(automaton, events)
+    marked_or_not = isinstance(automaton, UnaryComplexEventAutomaton)
+    return frozenset(
+        (n, marks)
+        for n, partials in enumerate(_all(reader, marks=True), start=-1)
+        for state, _, marks, marked in partials
+        if (marked or (marked_or_not and n >= 0)) and state in automaton.finals
+    )
+
+
+def accepting_runs(automaton: Automaton, events: Sequence[Event]) -> Iterator[Run]:
+    """All runs over the whole string that end in a final state; there may be exponentially many.
+
+    A run takes no ε-transition back into a state in which it already was since it read its last event.
+    """
+    reader = _Reader(automaton, events)
+    empty: Contents = (None,) * len(automaton.registers)
+    stack = [Run((Configuration(0, state, empty),), (), frozenset()) for state in reversed(in_order(automaton.starts))]
+    while stack:
+        run = stack.pop()
+        here = run.configurations[-1]
+        if here.index == len(events) and here.state in automaton.finals:
+            yield run
+        for t in reversed(reader.leaving.get(here.state, ())):
+            if t.condition is None:
+                been = {c.state for c in run.configurations if c.index == here.index}
+                if t.target in been:
+                    continue
+                after = Configuration(here.index, t.target, here.contents)
+            elif here.index < len(events) and reader.fires(t.condition, here.index, here.contents):
+                after = Configuration(here.index + 1, t.target, reader.written(t, here.index, here.contents))
+            else:
+                continue
+            marks = run.complex_event | {(label, here.index) for label in t.output}
+            stack.append(Run((*run.configurations, after), (*run.transitions, t), marks))
+
+
+def _last(reader: _Reader, *, marks: bool) -> set[_Partial]:
+    """The runs after the last event."""
+    *_, last = _all(reader, marks=marks)
+    return last
+
+
+def _all(reader: _Reader, *, marks: bool) -> Iterator[set[_Partial]]:
+    """The runs before the first event, and after each."""
+    current = reader.begin()
+    yield current
+    for position in range(len(reader.events)):
+        current = reader.step(current, position, marks)
+        yield current
+
+
+class _Reader:
+    """One automaton over one string; a condition is evaluated once for each event and what its registers hold."""
+
+    def __init__(self, automaton: Automaton, events: Sequence[Event]) -> None:
+        self.automaton = automaton
+        self.events = events
+        self.leaving: dict[State, list[TransitionLike]] = {}
+        for t in automaton.transitions:
+            self.leaving.setdefault(t.source, []).append(t)
+        self._place = {register: k for k, register in enumerate(automaton.registers)}
+        self._known: dict[tuple[Condition, int, Contents], bool] = {}
+
+    def begin(self) -> set[_Partial]:
+        """The runs before any event was read."""
+        empty: Contents = (None,) * len(self._place)
+        return self._closed({(state, empty, frozenset(), False) for state in self.automaton.starts})
+
+    def step(self, current: set[_Partial], position: int, marks: bool) -> set[_Partial]:
+        """The runs after one more event."""
+        following: set[_Partial] = set()
+        for state, contents, marked, _ in current:
+            for t in self.leaving.get(state, ()):
+                if t.condition is not None and self.fires(t.condition, position, contents):
+                    more = marked | {(label, position) for label in t.output} if marks else marked
+                    following.add((t.target, self.written(t, position, contents), more, bool(t.output)))
+        return self._closed(following)
+
+    def _closed(self, partials: set[_Partial]) -> set[_Partial]:
+        pending = list(partials)
+        while pending:
+            state, *rest = pending.pop()
+            for t in self.leaving.get(state, ()):
+                reached: _Partial = (t.target, *rest)  # type: ignore[assignment]
+                if t.condition is None and reached not in partials:
+                    partials.add(reached)
+                    pending.append(reached)
+        return partials
+
+    def fires(self, condition: Condition, position: int, contents: Contents) -> bool:
+        """Whether a condition holds of an event and what the registers hold."""
+        selection = register_selection(condition)
+        read = tuple(contents[self._place[register]] for register in selection)
+        key = (condition, position, read)
+        if key not in self._known:
+            held = {r: self.events[index] for r, index in zip(selection, read) if index is not None}
+            self._known[key] = holds(condition, self.events[position], held)
+        return self._known[key]
+
+    def written(self, t: TransitionLike, position: int, contents: Contents) -> Contents:
+        """The registers after a transition."""
+        if not t.writes:
+            return contents
+        after = list(contents)
+        for register in t.writes:
+            after[self._place[register]] = position
+        return tuple(after)

@@ -1,0 +1,61 @@
+"""What happens on every way to a state: register safety (003 §4), and "appears on every trail" (003 Algorithm 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol, TypeVar
+
+from cerflow.papers.model.conditions import register_selection
+from cerflow.papers.model.srt import Automaton, State, TransitionLike
+
+__all__ = ["is_register_safe", "on_every_trail", "unsafe_reads"]
+
+
+class _Edge(Protocol):
+    @property
+    def source(self) -> State: ...
+    @property
+    def target(self) -> State: ...
+
+
+T = TypeVar("T", bound=_Edge)
+
+
+def on_every_trail(
+    starts: Iterable[State], transitions: Iterable[T], gives: Callable[[T], frozenset[str]]
+) -> dict[State, frozenset[str]]:
+    """For every state that is reached, what the transitions of each way to it have given together.
+
+    A trail enters no state twice; what every trail gives, every walk gives, so the greatest solution of the equations
+    of all transitions is wanted.
+    """
+    leaving: dict[State, list[T]] = {}
+    for t in transitions:
+        leaving.setdefault(t.source, []).append(t)
+    found: dict[State, frozenset[str]] = {state: frozenset() for state in starts}
+    pending = list(found)
+    while pending:
+        state = pending.pop()
+        for t in leaving.get(state, ()):
+            given = found[state] | gives(t)
+            former = found.get(t.target)
+            new = given if former is None else former & given
+            if new != former:
+                found[t.target] = new
+                pending.append(t.target)
+    return found
+
+
+def unsafe_reads(automaton: Automaton) -> Iterator[tuple[TransitionLike, str]]:
+    """Transitions and registers that they read although some way to them does not write these."""
+    written = on_every_trail(automaton.starts, automaton.transitions, lambda t: t.writes)
+    for t in automaton.transitions:
+        if t.condition is not None and t.source in written:
+            for register in register_selection(t.condition):
+                if register not in written[t.source]:
+                    yield t, register
+
+
+def is_register_safe(automaton: Automaton) -> bool:
+    """Whether every register that is read has been written before, whichever way a run has taken."""
+    return next(unsafe_reads(automaton), None) is None

@@ -1,0 +1,92 @@
+"""From one model without memory to the other, and from transducers to both."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from cerflow.papers.constructions.epsilon import eliminate_epsilon
+from cerflow.papers.model.cea import (
+    ComplexEventAutomaton,
+    ComplexEventTransition,
+    UnaryComplexEventAutomaton,
+)
+from cerflow.papers.model.faults import NotMemorylessError
+from cerflow.papers.model.rma import as_transducer
+from cerflow.papers.model.srt import Automaton, State
+
+__all__ = ["as_complex_event_automaton", "as_unary_automaton", "with_marked_ends"]
+
+M = TypeVar("M", ComplexEventAutomaton, UnaryComplexEventAutomaton)
+
+
+def as_unary_automaton(automaton: Automaton) -> UnaryComplexEventAutomaton:
+    """The UCEA with the same complex events.
+
+    Of a `ComplexEventAutomaton`, • becomes the label "event", and final states are entered by • only. Of a transducer
+    or a register match automaton, C is in ``⟦A⟧_n`` if it is among the `matches` of the events 0 … n. Raises
+    `NotMemorylessError` if a condition reads a register; registers that are only written are left out.
+    """
+    if isinstance(automaton, UnaryComplexEventAutomaton):
+        return automaton
+    if isinstance(automaton, ComplexEventAutomaton):
+        return _rewritten(with_marked_ends(automaton), UnaryComplexEventAutomaton)
+    return _rewritten(_without_registers(automaton), UnaryComplexEventAutomaton)
+
+
+def as_complex_event_automaton(automaton: Automaton) -> ComplexEventAutomaton:
+    """The CEA that marks what the other automaton labels: its complex events are the supports of the others.
+
+    Only those count that end with the last event read, as the model wants it. Raises `NotMemorylessError` if a
+    condition reads a register.
+    """
+    if isinstance(automaton, ComplexEventAutomaton):
+        return automaton
+    if isinstance(automaton, UnaryComplexEventAutomaton):
+        return _rewritten(automaton, ComplexEventAutomaton)
+    return _rewritten(_without_registers(automaton), ComplexEventAutomaton)
+
+
+def with_marked_ends(automaton: ComplexEventAutomaton) -> ComplexEventAutomaton:
+    """The same complex events, with final states that are entered by • only, as erratum E4 asks for.
+
+    So it is already in automata that formulas are compiled to. Otherwise there are new final states, of which nothing
+    leaves: the pairs (q, "•").
+    """
+    ends = [t for t in automaton.transitions if t.target in automaton.finals]
+    if all(t.marks for t in ends):
+        return automaton
+    copies: dict[State, State] = {q: (q, "•") for q in automaton.finals}
+    return ComplexEventAutomaton(
+        states=automaton.states | frozenset(copies.values()),
+        starts=automaton.starts,
+        finals=frozenset(copies.values()),
+        transitions=(
+            *automaton.transitions,
+            *(
+                ComplexEventTransition(source=t.source, target=copies[t.target], condition=t.condition, marks=True)
+                for t in ends
+                if t.marks
+            ),
+        ),
+    )
+
+
+def _without_registers(automaton: Automaton) -> Automaton:
+    transducer = eliminate_epsilon(as_transducer(automaton)).renumbered()
+    for register in sorted(transducer.read):
+        raise NotMemorylessError(f"a condition reads register {register}; only automata without memory have none")
+    return transducer
+
+
+def _rewritten(automaton: Automaton, model: type[M]) -> M:
+    made = (
+        model.transition(t.source, t.target, t.condition, t.output)
+        for t in automaton.transitions
+        if t.condition is not None
+    )
+    return model(
+        states=automaton.states,
+        starts=automaton.starts,
+        finals=automaton.finals,
+        transitions=tuple(dict.fromkeys(made)),
+    )

@@ -1,0 +1,204 @@
+"""Bounded CEPL to register match automata, by the algorithms of 003 (Theorem 9, Algorithms 1, 3 and 4).
+
+Beside the automaton two maps are built: δx says to which labels a transition gives the event it reads (to none for ε
+and the loops that skip), rx says which register holds the event of which label. A filter changes transitions in place.
+
+Three things differ from the printed algorithms, because these are wrong there: a filter is checked where all *other*
+labels appear on every trail (erratum 11.8), registers made for one transition are known to the next (the same), and a
+register that is there already is also written by those transitions of its label that do not write it yet. Otherwise in
+``((A AS x ; B AS y) FILTER x.v = y.v OR D AS x) ; C AS z FILTER x.v = z.v`` the second filter finds a register for x
+that a D does not write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Many
+from dataclasses import dataclass, field
+from itertools import count
+
+from cerflow.analysis.scopes import resolve
+from cerflow.conditions.guards import TRUE, TypeTest, conjunction, conjuncts, without_brackets
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.builder.formulas import FormulaExpr
+from cerflow.language.condition import Condition
+from cerflow.language.formula import As, Disjunction, EventType, Filter, Formula, Iteration, Sequence
+from cerflow.language.node import Node, fold, walk
+from cerflow.language.parser import parse_formula
+from cerflow.papers.model.conditions import HEAD, register_selection
+from cerflow.papers.model.rma import MatchTransition, RegisterMatchAutomaton
+from cerflow.papers.model.safety import on_every_trail
+from cerflow.papers.model.srt import SKIPPED
+from cerflow.predicates.registry import speaks_of_set
+
+__all__ = ["FormulaLike", "compile_cepl", "formula_tree"]
+
+#: A formula as a tree, in the notation of the builder, or as text.
+FormulaLike = Formula | FormulaExpr | str
+
+
+@dataclass(slots=True)
+class _Edge:
+    """A transition under construction: ε if ``formula`` is None; ``labels`` is δx of it."""
+
+    source: int
+    target: int
+    formula: Condition | None = None
+    labels: frozenset[str] = frozenset()
+    parameters: list[str] = field(default_factory=list)
+    selection: list[str] = field(default_factory=list)
+    writes: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Part:
+    """An automaton under construction with one start and one final state, and rx the other way round."""
+
+    start: int
+    final: int
+    edges: list[_Edge]
+    register_of: dict[str, str]
+
+
+def compile_cepl(formula: FormulaLike) -> RegisterMatchAutomaton:
+    """The automaton with ``M ∈ ⟦A⟧_n`` iff M is a match of the formula that ends at n.
+
+    The operators are those of core-CEPL: an event type, AS, FILTER, OR, ``;`` and ``+``. Labels go into the output, so
+    that ``T AS x`` outputs T and x. Raises `QueryError` for a label that nothing gives, and `UnsupportedQueryError` for
+    other operators, for conditions on sets of events, and for a formula that is not bounded: a filter has a label that
+    its operand does not give to exactly one event.
+    """
+    tree = formula_tree(formula)
+    part = _Compiler(tree).run()
+    return RegisterMatchAutomaton.of(
+        (
+            MatchTransition(
+                source=edge.source,
+                target=edge.target,
+                formula=edge.formula,
+                parameters=tuple(edge.parameters),
+                selection=tuple(edge.selection),
+                writes=frozenset(edge.writes),
+                output=edge.labels or SKIPPED,
+            )
+            for edge in part.edges
+        ),
+        starts=(part.start,),
+        finals=(part.final,),
+    )
+
+
+def formula_tree(formula: FormulaLike) -> Formula:
+    """The formula as a tree."""
+    match formula:
+        case str():
+            return parse_formula(formula)
+        case FormulaExpr():
+            return formula.tree
+    return formula
+
+
+class _Compiler:
+    """The fold over one formula; occurrences are numbered as `resolve` numbers them."""
+
+    def __init__(self, formula: Formula) -> None:
+        self._formula = formula
+        self._labels = resolve(formula).labels
+        self._states = count()
+        self._registers = (f"r{number}" for number in count(1))
+
+    def run(self) -> _Part:
+        """The automaton of the whole formula."""
+        # Of each formula the occurrence that it is, for the labels that a filter may ask about.
+        index = -1
+
+        def visit(current: Node, below: Many[tuple[_Part, int] | None]) -> tuple[_Part, int] | None:
+            nonlocal index
+            index += 1
+            if not isinstance(current, Formula):
+                return None
+            parts = [part for part in below if part is not None]
+            if isinstance(current, Filter):
+                self._check_bounded(current, parts[0][1])
+            return self._build(current, [part for part, _ in parts]), index
+
+        whole = fold(self._formula, visit)
+        assert whole is not None
+        return whole[0]
+
+    def _build(self, current: Formula, below: list[_Part]) -> _Part:
+        match current:
+            case EventType(name, stream):
+                return self._base(name, stream)
+            case As(operand, label) if isinstance(operand, EventType | As):
+                for edge in below[0].edges:
+                    edge.labels = edge.labels | {label} if edge.labels else edge.labels
+                return below[0]
+            case Disjunction():
+                return self._disjunction(*below)
+            case Sequence():
+                left, right = below
+                edges = [*left.edges, _Edge(left.final, right.start), *right.edges]
+                return _Part(left.start, right.final, edges, {**right.register_of, **left.register_of})
+            case Iteration():
+                (body,) = below
+                body.edges.append(_Edge(body.final, body.start))
+                return body
+            case Filter():
+                return self._filter(below[0], without_brackets(current.condition))
+        raise UnsupportedQueryError(
+            f"{type(current).__name__} does not belong to core-CEPL, which has types, AS, FILTER, OR, ';' and '+'",
+            span=current.span,
+        )
+
+    def _base(self, name: str, stream: str | None) -> _Part:
+        """``R AS x``: skip any events, then read one of the type."""
+        start, final = next(self._states), next(self._states)
+        loop = _Edge(start, start, TRUE)
+        return _Part(start, final, [loop, _Edge(start, final, TypeTest(name, stream), frozenset((name,)))], {})
+
+    def _disjunction(self, left: _Part, right: _Part) -> _Part:
+        start, final = next(self._states), next(self._states)
+        edges = [_Edge(start, left.start), _Edge(start, right.start), *left.edges, *right.edges]
+        edges += [_Edge(left.final, final), _Edge(right.final, final)]
+        return _Part(start, final, edges, {**right.register_of, **left.register_of})
+
+    def _check_bounded(self, current: Filter, operand: int) -> None:
+        if any(map(speaks_of_set, walk(current.condition))):
+            raise UnsupportedQueryError("registers hold one event, so nothing is aggregated", span=current.span)
+        bound = self._labels[operand].bound
+        for label in register_selection(current.condition):
+            if label not in bound:
+                raise UnsupportedQueryError(
+                    f"the formula is not bounded: what is filtered does not give label '{label}' to exactly one event",
+                    span=current.span,
+                )
+
+    def _filter(self, part: _Part, condition: Condition) -> _Part:
+        """Algorithm 3; a condition without labels is checked wherever an event gets one."""
+        labels = register_selection(condition)
+        appeared = on_every_trail((part.start,), part.edges, lambda edge: edge.labels)
+        for edge in part.edges:
+            assigned = edge.labels.intersection(labels)
+            if edge.formula is None or not (assigned or (edge.labels and not labels)):
+                continue
+            if not set(labels) - assigned <= appeared.get(edge.source, frozenset()):
+                continue
+            edge.formula = conjunction([*conjuncts(edge.formula), *conjuncts(condition)])
+            self._select(part, edge, labels)
+        return part
+
+    def _select(self, part: _Part, edge: _Edge, labels: tuple[str, ...]) -> None:
+        """Algorithm 4 (``CreateNewRs``): the argument list of a filter, in order, with registers where needed."""
+        for label in labels:
+            if label in edge.parameters:
+                continue
+            if label in edge.labels:
+                register = HEAD
+            else:
+                register = part.register_of.get(label) or next(self._registers)
+                part.register_of[label] = register
+                for other in part.edges:
+                    if label in other.labels:
+                        other.writes.add(register)
+            edge.parameters.append(label)
+            edge.selection.append(register)

@@ -1,0 +1,238 @@
+"""Between the papers' transducer and the one of the engine, so that its runs, its search and the engine serve both.
+
+The engine's model has no ε-transitions, keeps values rather than events, and reads an empty register as null. So on the
+way there a state also says which registers have been written, and an atom on an empty register becomes FALSE; on the
+way back every register must have been written where it is read.
+"""
+
+from __future__ import annotations
+
+from cerflow.automata.model.transducer import TYPE_LABEL, Accumulation, Register, Transducer, Transition, Write
+from cerflow.conditions.guards import (
+    Collected,
+    InWindow,
+    Measure,
+    NoRow,
+    Satisfied,
+    SetCall,
+    Stored,
+    Truth,
+    conjunction,
+    conjuncts,
+    is_local,
+)
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.condition import (
+    And,
+    Attribute,
+    Condition,
+    Constant,
+    Expression,
+    Function,
+    LabelReference,
+    Not,
+    Or,
+    PredicateCall,
+)
+from cerflow.language.formula import CountWindow
+from cerflow.language.node import Node, transform, walk, with_children
+from cerflow.papers.constructions.epsilon import eliminate_epsilon
+from cerflow.papers.constructions.minterms import contradictory
+from cerflow.papers.constructions.windows import restrict_to_window
+from cerflow.papers.model.cea import ComplexEventAutomaton
+from cerflow.papers.model.conditions import register_selection
+from cerflow.papers.model.rma import as_transducer
+from cerflow.papers.model.safety import is_register_safe
+from cerflow.papers.model.srt import Automaton, SymbolicRegisterTransducer, SymbolicTransition
+from cerflow.papers.translations.cea_models import with_marked_ends
+
+__all__ = ["from_engine", "to_engine"]
+
+#: What only the engine's transitions know.
+_BEYOND = (Collected, InWindow, Measure, NoRow, SetCall, Truth)
+
+
+def to_engine(automaton: Automaton) -> Transducer:
+    """The engine's transducer with the same runs: what a run over the events 0 … n marks is detected at n.
+
+    Of a `ComplexEventAutomaton` only runs that mark event n count. ε-transitions are eliminated, and what follows from
+    a register being empty is worked out. A match may begin later than at the first event only if the automaton says
+    so; see `streaming`.
+    """
+    if isinstance(automaton, ComplexEventAutomaton):
+        automaton = with_marked_ends(automaton)
+    free = eliminate_epsilon(as_transducer(automaton)).trimmed()
+    fields = {register: _fields(free, register) for register in free.registers}
+    kept = [register for register in free.registers if fields[register]]
+    number = {register: k for k, register in enumerate(kept)}
+    start = (free.start, frozenset[str]())
+    states = {start: 0}
+    transitions: list[Transition] = []
+    for here in (frontier := [start]):
+        state, written = here
+        for t in free.leaving(state):
+            assert t.condition is not None
+            known = _with_empty(t.condition, written)
+            if contradictory((known,)):
+                continue
+            stored = t.writes.intersection(kept)
+            target = (t.target, written | stored)
+            if target not in states:
+                states[target] = len(states)
+                frontier.append(target)
+            parts = [_stored(part, number, fields) for part in conjuncts(known)]
+            transitions.append(
+                Transition(
+                    states[here],
+                    states[target],
+                    conjunction([part for part in parts if is_local(part)]),
+                    tuple(part for part in parts if not is_local(part)),
+                    t.output,
+                    tuple(Write(number[r], fields[r], fresh=True) for r in sorted(stored, key=kept.index)),
+                )
+            )
+    return Transducer(
+        states=len(states),
+        initial=frozenset((0,)),
+        final=frozenset(k for (state, _), k in states.items() if state in free.finals),
+        transitions=tuple(transitions),
+        registers=tuple(Register(Accumulation.VALUE, len(fields[r]), r) for r in kept),
+    )
+
+
+def from_engine(transducer: Transducer) -> SymbolicRegisterTransducer:
+    """The papers' transducer with the same runs; a window of events becomes part of its states.
+
+    `as_unary_automaton` and `as_complex_event_automaton` make of it what they are named after.
+
+    Raises `UnsupportedQueryError` for what that model lacks: registers that accumulate or hold collections, values that
+    depend on other registers, windows of time or of an attribute, the label of an event's own type, and registers that
+    may be empty where they are read.
+    """
+    rows = _rows(transducer)
+    if any(TYPE_LABEL in t.labels for t in transducer.transitions):
+        raise UnsupportedQueryError("an output of the papers does not depend on the type of the event")
+    made = [
+        SymbolicTransition(
+            source=t.source,
+            target=t.target,
+            condition=_named(conjunction([*conjuncts(t.test), *t.atoms]), rows),
+            output=t.labels,
+            writes=frozenset(f"r{w.register}" for w in t.writes),
+        )
+        for t in transducer.transitions
+    ]
+    start = min(transducer.initial, default=0)
+    if len(transducer.initial) != 1:
+        start = transducer.states
+        made += [SymbolicTransition(source=start, target=state) for state in sorted(transducer.initial)]
+    names = (f"r{k}" for k in range(len(transducer.registers)))
+    whole = SymbolicRegisterTransducer.of(made, start=start, finals=transducer.final, registers=names)
+    if not is_register_safe(whole):
+        raise UnsupportedQueryError("a register may be empty where it is read, which the two models read differently")
+    match transducer.window:
+        case None:
+            return whole
+        case CountWindow(events):
+            return restrict_to_window(whole, events)
+    raise UnsupportedQueryError("a transducer of the papers counts events, it knows no other window")
+
+
+def _fields(transducer: SymbolicRegisterTransducer, register: str) -> tuple[Expression, ...]:
+    """What conditions read of the event in a register, as expressions on that event."""
+    found: dict[Expression, None] = {}
+    for t in transducer.transitions:
+        for current in walk(t.condition) if t.condition is not None else ():
+            # An event as a whole is what predicates are asked about; a label in ``position(r)`` is no value by itself.
+            values = current.arguments if isinstance(current, PredicateCall) else (current,)
+            for value in values:
+                if not isinstance(value, LabelReference) or isinstance(current, PredicateCall):
+                    field = _field(value)
+                    if field is not None and field[0] == register:
+                        found[field[1]] = None
+    return tuple(found)
+
+
+def _field(current: Node) -> tuple[str, Expression] | None:
+    """The register that a value is read of, and the expression on its event; None for anything else."""
+    match current:
+        case Attribute(str(label), name):
+            return label, Attribute(None, name)
+        case LabelReference(str(label)):
+            return label, LabelReference(None)
+        case Function("position" | "time" as name, (LabelReference(str(label)),)):
+            return label, Function(name, (LabelReference(None),))
+    return None
+
+
+def _with_empty(condition: Condition, written: frozenset[str]) -> Condition:
+    """The condition where all but some registers are empty: an atom on one of these is false."""
+
+    def visit(current: Node) -> Node:
+        if isinstance(current, And | Or | Not | Satisfied) or not isinstance(current, Condition):
+            return current
+        return current if written.issuperset(register_selection(current)) else Constant(False)
+
+    known = transform(condition, visit)
+    assert isinstance(known, Condition)
+    return known
+
+
+def _stored(part: Condition, number: dict[str, int], fields: dict[str, tuple[Expression, ...]]) -> Condition:
+    """The condition that reads fields of registers instead of events in them."""
+
+    def value(current: Node) -> Node:
+        field = _field(current)
+        return current if field is None else Stored(number[field[0]], fields[field[0]].index(field[1]))
+
+    def visit(current: Node) -> Node:
+        match current:
+            case LabelReference():
+                return current
+            case PredicateCall(arguments=arguments):
+                return with_children(current, [value(argument) for argument in arguments])
+        return value(current)
+
+    read = transform(part, visit)
+    assert isinstance(read, Condition)
+    return read
+
+
+def _rows(transducer: Transducer) -> dict[int, tuple[Expression, ...]]:
+    """What each register holds of an event; refuses registers that hold anything else."""
+    rows: dict[int, tuple[Expression, ...]] = {}
+    for t in transducer.transitions:
+        for tree in (t.test, *t.atoms, *(e for w in t.writes for e in w.row)):
+            for current in walk(tree):
+                if isinstance(current, _BEYOND):
+                    raise UnsupportedQueryError(f"{type(current).__name__} has no place in a condition of the papers")
+        for write in t.writes:
+            plain = write.fresh and not write.where and all(map(is_local, write.row))
+            if not plain or rows.setdefault(write.register, write.row) != write.row:
+                raise UnsupportedQueryError("a register holds something else than one event")
+    return rows
+
+
+def _named(condition: Condition, rows: dict[int, tuple[Expression, ...]]) -> Condition:
+    """The condition that reads the event in a register instead of a field of it."""
+
+    def visit(current: Node) -> Node:
+        if not isinstance(current, Stored):
+            return current
+        if current.register not in rows:
+            raise UnsupportedQueryError("a register is read that is never written")
+        name = f"r{current.register}"
+
+        def relabel(leaf: Node) -> Node:
+            match leaf:
+                case Attribute(None, attribute):
+                    return Attribute(name, attribute)
+                case LabelReference(None):
+                    return LabelReference(name)
+            return leaf
+
+        return transform(rows[current.register][current.field], relabel)
+
+    named = transform(condition, visit)
+    assert isinstance(named, Condition)
+    return named

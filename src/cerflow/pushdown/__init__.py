@@ -1,0 +1,4 @@
+"""Which events a query can notice, as a condition that Arrow or Spark can ask before an event is read.
+
+In come a transducer and a schema, out come filters; readers of files and Spark's DataFrames use them.
+"""

@@ -1,0 +1,228 @@
+"""Conditions on one event as expressions of pyarrow, which readers of files evaluate while they read.
+
+Every leaf that is translated is true of the same events as to the engine; others are taken for TRUE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cerflow.automata.model.transducer import Transducer
+from cerflow.conditions.guards import TRUE, Satisfied, TypeTest
+from cerflow.conditions.propositions import FALSE, leaves_of, translated, weakened
+from cerflow.engine.evaluate.rows import instant
+from cerflow.language.condition import (
+    Attribute,
+    Comparison,
+    Condition,
+    Expression,
+    Function,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Operator,
+)
+from cerflow.language.select import Select
+from cerflow.pushdown.relevance import by_types, or_unusable, relevant_events
+from cerflow.schema import Kind, Schema
+from cerflow.semantics.operators import RELATIONS
+from cerflow.values.text_patterns import pieces
+
+__all__ = ["arrow_filter", "relevant_rows"]
+
+_PER_MICROSECOND = {"s": (1, 10**6), "ms": (1, 1000), "us": (1, 1), "ns": (1000, 1)}
+#: More leaves are not worth what they cost.
+_MOST_LEAVES = 200
+
+
+class _UndecidedError(Exception):
+    """Arrow might see it otherwise."""
+
+
+def relevant_rows(
+    select: Select, transducer: Transducer, schema: Schema, *, counted: bool, bad_records: bool
+) -> pc.Expression | None:
+    """A filter that rows must satisfy for a query to notice them; None if that is so of all rows.
+
+    ``schema`` describes the columns as they are filtered. ``counted`` says that the rows that are left are counted to
+    know positions in the whole stream, ``bad_records`` that rows without a type or a time have to be reported.
+    """
+    found = relevant_events(select, transducer, schema, counted=counted).condition
+    return arrow_filter(or_unusable(found, schema) if bad_records else found, schema)
+
+
+def arrow_filter(proposition: Condition, schema: Schema) -> pc.Expression | None:
+    """A filter for the rows that satisfy a proposition, and perhaps more of them; None if all may."""
+    translation = _Translation(schema)
+    left = weakened(proposition, translation.decides)
+    if len(leaves_of(left)) > _MOST_LEAVES:
+        left = by_types(left, schema)
+    return None if left == TRUE else translation.proposition(left)
+
+
+class _Translation:
+    """Propositions about the columns of one schema; an expression may be null where the proposition does not hold."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+
+    def decides(self, leaf: Condition) -> bool:
+        """Whether a leaf has a translation."""
+        try:
+            self.leaf(leaf)
+        except _UndecidedError:
+            return False
+        return True
+
+    def proposition(self, whole: Condition) -> pc.Expression:
+        """The expression of a proposition all of whose leaves are decided."""
+        return translated(whole, lambda leaf: pc.scalar(False) if leaf == FALSE else self.leaf(leaf))
+
+    def leaf(self, leaf: Condition) -> pc.Expression:
+        """The expression of a leaf; raises `_UndecidedError`."""
+        match leaf:
+            case Not(Satisfied(condition)):
+                return ~pc.coalesce(self.leaf(condition), pc.scalar(False))
+            case TypeTest(name):
+                return pc.field(self.schema.type) == self._scalar(self.schema.type, Operator.EQ, name)
+            case IsNull(operand, negated):
+                missing = self._missing(operand)
+                return ~missing if negated else missing
+            case Comparison(operator, left, right):
+                return self._comparison(operator, left, right)
+            case In(operand, items, negated):
+                return self._among(operand, items, negated)
+            case Like(Attribute(_, name), pattern, negated):
+                accepted = self._like(self._text(name), pattern)
+                return ~accepted if negated else accepted
+        raise _UndecidedError
+
+    # -- columns
+
+    def _column(self, name: str) -> str:
+        return self.schema.type if name == "type" and name not in self.schema.attributes else name
+
+    def _type(self, name: str) -> pa.DataType:
+        return self.schema.columns.field(name).type
+
+    def _text(self, name: str) -> pc.Expression:
+        name = self._column(name)
+        if not (pa.types.is_string(self._type(name)) or pa.types.is_large_string(self._type(name))):
+            raise _UndecidedError  # there are no functions of dictionaries
+        return pc.field(name)
+
+    def _missing(self, operand: Expression) -> pc.Expression:
+        if not isinstance(operand, Attribute):
+            raise _UndecidedError
+        name = self._column(operand.name)
+        missing = ~pc.field(name).is_valid()
+        return missing | pc.is_nan(pc.field(name)) if _is_float(self._type(name)) else missing
+
+    # -- conditions
+
+    def _comparison(self, operator: Operator, left: Expression, right: Expression) -> pc.Expression:
+        if isinstance(left, Function) and left.name == "length" and isinstance(left.arguments[0], Attribute):
+            if not isinstance(right, Literal) or type(right.value) is not int or abs(right.value) >= 2**31:
+                raise _UndecidedError
+            return RELATIONS[operator](pc.utf8_length(self._text(left.arguments[0].name)), pa.scalar(right.value))
+        if not isinstance(left, Attribute):
+            raise _UndecidedError
+        name = self._column(left.name)
+        if isinstance(right, Attribute):
+            return self._two(operator, name, self._column(right.name))
+        if not isinstance(right, Literal):
+            raise _UndecidedError
+        if right.value is None:
+            return pc.scalar(False)
+        found = RELATIONS[operator](pc.field(name), self._scalar(name, operator, right.value))
+        return found & ~pc.is_nan(pc.field(name)) if _is_float(self._type(name)) else found
+
+    def _two(self, operator: Operator, left: str, right: str) -> pc.Expression:
+        own = self._type(left)
+        if own != self._type(right) or not (_is_float(own) or pa.types.is_integer(own) or pa.types.is_string(own)):
+            raise _UndecidedError
+        found = RELATIONS[operator](pc.field(left), pc.field(right))
+        return found & ~pc.is_nan(pc.field(left)) & ~pc.is_nan(pc.field(right)) if _is_float(own) else found
+
+    def _scalar(self, name: str, operator: Operator, value: int | float | str | bool | None) -> pa.Scalar:
+        """A literal as a value that a column is compared with."""
+        own = self._type(name)
+        match self.schema.kind(name), value:
+            case Kind.BOOLEAN, bool() if operator in (Operator.EQ, Operator.NE):
+                return pa.scalar(value)
+            case Kind.INTEGER, int() if _is_signed(own) and not isinstance(value, bool):
+                return pa.scalar(value, pa.int64())
+            case Kind.FLOAT, int() | float() if _is_float(own) and not isinstance(value, bool):
+                return pa.scalar(float(value))
+            case Kind.STRING, str() if _is_unicode(value):
+                if pa.types.is_dictionary(own) and operator not in (Operator.EQ, Operator.NE):
+                    raise _UndecidedError
+                return pa.scalar(value)
+            case Kind.TIMESTAMP, str() if pa.types.is_timestamp(own):
+                times, parts = _PER_MICROSECOND[own.unit]
+                moment = instant(value, "us") * times
+                if moment % parts or abs(moment // parts) >= 2**62:
+                    raise _UndecidedError
+                return pa.scalar(moment // parts, own)
+        raise _UndecidedError
+
+    def _among(self, operand: Expression, items: Sequence[Literal], negated: bool) -> pc.Expression:
+        if not isinstance(operand, Attribute):
+            raise _UndecidedError
+        name = self._column(operand.name)
+        own = self._type(name)
+        for item in items:
+            self._scalar(name, Operator.EQ, item.value)
+        if pa.types.is_dictionary(own):
+            return self._any_of(name, items, negated)
+        if not (pa.types.is_integer(own) or self.schema.kind(name) is Kind.STRING):
+            raise _UndecidedError
+        values = [item.value for item in items if not isinstance(item.value, int) or _fits(item.value, own)]
+        found = pc.field(name).isin(pa.array(values, own))
+        return ~found & pc.field(name).is_valid() if negated else found
+
+    def _any_of(self, name: str, items: Sequence[Literal], negated: bool) -> pc.Expression:
+        """IN for dictionaries, which are not looked up."""
+        if len(items) > _MOST_LEAVES:
+            raise _UndecidedError
+        found = reduce(or_, [pc.field(name) == self._scalar(name, Operator.EQ, item.value) for item in items])
+        return ~found if negated else found
+
+    def _like(self, text: pc.Expression, pattern: str) -> pc.Expression:
+        parts = pieces(pattern) if _is_unicode(pattern) else None
+        if parts is None or len(parts) > 3 or (len(parts) == 3 and (parts[0] or parts[2])):
+            raise _UndecidedError
+        if len(parts) == 1:
+            return text == pa.scalar(parts[0])
+        if len(parts) == 3:
+            return pc.match_substring(text, parts[1])
+        first, last = parts
+        length = len(f"{first}{last}".encode())
+        return pc.starts_with(text, first) & pc.ends_with(text, last) & (pc.binary_length(text) >= pa.scalar(length))
+
+
+def _is_float(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_float32(data_type) or pa.types.is_float64(data_type))
+
+
+def _is_signed(data_type: pa.DataType) -> bool:
+    """Whether all values, and those of 64 bits, have a type in common."""
+    return bool(pa.types.is_signed_integer(data_type) or data_type in (pa.uint8(), pa.uint16(), pa.uint32()))
+
+
+def _fits(value: int, data_type: pa.DataType) -> bool:
+    signed = bool(pa.types.is_signed_integer(data_type))
+    limit = 1 << (int(data_type.bit_width) - signed)
+    return (-limit if signed else 0) <= value < limit
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text can be encoded: a literal may have halves of characters, which no event has."""
+    return not any("\ud800" <= c <= "\udfff" for c in text)

@@ -1,0 +1,201 @@
+"""Which events of a table or DataFrame a query can notice, as a condition on the columns of one event.
+
+The condition is a proposition (see `cerflow.conditions.propositions`): events that do not satisfy it can be left out,
+and the matches are the same. Who evaluates it elsewhere (a reader of files, Spark) takes leaves that it is not sure to
+decide as the engine does for TRUE, with `weakened`. To make that easy, leaves are of few kinds here: a type, a
+comparison, membership in literals that are all text or all integers, LIKE, REGEXP, whether a value is null, and what
+nobody else can evaluate, such as predicates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+
+import pyarrow as pa
+
+from cerflow.analysis.types import kind_of_expression
+from cerflow.automata.model.transducer import Transducer
+from cerflow.automata.relevance import Relevance, noticed
+from cerflow.conditions.clauses import OPPOSITE
+from cerflow.conditions.guards import TRUE, Satisfied, TypeTest
+from cerflow.conditions.propositions import all_of, any_of, is_not_true, is_true, operands_of, substituted, weakened
+from cerflow.engine.evaluate.ranges import MOST, limits
+from cerflow.errors import QueryError
+from cerflow.language.condition import (
+    And,
+    Attribute,
+    Between,
+    Comparison,
+    Condition,
+    Constant,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Operator,
+    Or,
+)
+from cerflow.language.node import walk
+from cerflow.language.select import Select
+from cerflow.schema import Kind, Schema
+
+__all__ = ["Relevance", "by_types", "or_unusable", "plainly", "relevant_events"]
+
+#: The operator with its sides exchanged.
+_TURNED = {Operator.LT: Operator.GT, Operator.LE: Operator.GE, Operator.GT: Operator.LT, Operator.GE: Operator.LE}
+
+
+def relevant_events(select: Select, transducer: Transducer, schema: Schema, *, counted: bool) -> Relevance:
+    """The events that a query on such a schema can notice; ``transducer`` is the one that evaluates it.
+
+    ``counted`` says that whoever gets the events counts them to know their positions in the whole stream, and that
+    positions are reported or read; then none can be left out. Events of other streams than those named, and events
+    without a partition key, are never noticed.
+    """
+    if schema.forget is not None:
+        return Relevance(TRUE, ("every event keeps its key from beginning anew",))
+    if counted:
+        return Relevance(TRUE, ("positions are those in the whole stream, so every event is counted",))
+    found = noticed(transducer)
+    stream = schema.stream if select.streams else None
+    only: list[Condition] = []
+    if stream is not None:
+        only.append(In(Attribute(None, stream), tuple(map(Literal, select.streams))))
+    for key in select.partition:
+        columns = (schema.type if name == "type" and name not in schema.attributes else name for name in key)
+        only.append(any_of([IsNull(Attribute(None, name), negated=True) for name in columns]))
+    condition = all_of([*only, plainly(found.condition, schema, stream)])
+    return Relevance(_types_together(condition, schema), found.reasons)
+
+
+def or_unusable(condition: Condition, schema: Schema) -> Condition:
+    """The proposition that an event satisfies another one, or cannot be used and has to be reported.
+
+    It lacks a type or a time, or has an integer that cannot be held; of times that cannot nothing is said.
+    """
+    roles = [name for name in (schema.type, schema.time) if name is not None]
+    bad: list[Condition] = [IsNull(Attribute(None, name)) for name in roles]
+    for name, most in limits(schema).items():
+        if schema.kind(name) is Kind.INTEGER:
+            column = Attribute(None, name)
+            bad.append(Comparison(Operator.LT, column, Literal(-most)))
+            if most < MOST or pa.types.is_unsigned_integer(schema.columns.field(name).type):
+                bad.append(Comparison(Operator.GT, column, Literal(most)))
+    return any_of([*bad, condition])
+
+
+def plainly(proposition: Condition, schema: Schema, stream: str | None = None) -> Condition:
+    """A proposition with leaves of few kinds; ``stream`` is the column with the names of streams, if they count."""
+    return substituted(proposition, lambda leaf: _plain_leaf(leaf, schema, stream))
+
+
+def by_types(condition: Condition, schema: Schema) -> Condition:
+    """What is left of a proposition if of each event only the type is known, and which values are null."""
+
+    def known(leaf: Condition) -> bool:
+        read = {n.name for n in walk(leaf) if isinstance(n, Attribute)}
+        return isinstance(leaf, IsNull) or read <= {schema.type}
+
+    return weakened(condition, known)
+
+
+def _types_together(proposition: Condition, schema: Schema, depth: int = 4) -> Condition:
+    """Alternatives that only ask for a type as one, in the upper levels of a proposition."""
+    if not isinstance(proposition, And | Or) or not depth:
+        return proposition
+    join = type(proposition)
+    asked: list[str] = []
+    others: list[Condition] = []
+    for part in operands_of(proposition, join):
+        match part:
+            case TypeTest(name) if join is Or:
+                asked.append(name)
+            case Not(Satisfied(TypeTest(name))) if join is And:
+                asked.append(name)
+            case _:
+                others.append(_types_together(part, schema, depth - 1))
+    if asked:
+        types: Condition = TypeTest(asked[0])
+        if len(asked) > 1:
+            types = In(Attribute(None, schema.type), tuple(map(Literal, asked)))
+        others.insert(0, types if join is Or else Not(Satisfied(types)))
+    return reduce(join, others)
+
+
+def _plain_leaf(leaf: Condition, schema: Schema, stream: str | None) -> Condition:
+    if isinstance(leaf, Not) and isinstance(leaf.operand, Satisfied):
+        return is_not_true(_plain(leaf.operand.condition, schema, stream))
+    return is_true(_plain(leaf, schema, stream))
+
+
+def _plain(condition: Condition, schema: Schema, stream: str | None) -> Condition:
+    """A condition that is true of the same events (but not unknown of the same), made of few kinds of others."""
+    match condition:
+        case TypeTest(name, origin):
+            if origin is None or stream is None:
+                return TypeTest(name)
+            return And(TypeTest(name), Comparison(Operator.EQ, Attribute(None, stream), Literal(origin)))
+        case Comparison(operator, left, right):
+            return _comparison(operator, left, right, schema)
+        case Between(operand, low, high, negated):
+            ends = [(Operator.GE, low), (Operator.LE, high)]
+            parts = [(operator, bound) for operator, bound in ends if bound is not None]
+            return _joined(operand, parts, And, negated, schema)
+        case In(operand, items, negated):
+            kind = _kind(operand, schema)
+            of_kind = str if kind is Kind.STRING else int if kind is Kind.INTEGER else None
+            if of_kind is not None and all(type(item.value) is of_kind for item in items):
+                return condition
+            return _joined(operand, [(Operator.EQ, item) for item in items], Or, negated, schema)
+    return condition
+
+
+def _joined(
+    operand: Expression,
+    parts: Sequence[tuple[Operator, Expression]],
+    join: type[And | Or],
+    negated: bool,
+    schema: Schema,
+) -> Condition:
+    """Several comparisons of one value, or that not all (any) of them hold."""
+    if negated:
+        join = Or if join is And else And
+        parts = [(OPPOSITE[operator], other) for operator, other in parts]
+    return reduce(join, [_comparison(operator, operand, other, schema) for operator, other in parts])
+
+
+def _comparison(operator: Operator, left: Expression, right: Expression, schema: Schema) -> Condition:
+    """A comparison with a literal on the right, and whole numbers compared with whole numbers where that is exact."""
+    if isinstance(left, Literal) and not isinstance(right, Literal):
+        operator, left, right = _TURNED.get(operator, operator), right, left
+    if right == Literal(None):
+        return Constant(False)
+    if not isinstance(right, Literal) or _kind(left, schema) is not Kind.INTEGER:
+        return Comparison(operator, left, right)
+    value = right.value
+    # Integers beyond this are rounded when they are compared with floats.
+    if not isinstance(value, float) or not abs(value) < 2**53:
+        return Comparison(operator, left, right)
+    if value.is_integer():
+        return Comparison(operator, left, Literal(int(value)))
+    match operator:
+        case Operator.LT | Operator.LE:
+            return Comparison(Operator.LE, left, Literal(math.floor(value)))
+        case Operator.GT | Operator.GE:
+            return Comparison(Operator.GE, left, Literal(math.ceil(value)))
+        case Operator.NE:
+            return IsNull(left, negated=True)
+    return Constant(False)
+
+
+def _kind(expression: Expression, schema: Schema) -> Kind:
+    if isinstance(expression, Attribute):
+        name = schema.type if expression.name == "type" and "type" not in schema.attributes else expression.name
+        return schema.kind(name)
+    try:
+        return kind_of_expression(expression, schema)
+    except QueryError:
+        return Kind.OTHER  # what occurs in automata only

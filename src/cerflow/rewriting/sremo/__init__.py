@@ -1,0 +1,1 @@
+"""Rewritings of SREMO expressions into others that mean the same, one a file."""

@@ -1,0 +1,71 @@
+"""``next(e, …)``, skip-till-next-match: what is left out before an operand holds no match of it (§1.7, §11.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cerflow.language.node import transform
+from cerflow.language.sremo import (
+    ANY_EVENT,
+    Alternation,
+    Complement,
+    Concatenation,
+    Intersection,
+    NextMatch,
+    Optional,
+    Plus,
+    Sremo,
+    Star,
+    Terminal,
+)
+from cerflow.rewriting.sremo.any_match import skip_between
+from cerflow.rewriting.sremo.empty_string import matches_empty, not_empty
+
+__all__ = ["rewrite_next", "skipping"]
+
+
+def rewrite_next(written: NextMatch, parts: Sequence[Sremo]) -> Sremo:
+    """The definition of ``next``; ``parts`` are its operands, rewritten themselves."""
+    return skip_between(written, parts, skipping)
+
+
+def skipping(expression: Sremo) -> Sremo:
+    """Strings in which an expression without strategies has no match that reads an event.
+
+    Where a single event decides, as before a terminal φ, they are ``([TRUE] & !φ)*``, which needs no window: events
+    that do not satisfy φ, be it that φ is false of them or unknown. In general they are ``!([TRUE]* . e . [TRUE]*)``,
+    the complement of the whole stretch and not repeated, for otherwise a match could lie across two pieces. Matches
+    of the empty string do not count: with them nothing could ever be skipped before ``e*``.
+    """
+    events = _deciding_events(expression)
+    if events is not None:
+        return Star(Intersection(ANY_EVENT, Complement(_unmarked(events))))
+    anything = Star(ANY_EVENT)
+    return Complement(Concatenation(Concatenation(anything, not_empty(expression)), anything))
+
+
+def _deciding_events(expression: Sremo) -> Sremo | None:
+    """Terminals of which one matches wherever the expression has a match that reads an event, and if so only then.
+
+    None if there are none: a match may need several events.
+    """
+    match expression:
+        case Terminal():
+            return expression
+        case Alternation():
+            left, right = _deciding_events(expression.left), _deciding_events(expression.right)
+            return None if left is None or right is None else Alternation(left, right)
+        case Plus() | Star() | Optional():
+            return _deciding_events(expression.operand)
+        case Concatenation():
+            # What may be followed by nothing matches as soon as its beginning does.
+            if matches_empty(expression.right) and not matches_empty(expression.left):
+                return _deciding_events(expression.left)
+    return None
+
+
+def _unmarked(events: Sremo) -> Sremo:
+    whole = transform(events, lambda n: replace(n, label=None, registers=()) if isinstance(n, Terminal) else n)
+    assert isinstance(whole, Sremo)
+    return whole

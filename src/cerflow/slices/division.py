@@ -1,0 +1,56 @@
+"""Whether a stream may be cut into slices of time that are recognised apart from each other, and by which window.
+
+Where no match is longer than a window, what is detected in a slice depends on nothing that lies further back than one
+window before it. Threads over a table, tasks of Spark and readers of files all cut streams by this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cerflow.automata.model.run_windows import window_of_runs
+from cerflow.automata.model.transducer import Transducer
+from cerflow.engine.evaluate.measures import is_global
+from cerflow.language.formula import CountWindow, Window
+from cerflow.language.select import Consumption, Select
+from cerflow.schema import Schema
+
+__all__ = ["Division", "divided", "keys_kept"]
+
+
+@dataclass(frozen=True)
+class Division:
+    """The window that bounds every match, None if the stream is not to be divided, and why."""
+
+    window: Window | None
+    reason: str
+
+
+def divided(select: Select, transducer: Transducer, schema: Schema | None = None) -> Division:
+    """Whether slices of the stream may be recognised apart from each other; ``transducer`` is that of the query.
+
+    With LIMIT or ANY an event has as many matches in its slice as in the whole stream, but which ones is open.
+    """
+    if schema is not None and schema.forget is not None:
+        return Division(None, "a key begins anew after a pause, which only one task sees that gets all its events")
+    if select.consume is not Consumption.NONE:
+        return Division(None, "CONSUME makes every match depend on those before it")
+    window = window_of_runs(transducer)
+    if window is None:
+        return Division(None, "no window bounds how far back a match may depend on events")
+    if not is_global(window, bool(select.partition)):
+        return Division(None, "the window passes for each partition by itself")
+    if isinstance(window, CountWindow) and select.streams:
+        return Division(None, "the window counts the events of some streams only")
+    return Division(window, "no match depends on events further back than the window")
+
+
+def keys_kept(select: Select, transducer: Transducer, schema: Schema | None = None) -> str | None:
+    """Why a key with a partial match is remembered for good, and what can be done; None if it is forgotten."""
+    if not select.partition or (schema is not None and schema.forget is not None):
+        return None
+    window = window_of_runs(transducer)
+    if window is not None and is_global(window, partitioned=True):
+        return None
+    why = "no window bounds its matches" if window is None else "its window passes with its own events only"
+    return f"one with a partial match is remembered for good, as {why}; forget= (--key-timeout) sets a time"

@@ -1,0 +1,157 @@
+"""Several threads over one table: slices of the stream, each recognised with the events of one window before it.
+
+Where no match is longer than a window, what is detected in a slice depends on nothing that lies further back. So
+slices are recognised side by side, apart from each other, and their matches are handed out in the order of the slices.
+Kernels, and most of what prepares columns, run without Python's lock.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from cerflow.automata.model.transducer import Transducer
+from cerflow.engine.evaluate.measures import bounds, measures
+from cerflow.engine.evaluate.rows import Rows, finest_unit
+from cerflow.engine.layout import NULL
+from cerflow.engine.matches.unfolding import Part
+from cerflow.engine.recognize.finite_stream import FiniteStream
+from cerflow.engine.recognize.planning import detects_only, limit_of
+from cerflow.language.condition import PredicateCall
+from cerflow.language.formula import AttributeWindow, CountWindow, Window
+from cerflow.language.node import walk
+from cerflow.language.select import Select
+from cerflow.schema import Schema
+from cerflow.slices.division import Division, divided
+
+__all__ = ["divided_among_threads", "in_slices"]
+
+#: Events of a slice: so few that there is work for all threads, so many that preparing them pays.
+LEAST_EVENTS, MOST_EVENTS = 1 << 14, 1 << 17
+#: Slices for each thread, so that none has to wait long for another one at the end.
+SLICES = 4
+#: A slice is so many times as long as the events before it that are recognised once more; if need be only half of it.
+TIMES, LEAST_TIMES = 4, 2
+
+
+def divided_among_threads(select: Select, transducer: Transducer, schema: Schema | None = None) -> Division:
+    """Whether several threads may recognise slices of a table, with the matches that one thread finds."""
+    if limit_of(select) is not None and not detects_only(select):
+        return Division(None, "which of the matches of an event are taken is settled for the whole stream only")
+    if any(isinstance(n, PredicateCall) for n in walk(select)):
+        return Division(None, "predicates of one's own are not called by several threads")
+    return divided(select, transducer, schema)
+
+
+@dataclass(frozen=True)
+class _Slice:
+    """Events ``[start, stop)`` and those from ``begin`` on that matches detected there may have."""
+
+    begin: int
+    start: int
+    stop: int
+
+
+class InSlices:
+    """The parts of the matches of a table in order, recognised anew by several threads at every iteration."""
+
+    def __init__(self, stream: FiniteStream, threads: int, slices: Sequence[_Slice]) -> None:
+        self._stream = stream
+        self._threads = threads
+        self._slices = slices
+
+    def __iter__(self) -> Iterator[Part]:
+        pool = ThreadPoolExecutor(self._threads)
+        running: deque[Future[list[Part]]] = deque()
+        try:
+            for some in self._slices:
+                running.append(pool.submit(self._recognize, some))
+                # What is not read yet is held back: one slice that is ready, and one for each thread.
+                if len(running) > self._threads:
+                    yield from running.popleft().result()
+            while running:
+                yield from running.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _recognize(self, some: _Slice) -> list[Part]:
+        machine = self._stream.machine(some.begin)
+        self._stream.parts(machine, some.begin, some.start)
+        return self._stream.parts(machine, some.start, some.stop)
+
+
+def in_slices(stream: FiniteStream, threads: int) -> InSlices | None:
+    """The parts of the matches of a table, recognised by several threads.
+
+    None if one thread has to do it (see `divided_among_threads`), or should as the window is long compared with the
+    stream.
+    """
+    plan = stream.plan
+    window = divided_among_threads(plan.select, plan.transducer, plan.schema).window if threads > 1 else None
+    slices = None if window is None else _slices(window, stream.table, plan.schema, threads)
+    return None if slices is None else InSlices(stream, threads, slices)
+
+
+def _slices(window: Window, table: pa.Table, schema: Schema, threads: int) -> list[_Slice] | None:
+    """Slices for so many threads; None if they would have to begin too far back, or the window is none."""
+    count = table.num_rows
+    length = max(LEAST_EVENTS, min(MOST_EVENTS, -(-count // (SLICES * threads))))
+    if count <= length:
+        return None
+    measured = _Measured(window, table, schema)
+    if not measured.grows:
+        return None
+    found = measured.cut(length)
+    longest = max(s.start - s.begin for s in found)
+    if longest * TIMES > length:
+        length = min(longest * TIMES, -(-count // threads))
+        found = measured.cut(length)
+        longest = max(s.start - s.begin for s in found)
+    return found if longest * LEAST_TIMES <= length else None
+
+
+class _Measured:
+    """How far back the events of a table, which is in the order of time, reach with a window."""
+
+    def __init__(self, window: Window, table: pa.Table, schema: Schema) -> None:
+        self._window = window
+        self._schema = schema
+        self._count = table.num_rows
+        #: Whether the measure never decreases; if it does, the one thread that sees that says so.
+        self.grows = True
+        if isinstance(window, CountWindow):
+            return
+        name = window.attribute if isinstance(window, AttributeWindow) else schema.time
+        assert name is not None  # types were checked
+        self._column = table.select([name])
+        self._measure = measures(window, self._rows(self._column), schema)
+        if isinstance(window, AttributeWindow):
+            # What lacks a measure has that of the event before.
+            known = self._measure != NULL
+            last = np.maximum.accumulate(np.where(known, np.arange(self._count), 0))
+            self._column = self._column.take(pa.array(last))
+            greatest = np.maximum.accumulate(self._measure)
+            self.grows = bool((greatest[known] == self._measure[known]).all())
+            self._measure = greatest
+
+    def _rows(self, column: pa.Table) -> Rows:
+        batch = pa.RecordBatch.from_arrays([c.combine_chunks() for c in column.columns], names=column.column_names)
+        return Rows(batch, self._schema, np.arange(column.num_rows), finest_unit(self._schema))
+
+    def cut(self, length: int) -> list[_Slice]:
+        """Slices of so many events."""
+        starts = np.arange(0, self._count, length)
+        if isinstance(self._window, CountWindow):
+            begins = starts - min(self._window.events, self._count)
+        else:
+            bound = bounds(self._window, self._rows(self._column.take(pa.array(starts))), self._schema)
+            begins = np.searchsorted(self._measure, bound, side="right")
+        return [
+            _Slice(max(0, min(int(begin), int(start))), int(start), min(int(start) + length, self._count))
+            for begin, start in zip(begins, starts)
+        ]

@@ -1,0 +1,115 @@
+"""What orders a stream first, its time or the place in the DataFrame, as 64-bit integers and as Spark expressions.
+
+The integers, called keys, are those by which the engine measures windows, so cuts and windows are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
+
+from cerflow.engine.evaluate.measures import bounds, floats_of, measures
+from cerflow.engine.evaluate.rows import Rows, finest_unit
+from cerflow.engine.layout import NULL
+from cerflow.language.formula import DurationWindow, Window
+from cerflow.schema import Kind, Schema, TimeUnit
+
+__all__ = ["GREATEST", "LEAST", "Axis", "exact", "one_array"]
+
+Ints = NDArray[np.int64]
+
+#: Keys before and after all events.
+LEAST, GREATEST = -(2**63) + 1, 2**63 - 1
+_DAY = 86_400 * 10**6
+#: Any window of time: events are measured by their time alone.
+_TIME = DurationWindow(1)
+
+
+def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
+    if isinstance(column, pa.Array):
+        return column
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def exact(schema: Schema) -> bool:
+    """Whether Spark compares the times of a schema as the engine does."""
+    data_type = None if schema.time is None else schema.columns.field(schema.time).type
+    return data_type is None or not (pa.types.is_timestamp(data_type) and data_type.unit == "ns")
+
+
+class Axis:
+    """The keys of a stream: those of its times, or, without a time, the identifiers of its rows."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.time = schema.time
+        #: The type of the values that keys are compared by in Spark.
+        self.data_type = "bigint"
+        if schema.time is None:
+            return
+        found = schema.columns.field(schema.time).type
+        kind = schema.kind(schema.time)
+        if kind is Kind.FLOAT:
+            self.data_type = "double"
+        elif pa.types.is_date(found):
+            self.data_type = "date"
+        elif kind is Kind.TIMESTAMP:
+            self.data_type = "timestamp_ntz" if found.tz is None else "timestamp"
+        self._given = _timed(found, schema.time_unit)
+        self._unit = finest_unit(self._given)
+        plain = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64()}.get(kind, pa.timestamp(self._unit))
+        self._plain = _timed(plain, schema.time_unit)
+
+    def _rows(self, column: pa.Array, schema: Schema) -> Rows:
+        return Rows(pa.RecordBatch.from_arrays([column], names=["time"]), schema, np.arange(len(column)), self._unit)
+
+    def keys(self, column: pa.Array | pa.ChunkedArray) -> Ints:
+        """The keys of some times (or identifiers), null (the least integer) where there is no time."""
+        column = one_array(column)
+        if self.time is None:
+            identifiers: Ints = column.to_numpy()
+            return identifiers
+        return measures(_TIME, self._rows(column, self._given), self._given)
+
+    def bounds(self, window: Window, keys: Ints) -> Ints:
+        """For each key the greatest one outside of a window of time that ends there."""
+        values = floats_of(keys) if self.data_type == "double" else keys
+        column = pa.array(values).cast(self._plain.columns.field("time").type)
+        return bounds(window, self._rows(column, self._plain), self._plain)
+
+    def compared(self, column: Column) -> Column:
+        """The values of a column as they are compared with `literals`."""
+        return column.cast(self.data_type) if self.data_type in ("bigint", "double") else column
+
+    def literals(self, keys: Sequence[int]) -> list[int | float | str | None]:
+        """For each key what a value must not be less than to have at least this key; null for the ends.
+
+        They are to be cast to ``data_type``.
+        """
+        return [None if key in (LEAST, GREATEST, NULL) else self._literal(key) for key in keys]
+
+    def _literal(self, key: int) -> int | float | str:
+        match self.data_type:
+            case "bigint":
+                return key
+            case "double":
+                return float(floats_of(np.array([key]))[0])
+            case "date":
+                return str(np.datetime64(-(-key // _DAY), "D"))
+        zone = "Z" if self.data_type == "timestamp" else ""
+        return f"{np.datetime64(key, 'us')}{zone}"
+
+    def at_least(self, column: Column, key: int) -> Column:
+        """Whether a value of a column has at least a key, which is none of the ends."""
+        (literal,) = self.literals([key])
+        return self.compared(column) >= F.lit(literal).cast(self.data_type)
+
+
+def _timed(data_type: pa.DataType, time_unit: TimeUnit | None) -> Schema:
+    """A schema in which times have this type and count this unit."""
+    return Schema(pa.schema([("type", pa.string()), ("time", data_type)]), "type", "time", time_unit=time_unit)

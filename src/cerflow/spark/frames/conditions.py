@@ -1,0 +1,332 @@
+"""Conditions on one event as Spark columns, as far as Spark surely sees them as the engine does.
+
+What Spark would see otherwise, or might fail at where the engine does not, has no translation: regular expressions
+(its own are Java's), upper and lower case, rounding, predicates, decimals that are compared exactly, dates,
+collations of texts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import (
+    BooleanType,
+    ByteType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from cerflow.conditions.guards import Satisfied, TypeTest
+from cerflow.conditions.propositions import translated
+from cerflow.engine.evaluate.rows import instant
+from cerflow.language.condition import (
+    Arithmetic,
+    Attribute,
+    Comparison,
+    Condition,
+    Constant,
+    Expression,
+    Function,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Negative,
+    Not,
+    Operator,
+)
+from cerflow.schema import Kind, kind_of
+from cerflow.semantics.operators import RELATIONS
+from cerflow.spark.frames.events import Events
+from cerflow.values.text_patterns import MANY, ONE, pieces, tokens
+
+__all__ = ["Conditions"]
+
+_INTEGERS = (ByteType, ShortType, IntegerType, LongType)
+_FLOATS = (FloatType, DoubleType)
+_LEAST = -(2**63)
+#: Longer lists behind IN are left to the tasks: each item is a call to the JVM.
+_MOST_ITEMS = 1_000
+#: Spark tries the ways to divide a text among the wildcards of LIKE one by one: as many as its length to this power.
+_MOST_MANY = 2
+
+#: What values are to Spark; timestamps with a time zone and those without are different things.
+_NUMBER, _REAL, _TEXT, _TRUTH, _INSTANT, _MOMENT, _NULL = range(7)
+
+
+class _UndecidedError(Exception):
+    """Spark might see it otherwise."""
+
+
+class Conditions:
+    """Propositions about the columns of one DataFrame (see `cerflow.conditions.propositions`).
+
+    ``types`` are the columns of the input by their names, ``plain`` the names under which they are found, and ``type``
+    is the name of the column with the type of events.
+    """
+
+    def __init__(self, types: Mapping[str, DataType], plain: Mapping[str, str], type: str) -> None:
+        self._types = types
+        self._plain = plain
+        self._type = type
+
+    @classmethod
+    def of(cls, types: StructType, events: Events) -> Conditions:
+        """Those about a frame with the plain column names of some events; ``types`` is the schema of the input."""
+        names = {field.name: field.dataType for field in types.fields}
+        return cls(names, {name: events.plain(name) for name in names}, events.schema.type)
+
+    def decides(self, leaf: Condition) -> bool:
+        """Whether a leaf has a translation."""
+        try:
+            self._leaf(leaf)
+        except _UndecidedError:
+            return False
+        return True
+
+    def holds(self, proposition: Condition) -> Column:
+        """True where a proposition holds, all of whose leaves are decided; elsewhere false or null."""
+        found: Column = translated(
+            proposition, lambda leaf: F.lit(leaf.value) if isinstance(leaf, Constant) else self._leaf(leaf)
+        )
+        return found
+
+    def _leaf(self, leaf: Condition) -> Column:
+        match leaf:
+            case Not(Satisfied(TypeTest(name))):
+                column = F.col(self._plain[self._type])
+                return (column != self._text(name)) | column.isNull()
+            case Not(Satisfied(condition)):
+                return ~F.coalesce(self._leaf(condition), F.lit(False))
+            case TypeTest(name):
+                return self._comparison(Operator.EQ, Attribute(None, self._type), Literal(name))
+            case IsNull(operand, negated):
+                return self._known(operand) if negated else ~self._known(operand)
+            case Comparison(operator, left, right):
+                return self._comparison(operator, left, right)
+            case In(operand, items, negated) if len(items) <= _MOST_ITEMS:
+                column, _ = self._value(operand)
+                found = column.isin([self._literal(item.value, operand) for item in items])
+                return ~found if negated else found
+            case Like(operand, pattern, negated):
+                column, kind = self._value(operand)
+                if kind != _TEXT:
+                    raise _UndecidedError
+                accepted = self._like(column, pattern)
+                return ~accepted if negated else accepted
+        raise _UndecidedError
+
+    # -- values
+
+    def _value(self, expression: Expression) -> tuple[Column, int]:
+        """A column with the values of an expression, null or NaN where it has none, and what they are."""
+        match expression:
+            case Attribute():
+                return self._attribute(expression.name)
+            case Literal():
+                return self._constant(expression.value)
+            case Function("length", (operand,)):
+                column, kind = self._value(operand)
+                if kind != _TEXT:
+                    raise _UndecidedError
+                return F.length(column).cast("bigint"), _NUMBER
+            case Function("abs", (operand,)):
+                column, kind = self._computed(operand)
+                if kind == _REAL:
+                    return F.abs(column), _REAL
+                return F.when(column < 0, _opposite(column)).otherwise(column), kind
+            case Negative(operand):
+                column, kind = self._computed(operand)
+                return -column if kind == _REAL else _opposite(column), kind
+            case Arithmetic(operator, left, right):
+                return self._arithmetic(operator, *self._computed(left), *self._computed(right))
+        raise _UndecidedError
+
+    def _column(self, name: str) -> str:
+        return self._type if name == "type" and name not in self._types else name
+
+    def _attribute(self, name: str) -> tuple[Column, int]:
+        name = self._column(name)
+        column, data_type = F.col(self._plain[name]), self._types[name]
+        match data_type:
+            case StringType() if type(data_type) is StringType and data_type.isUTF8BinaryCollation():
+                return column, _TEXT
+            case BooleanType():
+                return column, _TRUTH
+            case TimestampType():
+                return column, _INSTANT
+            case TimestampNTZType():
+                return column, _MOMENT
+            case DecimalType():
+                kind = kind_of(pa.decimal128(data_type.precision, data_type.scale))
+                if kind is Kind.INTEGER:
+                    return column.cast("bigint"), _NUMBER
+                if kind is Kind.FLOAT:
+                    return column.cast("double"), _REAL
+        if isinstance(data_type, _INTEGERS):
+            return column, _NUMBER
+        if isinstance(data_type, _FLOATS):
+            return column if isinstance(data_type, DoubleType) else column.cast("double"), _REAL
+        raise _UndecidedError
+
+    def _constant(self, value: int | float | str | bool | None) -> tuple[Column, int]:
+        match value:
+            case None:
+                return F.lit(None), _NULL
+            case bool():
+                return F.lit(value), _TRUTH
+            case int() if _LEAST < value < 2**63:
+                return F.lit(value).cast("bigint"), _NUMBER
+            case float() if math.isfinite(value):
+                return F.lit(value), _REAL
+            case str():
+                return F.lit(self._text(value)), _TEXT
+        raise _UndecidedError
+
+    def _text(self, text: str) -> str:
+        if any("\ud800" <= c <= "\udfff" for c in text):
+            raise _UndecidedError  # halves of characters, which no event has
+        return text
+
+    def _literal(self, value: int | float | str | bool | None, beside: Expression) -> int | str:
+        """An item of IN, which is what the values it is compared with are."""
+        _, kind = self._value(beside)
+        match value:
+            case str() if kind == _TEXT:
+                return self._text(value)
+            case int() if kind == _NUMBER and not isinstance(value, bool) and _LEAST < value < 2**63:
+                return value
+        raise _UndecidedError
+
+    def _known(self, operand: Expression) -> Column:
+        if not isinstance(operand, Attribute):
+            column, kind = self._value(operand)
+            floating = kind == _REAL
+        else:
+            # Whatever its type.
+            name = self._column(operand.name)
+            column, floating = F.col(self._plain[name]), isinstance(self._types[name], _FLOATS)
+        known = column.isNotNull()
+        return known & _is_number(column) if floating else known
+
+    def _computed(self, operand: Expression) -> tuple[Column, int]:
+        """A number to compute with: 64 bits, whole or not."""
+        column, kind = self._value(operand)
+        if kind == _NUMBER:
+            return column.cast("bigint"), kind
+        if kind == _REAL:
+            return column, kind
+        raise _UndecidedError
+
+    def _arithmetic(self, operator: str, left: Column, a: int, right: Column, b: int) -> tuple[Column, int]:
+        """Whole numbers that leave 64 bits, and what is divided by zero, are null to the engine; nothing may fail."""
+        if operator == "/" or _REAL in (a, b):
+            left, right = left.cast("double"), right.cast("double")
+            match operator:
+                case "+":
+                    return left + right, _REAL
+                case "-":
+                    return left - right, _REAL
+                case "*":
+                    return left * right, _REAL
+                case "/":
+                    return F.try_divide(left, right), _REAL
+                case "%":
+                    return F.try_mod(left, right), _REAL
+        match operator:
+            case "+":
+                return _whole(F.try_add(left, right)), _NUMBER
+            case "-":
+                return _whole(F.try_subtract(left, right)), _NUMBER
+            case "*":
+                return _whole(F.try_multiply(left, right)), _NUMBER
+            case "%":
+                return _whole(F.try_mod(left, right)), _NUMBER
+        raise _UndecidedError
+
+    # -- conditions
+
+    def _comparison(self, operator: Operator, left: Expression, right: Expression) -> Column:
+        (a, kind), (b, other) = self._value(left), self._value(right)
+        if _NULL in (kind, other):
+            return F.lit(False)
+        if {kind, other} == {_NUMBER, _REAL}:
+            a, b, kind, other = a.cast("double"), b.cast("double"), _REAL, _REAL
+        if kind in (_INSTANT, _MOMENT) and isinstance(right, Literal) and isinstance(right.value, str):
+            b, other = _instant(right.value, kind), kind
+        if kind != other or (kind == _TRUTH and operator not in (Operator.EQ, Operator.NE)):
+            raise _UndecidedError
+        found: Column = RELATIONS[operator](a, b)
+        if kind == _REAL:
+            for column, expression in ((a, left), (b, right)):
+                found = found if isinstance(expression, Literal) else found & _is_number(column)
+        return found
+
+    def _like(self, column: Column, pattern: str) -> Column:
+        parts = pieces(self._text(pattern))
+        if parts is None or len(parts) > 3 or (len(parts) == 3 and (parts[0] or parts[2])):
+            return self._like_of_spark(column, pattern)
+        if len(parts) == 1:
+            return column == parts[0]
+        if len(parts) == 3:
+            return column.contains(parts[1])
+        first, last = parts
+        return column.startswith(first) & column.endswith(last) & (F.length(column) >= len(first) + len(last))
+
+    def _like_of_spark(self, column: Column, pattern: str) -> Column:
+        """Spark's own LIKE, which wants every backslash to stand before a wildcard or another one."""
+        parts = tokens(pattern)
+        if any(c > "\uffff" for c in pattern):
+            raise _UndecidedError  # it looks for the halves of such characters
+        if parts.count(MANY) > _MOST_MANY:
+            raise _UndecidedError
+        written = []
+        for token in parts:
+            if isinstance(token, str):
+                written.append("".join(f"\\{c}" if c in "%_\\" else c for c in token))
+            else:
+                written.append({MANY: "%", ONE: "_"}[token])
+        return column.like("".join(written))
+
+
+def _is_number(column: Column) -> Column:
+    """Whether a float is not NaN: that is the greatest number to Spark, and null to the engine.
+
+    Files can be searched for what is written like this, but not for `isnan`.
+    """
+    return column <= F.lit(math.inf)
+
+
+def _opposite(column: Column) -> Column:
+    """Minus a whole number of 64 bits."""
+    return _whole(F.try_subtract(F.lit(0).cast("bigint"), column))
+
+
+def _whole(column: Column) -> Column:
+    """The result of arithmetic on whole numbers, of which the least one stands for null."""
+    return F.when(column != _LEAST, column)
+
+
+def _instant(text: str, kind: int) -> Column:
+    micros = instant(text, "us")
+    if kind == _INSTANT:
+        return F.timestamp_micros(F.lit(micros).cast("bigint"))
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+    except OverflowError:
+        raise _UndecidedError from None
+    return F.lit(moment.replace(tzinfo=None).isoformat(" ", "microseconds")).cast("timestamp_ntz")

@@ -1,0 +1,115 @@
+"""Events as Spark expressions: bad records, order, keys.
+
+Inside, the columns of the input are called ``c0``, ``c1``, …: names that differ in case only, or that have dots in
+them, then need no care.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  (the name under which everybody knows it)
+
+from cerflow.engine.evaluate.ranges import limits, why
+from cerflow.schema import Kind, Schema
+from cerflow.spark.frames.axis import Axis
+from cerflow.spark.frames.plan import Plan
+
+__all__ = ["IDENTIFIER", "POSITION", "Events", "halved", "number_of_cuts"]
+
+#: Numbers the rows of the input: the partition in the upper bits, the row in the partition in the lower 33.
+IDENTIFIER = "row"
+#: Each event's position in the whole stream.
+POSITION = "position"
+
+
+class Events:
+    """The expressions that a plan needs, over a DataFrame with plain column names."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._plain = {name: f"c{k}" for k, name in enumerate(schema.columns.names)}
+
+    def plain(self, name: str) -> str:
+        """The name of an input column inside."""
+        return self._plain[name]
+
+    def renamed(self, frame: DataFrame) -> DataFrame:
+        """The frame with plain column names."""
+        return frame.toDF(*self._plain.values())
+
+    def reason(self) -> Column:
+        """Why an event cannot be used, null if it can; the engine says the same (spec §7)."""
+        return F.coalesce(*[F.when(bad, F.lit(text)) for text, bad in self.reasons().items()])
+
+    def reasons(self) -> dict[str, Column]:
+        """Each reason why an event may not be usable, and whether it is one; the first one counts."""
+        schema = self.schema
+        found = {f"no event type in '{schema.type}'": F.col(self.plain(schema.type)).isNull()}
+        if schema.time is not None:
+            found[f"no time in '{schema.time}'"] = self._missing(schema.time)
+        for name, most in limits(schema).items():
+            # Spark's times are all held.
+            if schema.kind(name) is Kind.INTEGER:
+                value = F.col(self.plain(name)).cast("bigint")
+                found[f"a value of '{name}' {why(name, schema, most)}"] = (value < -most) | (value > most)
+        return found
+
+    def usable(self) -> Column:
+        """Whether an event can be used."""
+        return self.reason().isNull()
+
+    def _missing(self, name: str) -> Column:
+        column = F.col(self.plain(name))
+        missing = column.isNull()
+        return missing | F.isnan(column) if self.schema.kind(name) is Kind.FLOAT else missing
+
+    def keys(self, plan: Plan) -> list[Column]:
+        """The partition keys: null where an event has none, and equal wherever they are to the engine."""
+        return [F.coalesce(*[self._key(name, key) for name in key]) for key in plan.keys]
+
+    def _key(self, name: str, key: Sequence[str]) -> Column:
+        column = F.col(self.plain(name))
+        kinds = {self.schema.kind(n) for n in key}
+        if Kind.FLOAT in kinds:
+            # Zero has two bit patterns, and NaN is null.
+            number = column.cast("double") + F.lit(0.0)
+            return F.when(~F.isnan(number), number)
+        return column.cast("bigint") if Kind.INTEGER in kinds else column
+
+    def has_keys(self, plan: Plan) -> Column:
+        """Whether an event belongs to a substream; true of events that cannot be used, which are not lost so."""
+        known = reduce(Column.__and__, [key.isNotNull() for key in self.keys(plan)])
+        return known | ~self.usable()
+
+    def leading(self) -> Column:
+        """What an `Axis` measures: the time, or, without one, the identifier of the row."""
+        return F.col(IDENTIFIER if self.schema.time is None else self.plain(self.schema.time))
+
+    def order(self, plan: Plan) -> list[Column]:
+        """What orders the events of the input: time, sequence, and then as they came (nulls last, as in-process)."""
+        names = [name for name in (plan.schema.time, plan.sequence) if name is not None]
+        return [F.col(self.plain(name)).asc_nulls_last() for name in names] + [F.col(IDENTIFIER).asc()]
+
+
+def halved(value: Column, cuts: Sequence[object], data_type: str) -> Column:
+    """The number of cuts (ascending, to be cast to a type) that are not greater than a value, all for null.
+
+    Found by halving, so a row costs a few comparisons.
+    """
+
+    def search(low: int, high: int) -> Column:
+        if low == high:
+            return F.lit(low)
+        middle = (low + high) // 2
+        cut = F.lit(cuts[middle]).cast(data_type)
+        return F.when(value < cut, search(low, middle)).otherwise(search(middle + 1, high))
+
+    return search(0, len(cuts))
+
+
+def number_of_cuts(value: Column, axis: Axis, keys: Sequence[int]) -> Column:
+    """The same for cuts given as keys of an axis, to which the value belongs."""
+    return halved(axis.compared(value), axis.literals(keys), axis.data_type)

@@ -1,0 +1,106 @@
+"""How a query is to be evaluated on a DataFrame: which columns travel, what may run in parallel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pyarrow as pa
+
+from cerflow.engine.events.records import RecordChecker
+from cerflow.engine.events.time_order import in_order, microseconds
+from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
+from cerflow.engine.results.report import CountForm
+from cerflow.language.condition import Condition
+from cerflow.pushdown.relevance import Relevance, relevant_events
+from cerflow.query import Language, Query, query_text
+from cerflow.schema import Schema, TimeUnit
+from cerflow.slices.division import Division, divided
+from cerflow.spark.frames.tasks import pack
+
+__all__ = ["Plan", "make_plan"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What has to be done.
+
+    ``needed`` are the columns that the query reads or reports; ``keys`` the partition keys, each a tuple of columns
+    of which the first that is not null counts. ``by_key`` says that substreams may be evaluated apart from each
+    other, otherwise one task sees the whole stream. ``positions`` says that positions are reported or read.
+    ``predicates`` are those that the query calls, packed to travel. ``division`` says whether and how the stream may be
+    cut into slices, ``relevance`` which events have to be sent, and ``given`` which conditions Spark evaluates so that
+    less of them has to. ``counts`` and ``flat`` are forms of the result. No task lists more than ``max_matches``.
+    """
+
+    text: str
+    language: Language
+    schema: Schema
+    sequence: str | None
+    needed: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]
+    by_key: bool
+    positions: bool
+    result: pa.Schema
+    predicates: bytes | None
+    division: Division
+    relevance: Relevance
+    given: tuple[Condition, ...] = ()
+    counts: CountForm = "decimal"
+    flat: bool = False
+    max_matches: int | None = None
+
+
+def make_plan(
+    query: Query,
+    columns: pa.Schema,
+    *,
+    type: str,
+    time: str | None,
+    sequence: str | None,
+    stream: str | None,
+    positions: bool,
+    counts: CountForm = "decimal",
+    flat: bool = False,
+    max_matches: int | None = None,
+    time_unit: TimeUnit | None = None,
+    forget: timedelta | str | None = None,
+) -> Plan:
+    """Check the query against the columns of the input and decide.
+
+    Raises `InputError` for roles that are not in the input, `QueryError` if the query does not fit it and
+    `UnsupportedQueryError` if the engine cannot evaluate it.
+    """
+    schema = Schema(columns, type, time, stream, time_unit, microseconds(forget))
+    result = query.plan(schema).report.shown("structs", None, flat, counts)
+    # Orders nothing: it knows what to say of a sequence column that is not there.
+    in_order(columns.empty_table(), time, sequence)
+    select = query.tree
+    # The plan's schema says which values must be held, the checker whether types are text.
+    schema = RecordChecker(query.plan(schema).schema, "skip").schema
+    by_key = separable_by_key(select, schema)
+    numbering = positions or needs_positions(select, schema)
+    keys = tuple(tuple(_column(name, schema) for name in key) for key in select.partition)
+    transducer = query.plan(schema).transducer
+    return Plan(
+        text=query_text(query),
+        language=query.language,
+        schema=schema,
+        sequence=sequence,
+        needed=columns_needed(select, schema),
+        keys=keys,
+        by_key=by_key,
+        positions=numbering,
+        result=result,
+        predicates=pack(query),
+        division=divided(select, transducer, schema),
+        # What is numbered before is not counted any more.
+        relevance=relevant_events(select, transducer, schema, counted=numbering and not by_key),
+        counts=counts,
+        flat=flat,
+        max_matches=max_matches,
+    )
+
+
+def _column(name: str, schema: Schema) -> str:
+    return schema.type if name == "type" and name not in schema.attributes else name

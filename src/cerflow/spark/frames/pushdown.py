@@ -1,0 +1,62 @@
+"""Events that the query cannot notice stay where they are: Spark drops them, where it can while it reads the files.
+
+What can be noticed is decided by `cerflow.pushdown.relevance`; of that condition Spark gets the part that it surely
+evaluates as the engine does (see `conditions`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from cerflow.conditions.guards import TRUE
+from cerflow.conditions.propositions import leaves_of, weakened
+from cerflow.language.condition import Condition
+from cerflow.pushdown.relevance import Relevance, by_types, or_unusable
+from cerflow.spark.frames.conditions import Conditions
+from cerflow.spark.frames.events import Events
+from cerflow.spark.frames.plan import Plan
+
+__all__ = ["Pushdown", "pushdown", "relevant"]
+
+#: Tests turn it off to compare.
+_ENABLED = True
+#: Of larger conditions only the types of events are sent: Spark's optimiser takes trees apart by recursion.
+_MOST_LEAVES = 200
+
+
+@dataclass(frozen=True)
+class Pushdown:
+    """What Spark drops: events that do not satisfy ``condition``. TRUE drops none.
+
+    ``left`` are the conditions that only the engine can evaluate, and ``reasons`` say why no more is dropped.
+    """
+
+    condition: Condition
+    left: tuple[Condition, ...]
+    reasons: tuple[str, ...]
+
+
+def pushdown(relevance: Relevance, types: StructType, events: Events) -> Pushdown:
+    """The part of what is relevant that Spark can decide; ``types`` is the schema of the input."""
+    if not _ENABLED:
+        return Pushdown(TRUE, (), ("it is turned off",))
+    conditions = Conditions.of(types, events)
+    whole = relevance.condition
+    if len(leaves_of(whole)) > _MOST_LEAVES:
+        whole = by_types(whole, events.schema)
+    left = tuple(leaf for leaf in leaves_of(whole) if not conditions.decides(leaf))
+    return Pushdown(weakened(whole, conditions.decides), left, relevance.reasons)
+
+
+def relevant(frame: DataFrame, plan: Plan, types: StructType, events: Events, *, skip: bool) -> DataFrame:
+    """The events of a frame with plain column names that a query can notice, and bad records if these must be told."""
+    if plan.relevance.condition == TRUE:
+        return frame
+    pushed = pushdown(plan.relevance, types, events)
+    if pushed.condition == TRUE:
+        return frame
+    condition = pushed.condition if skip else or_unusable(pushed.condition, plan.schema)
+    return frame.filter(Conditions.of(types, events).holds(condition))

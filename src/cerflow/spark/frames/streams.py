@@ -1,0 +1,117 @@
+"""Several DataFrames as several streams of one; the rules are those of `cerflow.stream_inputs`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import DataType
+
+from cerflow.schema import Kind, TimeUnit, kind_of
+from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
+from cerflow.stream_inputs import (
+    Input,
+    Roles,
+    Streams,
+    column_names,
+    common_roles,
+    common_schema,
+    free_name,
+    ratio_of_units,
+)
+
+__all__ = ["in_common_unit", "renamed", "streams", "united"]
+
+
+def streams(
+    inputs: Mapping[str, Input[DataFrame]],
+    *,
+    type: str | None = None,
+    time: str | None = None,
+    time_unit: TimeUnit | None = None,
+    sequence: str | None = None,
+    stream: str = "stream",
+) -> Streams[DataFrame]:
+    """The events of several DataFrames as one, for queries ``FROM a, b``; the keys are the names of the streams.
+
+    The arguments, the columns of the result and the errors are those of `cerflow.streams`. Nothing is computed. The
+    rows of the first input come before those of the second, which counts where nothing else orders events::
+
+        both = streams({"trades": Input(trades, type="kind"), "quotes": Input(quotes, constant_type="QUOTE")}, time="t")
+        match(query, both.events, **both.roles)
+    """
+    common = common_roles(inputs, type=type, time=time, time_unit=time_unit, sequence=sequence)
+    frames = []
+    for name, one in inputs.items():
+        frame = renamed(one, column_names(one.events.columns, one, common, name))
+        frames.append((name, in_common_unit(frame, one.time_unit or time_unit, common)))
+    stream = free_name(stream, [column for _, frame in frames for column in frame.columns])
+    told_apart = [(name, frame.select("*", F.lit(name).alias(stream))) for name, frame in frames]
+    return Streams(united(told_apart, last=stream), {**common, "stream": stream})
+
+
+def renamed(one: Input[DataFrame], names: Sequence[str]) -> DataFrame:
+    """The events of an input with these names of columns, the last of which may be that of the constant type."""
+    frame = one.events
+    if one.constant_type is not None:
+        # Spark looks up names without regard to case, so there may be such a column; a selection adds another.
+        frame = frame.select("*", F.lit(one.constant_type))
+    return frame.toDF(*names)
+
+
+def in_common_unit(frame: DataFrame, unit: TimeUnit | None, common: Roles) -> DataFrame:
+    """The events of an input with its times, which count ``unit``, in the unit of all inputs."""
+    ratio = ratio_of_units(unit, common)
+    if ratio == 1:
+        return frame
+    kind = kind_of(arrow_schema(frame).field(common["time"]).type)
+    if not kind.numeric:
+        return frame
+    # Inside, columns are told apart by plain names: those that differ in case only are different here.
+    plain = frame.toDF(*[f"c{k}" for k in range(len(frame.columns))])
+    time = f"c{frame.columns.index(common['time'])}"
+    value = F.col(time).cast("bigint" if kind is Kind.INTEGER else "double") * F.lit(ratio)
+    return plain.withColumn(time, value).toDF(*frame.columns)
+
+
+def united(frames: Sequence[tuple[str, DataFrame]], last: str | None = None) -> DataFrame:
+    """The rows of all frames one after the other, in columns that hold the values of each.
+
+    The columns stand in the order in which they appear, but for the one that is to be the last. Raises `InputError`,
+    which calls the frames by the names given, for columns whose types do not fit together.
+    """
+    types = _common_types(frames)
+    if last is not None:
+        types[last] = types.pop(last)
+    parts = []
+    for _, frame in frames:
+        own = {field.name: (f"c{k}", field.dataType) for k, field in enumerate(frame.schema.fields)}
+        columns = []
+        for column, wanted in types.items():
+            place, found = own.get(column, (None, None))
+            value = F.lit(None) if place is None else F.col(place)
+            same = found is not None and found.simpleString() == wanted.simpleString()
+            columns.append((value if same else value.cast(wanted)).alias(column))
+        # Inside, columns are told apart by plain names: those that differ in case only are different here.
+        parts.append(frame.toDF(*[f"c{k}" for k in range(len(frame.columns))]).select(*columns))
+    return reduce(DataFrame.union, parts)
+
+
+def _common_types(frames: Sequence[tuple[str, DataFrame]]) -> dict[str, DataType]:
+    found: dict[str, list[DataType]] = {}
+    for _, frame in frames:
+        for field in frame.schema.fields:
+            found.setdefault(field.name, []).append(field.dataType)
+    different = {name for name, types in found.items() if len({t.simpleString() for t in types}) > 1}
+    schemas = []
+    for name, frame in frames:
+        schema = arrow_schema(frame)
+        mixed = [field for field in schema if field.name in different]
+        refuse_untransferable(frame, schema, [field.name for field in mixed])
+        schemas.append((name, pa.schema(mixed)))
+    wider = {field.name: from_arrow_type(field.type) for field in common_schema(schemas)}
+    return {name: wider.get(name, types[0]) for name, types in found.items()}

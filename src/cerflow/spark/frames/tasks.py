@@ -1,0 +1,190 @@
+"""What a task does: Arrow batches of events in, Arrow batches of matches out, neither ever all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from cerflow.engine.evaluate.given_conditions import GIVEN
+from cerflow.engine.matches.row_limit import Bound
+from cerflow.engine.recognize.plan import Plan
+from cerflow.engine.recognize.recognizer import Recognizer
+from cerflow.engine.recognize.warmup import ensure_compiled
+from cerflow.engine.results.report import CountForm
+from cerflow.errors import BadRecordError, UnsupportedQueryError
+from cerflow.language.condition import Condition
+from cerflow.predicates.predicate import Predicate
+from cerflow.predicates.registry import predicates_in, using
+from cerflow.query import Language, Query, parse
+from cerflow.schema import Schema, TimeUnit
+
+__all__ = ["Recognition", "Reporter", "grouped", "named", "pack", "shown"]
+
+#: Rows and bytes that are pushed at a time; Spark's own batches are small.
+_ROWS = 1 << 16
+_BYTES = 1 << 26
+#: Rows of a result batch.
+_RESULT_ROWS = 1 << 14
+#: Characters of a value in a message.
+_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Recognition:
+    """A query for the tasks of `mapInArrow`. Each task parses and compiles it, so that no tree has to travel.
+
+    ``schema`` is a serialised Arrow schema with the names of the columns in their order; ``position`` names the one
+    with positions, if it is there. ``predicates`` are those that the query calls, as `pack` made them. No task
+    lists more than ``max_matches``.
+    """
+
+    query: str
+    schema: bytes
+    type: str
+    time: str | None
+    stream: str | None
+    position: str | None
+    positions: bool
+    predicates: bytes | None = None
+    language: Language = "ceql"
+    given: tuple[Condition, ...] = ()
+    counts: CountForm = "decimal"
+    flat: bool = False
+    max_matches: int | None = None
+    time_unit: TimeUnit | None = None
+    forget: int | None = None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Recognise in the events of one task, which come in the order of time."""
+        recognizer = None
+        for rows in grouped(batches, self.columns.names):
+            if recognizer is None:
+                recognizer = self.recognizers()()
+            yield from recognizer.report(rows)
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns of the events, with that of positions."""
+        return pa.ipc.read_schema(pa.py_buffer(self.schema))
+
+    @property
+    def described(self) -> Schema:
+        """The columns with their roles."""
+        columns = self.columns
+        # Perhaps not even the type is sent.
+        type = self.type if self.type in columns.names else GIVEN
+        return Schema(columns, type, self.time, self.stream, self.time_unit, self.forget)
+
+    def recognizers(self) -> Callable[[], Reporter]:
+        """What makes recognisers of the query, which is parsed and compiled once for all those of a task."""
+        bound = Bound(self.max_matches)
+        # Before the first events, so that the processes of a node do not all compile what the first one needs.
+        ensure_compiled()
+        schema = self.described
+        predicates = () if self.predicates is None else _unpacked(self.predicates)
+        with using(predicates):
+            query = parse(self.query, language=self.language)
+        given = None
+        if self.given:
+            # Queries with predicates have none of these.
+            given = Plan(query.tree, schema, position=self.position, positions=self.positions, given=self.given)
+
+        def recognizer() -> Reporter:
+            # A worker process may serve queries with other predicates of the same names.
+            with using(predicates):
+                plan = given or query.plan(schema, self.position, self.positions)
+                made = Recognizer(query.tree, schema, on_bad_record=self._refuse, plan=plan)
+                return Reporter(made, bound, self.counts, self.flat)
+
+        return recognizer
+
+    def _refuse(self, rows: pa.Table) -> None:
+        """Rows of a distributed input have no number, so the first one is named by its values."""
+        *columns, _, reason = rows.column_names
+        values = (
+            f"{name}: {shown(rows.column(name)[0].as_py())}" for name in columns if name not in (self.position, GIVEN)
+        )
+        raise BadRecordError(f"{{{', '.join(values)}}}", rows.column(reason)[0].as_py().replace(GIVEN, self.type))
+
+
+@dataclass(frozen=True)
+class Reporter:
+    """A recogniser of a task; ``bound`` is on the matches of the whole task."""
+
+    recognizer: Recognizer
+    bound: Bound
+    counts: CountForm
+    flat: bool
+
+    def report(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """What is detected in some rows, a bounded number of matches at a time.
+
+        Raises `TooManyMatchesError` before matches beyond the bound are listed.
+        """
+        matches = self.recognizer.push(rows).announced(self.bound.add)
+        yield from matches.to_batches(_RESULT_ROWS, flat=self.flat, counts=self.counts)
+
+    def prepare(self, rows: pa.Table) -> None:
+        """Let rows pass whose matches are others' to report."""
+        self.recognizer.push(rows)
+
+
+def pack(query: Query) -> bytes | None:
+    """The predicates that a query calls, so that they can travel; None if there are none.
+
+    Functions travel as PySpark's own do: those of modules that can be imported by their names, others with all they
+    need. Raises `UnsupportedQueryError` if that is not possible.
+    """
+    predicates = predicates_in(query.tree)
+    if not predicates:
+        return None
+    try:
+        packed: bytes = cloudpickle.dumps(predicates)  # type: ignore[no-untyped-call]
+    except Exception as error:
+        # Pickling fails with whatever the objects raise that a function holds on to.
+        names = ", ".join(f"'{predicate.name}'" for predicate in predicates)
+        raise UnsupportedQueryError(
+            f"the predicates {names} cannot be sent to the tasks of Spark: {error}",
+            hint="A predicate must not hold on to open files, locks or connections.",
+        ) from error
+    return packed
+
+
+@lru_cache(maxsize=64)
+def _unpacked(packed: bytes) -> tuple[Predicate, ...]:
+    """The predicates in bytes; those of one query once in each process, or each task would compile them."""
+    predicates: tuple[Predicate, ...] = cloudpickle.loads(packed)
+    return predicates
+
+
+def grouped(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
+    """The rows of a task under the names of the input, as larger tables."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= _ROWS or size >= _BYTES:
+            yield named(waiting, names)
+            waiting, rows, size = [], 0, 0
+    if rows:
+        yield named(waiting, names)
+
+
+def named(batches: list[pa.RecordBatch], names: list[str]) -> pa.Table:
+    """The batches under the names of the input; what Spark knows of nulls in a column is no part of its schema."""
+    schema = pa.schema(zip(names, batches[0].schema.types))
+    return pa.Table.from_batches([pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches])
+
+
+def shown(value: object) -> str:
+    """A value of an event, as it stands in a message."""
+    if value is None:
+        return "null"
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

@@ -1,0 +1,168 @@
+"""The events as tasks get them: the columns needed, with plain names, each task's share in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
+
+from cerflow.spark.frames.axis import Axis
+from cerflow.spark.frames.events import IDENTIFIER, POSITION, Events
+from cerflow.spark.frames.plan import Plan
+from cerflow.spark.frames.pushdown import relevant
+from cerflow.spark.frames.schemas import spark_schema
+from cerflow.spark.frames.tasks import Recognition
+from cerflow.spark.placing.placement import Clustered, Cut, Placement, Way
+from cerflow.spark.placing.positions import number_rows, number_sorted
+from cerflow.spark.placing.slice_frames import (
+    SLICE,
+    between_partitions,
+    first_between,
+    first_in_cut,
+    in_slices,
+    own_counts,
+    together,
+)
+from cerflow.spark.placing.slice_tasks import OwnSlices, PartitionsInOrder
+
+__all__ = ["Selected", "recognized", "selected"]
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The events of a query in a ``frame`` with plain names; ``types`` and ``skip`` are what `selected` was given."""
+
+    frame: DataFrame
+    events: Events
+    types: StructType
+    skip: bool
+
+    def relevant(self, frame: DataFrame, plan: Plan) -> DataFrame:
+        """Those that the query can notice."""
+        return relevant(frame, plan, self.types, self.events, skip=self.skip)
+
+
+def selected(df: DataFrame, plan: Plan, *, skip: bool) -> Selected:
+    """The columns that the query needs, and the events that can be used if others are skipped."""
+    events = Events(plan.schema)
+    frame = events.renamed(df)
+    if skip:
+        frame = frame.filter(events.usable())
+    if plan.keys and not plan.positions:
+        # They belong to no substream, and nothing counts them.
+        frame = frame.filter(events.has_keys(plan))
+    found = Selected(frame, events, df.schema, skip)
+    if not plan.positions:
+        found = replace(found, frame=found.relevant(frame, plan))
+    # Without a type an event cannot be used, also where types are not sent.
+    names = [events.plain(name) for name in (*plan.needed, plan.schema.type)]
+    extra = [] if plan.sequence is None else [events.plain(plan.sequence)]
+    return replace(found, frame=found.frame.select(*dict.fromkeys(names + extra)))
+
+
+def recognized(given: Selected, plan: Plan, placement: Placement) -> DataFrame:
+    """The matches in selected events that are placed so."""
+    match placement.how:
+        case Cut() as how:
+            return _in_slices(given.frame, plan, given.events, how)
+        case Clustered() as how:
+            return _in_partitions(given.frame, plan, given.events, how)
+    numbered = plan.positions and placement.way is Way.BY_KEY
+    rows = _ordered(given, plan, by_key=placement.way is Way.BY_KEY, numbered=numbered)
+    return _mapped(rows, plan, _recognition(plan, numbered=numbered))
+
+
+def _ordered(given: Selected, plan: Plan, *, by_key: bool, numbered: bool) -> DataFrame:
+    """All events in one task, or those of a key."""
+    frame, events = given.frame, given.events
+    names = [events.plain(name) for name in plan.needed]
+    # Before any shuffle: this is the order of the input.
+    frame = frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
+    order = events.order(plan)
+    if numbered:
+        leading = plan.schema.time or plan.sequence
+        if leading is None:
+            frame = number_rows(frame)
+        else:
+            frame = number_sorted(frame, events.plain(leading), order)
+        order = [F.col(POSITION).asc()]
+        names.append(POSITION)
+        # These events count, but have no substream.
+        frame = given.relevant(frame.filter(events.has_keys(plan)), plan)
+    frame = frame.repartition(*events.keys(plan)) if by_key else frame.repartition(1)
+    return frame.sortWithinPartitions(*order).select(*names)
+
+
+def _in_slices(frame: DataFrame, plan: Plan, events: Events, how: Cut) -> DataFrame:
+    """Every slice in a task, with the events before it that it needs."""
+    rows = together(in_slices(frame, events, Axis(plan.schema), how), plan, events, len(how.slices))
+    first = first_in_cut(how) if plan.positions else None
+    task = OwnSlices(_recognition(plan, numbered=plan.positions), first, own_counts(how))
+    return _mapped(rows.select(*_names(plan, events), SLICE), plan, task)
+
+
+def _in_partitions(frame: DataFrame, plan: Plan, events: Events, how: Clustered) -> DataFrame:
+    """Every partition where it is, and the slices between them in tasks of their own."""
+    recognition = _recognition(plan, numbered=plan.positions)
+    names = _names(plan, events)
+    tie_breakers = [plan.sequence] if how.in_order and plan.sequence is not None else []
+    sequence = [F.col(events.plain(name)).alias("sequence") for name in tie_breakers]
+    rows = frame
+    if not how.in_order:
+        rows = rows.withColumn(IDENTIFIER, F.monotonically_increasing_id()).sortWithinPartitions(*events.order(plan))
+    task = PartitionsInOrder(
+        recognition=recognition,
+        partitions=how.partitions,
+        edges=tuple(key for s in how.boundaries for key in (s.start, s.stop)),
+        sequence=bool(sequence),
+        in_order=not how.in_order or plan.schema.time is None,
+        numbered=plan.positions,
+        piece=how.piece,
+    )
+    found = _mapped(rows.select(*names, *sequence, F.spark_partition_id().alias("part")), plan, task)
+    if not how.boundaries:
+        return found
+    between = between_partitions(frame, events, Axis(plan.schema), how)
+    first = first_between(between, how) if plan.positions else None
+    rows = together(between, plan, events, len(how.boundaries)).select(*names, SLICE)
+    return found.union(_mapped(rows, plan, OwnSlices(recognition, first, None)))
+
+
+def _names(plan: Plan, events: Events) -> list[str]:
+    """The columns that tasks recognise in."""
+    return [events.plain(name) for name in plan.needed]
+
+
+def _mapped(rows: DataFrame, plan: Plan, task: Recognition | OwnSlices | PartitionsInOrder) -> DataFrame:
+    return rows.mapInArrow(task, spark_schema(plan.result))
+
+
+def _recognition(plan: Plan, *, numbered: bool) -> Recognition:
+    schema = plan.schema
+    columns = pa.schema([schema.columns.field(name) for name in plan.needed])
+    position = None
+    if numbered:
+        position = POSITION
+        while position in schema.attributes:
+            position += "_"
+        columns = columns.append(pa.field(position, pa.int64()))
+    return Recognition(
+        query=plan.text,
+        language=plan.language,
+        schema=columns.serialize().to_pybytes(),
+        type=schema.type,
+        time=schema.time,
+        time_unit=schema.time_unit,
+        forget=schema.forget,
+        stream=schema.stream,
+        position=position,
+        positions=plan.positions,
+        predicates=plan.predicates,
+        given=plan.given,
+        counts=plan.counts,
+        flat=plan.flat,
+        max_matches=plan.max_matches,
+    )

@@ -1,0 +1,214 @@
+"""Which task gets which events: all of them to one, those of a key to one, or slices of time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+
+from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
+from cerflow.spark.frames.axis import LEAST, Axis, exact
+from cerflow.spark.frames.events import Events, number_of_cuts
+from cerflow.spark.frames.plan import Plan
+from cerflow.spark.placing.slice_tasks import PartitionInOrder
+from cerflow.spark.placing.slices import Counting, Lasting, Measured, Pieces, Reach, Slice, boundaries, cut, held, load
+from cerflow.spark.placing.survey import Survey, bound_of, counted, estimate, sample, survey
+
+__all__ = ["Clustered", "Cut", "Placement", "Way", "place"]
+
+Ints = NDArray[np.int64]
+
+#: DataFrames of fewer bytes, as Spark estimates them, or of fewer events are not worth a job to find out more.
+SMALL_BYTES, SMALL_EVENTS = 1 << 22, 1 << 18
+#: Events of a slice, at least, and slices at most.
+SLICE_EVENTS, MOST_SLICES = 1 << 18, 256
+#: Slices read at most so many times their own events in addition; the boundaries of partitions have at most such a
+#: share of all events.
+MOST_OVERLAP, MOST_BOUNDARY = 0.5, 0.25
+#: The share of all events that the slice with the most events may read: one task could as well read all of them.
+MOST_LONGEST = 0.75
+#: Values of the ordering column that tell where to cut.
+SAMPLE = 1 << 16
+#: Parts that are counted for each slice where a window has to be measured on the events themselves.
+PARTS = 8
+#: Bits that count the rows of a piece of a partition.
+PIECE_BITS = 16
+#: Rows that a task may hold to put its partition in order; beyond that Spark sorts.
+HELD = 1 << 20
+
+
+class Way(StrEnum):
+    """How the events of a query are divided among tasks."""
+
+    ONE_TASK = "in one ordered task"
+    BY_KEY = "in parallel by key"
+    SLICES = "in slices of time"
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Slices of the whole stream, to which all events are shuffled; ``pieces`` say how many there are, if counted."""
+
+    slices: tuple[Slice, ...]
+    pieces: Pieces | None
+
+
+@dataclass(frozen=True)
+class Clustered:
+    """Partitions that stay where they are, and slices around the cuts between them.
+
+    With ``in_order`` tasks put their rows in order by themselves, else Spark sorts each partition. A piece that was
+    counted has ``piece`` rows.
+    """
+
+    partitions: Mapping[int, PartitionInOrder]
+    boundaries: tuple[Slice, ...]
+    in_order: bool
+    piece: int
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What was decided, and why."""
+
+    way: Way
+    reason: str
+    how: Cut | Clustered | None = None
+
+    def __str__(self) -> str:
+        return f"{self.way}: {self.reason}"
+
+
+def place(frame: DataFrame, plan: Plan, events: Events) -> Placement:
+    """Decide for the events of a query, in a DataFrame with plain names.
+
+    Runs no job if the query cannot be divided, or if Spark knows that the DataFrame is small; else one that reads the
+    ordering column, and one or two more if all events have to be shuffled.
+    """
+    return _Placing(frame, plan, events).placed()
+
+
+class _Placing:
+    def __init__(self, frame: DataFrame, plan: Plan, events: Events) -> None:
+        self._frame = frame
+        self._plan = plan
+        self._events = events
+        self._axis = Axis(plan.schema)
+        self._window = plan.division.window
+
+    def placed(self) -> Placement:
+        plan, schema = self._plan, self._plan.schema
+        if self._window is None:
+            return self._otherwise(plan.division.reason)
+        if not exact(schema):
+            return self._otherwise(f"Spark may compare the values of '{schema.time}' in another way")
+        if schema.time is None and plan.sequence is not None:
+            return self._otherwise("the order is that of a sequence, without a time")
+        guess = estimate(self._frame)
+        if guess.size is not None and guess.size < SMALL_BYTES:
+            return self._otherwise("the input is small")
+        if not guess.stays and (plan.by_key or schema.time is None):
+            return self._otherwise("whether the input lies in the order of time is not known before it is computed")
+        found = survey(self._frame, self._events, self._axis, self._window, PIECE_BITS)
+        if not found.complete:
+            return self._otherwise("some events cannot be used")
+        if found.pieces.total < SMALL_EVENTS:
+            return self._otherwise("the input is small")
+        clustered = self._clustered(found) if guess.stays else None
+        if clustered is not None:
+            return clustered
+        if plan.by_key:
+            return self._otherwise("the input does not lie in the order of time")
+        if schema.time is None:
+            return self._otherwise("the window is long compared with the partitions of the input")
+        return self._cut(found)
+
+    def _otherwise(self, why: str) -> Placement:
+        plan = self._plan
+        if plan.by_key:
+            return Placement(Way.BY_KEY, f"each key has its own matches (no slices of time: {why})")
+        return Placement(Way.ONE_TASK, why)
+
+    def _reach(self, pieces: Pieces) -> Reach:
+        window = self._window
+        if isinstance(window, DurationWindow):
+            return Lasting(window, self._axis)
+        if isinstance(window, CountWindow):
+            return Counting(window.events, pieces)
+        assert isinstance(window, AttributeWindow)
+        return Measured(bound_of(window, self._events), pieces)
+
+    def _clustered(self, found: Survey) -> Placement | None:
+        """Partitions as they are, None if they do not lie one after the other."""
+        pieces = found.pieces
+        between = boundaries(pieces, self._reach(pieces))
+        share = load(between, pieces) / pieces.total
+        if share > MOST_BOUNDARY:
+            return None
+        ties = self._plan.sequence is None
+        numbers = pieces.parts()
+        offset = 0
+        partitions, in_order = {}, True
+        for number in numbers:
+            own = pieces.of(number)
+            partitions[number] = PartitionInOrder(own, offset)
+            offset += own.total
+            in_order = in_order and held(own, ties=ties, most=HELD) is not None
+        reason = (
+            f"the {len(numbers)} partitions of the input lie one after the other in time, and "
+            f"{self._plan.division.reason}; {len(between)} slices between them are recognised apart, with about "
+            f"{share:.0%} of the events"
+        )
+        return Placement(Way.SLICES, reason, Clustered(partitions, tuple(between), in_order, 1 << PIECE_BITS))
+
+    def _cut(self, found: Survey) -> Placement:
+        """Slices to which all events are shuffled."""
+        total = found.pieces.total
+        shuffled = int(self._frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or MOST_SLICES)
+        # A power of two, so that parts that are counted begin where slices do.
+        most = 1 << max(0, min(MOST_SLICES, shuffled, total // SLICE_EVENTS).bit_length() - 1)
+        step = 1 << max(0, (total // SAMPLE).bit_length() - 1)
+        keys = sample(self._frame, self._events, self._axis, step)
+        least, greatest = int(found.pieces.low.min()), int(found.pieces.high.max())
+        pieces = None
+        if not isinstance(self._window, DurationWindow):
+            pieces = self._counted(_quantiles(keys, min(MOST_SLICES, most * PARTS)))
+        reach = self._reach(found.pieces if pieces is None else pieces)
+        while most > 1:
+            slices = cut(_quantiles(keys, most), reach, least, greatest)
+            overlap, longest = _shares(slices, keys)
+            if len(slices) > 1 and overlap <= MOST_OVERLAP and longest <= MOST_LONGEST:
+                if self._plan.positions and pieces is None:
+                    pieces = self._counted(sorted({k for s in slices[1:] for k in (s.begin, s.start) if k != LEAST}))
+                reason = (
+                    f"{self._plan.division.reason}; {len(slices)} slices, which overlap by the window, "
+                    f"{overlap:.0%} of the events"
+                )
+                return Placement(Way.SLICES, reason, Cut(tuple(slices), pieces))
+            most //= 2
+        return self._otherwise("the window is long compared with the stream")
+
+    def _counted(self, cuts: list[int]) -> Pieces:
+        part = number_of_cuts(self._events.leading(), self._axis, cuts)
+        return counted(self._frame, part, self._events, self._axis, self._window).pieces
+
+
+def _quantiles(keys: Ints, parts: int) -> list[int]:
+    """Keys that cut a stream into about so many parts of the same size, from a sample."""
+    if not len(keys):
+        return []
+    at = np.arange(1, parts) * len(keys) // parts
+    return list(dict.fromkeys(keys[at].tolist()))
+
+
+def _shares(slices: list[Slice], keys: Ints) -> tuple[float, float]:
+    """What slices read in addition to their own and what the largest one reads, as shares of all, by a sample."""
+    begins, starts, stops = (
+        np.searchsorted(keys, [getattr(s, name) for s in slices]) for name in ("begin", "start", "stop")
+    )
+    count = max(1, len(keys))
+    return float((starts - begins).sum() / count), float((stops - begins).max() / count)

@@ -1,0 +1,257 @@
+"""What tasks do that see a part of the stream only: slices, and partitions that lie in the order of time.
+
+A task checks all that its result relies on, and fails if the events are not those that were counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cerflow.engine.events.time_order import in_order
+from cerflow.errors import InputError
+from cerflow.spark.frames.axis import Axis
+from cerflow.spark.frames.tasks import Recognition, Reporter, grouped, named
+from cerflow.spark.placing.slices import Pieces, held
+from cerflow.spark.placing.survey import ROW_BITS
+
+__all__ = ["CHANGED", "OwnSlices", "PartitionInOrder", "PartitionsInOrder"]
+
+Ints = NDArray[np.int64]
+
+CHANGED = (
+    "the events are not those that were counted when the query was prepared; "
+    "store or cache the DataFrame before it is matched"
+)
+#: What columns are called that are none of the input.
+_SEQUENCE, _LAST = "\0sequence", "\0last"
+
+
+class _Part:
+    """One contiguous part of the stream, recognised by a recogniser of its own."""
+
+    def __init__(self, recognizer: Reporter, position: str | None, first: int | None) -> None:
+        self._recognizer = recognizer
+        self._position = position
+        self._next = first
+
+    def report(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """What is detected in rows that are the part's own."""
+        yield from self._recognizer.report(self._numbered(rows))
+
+    def prepare(self, rows: pa.Table) -> None:
+        """Let rows pass whose matches are others' to report."""
+        self._recognizer.prepare(self._numbered(rows))
+
+    def _numbered(self, rows: pa.Table) -> pa.Table:
+        if self._next is None or self._position is None:
+            return rows
+        numbers = pa.array(np.arange(self._next, self._next + rows.num_rows))
+        self._next += rows.num_rows
+        return rows.append_column(self._position, numbers)
+
+
+@dataclass(frozen=True)
+class OwnSlices:
+    """A query for tasks that get slices: rows in order, and last the number of the slice, twice, one more if its own.
+
+    ``first`` are the positions of the first event of each slice that has any, where positions are asked for; ``counts``
+    how many events are each slice's own, where something relies on that.
+    """
+
+    recognition: Recognition
+    first: tuple[int, ...] | None
+    counts: tuple[int, ...] | None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Recognise in the slices of one task, one after the other."""
+        make: Callable[[], Reporter] | None = None
+        part: _Part | None = None
+        current, own = -1, 0
+        for rows in grouped(batches, [*_given(self.recognition, self.first), _LAST]):
+            make = make or self.recognition.recognizers()
+            codes = rows.column(_LAST).to_numpy()
+            rows = rows.drop_columns([_LAST])
+            for begin, end in _runs(codes):
+                number, is_own = divmod(int(codes[begin]), 2)
+                if part is None or number != current:
+                    self._check(current, own)
+                    current, own = number, 0
+                    first = None if self.first is None else self.first[number]
+                    part = _Part(make(), self.recognition.position, first)
+                some = rows.slice(begin, end - begin)
+                if is_own:
+                    own += some.num_rows
+                    yield from part.report(some)
+                else:
+                    part.prepare(some)
+        self._check(current, own)
+
+    def _check(self, number: int, own: int) -> None:
+        if self.counts is not None and number >= 0 and own != self.counts[number]:
+            raise InputError(CHANGED)
+
+
+@dataclass(frozen=True)
+class PartitionInOrder:
+    """What was counted in a partition: its pieces as they come, and the events before it in the stream."""
+
+    pieces: Pieces
+    offset: int
+
+
+@dataclass(frozen=True)
+class PartitionsInOrder:
+    """A query for tasks that get partitions as they are, of which the last column is the number.
+
+    Matches detected between the pairs of ``edges`` (keys, each pair up to but without the second) are reported by
+    `OwnSlices`. With ``in_order`` the rows come in their order, otherwise they are put there, holding as few as
+    possible; with ``sequence`` the last column but one orders those of one time. ``numbered`` says that positions are
+    asked for; pieces have ``piece`` rows.
+    """
+
+    recognition: Recognition
+    partitions: Mapping[int, PartitionInOrder]
+    edges: tuple[int, ...]
+    sequence: bool
+    in_order: bool
+    numbered: bool
+    piece: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Recognise in one partition (or several, one after the other)."""
+        make: Callable[[], Reporter] | None = None
+        reading: _Partition | None = None
+        names = [
+            *_given(self.recognition, 0 if self.numbered else None),
+            *([_SEQUENCE] if self.sequence else []),
+            _LAST,
+        ]
+        for number, rows in _in_pieces(batches, names, self.piece):
+            make = make or self.recognition.recognizers()
+            if reading is None or reading.number != number:
+                if reading is not None:
+                    reading.finish()
+                if number not in self.partitions:
+                    raise InputError(CHANGED)
+                reading = _Partition(self, number, self.partitions[number], make())
+            yield from reading.push(rows)
+        if reading is not None:
+            reading.finish()
+
+
+class _Partition:
+    """One partition as its pieces come."""
+
+    def __init__(self, task: PartitionsInOrder, number: int, counted: PartitionInOrder, recognizer: Reporter) -> None:
+        recognition = task.recognition
+        self.number = number
+        self._pieces = counted.pieces
+        self._axis = Axis(recognition.described)
+        self._time = recognition.time
+        self._sequence = _SEQUENCE if task.sequence else None
+        self._edges = np.array(task.edges, np.int64)
+        self._in_order = task.in_order
+        to_come = (
+            None if task.in_order else held(counted.pieces, ties=self._sequence is None, most=counted.pieces.total)
+        )
+        self._to_come = np.append(to_come[1:] if to_come is not None else [], 0).astype(np.int64)
+        self._part = _Part(recognizer, recognition.position, counted.offset if task.numbered else None)
+        self._piece = 0
+        self._count = 0
+        self._waiting: list[pa.Table] = []
+
+    def push(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """What is detected when one more piece has been read."""
+        keys = self._keys(rows)
+        self._check(keys)
+        self._piece += 1
+        self._count += rows.num_rows
+        if not self._in_order:
+            rows = pa.concat_tables([*self._waiting, rows]) if self._waiting else rows
+            rows = in_order(rows, self._time, self._sequence)
+            keys = self._keys(rows)
+            if self._piece < len(self._pieces.count):
+                following = self._to_come[self._piece - 1]
+                ready = int(np.searchsorted(keys, following, side="right" if self._sequence is None else "left"))
+                self._waiting = [rows.slice(ready)] if ready < rows.num_rows else []
+                rows, keys = rows.slice(0, ready), keys[:ready]
+            else:
+                self._waiting = []
+        yield from self._recognize(rows if self._sequence is None else rows.drop_columns([self._sequence]), keys)
+
+    def _keys(self, rows: pa.Table) -> Ints:
+        if self._time is None:
+            return (self.number << ROW_BITS) + self._count + np.arange(rows.num_rows)
+        return self._axis.keys(rows.column(self._time))
+
+    def _check(self, keys: Ints) -> None:
+        """The rows must be those that were counted; if they were sorted since, as a whole only."""
+        pieces = self._pieces
+        if self._piece >= len(pieces.count):
+            raise InputError(CHANGED)
+        if self._in_order and self._time is not None:
+            low, high, count = pieces.low.min(), pieces.high.max(), len(keys)
+        else:
+            low, high, count = (int(column[self._piece]) for column in (pieces.low, pieces.high, pieces.count))
+        if count != len(keys) or keys.min() < low or keys.max() > high:
+            raise InputError(CHANGED)
+
+    def finish(self) -> None:
+        """All rows have been read."""
+        if self._count != self._pieces.total:
+            raise InputError(CHANGED)
+
+    def _recognize(self, rows: pa.Table, keys: Ints) -> Iterator[pa.RecordBatch]:
+        at = 0
+        bounds = [*np.searchsorted(keys, self._edges, side="left").tolist(), rows.num_rows]
+        for k, bound in enumerate(bounds):
+            if bound > at:
+                some = rows.slice(at, bound - at)
+                if k % 2:
+                    self._part.prepare(some)
+                else:
+                    yield from self._part.report(some)
+                at = bound
+
+
+def _given(recognition: Recognition, numbered: object) -> list[str]:
+    """The names of the columns that come from Spark: positions are added here."""
+    names: Sequence[str] = recognition.columns.names
+    return [name for name in names if numbered is None or name != recognition.position]
+
+
+def _runs(codes: Ints) -> Iterator[tuple[int, int]]:
+    """Where equal values stand together."""
+    ends = [*(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
+    yield from zip([0, *ends[:-1]], ends, strict=True)
+
+
+def _in_pieces(batches: Iterator[pa.RecordBatch], names: list[str], piece: int) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of partitions in tables of a piece each (the last one of a partition may be shorter)."""
+    waiting: list[pa.RecordBatch] = []
+    number = rows = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        parts = batch.column(batch.num_columns - 1).to_numpy()
+        for begin, end in _runs(parts):
+            if rows and parts[begin] != number:
+                yield number, named(waiting, names).drop_columns([_LAST])
+                waiting, rows = [], 0
+            number = int(parts[begin])
+            at = begin
+            while at < end:
+                some = batch.slice(at, min(end - at, piece - rows))
+                waiting.append(some)
+                rows += some.num_rows
+                at += some.num_rows
+                if rows == piece:
+                    yield number, named(waiting, names).drop_columns([_LAST])
+                    waiting, rows = [], 0
+    if rows:
+        yield number, named(waiting, names).drop_columns([_LAST])

@@ -1,0 +1,168 @@
+"""What is found out about a DataFrame before it is matched: how large it is, how its rows lie, and in which order.
+
+All of it costs reading the ordering column only, in the JVM; nothing depends on a classic session.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from cerflow.engine.evaluate.measures import bounds, floats_of, measures
+from cerflow.engine.evaluate.rows import Rows, finest_unit
+from cerflow.engine.layout import NULL
+from cerflow.language.formula import AttributeWindow
+from cerflow.schema import Kind
+from cerflow.spark.frames.axis import Axis, one_array
+from cerflow.spark.frames.events import IDENTIFIER, Events
+from cerflow.spark.placing.slices import Bound, Pieces
+
+__all__ = ["ROW_BITS", "Estimate", "Survey", "bound_of", "counted", "estimate", "sample", "survey"]
+
+Ints = NDArray[np.int64]
+
+#: Bits of an identifier that count rows within a partition.
+ROW_BITS = 33
+
+_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50, "EiB": 2**60}
+_SIZE = re.compile(r"sizeInBytes=([0-9.E+]+) (\w+)")
+#: The leaves of physical plans that give the same rows in the same partitions whenever they are read. Not those of
+#: local data: Spark computes columns over it as one partition when it plans, and divides it when it runs.
+_FILES = re.compile(r"(?:FileScan|BatchScan) (?:parquet|orc|csv|json|text|avro)|Range \(")
+_PRUNED = re.compile(r"PartitionFilters: \[[^\]]*\]")
+_LEAF = re.compile(r"Scan\b|Relation\b|Range \(")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What Spark says of a DataFrame without running anything.
+
+    ``size`` are bytes, None if it does not know; ``stays`` whether every reading of it gives the same partitions;
+    ``pruned`` are the conditions by which whole files are left out.
+    """
+
+    size: int | None
+    stays: bool
+    pruned: tuple[str, ...] = ()
+
+
+def estimate(frame: DataFrame) -> Estimate:
+    """Ask Spark for its plan of a DataFrame; if the plan cannot be had, nothing is known."""
+    text = _explained(frame)
+    logical, _, physical = text.partition("== Physical Plan ==")
+    found = _SIZE.search(logical)
+    size = None if found is None else int(float(found[1]) * _UNITS.get(found[2], 1))
+    leaves = [line for line in physical.splitlines() if _LEAF.search(line)]
+    moved = "Exchange" in physical or "Bucketed: true" in physical
+    stays = bool(leaves) and not moved and all(_FILES.search(line) for line in leaves)
+    return Estimate(size, stays, tuple(_PRUNED.findall(physical)))
+
+
+def _explained(frame: DataFrame) -> str:
+    # There is no public way to get the text instead of printing it; without it everything works, if with more jobs.
+    try:
+        connected = getattr(type(frame), "_explain_string", None)
+        if connected is not None:
+            return str(connected(frame, mode="cost"))
+        explained = frame.sparkSession._jvm.PythonSQLUtils.explainString  # type: ignore[union-attr]
+        return str(explained(frame._jdf.queryExecution(), "cost"))
+    except Exception:
+        return ""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The pieces of a DataFrame, in the order in which its partitions and their rows come.
+
+    ``known`` are those that have keys; ``complete`` says that all rows have.
+    """
+
+    pieces: Pieces
+    complete: bool
+
+
+def survey(frame: DataFrame, events: Events, axis: Axis, window: object, piece_bits: int) -> Survey:
+    """Count the rows of each piece of the partitions, and find the least and greatest key of each, in one job.
+
+    A piece has ``2 ** piece_bits`` rows, the last one of a partition may have fewer.
+    """
+    leading = events.leading()
+    usable = F.when(events.usable(), leading)
+    found = _aggregated(
+        frame.withColumn(IDENTIFIER, F.monotonically_increasing_id()),
+        F.shiftright(F.col(IDENTIFIER), piece_bits),
+        usable,
+        events,
+        axis,
+        window,
+    )
+    order = np.argsort(found.column("piece").to_numpy())
+    found = found.take(pa.array(order))
+    part = found.column("piece").to_numpy() >> (ROW_BITS - piece_bits)
+    return _survey(found, part, events, axis, window)
+
+
+def counted(frame: DataFrame, part: Column, events: Events, axis: Axis, window: object) -> Survey:
+    """The same for parts of a stream that are numbered otherwise, in their order; some may be missing."""
+    leading = events.leading()
+    found = _aggregated(frame, part, leading, events, axis, window).sort_by("piece")
+    return _survey(found, found.column("piece").to_numpy(), events, axis, window)
+
+
+def _aggregated(
+    frame: DataFrame, piece: Column, leading: Column, events: Events, axis: Axis, window: object
+) -> pa.Table:
+    aggregates = [
+        F.count(F.lit(1)).alias("count"),
+        F.count(leading).alias("usable"),
+        F.min(leading).alias("low"),
+        F.max(leading).alias("high"),
+    ]
+    if isinstance(window, AttributeWindow):
+        measure = F.col(events.plain(window.attribute))
+        if events.schema.kind(window.attribute) is Kind.FLOAT:
+            measure = F.when(~F.isnan(measure), measure)
+        aggregates.append(F.max(measure).alias("measure"))
+    return frame.groupBy(piece.alias("piece")).agg(*aggregates).toArrow().combine_chunks()
+
+
+def _survey(found: pa.Table, part: Ints, events: Events, axis: Axis, window: object) -> Survey:
+    low, high = axis.keys(found.column("low")), axis.keys(found.column("high"))
+    measure = np.full(len(low), NULL)
+    if isinstance(window, AttributeWindow):
+        measure = measures(window, _rows(found.column("measure"), window, events), events.schema)
+    count = found.column("count").to_numpy()
+    complete = bool((count == found.column("usable").to_numpy()).all())
+    return Survey(Pieces(part.astype(np.int64), low, high, count, measure), complete)
+
+
+def _rows(column: pa.Array | pa.ChunkedArray, window: AttributeWindow, events: Events) -> Rows:
+    array = one_array(column)
+    batch = pa.RecordBatch.from_arrays([array], names=[window.attribute])
+    return Rows(batch, events.schema, np.arange(len(array)), finest_unit(events.schema))
+
+
+def bound_of(window: AttributeWindow, events: Events) -> Bound:
+    """The bounds of a window on an attribute for measures, by the engine's own arithmetic."""
+    schema = events.schema
+    kind = schema.kind(window.attribute)
+
+    def bound(found: Ints) -> Ints:
+        array = pa.array(floats_of(found) if kind is Kind.FLOAT else found)
+        return bounds(window, _rows(array, window, events), schema)
+
+    return bound
+
+
+def sample(frame: DataFrame, events: Events, axis: Axis, step: int) -> Ints:
+    """The keys of every so many rows of each partition (a power of two), ascending, in one job."""
+    leading = events.leading()
+    rows = frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
+    rows = rows.filter((F.col(IDENTIFIER) % step == 0) & events.usable())
+    return np.sort(axis.keys(rows.select(leading.alias("key")).toArrow().column("key")))
