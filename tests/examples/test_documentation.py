@@ -18,7 +18,7 @@ from cerflow.cli.app import app
 from cerflow.language.parser import parse_query
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 class Block(NamedTuple):
@@ -31,8 +31,18 @@ def blocks(page):
     return [Block(*f) for f in found]
 
 
+def named(pages):
+    return [pytest.param(p, id=str(p.relative_to(ROOT))) for p in pages]
+
+
 def pages_with(*languages):
-    return [pytest.param(p, id=p.name) for p in PAGES if any(b.language in languages for b in blocks(p))]
+    return named(p for p in PAGES if any(b.language in languages for b in blocks(p)))
+
+
+def anchors(page):
+    """The names that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.fixture
@@ -92,7 +102,15 @@ def test_the_query_of_the_readme_is_that_of_the_package():
     assert parse_query(shown) == parse_query(query_text("farm"))
 
 
-@pytest.mark.parametrize("page", [pytest.param(p, id=p.name) for p in PAGES])
+@pytest.mark.parametrize("page", named(PAGES))
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text("utf-8")):
-        assert (page.parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\((?!http)([^)#]*)(?:#([^)]*))?\)", page.read_text("utf-8")):
+        destination = page.parent / target if target else page
+        assert destination.exists(), target
+        assert not anchor or anchor in anchors(destination), f"{target}#{anchor}"
+
+
+def test_the_index_names_every_page():
+    index = ROOT / "docs" / "README.md"
+    linked = {(index.parent / target).resolve() for target in re.findall(r"\]\(([^)#]+)", index.read_text("utf-8"))}
+    assert [page for page in PAGES if (ROOT / "docs") in page.parents and page != index and page not in linked] == []
