@@ -1,4 +1,4 @@
-"""Settings and fixtures for all tests; shared data and strategies stand beside this file and are imported by name."""
+"""Settings and fixtures for all tests; shared data and strategies are in `support`."""
 
 import os
 
@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 
 import cerflow
 from cerflow.predicates.registry import using
-from runners import ENGINE_RUNNERS, RUNNERS
+from support.runners import ENGINE_RUNNERS, RUNNERS
 
 settings.register_profile(
     "cerflow",

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow import Query, QueryError, Schema
 from cerflow.engine.recognize.planning import compile_select
-from golden import PHI1, PHI4, STRATEGY_TABLE
-from random_conditions import Fragment
-from random_queries import selects
+from support.generators.conditions import Fragment
+from support.generators.queries import selects
+from support.golden import PHI1, PHI4, STRATEGY_TABLE
 
 QUERY = """SELECT high, low[price] FROM stocks
 WHERE (SELL AS high ; (BUY AS low FILTER low.price < high.price AND (low.volume > 10 OR low.name = 'A'))+ ; SELL AS z)

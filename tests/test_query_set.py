@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow import QuerySet
 from cerflow.errors import BadRecordError, InputError, QueryError, QuerySyntaxError, SnapshotError
-from runners import bag, examples, one_batch
+from support.runners import bag, examples, one_batch
 
 ROWS = [
     {"type": "ABCD"[k * 7 % 4], "at": k, "v": float(k * 11 % 9), "n": k % 5, "s": "pqr"[k * 5 % 3]} for k in range(120)

@@ -13,7 +13,7 @@ from cerflow.errors import InputError, QueryWarning, SnapshotError
 from cerflow.language.formula import DurationWindow
 from cerflow.schema import Schema
 from cerflow.slices.division import divided
-from runners import ENGINE_RUNNERS, bag, examples, semantics
+from support.runners import ENGINE_RUNNERS, bag, examples, semantics
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 QUERY = cerflow.parse("SELECT * WHERE A AS x ; B AS y WITHIN 10 SECONDS")

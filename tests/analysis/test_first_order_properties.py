@@ -13,7 +13,7 @@ from cerflow.analysis.first_order import (
 )
 from cerflow.errors import QueryError
 from cerflow.language.parser import parse_formula
-from golden import PHI1, PHI1_PUSHED, PHI2, PHI3, PHI4, PHI5, PHI6, UNSAFE
+from support.golden import PHI1, PHI1_PUSHED, PHI2, PHI3, PHI4, PHI5, PHI6, UNSAFE
 
 
 def test_variables_of_the_example():

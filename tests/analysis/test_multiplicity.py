@@ -8,7 +8,7 @@ from cerflow.analysis.types import check_types
 from cerflow.language.parser import parse_formula
 from cerflow.schema import Schema
 from cerflow.semantics.formulas import Denotation
-from random_queries import Fragment, cases, formulas, stream_of, streams
+from support.generators.queries import Fragment, cases, formulas, stream_of, streams
 
 EVERYTHING = Fragment(more=True, aggregates=True)
 SCHEMA = Schema(

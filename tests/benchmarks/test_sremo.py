@@ -10,7 +10,7 @@ from pyarrow import csv
 import cerflow
 from cerflow.examples import query_names, query_text, smart_homes, taxis
 from cerflow.examples import stocks as generated
-from runners import supports
+from support.runners import supports
 
 STOCKS = Path(__file__).parents[3] / "shared" / "data" / "stocks.csv.gz"
 FAMILIES = {name: pattern for named in PATTERNS.values() for name, pattern in named.items()}

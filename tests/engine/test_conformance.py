@@ -6,7 +6,7 @@ import pytest
 import cerflow
 from cerflow.automata.compile import selection
 from cerflow.errors import UnsupportedQueryError
-from golden import (
+from support.golden import (
     CASES,
     HOT_DRY,
     LABELLED_CASES,
@@ -17,7 +17,7 @@ from golden import (
     separation_4_4,
     separation_4_6,
 )
-from runners import complex_events, supports
+from support.runners import complex_events, supports
 
 PARSED = [(case, cerflow.parse(case.query)) for case in CASES]
 LABELLED = [(case, cerflow.parse(case.query)) for case in LABELLED_CASES]

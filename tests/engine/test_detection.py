@@ -21,12 +21,12 @@ from cerflow.language.sremo import Regular
 from cerflow.semantics.sremo import sremo_matches
 from cerflow.slices.threads import divided_among_threads
 from cerflow.values.events import Stream
-from conformance import table_of
-from random_conditions import Fragment
-from random_queries import OPERATORS, cases
-from random_sremo import OPERATORS as SREMO_OPERATORS
-from random_sremo import streams, windowed_expressions
-from runners import ENGINE_RUNNERS, engine_refuses, examples, may_refuse, one_batch, semantics
+from support.conformance import table_of
+from support.generators.conditions import Fragment
+from support.generators.queries import OPERATORS, cases
+from support.generators.sremo import OPERATORS as SREMO_OPERATORS
+from support.generators.sremo import streams, windowed_expressions
+from support.runners import ENGINE_RUNNERS, engine_refuses, examples, may_refuse, one_batch, semantics
 
 NONE = Projection(ProjectionKind.NONE)
 

@@ -9,7 +9,7 @@ import pytest
 import cerflow
 from cerflow.engine.matches.row_limit import Bound
 from cerflow.errors import QueryError, TooManyMatchesError
-from runners import bag, semantics
+from support.runners import bag, semantics
 
 PAIRS = cerflow.parse("SELECT * WHERE A ; B")
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow.errors import UnsupportedQueryError
-from conformance import assert_conforms
-from runners import ENGINE_RUNNERS, bag, examples, one_batch, restored_at_every_event, semantics
+from support.conformance import assert_conforms
+from support.runners import ENGINE_RUNNERS, bag, examples, one_batch, restored_at_every_event, semantics
 
 SCHEMA = pa.schema({"type": pa.string(), "s": pa.string(), "w": pa.float64(), **dict.fromkeys("tnvk", pa.int64())})
 COMPARISONS = ("<", "<", "<=", ">", ">=", "=", "!=")

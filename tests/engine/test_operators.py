@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow.language.formula import Strategy
-from conformance import assert_conforms, drawn
-from random_conditions import Fragment
-from random_queries import OPERATORS
-from runners import ENGINE_RUNNERS, engine_refuses, examples, may_refuse, one_batch, semantics, supports
+from support.conformance import assert_conforms, drawn
+from support.generators.conditions import Fragment
+from support.generators.queries import OPERATORS
+from support.runners import ENGINE_RUNNERS, engine_refuses, examples, may_refuse, one_batch, semantics, supports
 
 STRATEGIES = (Strategy.ALL, Strategy.STRICT, Strategy.NEXT, Strategy.LAST, Strategy.MAX)
 

@@ -27,11 +27,11 @@ from cerflow.rewritings import (
 )
 from cerflow.semantics.formulas import select
 from cerflow.slices import threads as parallel
-from conformance import assert_conforms, assert_limited, drawn, limit
-from meanings import complex_events as meaning
-from random_conditions import Fragment
-from random_queries import formulas, stream_of, streams
-from runners import ENGINE_RUNNERS, bag, complex_events, engine_refuses, examples, one_batch
+from support.conformance import assert_conforms, assert_limited, drawn, limit
+from support.generators.conditions import Fragment
+from support.generators.queries import formulas, stream_of, streams
+from support.meanings import complex_events as meaning
+from support.runners import ENGINE_RUNNERS, bag, complex_events, engine_refuses, examples, one_batch
 
 COMPARING = (Strategy.NEXT, Strategy.LAST, Strategy.MAX)
 TABLE = pa.table({"type": list("ABABC"), "v": [3, 1, 2, 2, 0]})

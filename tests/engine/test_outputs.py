@@ -10,10 +10,10 @@ from cerflow.engine.recognize.planning import transducer_of, with_one_run_each
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.formula import CountWindow, DurationWindow, Strategy
 from cerflow.language.select import Consumption, LabelItem, Projection, ProjectionKind, Select
-from conformance import assert_conforms, table_of
-from random_conditions import Fragment
-from random_queries import formulas, overlapping, streams
-from runners import ENGINE_RUNNERS, examples, one_batch
+from support.conformance import assert_conforms, table_of
+from support.generators.conditions import Fragment
+from support.generators.queries import formulas, overlapping, streams
+from support.runners import ENGINE_RUNNERS, examples, one_batch
 
 NESTED = [
     "SELECT * WHERE ((A AS x)+ ; (A OR B AS y)+)+",

@@ -7,9 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import cerflow
-from conformance import COLUMNS, assert_conforms, drawn, limit
-from random_conditions import Fragment
-from runners import ENGINE_RUNNERS, bag, examples, frozen, one_batch, semantics
+from support.conformance import COLUMNS, assert_conforms, drawn, limit
+from support.generators.conditions import Fragment
+from support.runners import ENGINE_RUNNERS, bag, examples, frozen, one_batch, semantics
 
 
 @examples(250)

@@ -8,7 +8,7 @@ from cerflow.automata.optimise.ambiguity import ambiguous
 from cerflow.builder import label, read, some, this
 from cerflow.errors import QueryError, QuerySyntaxError
 from cerflow.schema import Schema
-from runners import bag
+from support.runners import bag
 
 TABLE = pa.table({"type": list("AABAB"), "v": [1, 5, 3, None, 1], "k": [0, 1, 1, 0, 0]})
 PAIR = "(A+ AS x ; B AS y) FILTER "

@@ -15,10 +15,10 @@ from cerflow.language.node import walk
 from cerflow.language.sremo import Complement, NextMatch
 from cerflow.semantics.sremo import sremo_matches
 from cerflow.values.events import Stream
-from conformance import table_of
-from golden import SREMO_CASES, at_end, rows
-from random_sremo import OPERATORS, streams, windowed_expressions
-from runners import ENGINE_RUNNERS, RUNNERS, complex_events, examples, supports
+from support.conformance import table_of
+from support.generators.sremo import OPERATORS, streams, windowed_expressions
+from support.golden import SREMO_CASES, at_end, rows
+from support.runners import ENGINE_RUNNERS, RUNNERS, complex_events, examples, supports
 
 COLUMNS = {"type": pa.string(), "t": pa.int64(), "v": pa.int64(), "n": pa.int64()}
 

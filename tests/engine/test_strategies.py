@@ -23,15 +23,15 @@ from cerflow.engine.state.memory import Memory
 from cerflow.language.formula import Strategy
 from cerflow.language.select import Projection, ProjectionKind, Select
 from cerflow.semantics.formulas import select, support
-from conformance import assert_conforms, drawn, table_of
-from golden import rows
-from paper_strategies import SelectiveEvaluation
-from random_conditions import Fragment
-from random_queries import formulas, stream_of, streams
-from runners import ENGINE_RUNNERS, complex_events, examples, one_batch, supports
+from support.conformance import assert_conforms, drawn, table_of
+from support.generators.conditions import Fragment
+from support.generators.queries import formulas, stream_of, streams
+from support.golden import rows
+from support.paper_strategies import SelectiveEvaluation
+from support.runners import ENGINE_RUNNERS, complex_events, examples, one_batch, supports
 
 BOTH = (Strategy.NEXT, Strategy.LAST)
-LONG_CHOICES = str(Path(__file__).parent.parent / "long_choices.py")
+TESTS = Path(__file__).parents[1]
 
 
 # --- the definitions -------------------------------------------------------------------------------------------------
@@ -354,8 +354,8 @@ def test_classes_keep_their_order(data):
 
 def test_nested_iterations_on_streams_of_many_windows():
     """In a process of its own, with a time limit for each case, because a loop without end holds no signal."""
-    command = [sys.executable, LONG_CHOICES, "12", "30", "60"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    command = [sys.executable, "-m", "support.long_choices", "12", "30", "60"]
+    done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True)
     assert done.returncode == 0, (done.stdout[-3000:], done.stderr[-3000:])
     assert done.stdout.count(" matches\n") > 20
 

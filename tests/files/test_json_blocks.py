@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerflow.files import json_blocks as blocks
-from runners import examples
+from support.runners import examples
 
 SCALARS = st.one_of(
     st.none(),

@@ -13,7 +13,7 @@ from cerflow.files.input_plans import Columns
 from cerflow.files.reading import read_inputs
 from cerflow.files.sources import InputFormat, source_of
 from cerflow.stream_inputs import Input
-from runners import examples
+from support.runners import examples
 
 #: Values of one kind, of which most columns are, and values of all kinds.
 KINDS = [

@@ -15,7 +15,16 @@ from cerflow.language.node import Node
 from cerflow.language.parser import parse_condition, parse_expression, parse_formula, parse_query
 from cerflow.language.printer import _WRITERS, show
 from cerflow.language.sremo_parser import parse_sremo
-from strategies import conditions, expressions, formulas, odd_names, projections, selects, sremos, windows
+from support.generators.syntax import (
+    conditions,
+    expressions,
+    formulas,
+    odd_names,
+    projections,
+    selects,
+    sremos,
+    windows,
+)
 
 ODD = odd_names()
 

@@ -13,11 +13,11 @@ from cerflow.language.node import walk
 from cerflow.language.parser import parse_formula
 from cerflow.rewriting.events import outer_labels
 from cerflow.rewriting.filters import push_down_filters
-from golden import INCREASING, PHI1, PHI2, SENSORS
-from meanings import complex_events, readable, stream
-from random_conditions import Fragment, conditions
-from random_queries import formulas, stream_of, streams
-from runners import examples
+from support.generators.conditions import Fragment, conditions
+from support.generators.queries import formulas, stream_of, streams
+from support.golden import INCREASING, PHI1, PHI2, SENSORS
+from support.meanings import complex_events, readable, stream
+from support.runners import examples
 
 UNARY = Fragment(relating=False, outer=False, more=True)
 EXISTENTIAL = Fragment(relating=False, outer=False, some=True, more=True)

@@ -7,10 +7,10 @@ from cerflow.language.formula import AnyEvent, As, EventType, Filter, NotEvent, 
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_formula
 from cerflow.rewriting.labels import push_down_labels, push_down_renames, with_labels_replaced
-from meanings import complex_events, readable
-from random_conditions import Fragment
-from random_queries import formulas, stream_of, streams
-from runners import examples
+from support.generators.conditions import Fragment
+from support.generators.queries import formulas, stream_of, streams
+from support.meanings import complex_events, readable
+from support.runners import examples
 
 EVERYTHING = Fragment(aggregates=True, more=True)
 

@@ -7,10 +7,10 @@ from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_formula
 from cerflow.rewriting.lp_normal_form import is_locally_parametrized, lp_normal_form
-from golden import PHI1, PHI1_PUSHED, PHI2, PHI3, PHI4, PHI5, PHI6, SENSORS, UNSAFE
-from meanings import first_order_matches, readable, stream
-from random_first_order import first_order_formulas, related_formulas, small_streams
-from runners import examples
+from support.generators.first_order import first_order_formulas, related_formulas, small_streams
+from support.golden import PHI1, PHI1_PUSHED, PHI2, PHI3, PHI4, PHI5, PHI6, SENSORS, UNSAFE
+from support.meanings import first_order_matches, readable, stream
+from support.runners import examples
 
 
 @examples(300)

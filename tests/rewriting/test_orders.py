@@ -10,12 +10,12 @@ from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.parser import parse_formula
 from cerflow.rewriting.second_order import first_order_to_second_order
 from cerflow.rewriting.to_first_order import second_order_to_first_order
-from golden import PHI1, PHI2, PHI3, PHI4, PHI6, SENSORS, UNSAFE, separation_4_6
-from meanings import first_order_matches, readable, stream, supports
-from random_conditions import Fragment
-from random_first_order import first_order_formulas, related_formulas, small_streams
-from random_queries import formulas, stream_of, streams
-from runners import examples
+from support.generators.conditions import Fragment
+from support.generators.first_order import first_order_formulas, related_formulas, small_streams
+from support.generators.queries import formulas, stream_of, streams
+from support.golden import PHI1, PHI2, PHI3, PHI4, PHI6, SENSORS, UNSAFE, separation_4_6
+from support.meanings import first_order_matches, readable, stream, supports
+from support.runners import examples
 
 
 @examples(400)

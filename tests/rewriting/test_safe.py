@@ -13,7 +13,7 @@ from cerflow.rewriting.safe import to_disjunctive_normal_form, to_safe
 from cerflow.semantics.first_order import first_order_denotation
 from cerflow.semantics.formulas import Denotation, support
 from cerflow.values.events import Stream
-from random_first_order import first_order_formulas, small_streams
+from support.generators.first_order import first_order_formulas, small_streams
 
 
 def meanings(formula: Formula | None, stream: Stream):

@@ -10,7 +10,7 @@ from cerflow.rewriting.sremo.next_match import skipping
 from cerflow.rewriting.sremo.strategies import without_strategies
 from cerflow.semantics.sremo import SremoDenotation, sremo_match_string
 from cerflow.values.events import Stream
-from random_sremo import expressions, strings
+from support.generators.sremo import expressions, strings
 
 
 def outcomes(expression: Sremo, rows):

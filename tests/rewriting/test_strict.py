@@ -11,11 +11,11 @@ from cerflow.language.parser import parse_formula
 from cerflow.rewriting.rebuild import size
 from cerflow.rewriting.sequences import eliminate_strict_iteration, sequences_to_strict
 from cerflow.rewriting.strict import strict_to_sequences
-from golden import COLD_SNAP, RISING, rows
-from meanings import complex_events, readable, stream
-from random_conditions import Fragment
-from random_queries import formulas, stream_of, streams
-from runners import examples
+from support.generators.conditions import Fragment
+from support.generators.queries import formulas, stream_of, streams
+from support.golden import COLD_SNAP, RISING, rows
+from support.meanings import complex_events, readable, stream
+from support.runners import examples
 
 #: What STRICT, `:` and `:+` can stand around.
 PLAIN = Fragment(projection=False, windows=False)

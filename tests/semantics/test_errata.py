@@ -15,7 +15,7 @@ from cerflow.semantics.formulas import Denotation, support
 from cerflow.semantics.queries import evaluate
 from cerflow.semantics.sremo import SremoDenotation, sremo_match_string, sremo_matches
 from cerflow.values.events import Stream
-from golden import PHI1, PHI5, SENSORS, SIX, at_end, rows, sets
+from support.golden import PHI1, PHI5, SENSORS, SIX, at_end, rows, sets
 
 
 def supports(query: str, stream):

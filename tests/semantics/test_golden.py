@@ -6,7 +6,7 @@ from cerflow.semantics.formulas import support
 from cerflow.semantics.queries import evaluate
 from cerflow.semantics.sremo import sremo_match_string, sremo_matches
 from cerflow.values.events import Stream
-from golden import (
+from support.golden import (
     CASES,
     E1,
     LABELLED_CASES,

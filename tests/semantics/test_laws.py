@@ -32,7 +32,7 @@ from cerflow.language.formula import (
     Without,
 )
 from cerflow.semantics.formulas import Denotation, last_at_most, next_at_most, support
-from random_queries import Fragment, formulas, stream_of, streams
+from support.generators.queries import Fragment, formulas, stream_of, streams
 
 LABELS = ("x", "y", "A")
 CORE = Fragment(depth=2, outer=False, strict=False, windows=False, projection=False, wild=False)

@@ -24,7 +24,7 @@ from cerflow.language.sremo_parser import parse_sremo
 from cerflow.semantics.complex_events import support
 from cerflow.semantics.sremo import SremoDenotation, sremo_match_string, sremo_matches
 from cerflow.values.events import Stream
-from random_sremo import expressions, strings
+from support.generators.sremo import expressions, strings
 
 ANYTHING = Star(ANY_EVENT)
 

@@ -14,8 +14,9 @@ import pytest
 
 import cerflow
 from cerflow.engine.kernel_cache import kernels_stamp
-from spark_results import bag
-from spark_servers import (
+from support.spark import servers
+from support.spark.results import bag
+from support.spark.servers import (
     HOST,
     PACKAGE,
     built_wheel,
@@ -30,7 +31,7 @@ from spark_servers import (
 pytestmark = pytest.mark.slow
 
 QUERY = "SELECT * WHERE (A AS a ; B AS b) FILTER a.v < b.v PARTITION BY k WITHIN 30 [t]"
-JOB = Path(__file__).with_name("cluster_job.py")
+JOB = Path(servers.__file__).with_name("cluster_job.py")
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import cerflow
-from spark_results import bag
-from spark_servers import (
+from support.spark import servers
+from support.spark.results import bag
+from support.spark.servers import (
     PACKAGE,
     environment,
     free_port,
@@ -26,7 +27,7 @@ from spark_servers import (
 pytestmark = pytest.mark.slow
 
 QUERY = "SELECT * WHERE (A AS a ; B AS b) FILTER a.v < b.v PARTITION BY k WITHIN 30 [t]"
-CLIENT = Path(__file__).with_name("connect_client.py")
+CLIENT = Path(servers.__file__).with_name("connect_client.py")
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 import cerflow
 from cerflow.errors import BadRecordError, InputError, QuerySyntaxError
 from cerflow.spark import run
-from spark_results import bag
+from support.spark.results import bag
 
 pytestmark = pytest.mark.slow
 

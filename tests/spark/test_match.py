@@ -13,9 +13,9 @@ from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import Strategy
 from cerflow.spark import match
 from cerflow.stream_inputs import Input
-from golden import PHI1, PHI2, PHI3, PHI4, SENSORS
-from random_queries import cases
-from spark_results import assert_same, bag
+from support.generators.queries import cases
+from support.golden import PHI1, PHI2, PHI3, PHI4, SENSORS
+from support.spark.results import assert_same, bag
 
 pytestmark = pytest.mark.slow
 

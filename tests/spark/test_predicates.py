@@ -11,7 +11,7 @@ from cerflow.cli.commands.predicate_files import load_predicates
 from cerflow.errors import UnsupportedQueryError
 from cerflow.spark import match
 from cerflow.spark.frames.tasks import Recognition, pack
-from spark_results import assert_same
+from support.spark.results import assert_same
 
 EVENTS = pa.table(
     {

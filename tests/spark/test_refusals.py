@@ -7,7 +7,7 @@ from pyspark.errors import PySparkException
 import cerflow
 from cerflow.errors import InputError, QueryError, QuerySyntaxError, UnsupportedQueryError
 from cerflow.spark import bad_records, match, run
-from spark_results import assert_same
+from support.spark.results import assert_same
 
 pytestmark = pytest.mark.slow
 

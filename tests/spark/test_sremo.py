@@ -9,8 +9,8 @@ from cerflow.language.formula import EventType, Sequence
 from cerflow.language.select import Select
 from cerflow.language.sremo import Regular
 from cerflow.query import query_text
-from golden import E1, LAST_B, SREMO_CASES, TRADES
-from spark_results import assert_same
+from support.golden import E1, LAST_B, SREMO_CASES, TRADES
+from support.spark.results import assert_same
 
 TABLE = pa.Table.from_pylist([dict(row) for row in TRADES])
 

@@ -1,0 +1,57 @@
+"""Codes of strings stay the same, and their ranks are the order of code points."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cerflow.engine.evaluate.string_codes import Strings
+from support.runners import examples
+
+
+def test_codes_are_given_in_order_of_appearance():
+    strings = Strings(["b"])
+    assert strings.codes(["a", "b", "c", "a"]).tolist() == [1, 0, 2, 1]
+    assert strings.texts == ["b", "a", "c"]
+    assert len(strings) == 3
+    assert strings.code("a") == 1
+
+
+@examples(50)
+@given(st.lists(st.text(), max_size=8), st.lists(st.text(), max_size=8))
+def test_ranks_are_the_order(first, then):
+    strings = Strings(first)
+    for _ in range(2):
+        ranks = strings.ranks()
+        codes = range(len(strings))
+        assert sorted(codes, key=lambda c: ranks[c]) == sorted(codes, key=lambda c: strings.texts[c])
+        strings.codes(then)
+
+
+def test_order_is_that_of_code_points():
+    # In UTF-16 the second would come first.
+    strings = Strings(["\uffff", "\U0001f600", "", "B", "a"])
+    assert strings.ranks().tolist() == [3, 4, 0, 1, 2]
+
+
+def test_replacing_starts_anew(monkeypatch):
+    monkeypatch.setattr(Strings, "SLACK", 2)
+    strings = Strings()
+    strings.codes(["a", "b"])
+    assert not strings.crowded
+    strings.code("c")
+    assert strings.crowded
+    strings.ranks()
+    strings.replace(["c", "d", "a"])
+    assert strings.codes(["a", "c", "x"]).tolist() == [2, 0, 3]
+    assert strings.ranks().tolist() == [1, 2, 0, 3]
+    # The next time is when twice as many have come.
+    assert not strings.crowded
+
+
+def test_going_back():
+    strings = Strings(["a", "b"])
+    undo = strings.checkpoint()
+    strings.replace(["b", "c"])
+    assert strings.code("b") == 0
+    undo()
+    assert strings.codes(["a", "b", "x"]).tolist() == [0, 1, 2]
+    assert strings.ranks().tolist() == [0, 1, 2]

@@ -1,0 +1,109 @@
+"""Numbers of matches: however they are counted, they are those of the matches that are listed."""
+
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import cerflow
+from cerflow.engine.matches.counting import Counting
+from cerflow.engine.matches.sliding import count_sliding
+from cerflow.engine.matches.unfolding import NO_LIMIT, unfolded
+from support.conformance import drawn, limit
+from support.runners import engine_refuses, examples
+
+QUERIES = (
+    "SELECT * WHERE A ; B",
+    "SELECT * WHERE A ; B ; C",
+    "SELECT * WHERE A ; (B OR C) ; A",
+    "SELECT * WHERE (A OR (B ; A)) ; C",
+    "SELECT * WHERE ((A ; C) OR (B AS x)) ; A",
+    "SELECT * WHERE A ; A ; A",
+    "SELECT * WHERE (A AS x ; B AS y) FILTER x.v = y.v",
+    "SELECT * WHERE (A AS x ; B AS y ; C AS z) FILTER x.v <= z.v",
+    "SELECT y WHERE A AS x ; B AS y ; C",
+    "SELECT * WHERE PROJECT B (A ; B)",
+    "SELECT * WHERE A ; (B+) ; C",
+)
+
+
+def listed(part):
+    """The number of matches of each detection, by listing them."""
+    numbers = np.zeros(len(part.detections), np.int64)
+    begin = 0
+    for found in unfolded(part, NO_LIMIT, 100):
+        # Batches tell detections by their place in the batch, so they are found again by their positions.
+        owner = found.detected[found.owner]
+        begin += len(owner)
+        for position, count in zip(*np.unique(owner, return_counts=True)):
+            numbers[np.flatnonzero(part.detections[:, 0] == position)[0]] += count
+    assert begin == numbers.sum()
+    return numbers
+
+
+def by_position(part, numbers):
+    first = np.searchsorted(part.detections[:, 0], part.detections[:, 0])
+    return np.bincount(first, weights=numbers, minlength=len(numbers)).astype(np.int64)
+
+
+def assert_counted(part):
+    expected = listed(part)
+    numbers = Counting(part).numbers()
+    assert (by_position(part, numbers) == expected).all()
+    found = np.zeros(len(part.detections), np.int64)
+    counted = count_sliding(part, found)
+    assert (found[:counted] == np.array(numbers)[:counted]).all()
+    return counted
+
+
+@examples(150)
+@given(
+    st.sampled_from(QUERIES),
+    st.text("ABC", min_size=10, max_size=150),
+    st.integers(2, 25),
+    st.randoms(use_true_random=False),
+)
+def test_long_streams_with_short_windows(text, letters, width, random):
+    table = pa.table({"type": list(letters), "v": [random.randrange(3) for _ in letters]})
+    recognizer = cerflow.parse(f"{text} WITHIN {width} EVENTS").recognizer(table.schema)
+    cut = random.randrange(len(letters))
+    for rows in (table.slice(0, cut), table.slice(cut)):
+        matches = recognizer.push(rows)
+        if matches.count() < 20_000:
+            for part in matches.parts:
+                assert_counted(part)
+
+
+@examples(200)
+@given(st.data())
+def test_random_queries(data):
+    query, table = drawn(data)
+    assume(limit(query.tree) is None and not engine_refuses(query, table, time="t"))
+    for part in query.recognizer(table.schema, time="t").push(table).parts:
+        assert_counted(part)
+
+
+@pytest.mark.parametrize("formula", ["A ; B", "A ; B ; C", "A ; B+ ; C FILTER B.v < 2"])
+def test_what_a_detection_costs_does_not_grow_with_the_window(formula):
+    generator = np.random.default_rng(1)
+    size = 60_000
+    table = pa.table(
+        {"type": np.array(list("ABC"))[generator.integers(0, 3, size)], "v": generator.integers(0, 5_000, size)}
+    )
+    query = cerflow.parse(f"SELECT * WHERE {formula} WITHIN 20000 EVENTS")
+    part = max(query.recognizer(table.schema).push(table).parts, key=lambda part: len(part.detections))
+    found = np.zeros(len(part.detections), np.int64)
+    last = part.__class__(part.detections[-1:], part.nodes, part.marks, part.kept, [])
+    assert count_sliding(last, found) == 1  # compiled by now
+    begun = time.process_time()
+    assert count_sliding(last, found) == 1
+    one = time.process_time() - begun
+    assert count_sliding(part, found) == len(found) > 3_000
+    # Thousands of detections times 10^4 nodes would take thousands of times as long.
+    assert time.process_time() - begun - one < 300 * one
+    some = [0, len(found) // 2, len(found) - 1]
+    # One by one, and without what was remembered of other windows.
+    assert [Counting(part).number(d)[0] for d in some] == found[some].tolist()

@@ -1,0 +1,168 @@
+"""Events pushed one by one as mappings: the same matches as in batches, the same errors, nothing lost."""
+
+import datetime
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cerflow
+from cerflow.engine.evaluate.scalar import scalar
+from cerflow.errors import BadRecordError, InputError
+from cerflow.schema import Schema
+from support.runners import bag, examples, one_batch
+
+COLUMNS = pa.schema(
+    [("type", pa.string()), ("at", pa.int64()), ("v", pa.float64()), ("n", pa.int32()), ("s", pa.string())]
+)
+QUERY = cerflow.parse("SELECT * WHERE A AS x ; B AS y FILTER x.v < y.v AND y.n > 1 AND x.s = y.s WITHIN 10 [at]")
+
+
+def event(type="A", at=0, v=1.0, n=2, s="p"):
+    return {"type": type, "at": at, "v": v, "n": n, "s": s}
+
+
+def ready(query, schema=COLUMNS, **roles):
+    recognizer = query.recognizer(schema, **roles)
+    recognizer.push({"type": "A", "at": 0})
+    return recognizer._singles.ready
+
+
+def test_matches_and_nothing():
+    recognizer = QUERY.recognizer(COLUMNS)
+    assert recognizer.push(event()).to_pylist() == []
+    assert recognizer.push(event("C", 1)).to_pylist() == []
+    (match,) = recognizer.push(event("B", 2, 3.5)).to_pylist()
+    assert [e["v"] for e in match["events"]] == [1.0, 3.5]
+    assert [e["position"] for e in match["events"]] == [0, 2]
+    assert recognizer.push(event("B", 10, 3.5)).to_pylist() == []
+    assert recognizer.events == 4
+
+
+def test_what_is_not_named_is_null():
+    query = cerflow.parse("SELECT * WHERE A AS x FILTER x.v IS NULL")
+    recognizer = query.recognizer(COLUMNS)
+    assert recognizer._singles is None
+    (match,) = recognizer.push({"type": "A", "more": 1}).to_pylist()
+    assert match["events"][0]["v"] is None
+    assert recognizer._singles.ready
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"type": 3}, {"v": "much"}, {"n": 2**40}, {"at": 2**80}, {"n": 1.5}, {"s": b"\xff"}],
+)
+def test_values_that_do_not_fit(wrong):
+    recognizer = QUERY.recognizer(COLUMNS)
+    recognizer.push(event())
+    with pytest.raises(InputError, match="does not fit"):
+        recognizer.push(event("B", 1, 2.0) | wrong)
+    assert len(recognizer.push(event("B", 1, 2.0)).to_pylist()) == 1
+    assert recognizer.events == 2
+
+
+def test_bad_records_by_policy():
+    schema = COLUMNS
+    query = cerflow.parse("SELECT * WHERE A AS x ; B AS y WITHIN 5 milliseconds")
+    recognizer = query.recognizer(schema, time="at")
+    recognizer.push(event(at=5))
+    with pytest.raises(BadRecordError, match="row 1"):
+        recognizer.push(event("B", 4))
+    refused = []
+    recognizer = query.recognizer(schema, time="at", on_bad_record=refused.append)
+    for one in (event(at=5), event("B", 4), event(None, 6), event("B", None), event("B", 7)):
+        recognizer.push(one)
+    assert [r.column("row").to_pylist() for r in refused] == [[1], [2], [3]]
+    assert (recognizer.events, recognizer.bad_records) == (2, 3)
+
+
+def test_an_attribute_that_measures_a_window_decreases():
+    refused = []
+    recognizer = QUERY.recognizer(COLUMNS, on_bad_record=refused.append)
+    assert len(recognizer.push(event(at=5)).to_pylist()) == 0
+    recognizer.push(event("B", 4, 3.0))
+    assert refused[0].column("reason").to_pylist() == ["an attribute that measures a window decreases"]
+    assert refused[0].column("row").to_pylist() == [1]
+    assert len(recognizer.push(event("B", 6, 3.0)).to_pylist()) == 1
+    recognizer = QUERY.recognizer(COLUMNS)
+    recognizer.push(event(at=5))
+    with pytest.raises(BadRecordError, match="row 1"):
+        recognizer.push(event("B", 4, 3.0))
+
+
+def test_timestamps():
+    columns = pa.schema([("type", pa.string()), ("t", pa.timestamp("ms", tz="UTC"))])
+    query = cerflow.parse("SELECT * WHERE A AS x ; B AS y WITHIN 5 seconds")
+    noon = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
+    recognizer = query.recognizer(columns, time="t")
+    for seconds, type in ((0, "A"), (3, "A"), (5, "B")):
+        found = recognizer.push({"type": type, "t": noon + datetime.timedelta(seconds=seconds)}).to_pylist()
+    assert [m["start_time"] for m in found] == [noon + datetime.timedelta(seconds=3)]
+    assert recognizer._singles.ready
+    with pytest.raises(BadRecordError, match="backwards"):
+        recognizer.push({"type": "B", "t": noon})
+
+
+def test_what_goes_the_quick_way():
+    assert ready(QUERY)
+    assert ready(cerflow.parse("SELECT * WHERE A AS x FILTER x.v * 2 > x.n AND (x.s IN ('a', 'b') OR NOT x.n < 3)"))
+    assert ready(cerflow.parse("SELECT * WHERE A AS x ; B AS y FILTER x.v + 1 < y.v PARTITION BY s WITHIN 3 EVENTS"))
+    assert not ready(cerflow.parse("SELECT * WHERE A AS x ; B AS y FILTER x.s < y.s"))
+
+
+def test_a_long_stream_of_single_events():
+    rows = [event("AB"[k % 2], k, float(k % 5), k % 4, "pqr"[k % 3]) for k in range(3000)]
+    recognizer = QUERY.recognizer(COLUMNS)
+    found = [match for row in rows for match in recognizer.push(row)]
+    table = pa.Table.from_pylist(rows, COLUMNS)
+    assert bag(found) == bag(one_batch(QUERY, table))
+    assert len(recognizer._store._pieces) < 12
+
+
+def test_matches_read_late():
+    recognizer = QUERY.recognizer(COLUMNS)
+    pushed = []
+    for k in range(2500):
+        pushed.append(recognizer.push(event("AB"[k % 2], k, float(k))))
+    assert all(m.to_pylist()[0]["events"][-1]["v"] == k for k, m in enumerate(pushed) if k % 2)
+
+
+NUMBERS = st.none() | st.integers(-3, 3)
+VALUES = st.fixed_dictionaries(
+    {"a": NUMBERS, "b": NUMBERS, "v": st.none() | st.sampled_from([-1.5, 0.0, 1.0, 2.5]), "s": st.sampled_from("pq")}
+)
+CONDITIONS = [
+    "x.a < 2",
+    "x.a != 2.5",
+    "NOT x.v >= 1",
+    "x.v = 1",
+    "x.a + x.b > x.v",
+    "x.a BETWEEN 0 AND x.b",
+    "x.a / x.b < 1 OR x.v IS NULL",
+    "x.a NOT IN (1, 2) AND x.b % 2 = 1",
+    "abs(x.a) >= 2 OR length(x.s) = 1 AND x.b <= 0",
+    "upper(x.s) = 'P' OR x.a = NULL",
+]
+
+
+@examples(300)
+@given(st.lists(VALUES, min_size=1, max_size=8), st.sampled_from(CONDITIONS))
+def test_conditions_on_one_event(rows, condition):
+    query = cerflow.parse(f"SELECT * WHERE A AS x FILTER {condition}")
+    table = pa.Table.from_pylist(
+        [{"type": "A", **row} for row in rows],
+        pa.schema(
+            [("type", pa.string()), ("a", pa.int64()), ("b", pa.int64()), ("v", pa.float64()), ("s", pa.string())]
+        ),
+    )
+    recognizer = query.recognizer(table.schema)
+    found = [match for row in table.to_pylist() for match in recognizer.push(row)]
+    assert recognizer._singles.ready
+    assert bag(found) == bag(one_batch(query, table))
+
+
+def test_no_function_for_what_is_not_plain():
+    schema = Schema(pa.schema([("type", pa.string()), ("d", pa.timestamp("us"))]))
+    condition = cerflow.parse("SELECT * WHERE A AS x FILTER x.d > '2020-01-01'").tree.formula.condition
+    assert scalar(condition, schema) is None

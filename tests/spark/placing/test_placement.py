@@ -1,0 +1,278 @@
+"""Slices on real Spark: what is decided, that it gives what one process gives, and what is refused."""
+
+import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+
+import cerflow
+from cerflow.spark import explain, match
+from cerflow.spark.frames.plan import make_plan
+from cerflow.spark.frames.schemas import arrow_schema
+from cerflow.spark.placing import placement
+from cerflow.spark.placing.ordering import selected
+from cerflow.spark.placing.placement import Clustered, Cut, Way, place
+from support.spark.results import bag
+
+pytestmark = pytest.mark.slow
+
+PAIR = "SELECT * WHERE (A AS x ; B AS y) FILTER x.v = y.v"
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_small(monkeypatch):
+    """What is worth it for many events is done for few."""
+    monkeypatch.setattr(placement, "SMALL_BYTES", 0)
+    monkeypatch.setattr(placement, "SMALL_EVENTS", 0)
+    monkeypatch.setattr(placement, "SLICE_EVENTS", 20)
+    monkeypatch.setattr(placement, "PIECE_BITS", 4)
+
+
+def stream(size=600, seed=3, burst=True):
+    """Events in the order of time, with ties, a gap and a burst."""
+    rng = np.random.default_rng(seed)
+    gaps = rng.integers(0, 3, size)
+    gaps[size // 2] = 500
+    if burst:
+        gaps[size // 4 : size // 4 + 30] = 0
+    t = np.cumsum(gaps)
+    return pa.table(
+        {
+            "type": [("A", "B", "C")[k] for k in rng.integers(0, 3, size)],
+            "t": t,
+            "k": pa.array([None if k == 0 else int(k) for k in rng.integers(0, 4, size)]),
+            "v": rng.integers(0, 4, size),
+            "n": np.cumsum(rng.integers(0, 2, size)),
+            "q": np.arange(size),
+        }
+    )
+
+
+def written(spark, tmp_path, tables):
+    """A DataFrame whose partitions are these tables, each in a file (larger files come first in Spark)."""
+    for number, table in enumerate(tables):
+        pq.write_table(table, tmp_path / f"part-{number}.parquet")
+    return spark.read.option("maxPartitionBytes", 1).parquet(str(tmp_path))
+
+
+@pytest.fixture
+def one_file_each(spark):
+    """Files are not joined to partitions."""
+    name = "spark.sql.files.openCostInBytes"
+    before = spark.conf.get(name)
+    spark.conf.set(name, str(1 << 30))
+    yield
+    spark.conf.set(name, before)
+
+
+def placed(query, frame, **roles):
+    plan = make_plan(
+        cerflow.parse(query),
+        arrow_schema(frame),
+        **({"type": "type", "time": None, "sequence": None, "stream": None, "positions": False} | roles),
+    )
+    found = selected(frame, plan, skip=False)
+    return place(found.frame, plan, found.events)
+
+
+def assert_alike(query, frame, table, positions, **roles):
+    found = match(query, frame, positions=positions, **roles).toArrow()
+    assert bag(found) == bag(cerflow.parse(query).match(table, positions=positions, **roles).to_arrow())
+    return found.num_rows
+
+
+def in_parts(table, parts=4):
+    """Tables of decreasing size, so that Spark reads them in this order."""
+    sizes = [table.num_rows * (2 * parts - k) for k in range(parts)]
+    ends = np.cumsum(np.array(sizes) * table.num_rows // sum(sizes))
+    ends[-1] = table.num_rows
+    return [table.slice(a, b - a) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+WINDOWS = ("WITHIN 6 MILLISECONDS", "WITHIN 4 EVENTS", "WITHIN 3 [n]", "PARTITION BY k WITHIN 6 MILLISECONDS")
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("positions", [False, True])
+def test_files_in_the_order_of_time_stay_where_they_are(spark, tmp_path, one_file_each, window, positions):
+    table = stream()
+    frame = written(spark, tmp_path, in_parts(table))
+    decided = placed(f"{PAIR} {window}", frame, time="t", positions=positions)
+    assert isinstance(decided.how, Clustered), decided
+    assert len(decided.how.partitions) == 4
+    assert decided.how.boundaries
+    assert assert_alike(f"{PAIR} {window}", frame, table, positions, time="t")
+
+
+@pytest.mark.parametrize("window", WINDOWS[:3])
+@pytest.mark.parametrize("positions", [False, True])
+def test_other_events_are_shuffled_by_slice(spark, window, positions):
+    table = stream()
+    mixed = table.take(pa.array(np.random.default_rng(1).permutation(table.num_rows)))
+    frame = spark.createDataFrame(mixed).repartition(5)
+    roles = {"time": "t", "sequence": "q"}
+    decided = placed(f"{PAIR} {window}", frame, positions=positions, **roles)
+    assert isinstance(decided.how, Cut), decided
+    assert assert_alike(f"{PAIR} {window}", frame, mixed, positions, **roles)
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz", "date", "float", "decimal(12,2)"])
+@pytest.mark.parametrize("clustered", [True, False])
+def test_times_of_every_type(spark, tmp_path, one_file_each, kind, clustered):
+    table = stream(burst=False)
+    frame = written(spark, tmp_path, in_parts(table))
+    value = {
+        "timestamp": "timestamp_millis(t)",
+        "timestamp_ntz": "timestamp_ntz'1969-12-31T23:59:59.9' + make_dt_interval(0, 0, 0, t / 1000.0)",
+        "date": "date_add(date'1969-12-30', cast(t as int))",
+        "float": "cast(t / 8 as float)",
+        "decimal(12,2)": "cast(t / 4 as decimal(12, 2))",
+    }[kind]
+    frame = frame.selectExpr("type", "v", "q", f"{value} AS t")
+    table = frame.orderBy("q").toArrow()
+    frame = frame if clustered else frame.repartition(3)
+    window = "WITHIN 4 DAYS" if kind == "date" else "WITHIN 3 MILLISECONDS"
+    query = f"SELECT x[q], y[q] WHERE (A AS x ; B AS y) FILTER x.v = y.v {window}"
+    decided = placed(query, frame, time="t", sequence="q")
+    assert isinstance(decided.how, Clustered if clustered else Cut), decided
+    assert assert_alike(query, frame, table, True, time="t", sequence="q")
+
+
+def test_without_a_time_the_place_in_the_files_counts(spark, tmp_path, one_file_each):
+    table = stream()
+    frame = written(spark, tmp_path, in_parts(table))
+    for positions in (False, True):
+        decided = placed(f"{PAIR} WITHIN 4 EVENTS", frame, positions=positions)
+        assert isinstance(decided.how, Clustered), decided
+        assert assert_alike(f"{PAIR} WITHIN 4 EVENTS", frame, table, positions)
+
+
+def test_partitions_that_overlap_a_little_and_are_out_of_order_inside(spark, tmp_path, one_file_each):
+    table = stream()
+    near = np.argsort(np.arange(table.num_rows) + np.random.default_rng(2).integers(0, 25, table.num_rows))
+    frame = written(spark, tmp_path, in_parts(table.take(pa.array(near))))
+    query = f"{PAIR} WITHIN 5 MILLISECONDS"
+    assert isinstance(placed(query, frame, time="t", sequence="q").how, Clustered)
+    for positions in (False, True):
+        assert assert_alike(query, frame, table, positions, time="t", sequence="q")
+
+
+def test_partitions_too_far_out_of_order_are_sorted_by_spark(spark, tmp_path, one_file_each, monkeypatch):
+    monkeypatch.setattr(placement, "HELD", -1)
+    table = stream()
+    frame = written(spark, tmp_path, in_parts(table))
+    decided = placed(f"{PAIR} WITHIN 5 MILLISECONDS", frame, time="t", positions=True)
+    assert isinstance(decided.how, Clustered)
+    assert assert_alike(f"{PAIR} WITHIN 5 MILLISECONDS", frame, table, True, time="t")
+
+
+@pytest.mark.parametrize(
+    ("query", "way", "says"),
+    [
+        (PAIR, Way.ONE_TASK, "no window"),
+        (f"{PAIR} PARTITION BY k", Way.BY_KEY, "no window"),
+        (f"{PAIR} PARTITION BY k WITHIN 3 EVENTS", Way.BY_KEY, "each partition"),
+        (f"{PAIR} WITHIN 5 MILLISECONDS CONSUME BY ANY", Way.ONE_TASK, "CONSUME"),
+        ("SELECT * WHERE (A ; B) UNLESS C WITHIN 5 MILLISECONDS", Way.ONE_TASK, "no window"),
+        (f"{PAIR} WITHIN 9 HOURS", Way.ONE_TASK, "long compared"),
+        (f"{PAIR} PARTITION BY k WITHIN 9 HOURS", Way.BY_KEY, "in the order of time"),
+    ],
+)
+def test_what_is_not_cut(spark, tmp_path, one_file_each, query, way, says):
+    frame = written(spark, tmp_path, in_parts(stream(200)))
+    decided = placed(query, frame, time="t")
+    assert decided.way is way
+    assert says in decided.reason
+    assert decided.how is None
+
+
+def test_predicates_and_limits_go_along(spark, tmp_path, one_file_each):
+    table = stream()
+    frame = written(spark, tmp_path, in_parts(table))
+    query = "SELECT COUNT(*) AS n WHERE A ; B ; C WITHIN 9 MILLISECONDS LIMIT 2"
+    assert isinstance(placed(query, frame, time="t").how, Clustered)
+    assert assert_alike(query, frame, table, True, time="t")
+
+
+def test_all_events_at_one_time(spark, tmp_path, one_file_each):
+    table = stream(100).set_column(1, "t", pa.array([7] * 100))
+    frame = written(spark, tmp_path, in_parts(table))
+    assert assert_alike(f"{PAIR} WITHIN 1 MILLISECONDS", frame, table, True, time="t")
+    frame = frame.repartition(2)
+    assert assert_alike(f"{PAIR} WITHIN 1 MILLISECONDS", frame, table, True, time="t", sequence="q")
+
+
+def test_bad_records_fail_or_are_skipped(spark, tmp_path, one_file_each):
+    table = stream()
+    times = [None if k % 50 == 7 else t for k, t in enumerate(table.column("t").to_pylist())]
+    table = table.set_column(1, "t", pa.array(times))
+    frame = written(spark, tmp_path, in_parts(table))
+    query = f"{PAIR} WITHIN 6 MILLISECONDS"
+    with pytest.raises(PySparkException, match="no time in 't'"):
+        match(query, frame, time="t").collect()
+    for some in (frame, frame.repartition(3)):
+        assert_alike(query, some, table, True, time="t", sequence="q", on_bad_record="skip")
+
+
+def test_events_that_changed_since_they_were_counted_make_the_job_fail(spark, tmp_path, one_file_each):
+    table = stream()
+    frame = written(spark, tmp_path, in_parts(table))
+    found = match(f"{PAIR} WITHIN 6 MILLISECONDS", frame, time="t")
+    times = table.column("t").to_pylist()
+    other = table.set_column(1, "t", pa.array([t + 900 for t in times]))
+    for number, some in enumerate(in_parts(other)):
+        pq.write_table(some, tmp_path / f"part-{number}.parquet")
+    with pytest.raises(PySparkException, match=r"not those that were counted|changed|FileNotFound"):
+        found.collect()
+
+
+def test_days(spark):
+    start = datetime.date(2024, 1, 1)
+    table = pa.table({"type": ["A", "B"] * 50, "t": [start + datetime.timedelta(days=k // 3) for k in range(100)]})
+    frame = spark.createDataFrame(table).repartition(1)
+    assert assert_alike("SELECT * WHERE A ; B WITHIN 36 HOURS", frame, table, False, time="t")
+
+
+def test_explain_says_what_is_done_and_why(spark, tmp_path, one_file_each):
+    frame = written(spark, tmp_path, in_parts(stream()))
+    query = f"{PAIR} WITHIN 6 MILLISECONDS"
+
+    def said(*arguments):
+        return " ".join(explain(*arguments, time="t").split())
+
+    text = said(query, frame)
+    assert "in slices of time" in text
+    assert "4 partitions of the input lie one after the other" in text
+    assert "by the tasks, as they read" in text
+    assert "in one ordered task" in said(f"{query} CONSUME BY ANY", frame)
+    assert "overlap by the window" in said(query, frame.repartition(2))
+
+
+def test_small_input_is_not_worth_a_job(spark, monkeypatch):
+    monkeypatch.setattr(placement, "SMALL_BYTES", 1 << 22)
+    monkeypatch.setattr(placement, "survey", lambda *_: pytest.fail("a job was run"))
+    frame = spark.createDataFrame(stream(50))
+    assert placed(f"{PAIR} WITHIN 6 MILLISECONDS", frame, time="t").reason == "the input is small"
+
+
+def test_local_data_does_not_stay_where_it_is(spark):
+    table = stream()
+    mixed = table.take(np.random.default_rng(1).permutation(len(table)))
+    frame, roles = spark.createDataFrame(mixed), {"time": "t", "sequence": "q"}
+    query = f"{PAIR} WITHIN 6 MILLISECONDS"
+    assert isinstance(placed(query, frame, **roles).how, Cut)
+    assert assert_alike(query, frame, mixed, False, **roles)
+
+
+def test_slices_are_as_long_as_the_unit_says(spark):
+    query, table = "SELECT * WHERE (A AS x ; B AS y) FILTER x.v = y.v WITHIN 5 SECONDS", stream()
+    mixed = table.take(np.random.default_rng(1).permutation(len(table)))
+    frame = spark.createDataFrame(mixed).repartition(3)
+    for unit, way in (("s", "in slices of time"), ("ms", "in one ordered task")):
+        assert way in explain(query, frame, time="t", time_unit=unit)
+        roles = {"time": "t", "time_unit": unit}
+        found = match(query, frame, sequence="q", **roles).toArrow()
+        assert bag(found) == bag(cerflow.parse(query).match(table, positions=False, **roles).to_arrow())

@@ -1,0 +1,337 @@
+"""What the data source finds, plans and refuses, before any task runs."""
+
+import json
+from datetime import date
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+
+import cerflow
+from cerflow.errors import (
+    BadRecordError,
+    InputError,
+    QueryError,
+    QuerySyntaxError,
+    UnsupportedQueryError,
+)
+from cerflow.spark import CerflowSource
+from cerflow.spark.source import row_groups, task
+from cerflow.spark.source.result import refuse_foreign
+from support.spark.parquet_streams import on_many_cores, planned, recognised, write
+
+QUERY = "SELECT * WHERE A AS x ; B AS y FILTER x.v < y.v WITHIN 10 EVENTS"
+KEYED = "SELECT * WHERE A AS x ; B AS y PARTITION BY k WITHIN 5 MILLISECONDS"
+
+
+def ticks(count=200, **columns):
+    rows = {
+        "type": ["AB"[n % 2] for n in range(count)],
+        "t": list(range(count)),
+        "v": [n * 7 % 13 for n in range(count)],
+        "k": [n % 3 for n in range(count)],
+    }
+    return pa.table(rows | columns)
+
+
+def rows(table):
+    return sorted(map(str, table.to_pylist()))
+
+
+def assert_exact(query, path, table, **options):
+    local = {"time": options.get("time"), "on_bad_record": options.get("onBadRecord", "fail")}
+    expected = cerflow.parse(query).match(table, positions=bool(options.get("positions")), **local).to_arrow()
+    found = recognised(query, path, **options)
+    assert expected.num_rows > 0
+    assert rows(found) == rows(expected)
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_a_directory_a_pattern_and_a_list(tmp_path, monkeypatch):
+    on_many_cores(monkeypatch)
+    table = ticks()
+    write(tmp_path, table, [[10] * 5, [10] * 10, [10] * 5])
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / ".part-000.parquet.crc").write_bytes(b"no Parquet")
+    files = sorted(map(str, tmp_path.glob("*.parquet")))
+    whole = tmp_path.parent / f"{tmp_path.name}.parquet"
+    pq.write_table(table, whole, row_group_size=10)
+    for path in (tmp_path, f"{tmp_path}/*.parquet", f"file://{tmp_path}", f"file://{tmp_path}/part-*", whole):
+        assert_exact(KEYED, path, table, time="t", sliceRows=20)
+        assert len(planned(KEYED, path, time="t", sliceRows=20).tasks) > 4
+    assert_exact(KEYED, None, table, time="t", paths=json.dumps(files))
+    # Without a time the order of the files counts, and nothing else.
+    turned = pa.concat_tables([pq.read_table(file) for file in reversed(files)])
+    assert_exact(QUERY, None, turned, paths=json.dumps(files[::-1]), sliceRows=20, positions=True)
+
+
+def test_directories_of_hive_are_columns(tmp_path):
+    table = ticks(60)
+    parts = []
+    for day, name in enumerate(("2024-03-01", "2024-03-02", "__HIVE_DEFAULT_PARTITION__")):
+        folder = tmp_path / f"day={name}" / f"hour={day}"
+        folder.mkdir(parents=True)
+        some = table.slice(20 * day, 20)
+        pq.write_table(some, folder / "events.parquet", row_group_size=7)
+        value = None if name.startswith("__") else date.fromisoformat(name)
+        days = pa.array([value] * 20, pa.date32())
+        parts.append(some.append_column("day", days).append_column("hour", pa.array([day] * 20, pa.int64())))
+    query = "SELECT x.day AS day, y.v + y.hour AS late WHERE A AS x ; B AS y FILTER x.hour < 2 PARTITION BY hour"
+    assert_exact(f"{query} WITHIN 3 MILLISECONDS", tmp_path, pa.concat_tables(parts), time="t")
+
+
+def test_files_with_other_columns(tmp_path):
+    first, second = ticks(40), ticks(80).slice(40).drop_columns(["v"]).append_column("s", pa.array(["p", None] * 20))
+    pq.write_table(first, tmp_path / "1.parquet")
+    pq.write_table(second, tmp_path / "2.parquet")
+    whole = pa.concat_tables([first, second], promote_options="default")
+    assert_exact("SELECT * WHERE A AS x ; B AS y WITHIN 5 MILLISECONDS", tmp_path, whole, time="t")
+    pq.write_table(second.set_column(1, "k", pa.array(["k"] * 40)), tmp_path / "3.parquet")
+    with pytest.raises(InputError, match="do not have the same columns"):
+        planned(KEYED, tmp_path, time="t")
+
+
+def test_types_that_spark_does_not_have(tmp_path):
+    numbers = list(range(60))
+    table = ticks(
+        60,
+        u8=pa.array(numbers, pa.uint8()),
+        u32=pa.array(numbers, pa.uint32()),
+        u64=pa.array([2**64 - 1 - n for n in numbers], pa.uint64()),
+        s=pa.array([f"s{n}" for n in numbers], pa.large_string()),
+        d=pa.array([f"d{n % 3}" for n in numbers]).dictionary_encode(),
+        b=pa.array([b"ab"] * 60, pa.binary(2)),
+        f=pa.array([float(n) for n in numbers], pa.float32()),
+        m=pa.array(numbers, pa.timestamp("ns", "Europe/Berlin")),
+        z=pa.array([[n] for n in numbers], pa.list_(pa.uint16())),
+    )
+    pq.write_table(table, tmp_path / "1.parquet", row_group_size=9)
+    found = recognised("SELECT * WHERE A AS x ; B AS y WITHIN 2 MILLISECONDS", tmp_path, time="t")
+    assert found.num_rows == 30
+    first = found.column("events")[0].as_py()[1]
+    assert (first["u8"], first["u32"], first["u64"], first["z"]) == (1, 1, 2**64 - 2, [1])
+    assert (first["s"], first["d"], first["b"], first["f"]) == ("s1", "d1", b"ab", 1.0)
+    with pytest.raises(InputError, match="the column 'x' has type month_day_nano_interval"):
+        refuse_foreign(pa.schema([("x", pa.month_day_nano_interval())]), ["x"])
+
+
+def test_a_file_that_has_changed(tmp_path):
+    write(tmp_path, ticks())
+    plan = planned(KEYED, tmp_path, time="t")
+    write(tmp_path, ticks(100))
+    work, tasks = plan.packed()
+    with pytest.raises(InputError, match="has changed since it was planned"):
+        list(task.matches_of(work, tasks[0]))
+
+
+# --- slices ----------------------------------------------------------------------------------------------------------
+
+
+def test_row_groups_that_are_clustered_are_cut_where_they_begin(tmp_path, monkeypatch):
+    on_many_cores(monkeypatch, 4)
+    write(tmp_path, ticks(1000), [[50] * 20])
+    plan = planned(KEYED, tmp_path, time="t", sliceRows=100)
+    starts = [some.slice.start for some in plan.tasks]
+    # Two for each core; of the row group before a slice, the events less than a window before it are needed.
+    assert len(starts) == 8
+    assert starts[0] is None
+    assert all(start % 50 == 0 for start in starts[1:])
+    assert sum(len(some.slice.groups) for some in plan.tasks) == 20 + 7
+    assert "8 tasks read slices of 1,000 events" in plan.explanation
+    assert "no match depends on events further back than the window" in plan.explanation
+
+
+def test_a_window_that_is_long_makes_fewer_slices(tmp_path, monkeypatch):
+    on_many_cores(monkeypatch, 2)
+    write(tmp_path, ticks(1000), [[10] * 100])
+    counts = [
+        len(planned(KEYED.replace("5", str(width)), tmp_path, time="t", sliceRows=20).tasks)
+        for width in (1, 400, 100_000)
+    ]
+    assert counts[0] > counts[1] >= counts[2] == 2
+    # One core has nothing of reading events twice.
+    assert len(planned(KEYED.replace("5", "100000"), tmp_path, time="t", sliceRows=20, cores=1).tasks) == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("SELECT * WHERE A AS x ; B AS y PARTITION BY k", "no window bounds"),
+        ("SELECT * WHERE A AS x ; B AS y WITHIN 5 MILLISECONDS CONSUME BY ANY", "CONSUME makes every match depend"),
+        ("SELECT * WHERE A AS x ; B AS y PARTITION BY k WITHIN 5 EVENTS", "for each partition by itself"),
+        ("SELECT * WHERE A AS x ; B AS y WITHIN 5 [n]", "a window of an attribute is not cut"),
+    ],
+)
+def test_what_cannot_be_cut_is_one_task(tmp_path, monkeypatch, query, reason):
+    on_many_cores(monkeypatch)
+    table = ticks(n=list(range(200)))
+    write(tmp_path, table, [[10] * 20])
+    plan = planned(query, tmp_path, time="t", sliceRows=10)
+    assert len(plan.tasks) == 1
+    assert plan.explanation.startswith("one task reads all 200 events in order: ")
+    assert reason in plan.explanation
+    assert CerflowSource({"query": query, "path": str(tmp_path), "time": "t"}).explain() == plan.explanation
+    assert_exact(query, tmp_path, table, time="t", positions=True)
+
+
+def test_only_what_is_needed_is_read(tmp_path, monkeypatch):
+    on_many_cores(monkeypatch)
+    write(tmp_path, ticks(100), [[10] * 10])
+    plan = planned("SELECT x[v] WHERE A AS x ; B AS y WITHIN 3 MILLISECONDS", tmp_path, time="t", sliceRows=50)
+    assert plan.work.scan.columns.names == ["type", "t", "v"]
+    assert pa.types.is_dictionary(plan.work.scan.columns.field("type").type)
+    read = []
+    pieces = row_groups.RowGroups.pieces
+    monkeypatch.setattr(
+        row_groups.RowGroups, "pieces", lambda self, group: read.append(group.index) or pieces(self, group)
+    )
+    work, tasks = plan.packed()
+    list(task.matches_of(work, tasks[1]))
+    # One before its own: the events less than a window before them.
+    assert read == [4, 5, 6, 7, 8, 9]
+
+
+def test_unsorted_files_are_sorted_in_bounded_memory(tmp_path, monkeypatch):
+    on_many_cores(monkeypatch, 4)
+    table = ticks(400)
+    mixed = table.take(pa.array([n * 149 % 400 for n in range(400)]))
+    write(tmp_path, mixed, [[20] * 20])
+    plan = planned(KEYED, tmp_path, time="t", sliceRows=50)
+    assert len(plan.tasks) > 1
+    assert_exact(KEYED, tmp_path, mixed, time="t", sliceRows=50, positions=True)
+    monkeypatch.setattr("cerflow.spark.source.planned._WAITING_BYTES", 1000)
+    with pytest.raises(InputError, match=r"events overlap in 't', too many.*let cerflow\.spark\.match sort them"):
+        planned("SELECT * WHERE A AS x ; B AS y", tmp_path, time="t")
+    # What is in order needs no room.
+    write(tmp_path, table, [[20] * 20])
+    assert_exact("SELECT * WHERE A AS x ; B AS y PARTITION BY v", tmp_path, table, time="t")
+
+
+def test_wrong_statistics_are_noticed(tmp_path, monkeypatch):
+    write(tmp_path, ticks(), [[50] * 4])
+    bounds = {}
+
+    def lying(statistics, data_type):
+        # The third row group claims to be earlier than it is.
+        low = statistics.min_raw
+        bounds[low] = (low, statistics.max_raw) if low != 100 else (90, 95)
+        return bounds[low]
+
+    monkeypatch.setattr("cerflow.spark.source.footers.bounds_of", lying)
+    with pytest.raises(InputError, match=r"the statistics of 't' in row group 2 of .* are wrong"):
+        recognised(KEYED, tmp_path, time="t")
+
+
+# --- bad records -----------------------------------------------------------------------------------------------------
+
+
+def test_bad_records_are_named_by_their_place(tmp_path):
+    table = ticks(40, type=["A", "B"] * 15 + [None] * 10)
+    write(tmp_path, table, [[10, 10], [5, 15]])
+    with pytest.raises(BadRecordError, match=r"row 10 of '.*part-001\.parquet': no event type in 'type'"):
+        recognised(KEYED, tmp_path, time="t")
+    assert_exact(KEYED, tmp_path, table, time="t", onBadRecord="skip", positions=True)
+    late = ticks(40, t=[*range(20), *[None] * 20])
+    write(tmp_path, late, [[10, 10], [20]])
+    # Such a row group is seen in its footer.
+    with pytest.raises(BadRecordError, match=r"row 0 of '.*part-001\.parquet': no time in 't'"):
+        planned(KEYED, tmp_path, time="t")
+    assert not planned(KEYED, tmp_path, time="t", onBadRecord="skip").certain
+
+
+def test_an_attribute_of_a_window_that_decreases(tmp_path):
+    write(tmp_path, ticks(20))
+    with pytest.raises(BadRecordError, match="decreases"):
+        recognised("SELECT * WHERE A AS x ; B AS y WITHIN 5 [v]", tmp_path, time="t")
+
+
+# --- refusals --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"query": "SELECT * WHERE A AS"}, QuerySyntaxError, "line 1, column 20"),
+        ({"query": "SELECT * WHERE A AS x FILTER x.w > 1"}, QueryError, r"(?s)line 1, column.*\^"),
+        ({"query": "SELECT * WHERE A AS x FILTER odd(x.v)"}, QueryError, "odd"),
+        ({"quury": "x"}, InputError, "no option 'quury'; did you mean 'query'"),
+        ({"time": "tt"}, InputError, "time column 'tt' is not in the input"),
+        ({"sequence": "typ"}, InputError, "did you mean 'type'"),
+        ({"type": "v"}, InputError, "must hold text"),
+        ({"positions": "yes"}, InputError, "must be true or false, not 'yes'"),
+        ({"onBadRecord": "skp"}, InputError, "must be fail or skip, not 'skp'; did you mean 'skip'"),
+        ({"sliceRows": "0"}, InputError, "a number above 0, not '0'"),
+        ({"queryFile": "q.ceql"}, InputError, "one of the options"),
+        ({"query": None}, InputError, "one of the options"),
+        ({"query": None, "queryFile": "/no/such.ceql"}, InputError, "cannot read the query file"),
+        ({"language": "sql"}, InputError, "must be ceql or sremo"),
+        ({"path": "/no/such/file"}, InputError, "there is no file '/no/such/file'"),
+        ({"path": "/no/such/*.parquet"}, InputError, "nothing matches"),
+        ({"path": "nowhere://bucket/x"}, InputError, "cannot open 'nowhere://bucket/x'"),
+        ({"paths": "1"}, InputError, "a list of texts in JSON"),
+        ({"path": None}, InputError, "needs the path"),
+        ({"path": __file__}, InputError, "as Parquet"),
+        ({"time": None, "sequence": "type"}, InputError, "cannot order events by 'type'"),
+    ],
+)
+def test_what_is_wrong_is_said_before_any_task(tmp_path, options, error, said):
+    write(tmp_path, ticks(10))
+    given = {"query": QUERY, "path": str(tmp_path), "time": "t"} | options
+    source = CerflowSource({name: value for name, value in given.items() if value is not None})
+    with pytest.raises(error, match=said):
+        source.schema()
+
+
+def test_predicates_are_left_to_match(tmp_path):
+    @cerflow.predicate
+    def even(x: int) -> bool:
+        return x % 2 == 0
+
+    try:
+        write(tmp_path, ticks(10))
+        with pytest.raises(UnsupportedQueryError, match=r"cerflow\.spark\.match takes them along"):
+            planned("SELECT * WHERE A AS x FILTER even(x.v)", tmp_path, time="t")
+    finally:
+        cerflow.unregister_predicate("even")
+
+
+def test_the_query_may_be_in_a_file(tmp_path):
+    write(tmp_path, ticks(10))
+    for name, text in (("q.ceql", KEYED), ("q.sremo", "[type = 'A'] AS x . [TRUE]* . [type = 'B'] AS y")):
+        file = tmp_path / f"_{name}"
+        file.write_text(text)
+        found = recognised(None, tmp_path, queryFile=file, time="t")
+        language = name.split(".")[1]
+        assert found.num_rows == cerflow.parse(text, language=language).match(ticks(10), time="t").count()
+
+
+def test_row_groups_without_anything_to_notice_are_not_read(tmp_path, monkeypatch):
+    on_many_cores(monkeypatch)
+    kinds = ["A" if n % 100 == 3 else "B" if n % 100 == 5 else "C" for n in range(1000)]
+    table = ticks(1000, type=kinds, w=pa.array([float(n) for n in range(1000)]))
+    write(tmp_path, table, [[10] * 100])
+    read = []
+    batches = row_groups.RowGroups._batches
+    monkeypatch.setattr(
+        row_groups.RowGroups,
+        "_batches",
+        lambda self, group, file: read.append(group.index) or batches(self, group, file),
+    )
+    # Half of it is seen in the footers, by the bounds of w; of the rest, groups of other types are not read in full.
+    query = "SELECT * WHERE A AS x ; B AS y FILTER x.w > 500 AND y.w > 500 WITHIN 20 MILLISECONDS"
+    plan = planned(query, tmp_path, time="t")
+    assert "row groups have nothing that the query can notice" in plan.explanation
+    assert sum(len(some.slice.groups) for some in plan.tasks) < 60
+    assert_exact(query, tmp_path, table, time="t")
+    assert sorted(read) == [50, 60, 70, 80, 90]
+    assert_exact(query, tmp_path, table, time="t", positions=True)
+    # What cannot be used is not overlooked.
+    bad = table.set_column(0, "type", pa.array([None if n == 100 else kind for n, kind in enumerate(kinds)]))
+    write(tmp_path, bad, [[10] * 100])
+    with pytest.raises(BadRecordError, match="row 100 of"):
+        recognised(query, tmp_path, time="t")
+    assert_exact(query, tmp_path, bad, time="t", onBadRecord="skip")

@@ -1,0 +1,1 @@
+"""Shared by the tests: worked examples, ways of evaluating queries, and second opinions."""

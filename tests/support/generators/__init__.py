@@ -1,0 +1,1 @@
+"""Hypothesis strategies for queries, streams and automata."""

@@ -1,0 +1,1 @@
+"""Servers of Spark, stand-ins for its tasks, and ways of comparing its results."""
