@@ -20,7 +20,7 @@ from cerflow.cli.spark.session import spark_session
 from cerflow.errors import InputError
 from cerflow.files import file_pieces as pieces
 from cerflow.files.blocks import read_blocks
-from cerflow.files.input_plans import Plan, survey, survey_of_pieces, texts
+from cerflow.files.input_plans import InputPlan, survey, survey_of_pieces, texts
 from cerflow.files.reading import read_inputs
 
 DEEP = b'{"type":"D","v":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
@@ -175,7 +175,7 @@ def test_pieces_of_a_file(tmp_path, monkeypatch, name):
         return
     blocks = [list(read_blocks(one.events, piece, as_text)) for piece in cut]
     found = [survey(one, read.columns, piece, blocks_of) for piece, blocks_of in zip(cut, blocks)]
-    plan = Plan.of(one, read.columns, [survey_of_pieces(found)], False)
+    plan = InputPlan.of(one, read.columns, [survey_of_pieces(found)], False)
     table, rows, refused, _ = local(tmp_path / name, options(name))
     parts, before = [], 0
     for piece, each in zip(cut, found):

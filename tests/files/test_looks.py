@@ -9,7 +9,7 @@ from cerflow.errors import InputError
 from cerflow.files import column_types as looks
 from cerflow.files import conversion, csv_blocks
 from cerflow.files.column_types import type_named
-from cerflow.files.input_plans import Columns
+from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.reading import read_inputs
 from cerflow.files.sources import InputFormat, source_of
 from cerflow.stream_inputs import Input
@@ -36,11 +36,11 @@ COLUMN = st.one_of(
     st.lists(VALUES, min_size=6, max_size=6),
 )
 USES = [
-    Columns(usage=Usage(numbers=frozenset({"v"}))),
-    Columns(usage=Usage(ordered=frozenset({"v"}))),
-    Columns(usage=Usage(text=frozenset({"v"}))),
-    Columns(time="v"),
-    Columns(),
+    ColumnRoles(usage=Usage(numbers=frozenset({"v"}))),
+    ColumnRoles(usage=Usage(ordered=frozenset({"v"}))),
+    ColumnRoles(usage=Usage(text=frozenset({"v"}))),
+    ColumnRoles(time="v"),
+    ColumnRoles(),
 ]
 DECLARED = st.sampled_from([None, None, None, "text", "integer", "float", "timestamp", "boolean"])
 

@@ -10,7 +10,7 @@ import pytest
 from cerflow.analysis.column_usage import Usage
 from cerflow.cli.spark.file_groups import file_groups
 from cerflow.errors import InputError
-from cerflow.files.input_plans import Columns
+from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.reading import read_inputs
 from cerflow.files.sources import InputFormat, parse_source
 from cerflow.stream_inputs import Input
@@ -26,7 +26,7 @@ BUY,27.2,300,2024-03-15T09:30:05,INTC
 SELL,27.6,400,2024-03-15T09:30:06,007
 """
 
-USED = Columns(time="when", usage=Usage(numbers=frozenset({"volume"}), ordered=frozenset({"price"})))
+USED = ColumnRoles(time="when", usage=Usage(numbers=frozenset({"volume"}), ordered=frozenset({"price"})))
 
 
 def read(*paths, columns=USED, **options):
@@ -63,13 +63,13 @@ def test_clean_rows_leave_nothing_aside(tmp_path):
 
 def test_text_in_the_query_keeps_digits_as_text(tmp_path):
     path = write(tmp_path, "t.csv", "type,name,other\n1,007,007\n2,008,008\n")
-    table = read(path, columns=Columns(usage=Usage(text=frozenset({"name"})))).table
+    table = read(path, columns=ColumnRoles(usage=Usage(text=frozenset({"name"})))).table
     assert table.to_pylist()[0] == {"type": "1", "name": "007", "other": 7}
 
 
 def test_only_the_empty_field_is_null(tmp_path):
     path = write(tmp_path, "t.csv", 'type,name\nA,NA\nA,\nA,""\nA,null\n')
-    assert read(path, columns=Columns()).table.column("name").to_pylist() == ["NA", None, "", "null"]
+    assert read(path, columns=ColumnRoles()).table.column("name").to_pylist() == ["NA", None, "", "null"]
 
 
 def test_a_column_without_any_number_is_at_fault_itself(tmp_path):
@@ -148,7 +148,7 @@ def test_several_streams_are_told_apart_and_rows_counted_through(tmp_path):
 
 def test_the_stream_column_does_not_hide_an_attribute(tmp_path):
     path = write(tmp_path, "t.csv", "type,stream\nA,mine\n")
-    events = read(f"s={path}", columns=Columns(), named=True)
+    events = read(f"s={path}", columns=ColumnRoles(), named=True)
     assert events.stream == "_stream"
     assert events.table.column("stream").to_pylist() == ["mine"]
 
@@ -157,15 +157,15 @@ def test_inputs_that_do_not_fit_together(tmp_path):
     one = write(tmp_path, "a.csv", "type,v\nA,word\n")
     two = write(tmp_path, "b.csv", "type,v\nA,2024-01-01\n")
     with pytest.raises(InputError, match="do not fit together: the column 'v' is string in 'a' and date32"):
-        read(one, two, columns=Columns())
+        read(one, two, columns=ColumnRoles())
 
 
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (Columns(type="tipe"), "type column 'tipe'.*did you mean 'type'"),
-        (Columns(time="wenn"), "time column 'wenn'.*did you mean 'when'"),
-        (Columns(sequence="volum"), "sequence column 'volum'.*did you mean 'volume'"),
+        (ColumnRoles(type="tipe"), "type column 'tipe'.*did you mean 'type'"),
+        (ColumnRoles(time="wenn"), "time column 'wenn'.*did you mean 'when'"),
+        (ColumnRoles(sequence="volum"), "sequence column 'volum'.*did you mean 'volume'"),
     ],
 )
 def test_missing_columns_are_named(tmp_path, columns, message):
@@ -187,7 +187,7 @@ def test_unreadable_files(tmp_path, name, content, message):
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
-        read(path, columns=Columns())
+        read(path, columns=ColumnRoles())
 
 
 def test_sources_that_are_not_there(tmp_path):
@@ -222,7 +222,7 @@ def test_directories_say_more_of_their_files(tmp_path):
         {"type": "A", "v": 1.0, "day": "2024-03-15", "hour": 7},
         {"type": "B", "v": 2.5, "day": "a b", "hour": None},
     ]
-    columns = Columns(usage=Usage(numbers=frozenset({"hour"})))
+    columns = ColumnRoles(usage=Usage(numbers=frozenset({"hour"})))
     assert read(tmp_path / "root", columns=columns).table.to_pylist() == expected
     assert read(tmp_path / "root" / "day=*", columns=columns).table.to_pylist() == expected
     assert read(tmp_path / "root" / "**" / "*.csv", columns=columns).table.to_pylist() == expected
@@ -233,15 +233,15 @@ def test_what_a_file_and_its_directory_say(tmp_path):
     (tmp_path / "v=2").mkdir()
     write(tmp_path / "v=2", "a.csv", "type,v\nA,1\n")
     with pytest.raises(InputError, match=r"the column 'v' is in .* and in the name of its directory too"):
-        read(tmp_path, columns=Columns())
+        read(tmp_path, columns=ColumnRoles())
 
 
 def test_patterns(tmp_path):
     for name in ("b", "a", "c[1]"):
         write(tmp_path, f"{name}.csv", f"type\n{name}\n")
-    assert read(tmp_path / "[ab].csv", columns=Columns()).table.column("type").to_pylist() == ["a", "b"]
+    assert read(tmp_path / "[ab].csv", columns=ColumnRoles()).table.column("type").to_pylist() == ["a", "b"]
     # What is there by this very name is meant.
-    assert read(tmp_path / "c[1].csv", columns=Columns()).table.column("type").to_pylist() == ["c[1]"]
+    assert read(tmp_path / "c[1].csv", columns=ColumnRoles()).table.column("type").to_pylist() == ["c[1]"]
     with pytest.raises(InputError, match="no file or directory matches"):
         parse_source(str(tmp_path / "*.json"))
 
@@ -249,13 +249,13 @@ def test_patterns(tmp_path):
 def test_a_column_without_values_fits_every_other(tmp_path):
     one = write(tmp_path, "a.csv", "type,v,w\nA,1,\n")
     two = write(tmp_path, "b.csv", "type,v,w\nA,,\n")
-    schema = read(one, two, columns=Columns()).table.schema
+    schema = read(one, two, columns=ColumnRoles()).table.schema
     assert (schema.field("v").type, schema.field("w").type) == (pa.int64(), pa.string())
 
 
 def test_times_in_json_keep_their_zone(tmp_path):
     lines = '{"type": "A", "at": "2024-01-01T02:00:00+02:00"}\n{"at": "2024-01-01T00:00:01Z", "type": "B"}\n'
-    table = read(write(tmp_path, "t.json", lines), columns=Columns(time="at")).table
+    table = read(write(tmp_path, "t.json", lines), columns=ColumnRoles(time="at")).table
     assert table.column_names == ["type", "at"]
     assert [value.isoformat() for value in table.column("at").to_pylist()] == [
         "2024-01-01T00:00:00+00:00",

@@ -13,7 +13,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from cerflow.conditions.guards import TypeTest
-from cerflow.engine.evaluate.rows import Rows, finest_unit
+from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.language.condition import (
     And,
     Arithmetic,
@@ -184,5 +184,5 @@ def conditions(draw: st.DrawFn, depth: int = 2) -> Condition:
 def truth(condition: Condition) -> list[bool]:
     """For each row of `TABLE` whether a condition is true, to the engine."""
     (batch,) = TABLE.combine_chunks().to_batches()
-    rows = Rows(batch, SCHEMA, np.arange(len(batch)), finest_unit(SCHEMA))
+    rows = BatchRows(batch, SCHEMA, np.arange(len(batch)), finest_unit(SCHEMA))
     return np.broadcast_to(rows.truth(condition).true, (len(batch),)).tolist()

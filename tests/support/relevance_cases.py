@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow.conditions.propositions import weakened
-from cerflow.engine.evaluate.rows import Rows, finest_unit
+from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.condition import Condition, PredicateCall
@@ -89,5 +89,5 @@ def satisfying(table: pa.Table, condition: Condition, schema: Schema, *, unusabl
     if unusable:
         condition = or_unusable(condition, schema)
     (batch,) = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
-    rows = Rows(batch, schema, np.arange(len(batch)), finest_unit(schema))
+    rows = BatchRows(batch, schema, np.arange(len(batch)), finest_unit(schema))
     return table.filter(pa.array(np.broadcast_to(rows.truth(condition).true, (len(batch),))))

@@ -10,7 +10,7 @@ import pyarrow as pa
 from cerflow.engine.events.records import BadRecordPolicy
 from cerflow.errors import BadRecordError, InputError, nearest
 from cerflow.files.column_types import ColumnType, type_named
-from cerflow.files.input_plans import Columns
+from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.reading import read_inputs
 from cerflow.files.sources import InputFormat, source_of
 from cerflow.stream_inputs import Input
@@ -57,7 +57,7 @@ def read_events(
     types = {name: type_named(kind) for name, kind in (column_types or {}).items()}
     chosen = InputFormat(format) if format is not None else None
     sources = [source_of(fspath(path), chosen, encoding, types) for path in paths]
-    events = read_inputs([Input(source) for source in sources], Columns(type, time))
+    events = read_inputs([Input(source) for source in sources], ColumnRoles(type, time))
     if events.refused is not None:
         if callable(on_bad_record):
             on_bad_record(events.refused)

@@ -27,10 +27,10 @@ from cerflow.stream_inputs import Input, Roles, column_names, fitted, free_name
 
 __all__ = [
     "REFUSED",
-    "Columns",
-    "Part",
-    "Plan",
-    "Survey",
+    "ColumnRoles",
+    "FileSurvey",
+    "InputPlan",
+    "SplitRows",
     "needs_look",
     "refuse_unknown_types",
     "survey",
@@ -43,7 +43,7 @@ REFUSED = (("row", pa.int64()), ("reason", pa.string()), ("text", pa.string()))
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnRoles:
     """The names of the columns with a role in all inputs together, and how the query uses the others.
 
     ``forget`` is the pause after which a key begins anew, as text.
@@ -57,7 +57,7 @@ class Columns:
     forget: str | None = None
 
     @classmethod
-    def of(cls, roles: Roles, usage: Usage, forget: str | None = None) -> Columns:
+    def of(cls, roles: Roles, usage: Usage, forget: str | None = None) -> ColumnRoles:
         """The columns with these roles."""
         return cls(roles["type"], roles.get("time"), roles.get("time_unit"), roles.get("sequence"), usage, forget)
 
@@ -109,7 +109,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Survey:
+class FileSurvey:
     """What the first pass found in a file: its columns, the number of its rows, and how many of them are broken.
 
     A file without columns is empty, or has nothing but broken rows.
@@ -121,7 +121,7 @@ class Survey:
     broken: int
 
 
-def texts(one: Input[Source], columns: Columns, names: Iterable[str] = ()) -> frozenset[str]:
+def texts(one: Input[Source], columns: ColumnRoles, names: Iterable[str] = ()) -> frozenset[str]:
     """The columns of an input whose values are to be text, whatever they are."""
     declared = {name for name, kind in one.events.column_types.items() if kind == pa.string()}
     known = {one.type or columns.type} - ({columns.type} if one.constant_type is not None else set())
@@ -129,7 +129,7 @@ def texts(one: Input[Source], columns: Columns, names: Iterable[str] = ()) -> fr
     return frozenset(declared | known | used)
 
 
-def survey(one: Input[Source], columns: Columns, content: Content, blocks: Iterable[Block]) -> Survey:
+def survey(one: Input[Source], columns: ColumnRoles, content: Content, blocks: Iterable[Block]) -> FileSurvey:
     """Look at a file."""
     name = name_of(content)
     source = one.events
@@ -149,10 +149,10 @@ def survey(one: Input[Source], columns: Columns, content: Content, blocks: Itera
                 if plain is not None:
                     block.plain[column.name] = plain
             looks[column.name] = merged((looks.get(column.name, Look()), found))
-    return Survey(name, looks, rows, broken)
+    return FileSurvey(name, looks, rows, broken)
 
 
-def survey_of_pieces(found: Sequence[Survey]) -> Survey:
+def survey_of_pieces(found: Sequence[FileSurvey]) -> FileSurvey:
     """What was found in a file whose pieces were looked at one by one."""
     looks: dict[str, Look] = {}
     rows = 0
@@ -160,10 +160,10 @@ def survey_of_pieces(found: Sequence[Survey]) -> Survey:
         for column, look in piece.columns.items():
             looks[column] = merged((looks.get(column, Look()), look.behind(rows)))
         rows += piece.rows
-    return Survey(found[0].name, looks, rows, sum(piece.broken for piece in found))
+    return FileSurvey(found[0].name, looks, rows, sum(piece.broken for piece in found))
 
 
-def needs_look(one: Input[Source], columns: Columns, column: pa.Field) -> bool:
+def needs_look(one: Input[Source], columns: ColumnRoles, column: pa.Field) -> bool:
     """Whether a column of a file with types may have to become something else: text that is used as anything else."""
     if column.name in one.events.column_types:
         return True
@@ -171,8 +171,8 @@ def needs_look(one: Input[Source], columns: Columns, column: pa.Field) -> bool:
 
 
 @dataclass(frozen=True)
-class Part:
-    """Rows that can be used, their numbers in the input, and those that cannot (a table as in `Events`), if any."""
+class SplitRows:
+    """Rows that can be used, their numbers in the input, and those that cannot (a table as in `ReadEvents`), if any."""
 
     table: pa.Table
     rows: npt.NDArray[np.int64]
@@ -180,7 +180,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Plan:
+class InputPlan:
     """How to read all files of an input.
 
     ``names`` says what columns of the files are called in the table, ``types`` as what they are read (those missing
@@ -190,7 +190,7 @@ class Plan:
     """
 
     one: Input[Source]
-    columns: Columns
+    columns: ColumnRoles
     names: Mapping[str, str]
     types: Mapping[str, pa.DataType]
     schema: pa.Schema | None
@@ -199,7 +199,7 @@ class Plan:
     padded: Mapping[str, str]
 
     @classmethod
-    def of(cls, one: Input[Source], columns: Columns, surveys: Sequence[Survey], several: bool) -> Plan:
+    def of(cls, one: Input[Source], columns: ColumnRoles, surveys: Sequence[FileSurvey], several: bool) -> InputPlan:
         """The plan after all files have been looked at; ``several`` says that there are other inputs.
 
         Raises InputError for columns that are not there, and for those of which not a single value is right.
@@ -245,7 +245,7 @@ class Plan:
             names.append(free_name(called_now, names))
         return pa.schema([*REFUSED, *((name, pa.string()) for name in names[len(REFUSED) :])])
 
-    def part(self, block: Block, offset: int, file: str | None) -> Part:
+    def part(self, block: Block, offset: int, file: str | None) -> SplitRows:
         """The rows of a block, converted, without those that cannot be used.
 
         ``offset`` is the number of rows before the file, and ``file`` what messages call it, if there are several.
@@ -285,7 +285,7 @@ class Plan:
             usable = np.ones(len(table), np.bool_)
             usable[bad] = False
             table, numbers = table.filter(pa.array(usable)), numbers[usable]
-        return Part(table, numbers + offset, pa.concat_tables(refused) if refused else None)
+        return SplitRows(table, numbers + offset, pa.concat_tables(refused) if refused else None)
 
     def _refused(
         self,
@@ -324,7 +324,7 @@ class Plan:
         return converted(joined(values), target)
 
 
-def refuse_unknown_types(plans: Sequence[Plan]) -> None:
+def refuse_unknown_types(plans: Sequence[InputPlan]) -> None:
     """Raise InputError for columns whose types are given, and that no input has of which that was said."""
     for column in dict.fromkeys(column for plan in plans for column in plan.one.events.column_types):
         asked = [plan for plan in plans if column in plan.one.events.column_types]

@@ -11,15 +11,15 @@ import pyarrow as pa
 
 from cerflow.files.blocks import contents, read_blocks
 from cerflow.files.conversion import plain_text
-from cerflow.files.input_plans import REFUSED, Columns, Part, Plan, refuse_unknown_types, survey, texts
+from cerflow.files.input_plans import REFUSED, ColumnRoles, InputPlan, SplitRows, refuse_unknown_types, survey, texts
 from cerflow.files.sources import Source, label
 from cerflow.stream_inputs import Input, common_schema, fitted, free_name, in_common_unit
 
-__all__ = ["Events", "as_refused", "read_inputs", "remarks", "with_missing"]
+__all__ = ["ReadEvents", "as_refused", "read_inputs", "remarks", "with_missing"]
 
 
 @dataclass(frozen=True)
-class Events:
+class ReadEvents:
     """What was read.
 
     ``rows`` numbers the rows of ``table`` in the whole input, from 0; None if nothing was refused. ``refused`` has
@@ -35,16 +35,16 @@ class Events:
     remarks: tuple[str, ...] = ()
 
 
-def read_inputs(inputs: Sequence[Input[Source]], columns: Columns, *, named: bool = False) -> Events:
+def read_inputs(inputs: Sequence[Input[Source]], columns: ColumnRoles, *, named: bool = False) -> ReadEvents:
     """Read all inputs one after the other; with ``named`` a column tells which stream an event is from.
 
     Raises InputError if a file cannot be read, lacks a column with a role, or has a column in which not a single
     value is what the query takes it for, and if the columns of the inputs do not fit together.
     """
-    parts: list[Part] = []
+    parts: list[SplitRows] = []
     names: list[str] = []
     streams: list[str] = []
-    plans: list[Plan] = []
+    plans: list[InputPlan] = []
     empty = False
     several = len(inputs) > 1 or any(len(one.events.files) > 1 for one in inputs)
     offset = 0
@@ -54,7 +54,7 @@ def read_inputs(inputs: Sequence[Input[Source]], columns: Columns, *, named: boo
         as_text = texts(one, columns)
         read = [list(read_blocks(source, file, as_text)) for file in files]
         surveys = [survey(one, columns, file, blocks) for file, blocks in zip(files, read)]
-        plan = Plan.of(one, columns, surveys, len(inputs) > 1)
+        plan = InputPlan.of(one, columns, surveys, len(inputs) > 1)
         if any(_lacks_text(block.table.schema, plan.as_text) for blocks in read for block in blocks):
             read = [list(read_blocks(source, file, plan.as_text)) for file in files]
         for found, blocks in zip(surveys, read):
@@ -85,10 +85,10 @@ def read_inputs(inputs: Sequence[Input[Source]], columns: Columns, *, named: boo
     said = remarks(plans, offset)
     refused = [part.refused for part in parts if part.refused is not None]
     if not refused:
-        return Events(table, None, None, stream, said)
+        return ReadEvents(table, None, None, stream, said)
     rows = np.concatenate([part.rows for part in parts])
     together = pa.concat_tables(refused, promote_options="permissive").sort_by("row")
-    return Events(table, rows, together, stream, said)
+    return ReadEvents(table, rows, together, stream, said)
 
 
 def _lacks_text(schema: pa.Schema, names: Iterable[str]) -> bool:
@@ -97,7 +97,7 @@ def _lacks_text(schema: pa.Schema, names: Iterable[str]) -> bool:
     return not all(pa.types.is_string(kind) or pa.types.is_null(kind) for kind in kinds)
 
 
-def with_missing(schema: pa.Schema, columns: Columns, empty: bool) -> pa.Schema:
+def with_missing(schema: pa.Schema, columns: ColumnRoles, empty: bool) -> pa.Schema:
     """The schema with types for columns without values.
 
     ``empty`` says that a file has no rows and no header: then the columns that are asked for might be in it.
@@ -109,7 +109,7 @@ def with_missing(schema: pa.Schema, columns: Columns, empty: bool) -> pa.Schema:
     return columns.settled(schema)
 
 
-def remarks(plans: Sequence[Plan], rows: int) -> tuple[str, ...]:
+def remarks(plans: Sequence[InputPlan], rows: int) -> tuple[str, ...]:
     """What to say of inputs that were read: that they have no rows, or zeros that are lost."""
     found = [] if rows else ["the input has no rows"]
     for plan in plans:
@@ -122,7 +122,7 @@ def remarks(plans: Sequence[Plan], rows: int) -> tuple[str, ...]:
 
 
 def as_refused(table: pa.Table) -> pa.Table:
-    """Refused rows in the form of `Events`: ``row``, ``reason``, ``text``, then every other column as text."""
+    """Refused rows in the form of `ReadEvents`: ``row``, ``reason``, ``text``, then every other column as text."""
     head = {
         name: table.column(name).cast(kind) if name in table.column_names else pa.nulls(len(table), kind)
         for name, kind in REFUSED

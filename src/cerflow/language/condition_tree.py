@@ -39,7 +39,7 @@ from cerflow.language.condition import (
     Some,
 )
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
-from cerflow.language.grammars import Name, Part, Piece, TreeBuilder, span_of
+from cerflow.language.grammars import Name, Parsed, Piece, TreeBuilder, span_of
 from cerflow.language.lexicon import BUILT_IN, LARGEST_INTEGER, UNITS, quote_string
 from cerflow.language.node import walk
 from cerflow.values.text_patterns import check_like, check_regexp
@@ -52,7 +52,7 @@ class ConditionBuilder(TreeBuilder):
 
     # -- which kind of thing stands where
 
-    def condition(self, part: Part) -> Condition:
+    def condition(self, part: Parsed) -> Condition:
         """The part as a condition; an error if it is a value."""
         value = part.value
         if isinstance(value, Condition):
@@ -66,7 +66,7 @@ class ConditionBuilder(TreeBuilder):
             expected=("a condition",),
         )
 
-    def value(self, part: Part) -> Expression:
+    def value(self, part: Parsed) -> Expression:
         """The part as a value; an error if it is a condition."""
         value = part.value
         if isinstance(value, Expression):
@@ -77,7 +77,7 @@ class ConditionBuilder(TreeBuilder):
             "this is a condition, but a value is expected here", span=span_of(part), expected=("a value",)
         )
 
-    def closed(self, part: Part) -> Part:
+    def closed(self, part: Parsed) -> Parsed:
         """The part, if every attribute in it has its label; an error that names the first which has none."""
         bare = part.bare
         if bare is None:
@@ -94,24 +94,24 @@ class ConditionBuilder(TreeBuilder):
 
     # -- conditions
 
-    def or_(self, children: Sequence[Piece]) -> Part:
+    def or_(self, children: Sequence[Piece]) -> Parsed:
         """``c OR d``."""
         return self._connect(children, Or)
 
-    def and_(self, children: Sequence[Piece]) -> Part:
+    def and_(self, children: Sequence[Piece]) -> Parsed:
         """``c AND d``."""
         return self._connect(children, And)
 
-    def _connect(self, children: Sequence[Piece], cls: type[And | Or]) -> Part:
+    def _connect(self, children: Sequence[Piece], cls: type[And | Or]) -> Parsed:
         left, right = self.parts(children)
         return self.make(children, cls, self.condition(left), self.condition(right))
 
-    def not_(self, children: Sequence[Piece]) -> Part:
+    def not_(self, children: Sequence[Piece]) -> Parsed:
         """``NOT c``."""
         (operand,) = self.parts(children)
         return self.make(children, Not, self.condition(operand))
 
-    def some(self, children: Sequence[Piece]) -> Part:
+    def some(self, children: Sequence[Piece]) -> Parsed:
         """``SOME x, y: c``."""
         *labels, inner = self.parts(children)
         condition = self.condition(inner)
@@ -126,20 +126,20 @@ class ConditionBuilder(TreeBuilder):
         part.nested = part
         return part
 
-    def comparison(self, children: Sequence[Piece]) -> Part:
+    def comparison(self, children: Sequence[Piece]) -> Parsed:
         """``a < b``."""
         left, sign, right = children
-        assert isinstance(left, Part)
-        assert isinstance(right, Part)
+        assert isinstance(left, Parsed)
+        assert isinstance(right, Parsed)
         part = self.make(children, Comparison, _operator(sign), self.value(left), self.value(right))
         part.last = right
         return part
 
-    def chained(self, children: Sequence[Piece]) -> Part:
+    def chained(self, children: Sequence[Piece]) -> Parsed:
         """``a = b = c``: the neighbours compared, joined by AND."""
         before, sign, right = children
-        assert isinstance(before, Part)
-        assert isinstance(right, Part)
+        assert isinstance(before, Parsed)
+        assert isinstance(right, Parsed)
         middle = before.last
         assert middle is not None
         pair = (middle, sign, right)
@@ -148,26 +148,26 @@ class ConditionBuilder(TreeBuilder):
         part.last = right
         return part
 
-    def like(self, children: Sequence[Piece]) -> Part:
+    def like(self, children: Sequence[Piece]) -> Parsed:
         """``a [NOT] LIKE 'pattern'``."""
         pattern = _string(children[-1])
         check_like(pattern, span_of(children[-1]))
         return self.make(children, Like, self.value(_first(children)), pattern, _negated(children))
 
-    def regexp(self, children: Sequence[Piece]) -> Part:
+    def regexp(self, children: Sequence[Piece]) -> Parsed:
         """``a [NOT] REGEXP 'pattern'``."""
         pattern = _string(children[-1])
         check_regexp(pattern, span_of(children[-1]))
         return self.make(children, Regexp, self.value(_first(children)), pattern, _negated(children))
 
-    def between(self, children: Sequence[Piece]) -> Part:
+    def between(self, children: Sequence[Piece]) -> Parsed:
         """``a [NOT] BETWEEN low AND high``."""
         operand, low, high = (self.value(part) for part in self.parts(children))
         return self.make(children, Between, operand, low, high, _negated(children))
 
     in_range = between
 
-    def in_interval(self, children: Sequence[Piece]) -> Part:
+    def in_interval(self, children: Sequence[Piece]) -> Parsed:
         """``a [NOT] IN {low..high}``, where either end may be left out."""
         dots = next(i for i, child in enumerate(children) if child == "..")
         low, high = children[dots - 1], children[dots + 1]
@@ -175,12 +175,12 @@ class ConditionBuilder(TreeBuilder):
             children,
             Between,
             self.value(_first(children)),
-            self.value(low) if isinstance(low, Part) else None,
-            self.value(high) if isinstance(high, Part) else None,
+            self.value(low) if isinstance(low, Parsed) else None,
+            self.value(high) if isinstance(high, Parsed) else None,
             _negated(children),
         )
 
-    def in_(self, children: Sequence[Piece]) -> Part:
+    def in_(self, children: Sequence[Piece]) -> Parsed:
         """``a [NOT] IN (item, …)``."""
         operand, *items = self.parts(children)
         for item in items:
@@ -192,11 +192,11 @@ class ConditionBuilder(TreeBuilder):
                 )
         return self.make(children, In, self.value(operand), tuple(i.value for i in items), _negated(children))
 
-    def is_null(self, children: Sequence[Piece]) -> Part:
+    def is_null(self, children: Sequence[Piece]) -> Parsed:
         """``a IS [NOT] NULL``."""
         return self.make(children, IsNull, self.value(_first(children)), _negated(children))
 
-    def bracket(self, children: Sequence[Piece]) -> Part:
+    def bracket(self, children: Sequence[Piece]) -> Parsed:
         """``label[condition]``."""
         label, inner = self.parts(children)
         self.no_bracket_in(inner)
@@ -205,7 +205,7 @@ class ConditionBuilder(TreeBuilder):
         part.nested = part
         return part
 
-    def no_bracket_in(self, part: Part) -> None:
+    def no_bracket_in(self, part: Parsed) -> None:
         """An error if there is a bracket ``x[…]``, or SOME, in the part."""
         if part.nested is not None:
             what = "SOME" if isinstance(part.nested.value, Some) else "a bracket"
@@ -213,59 +213,59 @@ class ConditionBuilder(TreeBuilder):
 
     # -- values
 
-    def arithmetic(self, children: Sequence[Piece]) -> Part:
+    def arithmetic(self, children: Sequence[Piece]) -> Parsed:
         """``a + b`` and the like."""
         left, right = self.parts(children)
         return self.make(children, Arithmetic, str(children[1]), self.value(left), self.value(right))
 
-    def negative(self, children: Sequence[Piece]) -> Part:
+    def negative(self, children: Sequence[Piece]) -> Parsed:
         """``-a``."""
         (operand,) = self.parts(children)
         return self.make(children, Negative, self.value(operand))
 
-    def number(self, children: Sequence[Piece]) -> Part:
+    def number(self, children: Sequence[Piece]) -> Parsed:
         """A number."""
         return self.make(children, Literal, _number(children[0], ""))
 
-    def negative_number(self, children: Sequence[Piece]) -> Part:
+    def negative_number(self, children: Sequence[Piece]) -> Parsed:
         """A minus directly before a number belongs to the number."""
         return self.make(children, Literal, _number(children[1], "-", over=children))
 
-    def string(self, children: Sequence[Piece]) -> Part:
+    def string(self, children: Sequence[Piece]) -> Parsed:
         """A string."""
         return self.make(children, Literal, _string(children[0]))
 
-    def boolean(self, children: Sequence[Piece]) -> Part:
+    def boolean(self, children: Sequence[Piece]) -> Parsed:
         """``TRUE``, ``FALSE``: as a value or as a condition."""
         return self.make(children, Literal, str(children[0]).upper() == "TRUE")
 
-    def null(self, children: Sequence[Piece]) -> Part:
+    def null(self, children: Sequence[Piece]) -> Parsed:
         """``NULL``."""
         return self.make(children, Literal, None)
 
-    def bare(self, children: Sequence[Piece]) -> Part:
+    def bare(self, children: Sequence[Piece]) -> Parsed:
         """A name alone: an attribute of the event at hand, unless it turns out to be a label in an argument."""
         (name,) = self.parts(children)
         part = self.make(children, Attribute, None, name.value)
         part.name, part.bare = name.name, part
         return part
 
-    def bare_reserved(self, children: Sequence[Piece]) -> Part:
+    def bare_reserved(self, children: Sequence[Piece]) -> Parsed:
         """A reserved word as an attribute; EVENT in an argument is the event at hand."""
         part = self.make(children, Attribute, None, str(children[0]))
         part.name, part.bare = Name(str(children[0]), reserved=True), part
         return part
 
-    def attribute(self, children: Sequence[Piece]) -> Part:
+    def attribute(self, children: Sequence[Piece]) -> Parsed:
         """``label.attribute``."""
         label, attribute = self.parts(children)
         return self.make(children, Attribute, label.value, attribute.value)
 
-    def call(self, children: Sequence[Piece]) -> Part:
+    def call(self, children: Sequence[Piece]) -> Parsed:
         """``name(…)``: a function, an aggregate, a test on a set, or a registered predicate."""
         head, arguments = children[0], self.parts(children[1:])
-        written = head.value if isinstance(head, Part) else str(head)
-        quoted = isinstance(head, Part) and head.name is not None and head.name.quoted
+        written = head.value if isinstance(head, Parsed) else str(head)
+        quoted = isinstance(head, Parsed) and head.name is not None and head.name.quoted
         name = written.lower()
         if quoted or name not in BUILT_IN:
             return self._predicate(children, written, arguments)
@@ -282,16 +282,16 @@ class ConditionBuilder(TreeBuilder):
             return self._with_labels(children, arguments, lambda labels, span: Aggregate(name, labels[0], span=span))
         return self.make(children, Aggregate if name in AGGREGATES else SetTest, name, self.value(argument))
 
-    def _predicate(self, children: Sequence[Piece], name: str, arguments: list[Part]) -> Part:
+    def _predicate(self, children: Sequence[Piece], name: str, arguments: list[Parsed]) -> Parsed:
         """A name alone is a label, also in a bracket; in parentheses it is an attribute of the event at hand."""
         made = [self._label(a) if a.name is not None else replace(a, value=self.value(a)) for a in arguments]
         return self._called(children, made, lambda values, span: PredicateCall(name, values, span=span))
 
-    def _with_labels(self, children: Sequence[Piece], arguments: list[Part], build: Any) -> Part:
+    def _with_labels(self, children: Sequence[Piece], arguments: list[Parsed], build: Any) -> Parsed:
         return self._called(children, [self._label(argument) for argument in arguments], build)
 
     @staticmethod
-    def _label(argument: Part) -> Part:
+    def _label(argument: Parsed) -> Parsed:
         """An argument that must be a label, or EVENT for the event at hand."""
         name = argument.name
         if name is None or (name.reserved and name.text.upper() != "EVENT"):
@@ -305,24 +305,24 @@ class ConditionBuilder(TreeBuilder):
             made.bare = made
         return made
 
-    def _called(self, children: Sequence[Piece], arguments: list[Part], build: Any) -> Part:
+    def _called(self, children: Sequence[Piece], arguments: list[Parsed], build: Any) -> Parsed:
         span = span_of(*children)
-        made = Part(build(tuple(argument.value for argument in arguments), span), span.start, span.end)
+        made = Parsed(build(tuple(argument.value for argument in arguments), span), span.start, span.end)
         made.bare = next((argument.bare for argument in arguments if argument.bare is not None), None)
         return made
 
     # -- windows
 
-    def count_window(self, children: Sequence[Piece]) -> Part:
+    def count_window(self, children: Sequence[Piece]) -> Parsed:
         """``n EVENTS``."""
         return self.make(children, CountWindow, positive_integer(children[0], "the number of events in a window"))
 
-    def duration(self, children: Sequence[Piece]) -> Part:
+    def duration(self, children: Sequence[Piece]) -> Parsed:
         """``number unit``; the value is the microseconds so far."""
         amount, unit = children[-2:]
         return self.part(children, _microseconds(amount, str(unit)))
 
-    def longer_duration(self, children: Sequence[Piece]) -> Part:
+    def longer_duration(self, children: Sequence[Piece]) -> Parsed:
         """A duration and another ``number unit``."""
         before = _first(children)
         total = before.value + self.duration(children).value
@@ -330,11 +330,11 @@ class ConditionBuilder(TreeBuilder):
             raise QuerySyntaxError("this duration is too long", span=span_of(*children))
         return self.part(children, total)
 
-    def window(self, children: Sequence[Piece]) -> Part:
+    def window(self, children: Sequence[Piece]) -> Parsed:
         """A duration that is complete."""
         return self.make(children, DurationWindow, _first(children).value)
 
-    def attribute_window(self, children: Sequence[Piece]) -> Part:
+    def attribute_window(self, children: Sequence[Piece]) -> Parsed:
         """``size [attribute]``."""
         size = _number(children[0], "")
         if size <= 0:
@@ -353,14 +353,14 @@ def positive_integer(token: Piece, what: str) -> int:
     return value
 
 
-def _first(children: Sequence[Piece]) -> Part:
+def _first(children: Sequence[Piece]) -> Parsed:
     part = children[0]
-    assert isinstance(part, Part)
+    assert isinstance(part, Parsed)
     return part
 
 
 def _negated(children: Sequence[Piece]) -> bool:
-    return any(not isinstance(child, Part) and child.type == "NOT" for child in children)
+    return any(not isinstance(child, Parsed) and child.type == "NOT" for child in children)
 
 
 def _operator(token: Piece) -> Operator:

@@ -17,11 +17,11 @@ from cerflow.language.lexicon import lexical_grammar
 from cerflow.language.parser_tables import parser_of
 from cerflow.language.syntax_errors import explain_syntax
 
-__all__ = ["MOST_CHARACTERS", "Part", "Piece", "TreeBuilder", "load", "run", "span_of"]
+__all__ = ["MOST_CHARACTERS", "Parsed", "Piece", "TreeBuilder", "load", "run", "span_of"]
 
 
 @dataclass(slots=True)
-class Part:
+class Parsed:
     """What a callback hands upwards: a value and the stretch of text it was made from, parentheses included.
 
     ``bare`` is the first attribute in it that stands without a label, ``nested`` the first bracket ``x[…]``;
@@ -31,10 +31,10 @@ class Part:
     value: Any
     start_pos: int
     end_pos: int
-    bare: Part | None = None
-    nested: Part | None = None
+    bare: Parsed | None = None
+    nested: Parsed | None = None
     name: Name | None = None
-    last: Part | None = None
+    last: Parsed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Name:
 MOST_CHARACTERS = 1_000_000
 
 #: The children of a callback: tokens and the parts of the rules below.
-Piece: TypeAlias = Part | Token
+Piece: TypeAlias = Parsed | Token
 
 
 def span_of(*pieces: Piece) -> Span:
@@ -65,26 +65,26 @@ class TreeBuilder:
     """What the callbacks of all grammars share."""
 
     @staticmethod
-    def part(children: Sequence[Piece], value: Any) -> Part:
+    def part(children: Sequence[Piece], value: Any) -> Parsed:
         """A part for the value, with the marks of its children."""
         span = span_of(*children)
-        made = Part(value, span.start, span.end)
+        made = Parsed(value, span.start, span.end)
         for child in children:
-            if isinstance(child, Part):
+            if isinstance(child, Parsed):
                 made.bare = made.bare or child.bare
                 made.nested = made.nested or child.nested
         return made
 
     @staticmethod
-    def parts(children: Sequence[Piece]) -> list[Part]:
+    def parts(children: Sequence[Piece]) -> list[Parsed]:
         """The parts among the children."""
-        return [child for child in children if isinstance(child, Part)]
+        return [child for child in children if isinstance(child, Parsed)]
 
-    def make(self, children: Sequence[Piece], cls: Callable[..., Any], *values: Any) -> Part:
+    def make(self, children: Sequence[Piece], cls: Callable[..., Any], *values: Any) -> Parsed:
         """A part whose value is a node of the class, with its span."""
         return self.part(children, cls(*values, span=span_of(*children)))
 
-    def name(self, children: Sequence[Piece]) -> Part:
+    def name(self, children: Sequence[Piece]) -> Parsed:
         """``NAME`` or ``"quoted"``; the value is the name itself."""
         (token,) = children
         assert isinstance(token, Token)
@@ -100,7 +100,7 @@ class TreeBuilder:
 
     attribute_name = name
 
-    def group(self, children: Sequence[Piece]) -> Part:
+    def group(self, children: Sequence[Piece]) -> Parsed:
         """``(…)``: what stands inside, over the stretch with the parentheses."""
         return self.part(children, self.parts(children)[0].value)
 

@@ -35,7 +35,7 @@ from cerflow.language.formula import (
     Within,
     Without,
 )
-from cerflow.language.grammars import Part, Piece, load, run, span_of
+from cerflow.language.grammars import Parsed, Piece, load, run, span_of
 from cerflow.language.select import (
     Consumption,
     CountItem,
@@ -102,140 +102,140 @@ class _CeqlBuilder(ConditionBuilder):
 
     # -- texts that are not queries
 
-    def formula_alone(self, children: Several[Piece]) -> Part:
+    def formula_alone(self, children: Several[Piece]) -> Parsed:
         return self.parts(children)[0]
 
-    def condition_alone(self, children: Several[Piece]) -> Part:
+    def condition_alone(self, children: Several[Piece]) -> Parsed:
         return self.part(children, self.condition(self.closed(self.parts(children)[0])))
 
-    def condition_inside(self, children: Several[Piece]) -> Part:
+    def condition_inside(self, children: Several[Piece]) -> Parsed:
         return self.part(children, self.condition(self.parts(children)[0]))
 
-    def value_alone(self, children: Several[Piece]) -> Part:
+    def value_alone(self, children: Several[Piece]) -> Parsed:
         return self.part(children, self.value(self.closed(self.parts(children)[0])))
 
-    def value_inside(self, children: Several[Piece]) -> Part:
+    def value_inside(self, children: Several[Piece]) -> Parsed:
         return self.part(children, self.value(self.parts(children)[0]))
 
     # -- formulas
 
-    def event_type(self, children: Several[Piece]) -> Part:
+    def event_type(self, children: Several[Piece]) -> Parsed:
         *stream, name = self.parts(children)
         return self.make(children, EventType, name.value, stream[0].value if stream else None)
 
-    def any_event(self, children: Several[Piece]) -> Part:
+    def any_event(self, children: Several[Piece]) -> Parsed:
         return self.make(children, AnyEvent)
 
-    def not_event(self, children: Several[Piece]) -> Part:
+    def not_event(self, children: Several[Piece]) -> Parsed:
         event, *condition = self.parts(children)
         return self.make(
             children, NotEvent, event.value, self.condition(self.closed(condition[0])) if condition else None
         )
 
-    def as_(self, children: Several[Piece]) -> Part:
+    def as_(self, children: Several[Piece]) -> Parsed:
         operand, label = self.parts(children)
         return self.make(children, As, operand.value, label.value)
 
-    def rename(self, children: Several[Piece]) -> Part:
+    def rename(self, children: Several[Piece]) -> Parsed:
         operand, old, new = self.parts(children)
         return self.make(children, Rename, operand.value, old.value, new.value)
 
-    def filter(self, children: Several[Piece]) -> Part:
+    def filter(self, children: Several[Piece]) -> Parsed:
         operand, condition = self.parts(children)
         return self._formula(children, Filter, operand.value, self.condition(self.closed(condition)))
 
-    def within(self, children: Several[Piece]) -> Part:
+    def within(self, children: Several[Piece]) -> Parsed:
         return self._operator(children, Within)
 
-    def unless(self, children: Several[Piece]) -> Part:
+    def unless(self, children: Several[Piece]) -> Parsed:
         return self._operator(children, Unless)
 
-    def without(self, children: Several[Piece]) -> Part:
+    def without(self, children: Several[Piece]) -> Parsed:
         return self._operator(children, Without)
 
-    def disjunction(self, children: Several[Piece]) -> Part:
+    def disjunction(self, children: Several[Piece]) -> Parsed:
         return self._operator(children, Disjunction)
 
-    def all_(self, children: Several[Piece]) -> Part:
+    def all_(self, children: Several[Piece]) -> Parsed:
         return self._operator(children, All)
 
-    def intersection(self, children: Several[Piece]) -> Part:
+    def intersection(self, children: Several[Piece]) -> Parsed:
         return self._operator(children, Conjunction)
 
-    def strict_sequence(self, children: Several[Piece]) -> Part:
+    def strict_sequence(self, children: Several[Piece]) -> Parsed:
         return self._operator(children, StrictSequence)
 
-    def sequence(self, children: Several[Piece]) -> Part:
+    def sequence(self, children: Several[Piece]) -> Parsed:
         return self._operator(children, Sequence)
 
-    def iteration(self, children: Several[Piece]) -> Part:
+    def iteration(self, children: Several[Piece]) -> Parsed:
         return self._operator(children, Iteration)
 
-    def strict_iteration(self, children: Several[Piece]) -> Part:
+    def strict_iteration(self, children: Several[Piece]) -> Parsed:
         return self._operator(children, StrictIteration)
 
-    def start(self, children: Several[Piece]) -> Part:
+    def start(self, children: Several[Piece]) -> Parsed:
         return self._operator(children, Start)
 
-    def selection(self, children: Several[Piece]) -> Part:
+    def selection(self, children: Several[Piece]) -> Parsed:
         return self._formula(children, Selection, _strategy(children[0]), self.parts(children)[0].value)
 
-    def selection_by(self, children: Several[Piece]) -> Part:
+    def selection_by(self, children: Several[Piece]) -> Parsed:
         by, operand = self.parts(children)
         return self._formula(children, Selection, _strategy(children[0]), operand.value, by.value)
 
-    def compared(self, children: Several[Piece]) -> Part:
+    def compared(self, children: Several[Piece]) -> Parsed:
         return self.part(
             children,
             tuple(LabelReference(p.value, span=Span(p.start_pos, p.end_pos)) for p in self.parts(children)),
         )
 
-    def project(self, children: Several[Piece]) -> Part:
+    def project(self, children: Several[Piece]) -> Parsed:
         *labels, operand = self.parts(children)
         return self._formula(children, Project, tuple(label.value for label in labels), operand.value)
 
-    def _operator(self, children: Several[Piece], cls: type[Any]) -> Part:
+    def _operator(self, children: Several[Piece], cls: type[Any]) -> Parsed:
         return self._formula(children, cls, *(part.value for part in self.parts(children)))
 
-    def _formula(self, children: Several[Piece], cls: Any, *values: Any) -> Part:
+    def _formula(self, children: Several[Piece], cls: Any, *values: Any) -> Parsed:
         # Attributes of conditions inside are settled by now, so their marks go no further up.
         span = span_of(*children)
-        return Part(cls(*values, span=span), span.start, span.end)
+        return Parsed(cls(*values, span=span), span.start, span.end)
 
     # -- queries
 
-    def query(self, children: Several[Piece]) -> Part:
+    def query(self, children: Several[Piece]) -> Parsed:
         # Every clause comes as its fields of Select with their values, the formula as itself.
         clauses: dict[str, Any] = {}
         for part in self.parts(children):
             clauses.update(part.value if isinstance(part.value, dict) else {"formula": part.value})
         return self.part(children, Select(**clauses, span=span_of(*children)))
 
-    def strategy(self, children: Several[Piece]) -> Part:
+    def strategy(self, children: Several[Piece]) -> Parsed:
         by = [part.value for part in self.parts(children)]
         return self.part(children, {"strategy": _strategy(children[0]), "by": by[0] if by else ()})
 
-    def everything(self, children: Several[Piece]) -> Part:
+    def everything(self, children: Several[Piece]) -> Parsed:
         return self._projection(children, ProjectionKind.ALL, tuple(part.value for part in self.parts(children)))
 
-    def nothing(self, children: Several[Piece]) -> Part:
+    def nothing(self, children: Several[Piece]) -> Parsed:
         return self._projection(children, ProjectionKind.NONE)
 
-    def items(self, children: Several[Piece]) -> Part:
+    def items(self, children: Several[Piece]) -> Parsed:
         return self._projection(children, ProjectionKind.ITEMS, tuple(part.value for part in self.parts(children)))
 
-    def _projection(self, children: Several[Piece], *values: Any) -> Part:
+    def _projection(self, children: Several[Piece], *values: Any) -> Parsed:
         return self.part(children, {"projection": Projection(*values, span=span_of(*children))})
 
-    def label_item(self, children: Several[Piece]) -> Part:
+    def label_item(self, children: Several[Piece]) -> Parsed:
         label, *attributes = self.parts(children)
         return self.make(children, LabelItem, label.value, tuple(a.value for a in attributes) or None)
 
-    def expression_item(self, children: Several[Piece]) -> Part:
+    def expression_item(self, children: Several[Piece]) -> Parsed:
         expression, name = self.parts(children)
         return self.make(children, ExpressionItem, self.value(self.closed(expression)), name.value)
 
-    def count_item(self, children: Several[Piece]) -> Part:
+    def count_item(self, children: Several[Piece]) -> Parsed:
         function, *name = self.parts(children)
         if function.value.lower() != "count":
             raise QuerySyntaxError(
@@ -243,25 +243,25 @@ class _CeqlBuilder(ConditionBuilder):
             )
         return self.make(children, CountItem, name[0].value if name else "count")
 
-    def streams(self, children: Several[Piece]) -> Part:
+    def streams(self, children: Several[Piece]) -> Parsed:
         return self.part(children, {"streams": tuple(part.value for part in self.parts(children))})
 
-    def partition(self, children: Several[Piece]) -> Part:
+    def partition(self, children: Several[Piece]) -> Parsed:
         return self.part(children, {"partition": tuple(part.value for part in self.parts(children))})
 
-    def key(self, children: Several[Piece]) -> Part:
+    def key(self, children: Several[Piece]) -> Parsed:
         return self.part(children, tuple(part.value for part in self.parts(children)))
 
-    def query_window(self, children: Several[Piece]) -> Part:
+    def query_window(self, children: Several[Piece]) -> Parsed:
         return self.part(children, {"window": self.parts(children)[0].value})
 
-    def consume(self, children: Several[Piece]) -> Part:
+    def consume(self, children: Several[Piece]) -> Parsed:
         return self.part(children, {"consume": self.parts(children)[0].value})
 
-    def consumption(self, children: Several[Piece]) -> Part:
+    def consumption(self, children: Several[Piece]) -> Parsed:
         return self.part(children, Consumption(str(children[0]).upper()))
 
-    def limit(self, children: Several[Piece]) -> Part:
+    def limit(self, children: Several[Piece]) -> Parsed:
         return self.part(children, {"limit": positive_integer(children[1], "the number behind LIMIT")})
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from lark import Lark
 
 from cerflow.language.condition_tree import ConditionBuilder
-from cerflow.language.grammars import Part, Piece, load, run, span_of
+from cerflow.language.grammars import Parsed, Piece, load, run, span_of
 from cerflow.language.sremo import (
     MARK,
     Alternation,
@@ -56,75 +56,75 @@ def _grammar() -> Lark:
 class _SremoBuilder(ConditionBuilder):
     """Callbacks for `sremo.lark`."""
 
-    def sremo_alone(self, children: Sequence[Piece]) -> Part:
+    def sremo_alone(self, children: Sequence[Piece]) -> Parsed:
         return self.parts(children)[0]
 
     @staticmethod
-    def _label(argument: Part) -> Part:
+    def _label(argument: Parsed) -> Parsed:
         name = argument.name
         if name is not None and name.reserved and name.text.upper() != "EVENT":
             return argument  # no register can be called so, but an attribute can
         return ConditionBuilder._label(argument)
 
-    def terminal(self, children: Sequence[Piece]) -> Part:
+    def terminal(self, children: Sequence[Piece]) -> Parsed:
         condition, *rest = self.parts(children)
         self.no_bracket_in(condition)
         # The event read is at hand, so attributes need no label here.
         return self._sremo(children, Terminal, self.condition(condition), **dict(part.value for part in rest))
 
-    def mark(self, children: Sequence[Piece]) -> Part:
+    def mark(self, children: Sequence[Piece]) -> Parsed:
         names = self.parts(children)
         return self.part(children, ("label", names[0].value if names else MARK))
 
     # A rule of its own, so that the comma behind a register is not the one behind any other name.
     register = ConditionBuilder.name
 
-    def into(self, children: Sequence[Piece]) -> Part:
+    def into(self, children: Sequence[Piece]) -> Parsed:
         return self.part(children, ("registers", tuple(part.value for part in self.parts(children))))
 
-    def epsilon(self, children: Sequence[Piece]) -> Part:
+    def epsilon(self, children: Sequence[Piece]) -> Parsed:
         return self._sremo(children, Epsilon)
 
-    def empty(self, children: Sequence[Piece]) -> Part:
+    def empty(self, children: Sequence[Piece]) -> Parsed:
         return self._sremo(children, Empty)
 
-    def concatenation(self, children: Sequence[Piece]) -> Part:
+    def concatenation(self, children: Sequence[Piece]) -> Parsed:
         return self._operator(children, Concatenation)
 
-    def alternation(self, children: Sequence[Piece]) -> Part:
+    def alternation(self, children: Sequence[Piece]) -> Parsed:
         return self._operator(children, Alternation)
 
-    def intersection(self, children: Sequence[Piece]) -> Part:
+    def intersection(self, children: Sequence[Piece]) -> Parsed:
         return self._operator(children, Intersection)
 
-    def star(self, children: Sequence[Piece]) -> Part:
+    def star(self, children: Sequence[Piece]) -> Parsed:
         return self._operator(children, Star)
 
-    def plus(self, children: Sequence[Piece]) -> Part:
+    def plus(self, children: Sequence[Piece]) -> Parsed:
         return self._operator(children, Plus)
 
-    def optional(self, children: Sequence[Piece]) -> Part:
+    def optional(self, children: Sequence[Piece]) -> Parsed:
         return self._operator(children, Optional)
 
-    def complement(self, children: Sequence[Piece]) -> Part:
+    def complement(self, children: Sequence[Piece]) -> Parsed:
         return self._operator(children, Complement)
 
-    def windowed(self, children: Sequence[Piece]) -> Part:
+    def windowed(self, children: Sequence[Piece]) -> Parsed:
         return self._operator(children, Windowed)
 
-    def any_match(self, children: Sequence[Piece]) -> Part:
+    def any_match(self, children: Sequence[Piece]) -> Parsed:
         return self._sremo(children, AnyMatch, tuple(part.value for part in self.parts(children)))
 
-    def next_match(self, children: Sequence[Piece]) -> Part:
+    def next_match(self, children: Sequence[Piece]) -> Parsed:
         return self._sremo(children, NextMatch, tuple(part.value for part in self.parts(children)))
 
-    def unordered(self, children: Sequence[Piece]) -> Part:
+    def unordered(self, children: Sequence[Piece]) -> Parsed:
         return self._sremo(children, Unordered, tuple(part.value for part in self.parts(children)))
 
-    def _operator(self, children: Sequence[Piece], cls: type[Any]) -> Part:
+    def _operator(self, children: Sequence[Piece], cls: type[Any]) -> Parsed:
         return self._sremo(children, cls, *(part.value for part in self.parts(children)))
 
-    def _sremo(self, children: Sequence[Piece], cls: Any, *values: Any, **named: Any) -> Part:
+    def _sremo(self, children: Sequence[Piece], cls: Any, *values: Any, **named: Any) -> Parsed:
         # The marks of bare attributes end with their terminal.
         span = span_of(*children)
-        return Part(cls(*values, **named, span=span), span.start, span.end)
+        return Parsed(cls(*values, **named, span=span), span.start, span.end)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from cerflow.automata.model.transducer import Transducer
 from cerflow.engine.evaluate.measures import bounds, measures
-from cerflow.engine.evaluate.rows import Rows, finest_unit
+from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.layout import NULL
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.finite_stream import FiniteStream
@@ -139,9 +139,9 @@ class _Measured:
             self.grows = bool((greatest[known] == self._measure[known]).all())
             self._measure = greatest
 
-    def _rows(self, column: pa.Table) -> Rows:
+    def _rows(self, column: pa.Table) -> BatchRows:
         batch = pa.RecordBatch.from_arrays([c.combine_chunks() for c in column.columns], names=column.column_names)
-        return Rows(batch, self._schema, np.arange(column.num_rows), finest_unit(self._schema))
+        return BatchRows(batch, self._schema, np.arange(column.num_rows), finest_unit(self._schema))
 
     def cut(self, length: int) -> list[_Slice]:
         """Slices of so many events."""

@@ -13,9 +13,9 @@ from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.query import Query, parse
 from cerflow.schema import Schema, TimeUnit
 from cerflow.spark.explanation import explained
-from cerflow.spark.frames.events import Events
+from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.narrowing import narrowed
-from cerflow.spark.frames.plan import Plan, make_plan
+from cerflow.spark.frames.plan import JobPlan, make_plan
 from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
 from cerflow.spark.placing.ordering import Selected, recognized, selected
 from cerflow.spark.placing.placement import place
@@ -112,7 +112,7 @@ def _prepared(
     forget: timedelta | str | None,
     reporting: _Reporting,
     on_bad_record: str,
-) -> tuple[Plan, Plan, Selected]:
+) -> tuple[JobPlan, JobPlan, Selected]:
     """What is to be done, the same for the columns that are sent, and the events; all that can be wrong is refused."""
     if on_bad_record not in ("fail", "skip"):
         raise ValueError(f"on_bad_record must be 'fail' or 'skip', not {on_bad_record!r}; see also bad_records")
@@ -149,7 +149,7 @@ def bad_records(
     schema = Schema(arrow_schema(df), type, time)
     if query is not None:
         schema = (parse(query) if isinstance(query, str) else query).plan(schema).schema
-    events = Events(schema)
+    events = EventColumns(schema)
     name = "reason"
     while name.casefold() in {c.casefold() for c in df.columns}:
         name += "_"

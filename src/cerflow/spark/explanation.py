@@ -8,15 +8,15 @@ from cerflow.conditions.guards import TRUE
 from cerflow.engine.evaluate.given_conditions import GIVEN
 from cerflow.explain_text import relevant_lines, section, table
 from cerflow.language.printer import show
-from cerflow.spark.frames.events import Events
-from cerflow.spark.frames.plan import Plan
+from cerflow.spark.frames.events import EventColumns
+from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.pushdown import Pushdown, pushdown
 from cerflow.spark.placing.placement import Clustered, Placement, Way
 
 __all__ = ["explained"]
 
 
-def explained(plan: Plan, sent: Plan, types: StructType, placement: Placement) -> str:
+def explained(plan: JobPlan, sent: JobPlan, types: StructType, placement: Placement) -> str:
     """Two paragraphs about a plan, what it became for the columns that are ``sent``, and where the events go.
 
     ``types`` is the schema of the input.
@@ -26,8 +26,8 @@ def explained(plan: Plan, sent: Plan, types: StructType, placement: Placement) -
     return "\n".join(paragraphs).rstrip()
 
 
-def _sent(plan: Plan, sent: Plan, types: StructType, placement: Placement) -> list[tuple[str, str]]:
-    pushed = pushdown(plan.relevance, types, Events(plan.schema))
+def _sent(plan: JobPlan, sent: JobPlan, types: StructType, placement: Placement) -> list[tuple[str, str]]:
+    pushed = pushdown(plan.relevance, types, EventColumns(plan.schema))
     if plan.positions and placement.way is not Way.BY_KEY:
         # By key events are numbered before; else tasks count them.
         pushed = Pushdown(TRUE, (), ("positions count every event",))
@@ -43,7 +43,7 @@ def _sent(plan: Plan, sent: Plan, types: StructType, placement: Placement) -> li
     return rows
 
 
-def _divided(plan: Plan, placement: Placement) -> list[tuple[str, str]]:
+def _divided(plan: JobPlan, placement: Placement) -> list[tuple[str, str]]:
     rows = [("how", str(placement.way)), ("why", placement.reason)]
     if isinstance(placement.how, Clustered):
         rows.append(("put in order", "by the tasks, as they read" if placement.how.in_order else "by Spark"))

@@ -16,7 +16,7 @@ from cerflow.errors import BadRecordError, InputError
 from cerflow.query import Query, parse
 from cerflow.schema import Schema, TimeUnit
 from cerflow.spark.batch import bad_records, match
-from cerflow.spark.frames.events import Events
+from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.output import OutputMode, check_output, check_partitions, exists, write
 from cerflow.spark.frames.schemas import arrow_schema
 from cerflow.spark.frames.tasks import shown
@@ -154,7 +154,7 @@ class _Counts:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self._events = Events(schema)
+        self._events = EventColumns(schema)
         self._texts = list(self._events.reasons())
         self.times: tuple[float | None, float | None] = (None, None)
         self.usable: int | None = None

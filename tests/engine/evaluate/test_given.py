@@ -12,7 +12,7 @@ import cerflow
 from cerflow import Recognizer
 from cerflow.conditions.elementary import elementary
 from cerflow.engine.evaluate.given_conditions import GIVEN, with_bits
-from cerflow.engine.evaluate.rows import Rows, finest_unit
+from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.recognize.plan import Plan
 from cerflow.schema import Schema
 from support.relevance_cases import ALL, FRAGMENTS, drawn
@@ -31,7 +31,7 @@ def narrowed(query, table, conditions, schema, position):
     (batch,) = table.combine_chunks().to_batches()
     numbers = None if position is None else np.array(table[position])
     positions = np.arange(len(batch))
-    rows = Rows(batch, full.streams.schema, positions, finest_unit(schema), numbers)
+    rows = BatchRows(batch, full.streams.schema, positions, finest_unit(schema), numbers)
     bits = np.zeros(len(batch), np.int64)
     for number, condition in enumerate(conditions):
         truth = rows.truth(condition)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow.engine.evaluate.measures import bounds, is_global, measures
-from cerflow.engine.evaluate.rows import Rows, finest_unit
+from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.layout import NULL
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.schema import Schema
@@ -28,7 +28,7 @@ SIZES = st.one_of(st.integers(1, 30), st.sampled_from([0.5, 2.5, 10.0, 1e16, 5e-
 def rows_of(values, arrow, **roles):
     batch = pa.record_batch({"type": ["A"] * len(values), "m": pa.array(values, arrow)})
     schema = Schema(batch.schema, **roles)
-    return Rows(batch, schema, np.arange(len(values)), finest_unit(schema)), schema
+    return BatchRows(batch, schema, np.arange(len(values)), finest_unit(schema)), schema
 
 
 def assert_bounds(window, values, arrow, inside, **roles):

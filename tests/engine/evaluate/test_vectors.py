@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow.engine.evaluate.rows import Rows, finest_unit, instant
+from cerflow.engine.evaluate.rows import BatchRows, finest_unit, instant
 from cerflow.engine.evaluate.vectors import column_vector
 from cerflow.errors import InputError
 from cerflow.language.condition import (
@@ -131,7 +131,7 @@ CONDITIONS = st.recursive(
 
 def rows_of(batch, **roles):
     schema = Schema(batch.schema, **roles)
-    return Rows(batch, schema, np.arange(batch.num_rows), finest_unit(schema))
+    return BatchRows(batch, schema, np.arange(batch.num_rows), finest_unit(schema))
 
 
 def by_definition(tree, batch, **roles):

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.engine.matches.counting import Counting
+from cerflow.engine.matches.counting import MatchCounter
 from cerflow.engine.matches.sliding import count_sliding
 from cerflow.engine.matches.unfolding import NO_LIMIT, unfolded
 from support.conformance import drawn, limit
@@ -51,7 +51,7 @@ def by_position(part, numbers):
 
 def assert_counted(part):
     expected = listed(part)
-    numbers = Counting(part).numbers()
+    numbers = MatchCounter(part).numbers()
     assert (by_position(part, numbers) == expected).all()
     found = np.zeros(len(part.detections), np.int64)
     counted = count_sliding(part, found)
@@ -106,4 +106,4 @@ def test_what_a_detection_costs_does_not_grow_with_the_window(formula):
     assert time.process_time() - begun - one < 300 * one
     some = [0, len(found) // 2, len(found) - 1]
     # One by one, and without what was remembered of other windows.
-    assert [Counting(part).number(d)[0] for d in some] == found[some].tolist()
+    assert [MatchCounter(part).number(d)[0] for d in some] == found[some].tolist()

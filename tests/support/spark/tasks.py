@@ -10,7 +10,7 @@ from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindo
 from cerflow.query import query_text
 from cerflow.schema import Schema
 from cerflow.spark.frames.axis import Axis
-from cerflow.spark.frames.events import Events
+from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.placing.slice_tasks import OwnSlices, PartitionInOrder, PartitionsInOrder
 from cerflow.spark.placing.slices import Counting, Lasting, Measured, Pieces, boundaries, cut
@@ -23,7 +23,7 @@ class Simulation:
     def __init__(self, query, schema, *, time, window, positions):
         self.schema = Schema(schema, "type", time)
         self.axis = Axis(self.schema)
-        self.events = Events(self.schema)
+        self.events = EventColumns(self.schema)
         self.time, self.window, self.positions = time, window, positions
         columns = schema.append(pa.field("number", pa.int64())) if positions else schema
         self.recognition = Recognition(

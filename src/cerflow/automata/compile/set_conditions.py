@@ -75,9 +75,9 @@ def apply_set_atoms(
     asked = dict.fromkeys(n for atom in atoms for n in walk(atom) if isinstance(n, Asked))
     ends = _Ends(
         tuple(Relating.of(atom, own_labels(atom, scope), scope, many, registers) for atom in atoms),
-        tuple(_Collected.of(g, atoms, registers) for g in gathered if g.name not in ORDERS),
-        tuple(_Ordered.of(g, atoms, registers) for g in gathered if g.name in ORDERS),
-        tuple(_Kept.of(a, registers) for a in asked),
+        tuple(_AggregateRegister.of(g, atoms, registers) for g in gathered if g.name not in ORDERS),
+        tuple(_OrderRegister.of(g, atoms, registers) for g in gathered if g.name in ORDERS),
+        tuple(_SetRegister.of(a, registers) for a in asked),
     )
     names = ends.labels
     going_on = {t.source for t in operand.transitions}
@@ -102,7 +102,7 @@ def apply_set_atoms(
 
 
 @dataclass(frozen=True)
-class _Collected:
+class _AggregateRegister:
     """An aggregate, and the register for its row."""
 
     gathered: Gathered
@@ -110,7 +110,7 @@ class _Collected:
     register: int
 
     @classmethod
-    def of(cls, gathered: Gathered, atoms: Sequence[Condition], registers: RegisterFile) -> _Collected:
+    def of(cls, gathered: Gathered, atoms: Sequence[Condition], registers: RegisterFile) -> _AggregateRegister:
         kept = accumulator(gathered, _most(gathered, atoms))
         return cls(gathered, kept, _register(gathered, len(kept.start), registers))
 
@@ -145,7 +145,7 @@ def _most(count: Gathered, atoms: Sequence[Condition]) -> int | None:
 
 
 @dataclass(frozen=True)
-class _Ordered:
+class _OrderRegister:
     """A test on a set, and the register for the latest value.
 
     Of its three truth values those are told apart of which it matters: where it has to be ``wanted``, only whether it
@@ -157,7 +157,7 @@ class _Ordered:
     wanted: bool | None
 
     @classmethod
-    def of(cls, gathered: Gathered, atoms: Sequence[Condition], registers: RegisterFile) -> _Ordered:
+    def of(cls, gathered: Gathered, atoms: Sequence[Condition], registers: RegisterFile) -> _OrderRegister:
         plain = Comparison(Operator.EQ, gathered, _TRUE)
         wanted = True if plain in atoms else False if Not(plain) in atoms else None
         return cls(gathered, _register(gathered, 1, registers), wanted)
@@ -186,14 +186,14 @@ class _Ordered:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _SetRegister:
     """A predicate of a set, and the register for all that it is asked about."""
 
     asked: Asked
     register: int
 
     @classmethod
-    def of(cls, asked: Asked, registers: RegisterFile) -> _Kept:
+    def of(cls, asked: Asked, registers: RegisterFile) -> _SetRegister:
         shown = ", ".join(map(registers.describe, asked.arguments))
         meaning = f"{asked.name}({asked.label}.({shown}))"
         return cls(asked, registers.add(Register(Accumulation.SET, len(_row(asked)), meaning)))
@@ -222,9 +222,9 @@ class _Ends:
     """What atoms need of the events of a run, and ask where it ends."""
 
     atoms: tuple[Relating, ...]
-    collected: tuple[_Collected, ...]
-    ordered: tuple[_Ordered, ...]
-    kept: tuple[_Kept, ...]
+    collected: tuple[_AggregateRegister, ...]
+    ordered: tuple[_OrderRegister, ...]
+    kept: tuple[_SetRegister, ...]
 
     @property
     def labels(self) -> frozenset[str]:

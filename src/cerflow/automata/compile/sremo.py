@@ -51,7 +51,7 @@ _START = -1
 
 
 @dataclass
-class _Part:
+class _Positions:
     """The strings of an expression: whether the empty one, and the runs over all others, by position (Glushkov).
 
     ``beginnings`` are the transitions that leave the start, ``transitions`` all others. ``ends`` are the states that
@@ -68,7 +68,7 @@ class _Part:
         """Also these states are ends."""
         self.ends.setdefault(held, []).extend(states)
 
-    def follow(self, states: Iterable[int], following: _Part) -> None:
+    def follow(self, states: Iterable[int], following: _Positions) -> None:
         """Where these ends are, what follows may begin."""
         self.transitions += [t.moved(state, t.target) for state in states for t in following.beginnings]
 
@@ -88,7 +88,7 @@ class _Question:
     windowed: bool
 
 
-_Rule = Generator[_Question, _Part, _Part]
+_Rule = Generator[_Question, _Positions, _Positions]
 
 
 def compile_sremo(expression: Sremo, registers: RegisterFile, *, windowed: bool = False) -> Fragment:
@@ -146,9 +146,9 @@ class _Builder:
         whole = trimmed(self._fragment(part.transitions, {waiting}, final | (ends - silent)))
         return _waiting_anywhere(grouped(whole))
 
-    def _built(self, question: _Question) -> _Part:
+    def _built(self, question: _Question) -> _Positions:
         stack: list[tuple[_Question, _Rule]] = [(question, self._rule(question))]
-        answer: _Part | None = None
+        answer: _Positions | None = None
         while True:
             _, rule = stack[-1]
             try:
@@ -183,16 +183,16 @@ class _Builder:
             [t.moved(numbers[t.source], numbers[t.target]) for t in transitions],
         )
 
-    def _alone(self, part: _Part, ends: Iterable[int]) -> Fragment:
+    def _alone(self, part: _Positions, ends: Iterable[int]) -> Fragment:
         """The part by itself, with these of its ends."""
         return trimmed(self._fragment([*part.beginnings, *part.transitions], {_START}, set(ends)))
 
-    def _fragments(self, part: _Part) -> Iterator[tuple[_Held, Fragment]]:
+    def _fragments(self, part: _Positions) -> Iterator[tuple[_Held, Fragment]]:
         """The part by itself, once for each way in which registers are held at its end."""
         for held, ends in part.ends.items():
             yield held, self._alone(part, ends)
 
-    def _add(self, part: _Part, fragment: Fragment, held: _Held) -> None:
+    def _add(self, part: _Positions, fragment: Fragment, held: _Held) -> None:
         """Put a fragment that ends with these registers beside the part."""
         fragment.move(self._states)
         self._states += fragment.states
@@ -208,9 +208,9 @@ class _Builder:
         expression = question.expression
         match expression:
             case Epsilon():
-                return _Part(empty=True)
+                return _Positions(empty=True)
             case Empty():
-                return _Part()
+                return _Positions()
             case Terminal():
                 return self._terminal(expression, question)
             case Concatenation():
@@ -242,7 +242,7 @@ class _Builder:
         wanted = self._reads[expression] | asked.live
         return replace(asked, held=_restricted(asked.held, wanted))
 
-    def _beside(self, left: _Part, right: _Part) -> _Part:
+    def _beside(self, left: _Positions, right: _Positions) -> _Positions:
         left.empty |= right.empty
         left.beginnings += right.beginnings
         left.transitions += right.transitions
@@ -250,10 +250,10 @@ class _Builder:
             left.end(held, ends)
         return left
 
-    def _terminal(self, terminal: Terminal, question: _Question) -> _Part:
+    def _terminal(self, terminal: Terminal, question: _Question) -> _Positions:
         guards = guards_of(terminal.condition, dict(question.held))
         if guards is None:
-            return _Part()
+            return _Positions()
         after = dict(question.held)
         writes = []
         for register in terminal.registers:
@@ -263,7 +263,7 @@ class _Builder:
                 writes.append(self.places.write(place))
         labels = frozenset[str]() if terminal.label is None else frozenset((terminal.label,))
         t = replace(self._reading(guards), labels=labels, writes=tuple(dict.fromkeys(writes)))
-        return _Part(beginnings=[t], ends={_restricted(tuple(sorted(after.items())), question.live): [t.target]})
+        return _Positions(beginnings=[t], ends={_restricted(tuple(sorted(after.items())), question.live): [t.target]})
 
     def _reading(self, guards: list[Condition]) -> Transition:
         return Transition(
@@ -283,11 +283,11 @@ class _Builder:
         live = question.live | self._reads[expression.right]
         left = yield self._ask(question, expression.left, live=live)
         first = _restricted(question.held, live)
-        following: dict[_Held, _Part] = {}
+        following: dict[_Held, _Positions] = {}
         for held in sorted({*left.ends, *([first] if left.empty else [])}):
             following[held] = yield self._ask(question, expression.right, held=held)
         # The right side of a long chain is small: what is long stays where it is.
-        whole = _Part(False, left.beginnings, left.transitions)
+        whole = _Positions(False, left.beginnings, left.transitions)
         for held, part in following.items():
             whole.transitions += part.transitions
             for after, ends in part.ends.items():
@@ -304,7 +304,7 @@ class _Builder:
     def _repeated(self, expression: Star | Plus, question: _Question) -> _Rule:
         live = question.live | self._reads[expression.operand]
         first = _restricted(question.held, live)
-        rounds: dict[_Held, _Part] = {}
+        rounds: dict[_Held, _Positions] = {}
         pending = [first]
         while pending:
             held = pending.pop()
@@ -312,7 +312,7 @@ class _Builder:
                 continue
             rounds[held] = yield self._ask(question, expression.operand, held=held, live=live)
             pending += [after for after in rounds[held].ends if after not in rounds]
-        whole = _Part(isinstance(expression, Star) or rounds[first].empty, rounds[first].beginnings)
+        whole = _Positions(isinstance(expression, Star) or rounds[first].empty, rounds[first].beginnings)
         for part in rounds.values():
             whole.transitions += part.transitions
             for held, ends in part.ends.items():
@@ -322,14 +322,14 @@ class _Builder:
 
     def _intersection(self, expression: Intersection, question: _Question) -> _Rule:
         sides = (expression.left, expression.right)
-        parts: list[_Part] = []
+        parts: list[_Positions] = []
         for side, other in (sides, sides[::-1]):
             read = frozenset(place for place in question.held if place[0] in self._reads[other])
             asked = self._ask(question, side, reserved=question.reserved | read)
             # What the other side writes, this one need not keep, but what neither writes, both have.
             parts.append((yield asked))
         left, right = parts
-        whole = _Part(left.empty and right.empty)
+        whole = _Positions(left.empty and right.empty)
         written = self._writes[expression.left]
         for held1, first in self._fragments(left):
             for held2, second in self._fragments(right):
@@ -337,16 +337,16 @@ class _Builder:
                 self._add(whole, both(first.copy(), second), tuple(sorted(held)))
         return whole
 
-    def _reading_none_of(self, events: list[Terminal], question: _Question) -> _Part:
+    def _reading_none_of(self, events: list[Terminal], question: _Question) -> _Positions:
         """``[TRUE] & !φ``: one event that satisfies none of the conditions."""
         guards: list[Condition] = []
         for terminal in events:
             found = refused(terminal.condition, dict(question.held))
             if found is None:
-                return _Part()
+                return _Positions()
             guards += found
         t = self._reading(guards)
-        return _Part(beginnings=[t], ends={_restricted(question.held, question.live): [t.target]})
+        return _Positions(beginnings=[t], ends={_restricted(question.held, question.live): [t.target]})
 
     def _complement(self, expression: Complement, question: _Question) -> _Rule:
         if not question.windowed and not _window_inside(expression.operand):
@@ -358,7 +358,7 @@ class _Builder:
             )
         held = _restricted(question.held, question.live)
         reserved = question.reserved | frozenset(question.held)
-        whole = _Part()
+        whole = _Positions()
         inner = expression.operand
         if isinstance(inner, Complement):
             # Twice excluded: the same strings, without marks, and registers as they were.
@@ -377,7 +377,7 @@ class _Builder:
 
     def _windowed(self, expression: Windowed, question: _Question) -> _Rule:
         operand = yield self._ask(question, expression.operand, windowed=True)
-        whole = _Part(operand.empty)
+        whole = _Positions(operand.empty)
         for held, fragment in self._fragments(operand):
             self._add(whole, restrict(fragment, expression.window, self.registers), held)
         return whole

@@ -13,7 +13,7 @@ from cerflow.cli.commands.request import Inputs, load_query
 from cerflow.cli.output.reporting import count, located, warn
 from cerflow.engine.events.time_order import extent
 from cerflow.errors import nearest
-from cerflow.files.reading import Events, read_inputs
+from cerflow.files.reading import ReadEvents, read_inputs
 from cerflow.files.sources import InputFormat
 from cerflow.language.condition import Attribute, Comparison, Expression, In, Literal, Operator
 from cerflow.language.formula import As, EventType, Rename, Window
@@ -86,7 +86,7 @@ def explain_query(
 
 def _read(
     query: Query, inputs: Sequence[str], input_format: InputFormat | None, options: ColumnOptions
-) -> tuple[Events, Schema]:
+) -> tuple[ReadEvents, Schema]:
     found = Inputs.prepare(query, inputs, input_format, options)
     columns = found.columns
     events = read_inputs(found.inputs, columns, named=found.named)

@@ -18,7 +18,7 @@ from cerflow.cli.output.volume import Volume
 from cerflow.cli.output.writing import open_sink
 from cerflow.engine.recognize.warmup import load_kernels
 from cerflow.errors import BadRecordError
-from cerflow.files.reading import Events, read_inputs
+from cerflow.files.reading import ReadEvents, read_inputs
 
 __all__ = ["run_local"]
 
@@ -84,7 +84,7 @@ def run_local(request: Request, show: Progress, watch: Watch) -> Outcome:
 
 
 @contextmanager
-def _rows_of_the_input(events: Events) -> Iterator[None]:
+def _rows_of_the_input(events: ReadEvents) -> Iterator[None]:
     """Errors name rows of the input, of which those are not among the events that could not even be read."""
     try:
         yield

@@ -15,7 +15,7 @@ from cerflow.cli.output.targets import check_writable
 from cerflow.cli.output.writing import OutputFormat, output_format_of
 from cerflow.engine.results.report import CountForm
 from cerflow.errors import InputError
-from cerflow.files.input_plans import Columns
+from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.sources import InputFormat, Source, parse_source
 from cerflow.language.grammars import MOST_CHARACTERS
 from cerflow.query import Language, Query, parse
@@ -29,7 +29,7 @@ class Inputs:
     """What is to be read. ``named`` says that events of several streams must be told apart."""
 
     inputs: tuple[Input[Source], ...]
-    columns: Columns
+    columns: ColumnRoles
     named: bool
 
     @classmethod
@@ -43,7 +43,7 @@ class Inputs:
         sources = tuple(parse_source(text, input_format, options.encoding) for text in inputs)
         found, roles = mapped(sources, options)
         named = len(sources) > 1 and (bool(query.tree.streams) or any(s.name for s in sources))
-        return cls(found, Columns.of(roles, usage_of(query.tree), checked_timeout(options)), named)
+        return cls(found, ColumnRoles.of(roles, usage_of(query.tree), checked_timeout(options)), named)
 
 
 @dataclass(frozen=True)

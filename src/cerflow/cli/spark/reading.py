@@ -27,9 +27,9 @@ from cerflow.files.column_types import Look, merged
 from cerflow.files.encodings import Content, Piece, path_of
 from cerflow.files.file_pieces import has_quotes, pieces
 from cerflow.files.input_plans import (
-    Columns,
-    Plan,
-    Survey,
+    ColumnRoles,
+    FileSurvey,
+    InputPlan,
     needs_look,
     refuse_unknown_types,
     survey,
@@ -55,11 +55,11 @@ _BATCH = 10_000
 _PACKED = "number bigint, payload binary"
 _Batches = Iterator[pa.RecordBatch]
 #: A file or a piece of it, with what is found there.
-_Piece = tuple[Content, Survey]
+_Piece = tuple[Content, FileSurvey]
 
 
 @dataclass(frozen=True)
-class _Part:
+class _InputRows:
     """Rows of an input, named as errors call them.
 
     ``everything`` has a row for each row of the part, ``usable`` leaves out those that cannot be used; both may be
@@ -95,7 +95,7 @@ class SparkEvents:
 
     ``everything`` has a row for each row of the input, its columns converted (those that cannot be used may be
     missing); ``usable`` leaves out those that cannot be used. ``schema`` says which columns have a role. ``stream``
-    and ``remarks`` are as in `cerflow.files.reading.Events`.
+    and ``remarks`` are as in `cerflow.files.reading.ReadEvents`.
     """
 
     everything: DataFrame
@@ -103,7 +103,7 @@ class SparkEvents:
     stream: str | None
     schema: Schema
     remarks: tuple[str, ...]
-    _parts: Sequence[_Part]
+    _parts: Sequence[_InputRows]
 
     def counts(self, types: Sequence[str]) -> Counts:
         """What is known of the rows, and which of these event types occur."""
@@ -130,15 +130,15 @@ class SparkEvents:
 def read_frame(spark: SparkSession, read: Inputs) -> SparkEvents:
     """Read all inputs, in the order given; raises InputError as `cerflow.files.reading.read_inputs` does."""
     columns = read.columns
-    parts: list[_Part] = []
-    plans: list[Plan] = []
+    parts: list[_InputRows] = []
+    plans: list[InputPlan] = []
     empty = False
     several = len(read.inputs) > 1
     for one in read.inputs:
         if one.events.has_no_schema:
             found = _surveyed(spark, one, columns)
             surveys = [survey_of_pieces([each for _, each in pieces_of_file]) for pieces_of_file in found]
-            plans.append(Plan.of(one, columns, surveys, several))
+            plans.append(InputPlan.of(one, columns, surveys, several))
             part = _in_tasks(spark, plans[-1], found, several or len(surveys) > 1)
             parts.append(_in_common_unit(part, one, columns))
             empty = empty or any(not each.columns for each in surveys)
@@ -160,7 +160,7 @@ def read_frame(spark: SparkSession, read: Inputs) -> SparkEvents:
     return SparkEvents(everything, usable, stream, schema, said, parts)
 
 
-def _in_common_unit(part: _Part, one: Input[Source], columns: Columns) -> _Part:
+def _in_common_unit(part: _InputRows, one: Input[Source], columns: ColumnRoles) -> _InputRows:
     if not part.usable.columns:
         return part
     everything, usable = (in_common_unit(f, one.time_unit, columns.roles) for f in (part.everything, part.usable))
@@ -168,7 +168,7 @@ def _in_common_unit(part: _Part, one: Input[Source], columns: Columns) -> _Part:
 
 
 def _together(
-    frames: Sequence[tuple[str, str, DataFrame]], columns: Columns, stream: str | None, empty: bool
+    frames: Sequence[tuple[str, str, DataFrame]], columns: ColumnRoles, stream: str | None, empty: bool
 ) -> DataFrame:
     """The rows of all parts, in columns that have a type also where they have no values."""
     named = [(part, f.select("*", F.lit(name).alias(stream)) if stream else f) for part, name, f in frames]
@@ -183,7 +183,7 @@ def _together(
     return found.select(*values)
 
 
-def _surveyed(spark: SparkSession, one: Input[Source], columns: Columns) -> list[list[_Piece]]:
+def _surveyed(spark: SparkSession, one: Input[Source], columns: ColumnRoles) -> list[list[_Piece]]:
     """The pieces of each file of an input, each looked at by one task."""
     source = one.events
     contents = _cut(spark, source)
@@ -214,7 +214,7 @@ def _cut(spark: SparkSession, source: Source) -> list[Content]:
     return list(dict.fromkeys(path if (path := path_of(content)) in whole else content for content in contents))
 
 
-def _in_tasks(spark: SparkSession, plan: Plan, found: Sequence[Sequence[_Piece]], several: bool) -> _Part:
+def _in_tasks(spark: SparkSession, plan: InputPlan, found: Sequence[Sequence[_Piece]], several: bool) -> _InputRows:
     """Files without types, each piece read by one task."""
     source = plan.one.events
     files, name = source.files, label(source)
@@ -253,12 +253,12 @@ def _in_tasks(spark: SparkSession, plan: Plan, found: Sequence[Sequence[_Piece]]
     values = [(F.col(_quoted(f.name)) if f.name in schema.names else F.lit(None)).alias(f.name) for f in plan.schema]
     usable = usable.select(*values)
     part = str(files[0]) if len(files) > 1 else name
-    return _Part(part, name, usable, usable, rows, lambda: 0 if plan.clean else refused(0).count(), refused)
+    return _InputRows(part, name, usable, usable, rows, lambda: 0 if plan.clean else refused(0).count(), refused)
 
 
 def _by_spark(
-    spark: SparkSession, one: Input[Source], columns: Columns, files: Sequence[Path], several: bool
-) -> tuple[Plan, _Part]:
+    spark: SparkSession, one: Input[Source], columns: ColumnRoles, files: Sequence[Path], several: bool
+) -> tuple[InputPlan, _InputRows]:
     """Files with types, which Spark reads."""
     source = one.events
     # Not as_uri(), which escapes what Spark does not unescape.
@@ -275,8 +275,8 @@ def _by_spark(
     doubtful = [field.name for field in schema if needs_look(one, columns, field)]
     looks = _looks(frame.select(*map(_quoted, doubtful)), one, columns, files[0]) if doubtful else {}
     name = str(files[0]) if len(source.files) > 1 else label(source)
-    found = Survey(str(files[0]), {column: looks.get(column, Look()) for column in schema.names}, rows, 0)
-    plan = Plan.of(one, columns, [found], several)
+    found = FileSurvey(str(files[0]), {column: looks.get(column, Look()) for column in schema.names}, rows, 0)
+    plan = InputPlan.of(one, columns, [found], several)
     file = str(files[0]) if len(files) == 1 and (several or len(source.files) > 1) else None
 
     def use(batches: _Batches) -> _Batches:
@@ -294,13 +294,13 @@ def _by_spark(
         made = plan.part(_block(pa.RecordBatch.from_pylist([], schema)), 0, None).table.schema
         usable = frame.mapInArrow(use, spark_schema(made))
         bad = frame.mapInArrow(refuse, spark_schema(plan.refused))
-        return plan, _Part(name, label(source), usable, usable, rows, bad.count, refused)
+        return plan, _InputRows(name, label(source), usable, usable, rows, bad.count, refused)
     everything, missing = _plain(frame, plan)
     bad = everything.filter(missing)
-    return plan, _Part(name, label(source), everything, everything.filter(~missing), rows, bad.count, refused)
+    return plan, _InputRows(name, label(source), everything, everything.filter(~missing), rows, bad.count, refused)
 
 
-def _plain(frame: DataFrame, plan: Plan) -> tuple[DataFrame, Column]:
+def _plain(frame: DataFrame, plan: InputPlan) -> tuple[DataFrame, Column]:
     """The frame with the columns that all inputs have, and which of its rows have no type or no time."""
     columns = plan.columns
     values = []
@@ -320,7 +320,7 @@ def _plain(frame: DataFrame, plan: Plan) -> tuple[DataFrame, Column]:
     return named, missing
 
 
-def _looks(frame: DataFrame, one: Input[Source], columns: Columns, file: Path) -> dict[str, Look]:
+def _looks(frame: DataFrame, one: Input[Source], columns: ColumnRoles, file: Path) -> dict[str, Look]:
     """What the values of these columns look like."""
 
     def look(batches: _Batches) -> _Batches:

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from cerflow.engine.evaluate.rows import Rows
+from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.layout import NO_BOUND, NULL
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
@@ -30,7 +30,7 @@ def duration(window: DurationWindow, schema: Schema, unit: str) -> Fraction:
     return window.microseconds / of
 
 
-def _vector(window: Window, rows: Rows, schema: Schema) -> Vector:
+def _vector(window: Window, rows: BatchRows, schema: Schema) -> Vector:
     if isinstance(window, AttributeWindow):
         return rows.attribute(window.attribute)
     if isinstance(window, DurationWindow):
@@ -39,7 +39,7 @@ def _vector(window: Window, rows: Rows, schema: Schema) -> Vector:
     return Vector(Kind.INTEGER, rows.positions)
 
 
-def measures(window: Window, rows: Rows, schema: Schema) -> Ints:
+def measures(window: Window, rows: BatchRows, schema: Schema) -> Ints:
     """The measure of each event, null where an attribute is."""
     vector = _vector(window, rows, schema)
     if vector.kind is Kind.FLOAT:
@@ -47,7 +47,7 @@ def measures(window: Window, rows: Rows, schema: Schema) -> Ints:
     return vector.integers()
 
 
-def bounds(window: Window, rows: Rows, schema: Schema) -> Ints:
+def bounds(window: Window, rows: BatchRows, schema: Schema) -> Ints:
     """For each event the greatest measure that a start may have to be outside its window; null if it has none."""
     vector = _vector(window, rows, schema)
     size: Fraction
@@ -70,12 +70,12 @@ def bounds(window: Window, rows: Rows, schema: Schema) -> Ints:
     return np.where(np.isnan(now), NULL, _edges(now, float(size)))
 
 
-def moments(rows: Rows, schema: Schema) -> Ints:
+def moments(rows: BatchRows, schema: Schema) -> Ints:
     """The time of each event, which is known, in the order of `idle_bounds`."""
     return measures(DurationWindow(1), rows, schema)
 
 
-def idle_bounds(rows: Rows, schema: Schema) -> Ints:
+def idle_bounds(rows: BatchRows, schema: Schema) -> Ints:
     """For each event the greatest moment that the last event of its substream may have for it to begin anew."""
     assert schema.time is not None
     assert schema.forget is not None

@@ -53,7 +53,7 @@ from cerflow.schema import Kind, Schema
 from cerflow.values.decimals import written_text
 from cerflow.values.text_patterns import like_expression
 
-__all__ = ["PER_SECOND", "Rows", "finest_unit", "instant"]
+__all__ = ["PER_SECOND", "BatchRows", "finest_unit", "instant"]
 
 _UNITS = ("s", "ms", "us", "ns")
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -77,7 +77,7 @@ def instant(text: str, unit: str) -> int:
     return min(max(micros * PER_SECOND[unit] // 10**6, -(2**63) + 1), 2**63 - 1)
 
 
-class Rows:
+class BatchRows:
     """Some rows of a batch; columns are read and expressions evaluated on demand, each once.
 
     ``positions`` count the events as they come, ``numbers`` are their positions in the whole stream, if those are
@@ -138,7 +138,7 @@ class Rows:
     def _read(self, column: str) -> Vector:
         return column_vector(self.batch.column(column), self.unit)
 
-    def at(self, indices: NDArray[np.int64]) -> Rows:
+    def at(self, indices: NDArray[np.int64]) -> BatchRows:
         """Some of the rows, in their order."""
         if len(indices) == self.count:
             return self
@@ -292,10 +292,10 @@ class Rows:
         return outcome
 
 
-class _SomeRows(Rows):
+class _SomeRows(BatchRows):
     """Rows of others; what those have read already is not read again."""
 
-    def __init__(self, rows: Rows, indices: NDArray[np.int64]) -> None:
+    def __init__(self, rows: BatchRows, indices: NDArray[np.int64]) -> None:
         positions, numbers = rows.positions_at(indices)
         super().__init__(rows.batch, rows.schema, positions, rows.unit, numbers)
         self._rows = rows

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cerflow.engine.evaluate.measures import bounds, idle_bounds, measures, moments
-from cerflow.engine.evaluate.rows import Rows
+from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.events.signatures import Evaluation, SignatureReader
 from cerflow.engine.events.text_tests import rows_of
@@ -45,11 +45,11 @@ class EventReader:
         self.signatures = SignatureReader(program, evaluation)
         self._asking = evaluation.asking
 
-    def rows(self, batch: pa.RecordBatch, first: int) -> Rows:
+    def rows(self, batch: pa.RecordBatch, first: int) -> BatchRows:
         """The rows of a batch that begins at position ``first`` of the stream."""
         positions = range(first, first + batch.num_rows)
         numbers = None if self.position is None else _whole_numbers(batch.column(self.position))
-        return Rows(batch, self.program.schema, positions, self.unit, numbers)
+        return BatchRows(batch, self.program.schema, positions, self.unit, numbers)
 
     def read(self, batch: pa.RecordBatch, first: int) -> tuple[Events, Ints]:
         """The events that matter, and their row numbers; the batch begins at position ``first`` of the stream."""
@@ -61,7 +61,7 @@ class EventReader:
         return self.read_some(rows, some, classes[some], satisfied)
 
     def read_some(
-        self, rows: Rows, some: Ints, classes: Ints, satisfied: Sequence[frozenset[int]]
+        self, rows: BatchRows, some: Ints, classes: Ints, satisfied: Sequence[frozenset[int]]
     ) -> tuple[Events, Ints]:
         """The events that matter among ``some`` rows of a batch, and their row numbers.
 
@@ -98,7 +98,7 @@ class EventReader:
 
     # -- keys, columns, windows ----------------------------------------------------------------------------------
 
-    def _key_words(self, rows: Rows) -> tuple[Ints, NDArray[np.bool_] | None]:
+    def _key_words(self, rows: BatchRows) -> tuple[Ints, NDArray[np.bool_] | None]:
         """The partition key of each event as 64-bit words, and where it has one."""
         n = rows.count
         words = np.zeros((n, max(1, len(self.keys))), np.int64)
@@ -132,7 +132,7 @@ class EventReader:
             return np.full(vector.data.shape, NULL)
         return vector.integers()
 
-    def _column(self, k: int, rows: Rows, signatures: NDArray[np.int32]) -> Ints:
+    def _column(self, k: int, rows: BatchRows, signatures: NDArray[np.int32]) -> Ints:
         column = self.program.columns[k]
         n = rows.count
         if column.window is not None:
@@ -144,7 +144,7 @@ class EventReader:
         asked = self.program.wanted(k)[signatures] if k in self._asking else None
         return np.broadcast_to(self._bits(rows.value(column.expression, asked), column.as_float), (n,))
 
-    def _window(self, rows: Rows, n: int) -> tuple[Ints, Ints]:
+    def _window(self, rows: BatchRows, n: int) -> tuple[Ints, Ints]:
         window = self.program.transducer.window
         if window is None or (self.program.partitioned and isinstance(window, CountWindow)):
             return np.zeros(n, np.int64), np.full(n, NO_BOUND)

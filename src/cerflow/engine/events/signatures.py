@@ -12,7 +12,7 @@ from cerflow.conditions.guards import TypeTest
 from cerflow.engine.evaluate.binding import calls_in
 from cerflow.engine.evaluate.encoding import read_only
 from cerflow.engine.evaluate.given_conditions import GIVEN, Given
-from cerflow.engine.evaluate.rows import Rows
+from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.text_tests import TextTests
 from cerflow.engine.kernels.base.encode import combine
 from cerflow.engine.tables.transducer_tables import Program
@@ -127,7 +127,7 @@ class SignatureReader:
             self._hopeful[satisfied] = self.program.may_matter(satisfied, self._open)
         return self._hopeful[satisfied]
 
-    def read(self, rows: Rows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> NDArray[np.int32]:
+    def read(self, rows: BatchRows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> NDArray[np.int32]:
         """The signature of each row, given its class by `TextTests` and what holds in each class."""
         current = _Feature(classes, satisfied)
         for some, outcomes in self._packed:
@@ -140,13 +140,17 @@ class SignatureReader:
         numbers[occurring] = self.program.signatures([current.satisfied[c] for c in occurring.tolist()])
         return numbers[current.codes]
 
-    def _test(self, number: int, rows: Rows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> NDArray[np.bool_]:
+    def _test(
+        self, number: int, rows: BatchRows, classes: Ints, satisfied: Sequence[frozenset[int]]
+    ) -> NDArray[np.bool_]:
         if number not in self._open:
             return np.array([number in s for s in satisfied], bool)[classes]
         asked = self._asked(number, rows, classes, satisfied) if number in self._before else None
         return np.broadcast_to(rows.truth(self.program.tests[number], asked).true, classes.shape)
 
-    def _asked(self, number: int, rows: Rows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> NDArray[np.bool_]:
+    def _asked(
+        self, number: int, rows: BatchRows, classes: Ints, satisfied: Sequence[frozenset[int]]
+    ) -> NDArray[np.bool_]:
         """The rows that satisfy all other tests of some transition: predicates are not asked about others."""
         asked = np.zeros(classes.shape, bool)
         for tests in self._before[number]:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["EventStore", "Kept", "WholeTable", "one_batch"]
+__all__ = ["EventStore", "StoredEvents", "WholeTable", "one_batch"]
 
 Ints = NDArray[np.int64]
 #: The positions of the rows of a piece, ascending; of a batch that is kept whole they follow each other.
@@ -32,7 +32,7 @@ class Latest:
         return pa.RecordBatch.from_pylist([self.events[k] for k in at], schema)
 
 
-class Kept:
+class StoredEvents:
     """Some events by their position in the stream, in pieces: the positions ascend, each piece has a row for each."""
 
     def __init__(
@@ -214,10 +214,10 @@ class EventStore:
 
         return undo
 
-    def kept(self) -> Kept:
+    def kept(self) -> StoredEvents:
         """What is kept now."""
         latest = self._latest if self._latest.positions else None
-        return Kept(self.schema, tuple(self._positions), tuple(self._pieces), latest)
+        return StoredEvents(self.schema, tuple(self._positions), tuple(self._pieces), latest)
 
 
 class WholeTable(EventStore):

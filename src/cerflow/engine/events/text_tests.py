@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cerflow.engine.evaluate.encoding import read_only
-from cerflow.engine.evaluate.rows import Rows
+from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.kernels.base.encode import choose_rows, combine
 from cerflow.language.condition import Condition
@@ -83,7 +83,7 @@ class _Column:
 
     def _judge(self, texts: Sequence[str | None], known: dict[str | None, int]) -> None:
         batch = pa.RecordBatch.from_arrays([pa.array(texts, pa.string())], names=[self.name])
-        rows = Rows(batch, self.schema, np.zeros(len(texts), np.int64), self.unit)
+        rows = BatchRows(batch, self.schema, np.zeros(len(texts), np.int64), self.unit)
         held = [(t, np.broadcast_to(rows.truth(test).true, (len(texts),))) for t, test in self.tests.items()]
         for k, text in enumerate(texts):
             satisfied = frozenset(t for t, holds in held if holds[k])
@@ -103,7 +103,7 @@ class TextTests:
         self._columns = [_Column(name, some, schema, unit) for name, some in tests.items()]
         self._joint: dict[tuple[int, ...], frozenset[int]] = {}
 
-    def classify(self, rows: Rows) -> tuple[Ints, list[frozenset[int]]]:
+    def classify(self, rows: BatchRows) -> tuple[Ints, list[frozenset[int]]]:
         """A class for each row, and for each class the tests that hold (of classes that do not occur, none)."""
         joint = np.zeros(rows.count, np.int64)
         satisfied: list[frozenset[int]] = [frozenset()]

@@ -14,7 +14,7 @@ from cerflow.engine.matches.sliding import count_sliding
 from cerflow.engine.matches.unfolding import Part
 from cerflow.errors import UnsupportedQueryError
 
-__all__ = ["Counting", "count_detections", "detecting", "refuse_if_cut"]
+__all__ = ["MatchCounter", "count_detections", "detecting", "refuse_if_cut"]
 
 Ints = NDArray[np.int64]
 
@@ -34,7 +34,7 @@ def count_detections(part: Part, limit: int | None) -> tuple[Ints, list[int]]:
     positions, begins = detecting(part.detections)
     if limit == 1 or part.alone:
         return positions, [1] * len(positions)
-    numbers = Counting(part).numbers()
+    numbers = MatchCounter(part).numbers()
     totals = [sum(numbers[first:last]) for first, last in zip(begins[:-1].tolist(), begins[1:].tolist())]
     return positions, [total if limit is None else min(limit, total) for total in totals]
 
@@ -49,7 +49,7 @@ def refuse_if_cut(totals: Sequence[int], limit: int) -> None:
         )
 
 
-class Counting:
+class MatchCounter:
     """Counts the matches of the detections of a part.
 
     Numbers are exact at any size: what does not fit 64 bits is counted again with Python's integers. Detections must

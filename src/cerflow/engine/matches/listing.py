@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cerflow.automata.model.transducer import TYPE_LABEL
-from cerflow.engine.events.store import Kept
+from cerflow.engine.events.store import StoredEvents
 from cerflow.engine.matches.unfolding import Unfolded
 from cerflow.engine.results.computed_columns import compute
 from cerflow.engine.results.flat import FlatColumn
@@ -27,10 +27,10 @@ Ints = NDArray[np.int64]
 Smalls = NDArray[np.int32]
 
 
-class Rows:
+class StoredRows:
     """The columns of the events at some positions, fetched when one is asked for."""
 
-    def __init__(self, kept: Kept, positions: Ints) -> None:
+    def __init__(self, kept: StoredEvents, positions: Ints) -> None:
         self._kept = kept
         self._positions = positions
         self._columns: dict[str, pa.Array] = {}
@@ -50,10 +50,10 @@ class Rows:
 class Detected:
     """The columns that say where matches were detected, one row for each of some positions."""
 
-    def __init__(self, report: Report, positions: Ints, kept: Kept) -> None:
+    def __init__(self, report: Report, positions: Ints, kept: StoredEvents) -> None:
         self._report = report
         self._positions = positions
-        self._rows = Rows(kept, positions)
+        self._rows = StoredRows(kept, positions)
 
     def places(self) -> pa.Array:
         """The position of each event as it is reported."""
@@ -79,7 +79,9 @@ class Detected:
 class Listing:
     """The rows of some matches."""
 
-    def __init__(self, report: Report, found: Unfolded, label_sets: Sequence[frozenset[str]], kept: Kept) -> None:
+    def __init__(
+        self, report: Report, found: Unfolded, label_sets: Sequence[frozenset[str]], kept: StoredEvents
+    ) -> None:
         self._report = report
         self._found = found
         self._all_labels = label_sets
@@ -105,8 +107,8 @@ class Listing:
         return self._found.without(hidden) if hidden.any() else self._found
 
     @cached_property
-    def _rows(self) -> Rows:
-        return Rows(self._kept, self._shown.positions)
+    def _rows(self) -> StoredRows:
+        return StoredRows(self._kept, self._shown.positions)
 
     @cached_property
     def _detected(self) -> Detected:
@@ -251,13 +253,13 @@ def join_dictionaries(listings: Sequence[Listing]) -> None:
         listing.renumber(numbers, events)
 
 
-def _places(report: Report, positions: Ints, rows: Rows) -> pa.Array:
+def _places(report: Report, positions: Ints, rows: StoredRows) -> pa.Array:
     if report.position is not None:
         return rows.column(report.position).cast(pa.int64())
     return pa.array(positions) if report.numbered else pa.nulls(len(positions), pa.int64())
 
 
-def _times(report: Report, positions: Ints, rows: Rows) -> pa.Array:
+def _times(report: Report, positions: Ints, rows: StoredRows) -> pa.Array:
     if report.events.time is None:
         return _places(report, positions, rows)
     return rows.column(report.events.time)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from cerflow.engine import layout
 from cerflow.engine.kernels.matches.fold import GREATEST, LEAST, PLUS
 from cerflow.engine.kernels.matches.unrank import unrank
-from cerflow.engine.matches.counting import Counting, detecting, refuse_if_cut
+from cerflow.engine.matches.counting import MatchCounter, detecting, refuse_if_cut
 from cerflow.engine.matches.folding import Lowest, Values, ranked
 from cerflow.engine.matches.mark_values import MarkValues, check_attribute, check_label
 from cerflow.engine.matches.unfolding import Part, Unfolded
@@ -106,10 +106,10 @@ class _PartSample:
         self._random = random.Random(sample.seed)
 
     def picks(self, part: Part) -> Iterator[Pick]:
-        counting = Counting(part)
+        counting = MatchCounter(part)
         numbers = counting.numbers()
         _, begins = detecting(part.detections)
-        counting = Counting(part)
+        counting = MatchCounter(part)
         for first, last in zip(begins[:-1].tolist(), begins[1:].tolist()):
             total = sum(numbers[first:last])
             if self._limit is not None:
@@ -139,7 +139,7 @@ class _PartSample:
         return sorted(chosen)
 
 
-def _ranked(part: Part, counting: Counting, d: int, rank: int) -> list[int]:
+def _ranked(part: Part, counting: MatchCounter, d: int, rank: int) -> list[int]:
     """The marks of the match with a number, among those of one detection."""
     _, amounts = counting.number(d)
     small = part.nodes.view(np.int32)
@@ -217,8 +217,8 @@ class PartSpan:
                     yield pick
             return
         _, begins = detecting(part.detections)
-        numbers = None if self._detects_only else Counting(part).numbers()
-        counting = Counting(part)
+        numbers = None if self._detects_only else MatchCounter(part).numbers()
+        counting = MatchCounter(part)
         for first, last in zip(begins[:-1].tolist(), begins[1:].tolist()):
             if self.done:
                 return
@@ -321,7 +321,7 @@ class _Search:
     def __init__(self, part: Part, lowest: Lowest, nothing: Any) -> None:
         self._part = part
         self._lowest = lowest
-        self._counting = Counting(part)
+        self._counting = MatchCounter(part)
         self._nothing = nothing
         self._small = part.nodes.view(np.int32)
 

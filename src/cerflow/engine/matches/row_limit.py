@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from itertools import pairwise
 
-from cerflow.engine.matches.counting import Counting, detecting
+from cerflow.engine.matches.counting import MatchCounter, detecting
 from cerflow.engine.matches.unfolding import Part
 from cerflow.errors import TooManyMatchesError
 
@@ -67,7 +67,7 @@ def rows_of(part: Part, limit: int | None, counts: bool) -> tuple[int, bool]:
     positions, begins = detecting(part.detections)
     if counts or limit == 1:
         return len(positions), True
-    numbers, exact = Counting(part).numbers_to_63_bits(go_on=limit is not None)
+    numbers, exact = MatchCounter(part).numbers_to_63_bits(go_on=limit is not None)
     if limit is None:
         return sum(numbers), exact
     ends = begins.tolist()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cerflow.engine import layout
-from cerflow.engine.events.store import Kept
+from cerflow.engine.events.store import StoredEvents
 from cerflow.engine.kernels.matches.unfold import K_USED, OUTPUT_FULL, UNFOLDED, unfold
 
 __all__ = ["NO_LIMIT", "Part", "Unfolded", "unfolded"]
@@ -31,7 +31,7 @@ class Part:
     detections: Ints
     nodes: Ints
     marks: Ints
-    kept: Kept
+    kept: StoredEvents
     label_sets: list[frozenset[str]]
     pick: int = layout.EVERYTHING
     alone: bool = False

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cerflow.engine.evaluate.rows import Rows
+from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.signatures import attributes_read
 from cerflow.engine.events.store import EventStore, WholeTable, one_batch
@@ -246,7 +246,7 @@ class Together:
             if len(chosen):
                 yield member, events, chosen
 
-    def _share_columns(self, rows: Rows, members: Iterable[_Member]) -> None:
+    def _share_columns(self, rows: BatchRows, members: Iterable[_Member]) -> None:
         """Read the columns at once that several queries read."""
         seen: set[str] = set()
         for member in members:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cerflow.engine import layout
 from cerflow.engine.events.reader import EventReader
-from cerflow.engine.events.store import EventStore, Kept
+from cerflow.engine.events.store import EventStore, StoredEvents
 from cerflow.engine.layout import Events, State
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.plan import Plan
@@ -118,7 +118,7 @@ class Machine:
             "slots": [sorted(map(list, places.items())) for places in self.program.slots.at],
         }
 
-    def contents(self, counts: Mapping[str, object], events: Kept) -> Contents:
+    def contents(self, counts: Mapping[str, object], events: StoredEvents) -> Contents:
         """All that is remembered, with what the checker of records counted and the events to keep."""
         description = {
             **self.identity(),

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from cerflow.analysis.scopes import condition_labels
 from cerflow.conditions.guards import bare
-from cerflow.engine.evaluate.rows import Rows, finest_unit
+from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.evaluate.vectors import Vector
-from cerflow.engine.events.store import Kept
+from cerflow.engine.events.store import StoredEvents
 from cerflow.engine.results.column_aggregates import Groups, aggregated, chosen
 from cerflow.language.condition import Aggregate, Attribute, Expression, Function, LabelReference
 from cerflow.language.node import Node, fold, walk, with_children
@@ -45,7 +45,7 @@ def compute(
     expression: Expression,
     found: Unfolded,
     label_sets: Sequence[frozenset[str]],
-    kept: Kept,
+    kept: StoredEvents,
     schema: Schema,
     target: pa.DataType,
     position: str | None,
@@ -82,7 +82,7 @@ class _Gathered:
         self,
         found: Unfolded,
         label_sets: Sequence[frozenset[str]],
-        kept: Kept,
+        kept: StoredEvents,
         schema: Schema,
         position: str | None,
     ) -> None:
@@ -107,11 +107,11 @@ class _Gathered:
             return self._at(attribute.name, events.positions_of(chosen(expression.name, events.groups, values)))
         return self.column(attribute.label, attribute.name)
 
-    def events(self, label: str) -> _Events:
+    def events(self, label: str) -> _LabelEvents:
         """All events of a label in all matches."""
         match, positions = self._having(label)
         groups = Groups(np.bincount(match, minlength=len(self.found)))
-        return _Events(positions, groups, self.kept, self.schema, self.numbered)
+        return _LabelEvents(positions, groups, self.kept, self.schema, self.numbered)
 
     def positions(self, label: str) -> NDArray[np.int64]:
         """The position of the label's event in each match, -1 if it has none."""
@@ -196,22 +196,22 @@ class _Gathered:
         positions = self.positions(label)
         return pa.array(positions, mask=positions < 0)
 
-    def rows(self) -> Rows:
+    def rows(self) -> BatchRows:
         """What was gathered, as rows to evaluate on."""
         count = len(self.found)
         columns = {"\0type": pa.nulls(count, pa.string()), **self._columns}
         batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
         schema = Schema(batch.schema, type="\0type")
-        return Rows(batch, schema, np.zeros(count, np.int64), finest_unit(self.schema))
+        return BatchRows(batch, schema, np.zeros(count, np.int64), finest_unit(self.schema))
 
 
 @dataclass(frozen=True)
-class _Events:
+class _LabelEvents:
     """The events of a label in each of some matches, in the order of their positions."""
 
     positions: NDArray[np.int64]
     groups: Groups
-    kept: Kept
+    kept: StoredEvents
     schema: Schema
     numbered: str | None
 
@@ -224,7 +224,7 @@ class _Events:
             numbers = batch.column(self.numbered).cast(pa.int64()).to_numpy(zero_copy_only=False)
         own = bare(argument)
         assert isinstance(own, Expression)
-        value = Rows(batch, self.schema, self.positions, finest_unit(self.schema), numbers).value(own)
+        value = BatchRows(batch, self.schema, self.positions, finest_unit(self.schema), numbers).value(own)
         return value.over(len(self.positions))
 
     def positions_of(self, events: NDArray[np.int64]) -> NDArray[np.int64]:

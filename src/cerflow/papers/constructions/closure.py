@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, overload
 
 from cerflow.papers.constructions.cea_closure import united
-from cerflow.papers.constructions.schemas import Part, Schemas
+from cerflow.papers.constructions.schemas import Schemas, SingleEnded
 from cerflow.papers.model.cea import (
     ComplexEventAutomaton,
     MemorylessAutomaton,
@@ -57,5 +57,5 @@ def set_apart(left: SymbolicRegisterTransducer, right: SymbolicRegisterTransduce
     return right.renamed({r: next(names) for r in right.registers if r in left.registers})
 
 
-def _transducer(whole: Part, *parts: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
+def _transducer(whole: SingleEnded, *parts: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
     return whole.transducer(register for part in parts for register in part.registers).renumbered()

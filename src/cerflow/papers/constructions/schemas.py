@@ -12,11 +12,11 @@ from itertools import count
 from cerflow.language.condition import Condition
 from cerflow.papers.model.srt import SKIPPED, State, SymbolicRegisterTransducer, SymbolicTransition
 
-__all__ = ["Part", "Schemas"]
+__all__ = ["Schemas", "SingleEnded"]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SingleEnded:
     """An automaton with one start and one final state."""
 
     start: int
@@ -37,37 +37,39 @@ class Schemas:
     def __init__(self) -> None:
         self._numbers = count()
 
-    def nothing(self) -> Part:
+    def nothing(self) -> SingleEnded:
         """``∅``: no transition."""
         return self._between()
 
-    def empty_string(self) -> Part:
+    def empty_string(self) -> SingleEnded:
         """``ε`` (Figure 11a)."""
         start, final = self._new(), self._new()
-        return Part(start, final, (_epsilon(start, final),))
+        return SingleEnded(start, final, (_epsilon(start, final),))
 
-    def terminal(self, condition: Condition, output: frozenset[str] = SKIPPED, writes: Iterable[str] = ()) -> Part:
+    def terminal(
+        self, condition: Condition, output: frozenset[str] = SKIPPED, writes: Iterable[str] = ()
+    ) -> SingleEnded:
         """``φ ↑ o ↓ W`` (Figures 11b and 11c)."""
         start, final = self._new(), self._new()
         t = SymbolicTransition(source=start, target=final, condition=condition, output=output, writes=frozenset(writes))
-        return Part(start, final, (t,))
+        return SingleEnded(start, final, (t,))
 
-    def concatenation(self, left: Part, right: Part) -> Part:
+    def concatenation(self, left: SingleEnded, right: SingleEnded) -> SingleEnded:
         """``e · f`` (Figure 11d): no new states."""
         joined = _epsilon(left.final, right.start)
-        return Part(left.start, right.final, (*left.transitions, joined, *right.transitions))
+        return SingleEnded(left.start, right.final, (*left.transitions, joined, *right.transitions))
 
-    def alternation(self, left: Part, right: Part) -> Part:
+    def alternation(self, left: SingleEnded, right: SingleEnded) -> SingleEnded:
         """``e + f`` (Figure 11e)."""
         return self._between(left, right)
 
-    def star(self, body: Part) -> Part:
+    def star(self, body: SingleEnded) -> SingleEnded:
         """``e*`` (Figure 11f); registers are not reset between repetitions."""
         once = self._between(body)
         back = (_epsilon(once.start, once.final), _epsilon(body.final, body.start))
-        return Part(once.start, once.final, (*once.transitions, *back))
+        return SingleEnded(once.start, once.final, (*once.transitions, *back))
 
-    def embedded(self, transducer: SymbolicRegisterTransducer) -> Part:
+    def embedded(self, transducer: SymbolicRegisterTransducer) -> SingleEnded:
         """A transducer over states of ours; several final states get a new one behind them."""
         number: dict[State, int] = {transducer.start: self._new()}
 
@@ -88,15 +90,15 @@ class Schemas:
         else:
             final = self._new()
             transitions += [_epsilon(of(state), final) for state in transducer.finals]
-        return Part(number[transducer.start], final, tuple(transitions))
+        return SingleEnded(number[transducer.start], final, tuple(transitions))
 
-    def _between(self, *parts: Part) -> Part:
+    def _between(self, *parts: SingleEnded) -> SingleEnded:
         """The parts side by side between a new start and a new final state."""
         start, final = self._new(), self._new()
         found: list[SymbolicTransition] = []
         for part in parts:
             found += (_epsilon(start, part.start), *part.transitions, _epsilon(part.final, final))
-        return Part(start, final, tuple(found))
+        return SingleEnded(start, final, tuple(found))
 
     def _new(self) -> int:
         return next(self._numbers)

@@ -50,7 +50,7 @@ class _Edge:
 
 
 @dataclass(slots=True)
-class _Part:
+class _Draft:
     """An automaton under construction with one start and one final state, and rx the other way round."""
 
     start: int
@@ -106,12 +106,12 @@ class _Compiler:
         self._states = count()
         self._registers = (f"r{number}" for number in count(1))
 
-    def run(self) -> _Part:
+    def run(self) -> _Draft:
         """The automaton of the whole formula."""
         # Of each formula the occurrence that it is, for the labels that a filter may ask about.
         index = -1
 
-        def visit(current: Node, below: Many[tuple[_Part, int] | None]) -> tuple[_Part, int] | None:
+        def visit(current: Node, below: Many[tuple[_Draft, int] | None]) -> tuple[_Draft, int] | None:
             nonlocal index
             index += 1
             if not isinstance(current, Formula):
@@ -125,7 +125,7 @@ class _Compiler:
         assert whole is not None
         return whole[0]
 
-    def _build(self, current: Formula, below: list[_Part]) -> _Part:
+    def _build(self, current: Formula, below: list[_Draft]) -> _Draft:
         match current:
             case EventType(name, stream):
                 return self._base(name, stream)
@@ -138,7 +138,7 @@ class _Compiler:
             case Sequence():
                 left, right = below
                 edges = [*left.edges, _Edge(left.final, right.start), *right.edges]
-                return _Part(left.start, right.final, edges, {**right.register_of, **left.register_of})
+                return _Draft(left.start, right.final, edges, {**right.register_of, **left.register_of})
             case Iteration():
                 (body,) = below
                 body.edges.append(_Edge(body.final, body.start))
@@ -150,17 +150,17 @@ class _Compiler:
             span=current.span,
         )
 
-    def _base(self, name: str, stream: str | None) -> _Part:
+    def _base(self, name: str, stream: str | None) -> _Draft:
         """``R AS x``: skip any events, then read one of the type."""
         start, final = next(self._states), next(self._states)
         loop = _Edge(start, start, TRUE)
-        return _Part(start, final, [loop, _Edge(start, final, TypeTest(name, stream), frozenset((name,)))], {})
+        return _Draft(start, final, [loop, _Edge(start, final, TypeTest(name, stream), frozenset((name,)))], {})
 
-    def _disjunction(self, left: _Part, right: _Part) -> _Part:
+    def _disjunction(self, left: _Draft, right: _Draft) -> _Draft:
         start, final = next(self._states), next(self._states)
         edges = [_Edge(start, left.start), _Edge(start, right.start), *left.edges, *right.edges]
         edges += [_Edge(left.final, final), _Edge(right.final, final)]
-        return _Part(start, final, edges, {**right.register_of, **left.register_of})
+        return _Draft(start, final, edges, {**right.register_of, **left.register_of})
 
     def _check_bounded(self, current: Filter, operand: int) -> None:
         if any(map(speaks_of_set, walk(current.condition))):
@@ -173,7 +173,7 @@ class _Compiler:
                     span=current.span,
                 )
 
-    def _filter(self, part: _Part, condition: Condition) -> _Part:
+    def _filter(self, part: _Draft, condition: Condition) -> _Draft:
         """Algorithm 3; a condition without labels is checked wherever an event gets one."""
         labels = register_selection(condition)
         appeared = on_every_trail((part.start,), part.edges, lambda edge: edge.labels)
@@ -187,7 +187,7 @@ class _Compiler:
             self._select(part, edge, labels)
         return part
 
-    def _select(self, part: _Part, edge: _Edge, labels: tuple[str, ...]) -> None:
+    def _select(self, part: _Draft, edge: _Edge, labels: tuple[str, ...]) -> None:
         """Algorithm 4 (``CreateNewRs``): the argument list of a filter, in order, with registers where needed."""
         for label in labels:
             if label in edge.parameters:

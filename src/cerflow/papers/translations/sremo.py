@@ -35,7 +35,7 @@ from cerflow.papers.constructions.complement import complement
 from cerflow.papers.constructions.determinize import is_determinizable, subset_construction
 from cerflow.papers.constructions.epsilon import eliminate_epsilon
 from cerflow.papers.constructions.intersection import product
-from cerflow.papers.constructions.schemas import Part, Schemas
+from cerflow.papers.constructions.schemas import Schemas, SingleEnded
 from cerflow.papers.constructions.single_register import to_single_register
 from cerflow.papers.constructions.streaming import staggered
 from cerflow.papers.constructions.unroll import MOST_STEPS, unroll
@@ -96,8 +96,8 @@ class _Compiler:
         """The transducer of the whole expression."""
         return self._part(self._expression).transducer(self._registers).renumbered()
 
-    def _part(self, expression: Sremo) -> Part:
-        def visit(current: Node, below: Sequence[Part | None]) -> Part | None:
+    def _part(self, expression: Sremo) -> SingleEnded:
+        def visit(current: Node, below: Sequence[SingleEnded | None]) -> SingleEnded | None:
             if not isinstance(current, Sremo):
                 return None
             return self._build(current, [part for part in below if part is not None])
@@ -106,7 +106,7 @@ class _Compiler:
         assert whole is not None
         return whole
 
-    def _build(self, current: Sremo, below: list[Part]) -> Part:
+    def _build(self, current: Sremo, below: list[SingleEnded]) -> SingleEnded:
         schemas = self._schemas
         match current:
             case Empty():
@@ -136,7 +136,7 @@ class _Compiler:
                 return schemas.embedded(self._complement(current, self._alone(below[0])))
         raise TypeError(f"{type(current).__name__} is no expression")
 
-    def _alone(self, part: Part) -> SymbolicRegisterTransducer:
+    def _alone(self, part: SingleEnded) -> SymbolicRegisterTransducer:
         return eliminate_epsilon(part.transducer(self._registers)).trimmed()
 
     def _intersection(

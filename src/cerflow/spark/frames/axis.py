@@ -14,7 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow.engine.evaluate.measures import bounds, floats_of, measures
-from cerflow.engine.evaluate.rows import Rows, finest_unit
+from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.layout import NULL
 from cerflow.language.formula import DurationWindow, Window
 from cerflow.schema import Kind, Schema, TimeUnit
@@ -65,8 +65,10 @@ class Axis:
         plain = {Kind.INTEGER: pa.int64(), Kind.FLOAT: pa.float64()}.get(kind, pa.timestamp(self._unit))
         self._plain = _timed(plain, schema.time_unit)
 
-    def _rows(self, column: pa.Array, schema: Schema) -> Rows:
-        return Rows(pa.RecordBatch.from_arrays([column], names=["time"]), schema, np.arange(len(column)), self._unit)
+    def _rows(self, column: pa.Array, schema: Schema) -> BatchRows:
+        return BatchRows(
+            pa.RecordBatch.from_arrays([column], names=["time"]), schema, np.arange(len(column)), self._unit
+        )
 
     def keys(self, column: pa.Array | pa.ChunkedArray) -> Ints:
         """The keys of some times (or identifiers), null (the least integer) where there is no time."""

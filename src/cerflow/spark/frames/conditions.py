@@ -51,7 +51,7 @@ from cerflow.language.condition import (
 )
 from cerflow.schema import Kind, kind_of
 from cerflow.semantics.operators import RELATIONS
-from cerflow.spark.frames.events import Events
+from cerflow.spark.frames.events import EventColumns
 from cerflow.values.text_patterns import MANY, ONE, pieces, tokens
 
 __all__ = ["Conditions"]
@@ -85,7 +85,7 @@ class Conditions:
         self._type = type
 
     @classmethod
-    def of(cls, types: StructType, events: Events) -> Conditions:
+    def of(cls, types: StructType, events: EventColumns) -> Conditions:
         """Those about a frame with the plain column names of some events; ``types`` is the schema of the input."""
         names = {field.name: field.dataType for field in types.fields}
         return cls(names, {name: events.plain(name) for name in names}, events.schema.type)

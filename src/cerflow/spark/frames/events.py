@@ -15,9 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812  (the name under which ever
 from cerflow.engine.evaluate.ranges import limits, why
 from cerflow.schema import Kind, Schema
 from cerflow.spark.frames.axis import Axis
-from cerflow.spark.frames.plan import Plan
+from cerflow.spark.frames.plan import JobPlan
 
-__all__ = ["IDENTIFIER", "POSITION", "Events", "halved", "number_of_cuts"]
+__all__ = ["IDENTIFIER", "POSITION", "EventColumns", "halved", "number_of_cuts"]
 
 #: Numbers the rows of the input: the partition in the upper bits, the row in the partition in the lower 33.
 IDENTIFIER = "row"
@@ -25,7 +25,7 @@ IDENTIFIER = "row"
 POSITION = "position"
 
 
-class Events:
+class EventColumns:
     """The expressions that a plan needs, over a DataFrame with plain column names."""
 
     def __init__(self, schema: Schema) -> None:
@@ -66,7 +66,7 @@ class Events:
         missing = column.isNull()
         return missing | F.isnan(column) if self.schema.kind(name) is Kind.FLOAT else missing
 
-    def keys(self, plan: Plan) -> list[Column]:
+    def keys(self, plan: JobPlan) -> list[Column]:
         """The partition keys: null where an event has none, and equal wherever they are to the engine."""
         return [F.coalesce(*[self._key(name, key) for name in key]) for key in plan.keys]
 
@@ -79,7 +79,7 @@ class Events:
             return F.when(~F.isnan(number), number)
         return column.cast("bigint") if Kind.INTEGER in kinds else column
 
-    def has_keys(self, plan: Plan) -> Column:
+    def has_keys(self, plan: JobPlan) -> Column:
         """Whether an event belongs to a substream; true of events that cannot be used, which are not lost so."""
         known = reduce(Column.__and__, [key.isNotNull() for key in self.keys(plan)])
         return known | ~self.usable()
@@ -88,7 +88,7 @@ class Events:
         """What an `Axis` measures: the time, or, without one, the identifier of the row."""
         return F.col(IDENTIFIER if self.schema.time is None else self.plain(self.schema.time))
 
-    def order(self, plan: Plan) -> list[Column]:
+    def order(self, plan: JobPlan) -> list[Column]:
         """What orders the events of the input: time, sequence, and then as they came (nulls last, as in-process)."""
         names = [name for name in (plan.schema.time, plan.sequence) if name is not None]
         return [F.col(self.plain(name)).asc_nulls_last() for name in names] + [F.col(IDENTIFIER).asc()]

@@ -25,8 +25,8 @@ from cerflow.pushdown.relevance import Relevance, plainly
 from cerflow.query import Query
 from cerflow.schema import Kind, Schema
 from cerflow.spark.frames.conditions import Conditions
-from cerflow.spark.frames.events import Events
-from cerflow.spark.frames.plan import Plan
+from cerflow.spark.frames.events import EventColumns
+from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.pushdown import relevant
 
 __all__ = ["given_conditions", "narrowed"]
@@ -37,12 +37,12 @@ _NARROW = 15
 _MOST_PARTS = 100
 
 
-def narrowed(query: Query, plan: Plan, df: DataFrame, *, skip: bool) -> tuple[Plan, DataFrame]:
+def narrowed(query: Query, plan: JobPlan, df: DataFrame, *, skip: bool) -> tuple[JobPlan, DataFrame]:
     """A plan that needs fewer columns of a DataFrame, which has one more; both as they are if that does not pay.
 
     Of the DataFrame only events are left that the query can notice.
     """
-    events = Events(plan.schema)
+    events = EventColumns(plan.schema)
     conditions = Conditions.of(df.schema, events)
     stream = plan.schema.stream if query.tree.streams else None
     given = () if plan.positions else given_conditions(query, plan.schema, conditions, stream)
@@ -60,7 +60,7 @@ def narrowed(query: Query, plan: Plan, df: DataFrame, *, skip: bool) -> tuple[Pl
     bits = F.when(F.col(events.plain(schema.type)).isNotNull(), bits)
     needed = tuple(name for name in schema.attributes if name in engine.needs)
     plan = replace(plan, schema=schema, needed=needed, given=given, relevance=Relevance(TRUE))
-    return plan, frame.withColumn(Events(schema).plain(GIVEN), bits)
+    return plan, frame.withColumn(EventColumns(schema).plain(GIVEN), bits)
 
 
 def given_conditions(query: Query, schema: Schema, conditions: Conditions, stream: str | None) -> tuple[Condition, ...]:

@@ -18,11 +18,11 @@ from cerflow.schema import Schema, TimeUnit
 from cerflow.slices.division import Division, divided
 from cerflow.spark.frames.tasks import pack
 
-__all__ = ["Plan", "make_plan"]
+__all__ = ["JobPlan", "make_plan"]
 
 
 @dataclass(frozen=True)
-class Plan:
+class JobPlan:
     """What has to be done.
 
     ``needed`` are the columns that the query reads or reports; ``keys`` the partition keys, each a tuple of columns
@@ -65,7 +65,7 @@ def make_plan(
     max_matches: int | None = None,
     time_unit: TimeUnit | None = None,
     forget: timedelta | str | None = None,
-) -> Plan:
+) -> JobPlan:
     """Check the query against the columns of the input and decide.
 
     Raises `InputError` for roles that are not in the input, `QueryError` if the query does not fit it and
@@ -82,7 +82,7 @@ def make_plan(
     numbering = positions or needs_positions(select, schema)
     keys = tuple(tuple(_column(name, schema) for name in key) for key in select.partition)
     transducer = query.plan(schema).transducer
-    return Plan(
+    return JobPlan(
         text=query_text(query),
         language=query.language,
         schema=schema,

@@ -16,8 +16,8 @@ from cerflow.conditions.propositions import leaves_of, weakened
 from cerflow.language.condition import Condition
 from cerflow.pushdown.relevance import Relevance, by_types, or_unusable
 from cerflow.spark.frames.conditions import Conditions
-from cerflow.spark.frames.events import Events
-from cerflow.spark.frames.plan import Plan
+from cerflow.spark.frames.events import EventColumns
+from cerflow.spark.frames.plan import JobPlan
 
 __all__ = ["Pushdown", "pushdown", "relevant"]
 
@@ -39,7 +39,7 @@ class Pushdown:
     reasons: tuple[str, ...]
 
 
-def pushdown(relevance: Relevance, types: StructType, events: Events) -> Pushdown:
+def pushdown(relevance: Relevance, types: StructType, events: EventColumns) -> Pushdown:
     """The part of what is relevant that Spark can decide; ``types`` is the schema of the input."""
     if not _ENABLED:
         return Pushdown(TRUE, (), ("it is turned off",))
@@ -51,7 +51,7 @@ def pushdown(relevance: Relevance, types: StructType, events: Events) -> Pushdow
     return Pushdown(weakened(whole, conditions.decides), left, relevance.reasons)
 
 
-def relevant(frame: DataFrame, plan: Plan, types: StructType, events: Events, *, skip: bool) -> DataFrame:
+def relevant(frame: DataFrame, plan: JobPlan, types: StructType, events: EventColumns, *, skip: bool) -> DataFrame:
     """The events of a frame with plain column names that a query can notice, and bad records if these must be told."""
     if plan.relevance.condition == TRUE:
         return frame

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from cerflow.spark.frames.axis import Axis
-from cerflow.spark.frames.events import IDENTIFIER, POSITION, Events
-from cerflow.spark.frames.plan import Plan
+from cerflow.spark.frames.events import IDENTIFIER, POSITION, EventColumns
+from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.pushdown import relevant
 from cerflow.spark.frames.schemas import spark_schema
 from cerflow.spark.frames.tasks import Recognition
@@ -36,18 +36,18 @@ class Selected:
     """The events of a query in a ``frame`` with plain names; ``types`` and ``skip`` are what `selected` was given."""
 
     frame: DataFrame
-    events: Events
+    events: EventColumns
     types: StructType
     skip: bool
 
-    def relevant(self, frame: DataFrame, plan: Plan) -> DataFrame:
+    def relevant(self, frame: DataFrame, plan: JobPlan) -> DataFrame:
         """Those that the query can notice."""
         return relevant(frame, plan, self.types, self.events, skip=self.skip)
 
 
-def selected(df: DataFrame, plan: Plan, *, skip: bool) -> Selected:
+def selected(df: DataFrame, plan: JobPlan, *, skip: bool) -> Selected:
     """The columns that the query needs, and the events that can be used if others are skipped."""
-    events = Events(plan.schema)
+    events = EventColumns(plan.schema)
     frame = events.renamed(df)
     if skip:
         frame = frame.filter(events.usable())
@@ -63,7 +63,7 @@ def selected(df: DataFrame, plan: Plan, *, skip: bool) -> Selected:
     return replace(found, frame=found.frame.select(*dict.fromkeys(names + extra)))
 
 
-def recognized(given: Selected, plan: Plan, placement: Placement) -> DataFrame:
+def recognized(given: Selected, plan: JobPlan, placement: Placement) -> DataFrame:
     """The matches in selected events that are placed so."""
     match placement.how:
         case Cut() as how:
@@ -75,7 +75,7 @@ def recognized(given: Selected, plan: Plan, placement: Placement) -> DataFrame:
     return _mapped(rows, plan, _recognition(plan, numbered=numbered))
 
 
-def _ordered(given: Selected, plan: Plan, *, by_key: bool, numbered: bool) -> DataFrame:
+def _ordered(given: Selected, plan: JobPlan, *, by_key: bool, numbered: bool) -> DataFrame:
     """All events in one task, or those of a key."""
     frame, events = given.frame, given.events
     names = [events.plain(name) for name in plan.needed]
@@ -96,7 +96,7 @@ def _ordered(given: Selected, plan: Plan, *, by_key: bool, numbered: bool) -> Da
     return frame.sortWithinPartitions(*order).select(*names)
 
 
-def _in_slices(frame: DataFrame, plan: Plan, events: Events, how: Cut) -> DataFrame:
+def _in_slices(frame: DataFrame, plan: JobPlan, events: EventColumns, how: Cut) -> DataFrame:
     """Every slice in a task, with the events before it that it needs."""
     rows = together(in_slices(frame, events, Axis(plan.schema), how), plan, events, len(how.slices))
     first = first_in_cut(how) if plan.positions else None
@@ -104,7 +104,7 @@ def _in_slices(frame: DataFrame, plan: Plan, events: Events, how: Cut) -> DataFr
     return _mapped(rows.select(*_names(plan, events), SLICE), plan, task)
 
 
-def _in_partitions(frame: DataFrame, plan: Plan, events: Events, how: Clustered) -> DataFrame:
+def _in_partitions(frame: DataFrame, plan: JobPlan, events: EventColumns, how: Clustered) -> DataFrame:
     """Every partition where it is, and the slices between them in tasks of their own."""
     recognition = _recognition(plan, numbered=plan.positions)
     names = _names(plan, events)
@@ -131,16 +131,16 @@ def _in_partitions(frame: DataFrame, plan: Plan, events: Events, how: Clustered)
     return found.union(_mapped(rows, plan, OwnSlices(recognition, first, None)))
 
 
-def _names(plan: Plan, events: Events) -> list[str]:
+def _names(plan: JobPlan, events: EventColumns) -> list[str]:
     """The columns that tasks recognise in."""
     return [events.plain(name) for name in plan.needed]
 
 
-def _mapped(rows: DataFrame, plan: Plan, task: Recognition | OwnSlices | PartitionsInOrder) -> DataFrame:
+def _mapped(rows: DataFrame, plan: JobPlan, task: Recognition | OwnSlices | PartitionsInOrder) -> DataFrame:
     return rows.mapInArrow(task, spark_schema(plan.result))
 
 
-def _recognition(plan: Plan, *, numbered: bool) -> Recognition:
+def _recognition(plan: JobPlan, *, numbered: bool) -> Recognition:
     schema = plan.schema
     columns = pa.schema([schema.columns.field(name) for name in plan.needed])
     position = None

@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame
 
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.spark.frames.axis import LEAST, Axis, exact
-from cerflow.spark.frames.events import Events, number_of_cuts
-from cerflow.spark.frames.plan import Plan
+from cerflow.spark.frames.events import EventColumns, number_of_cuts
+from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.placing.slice_tasks import PartitionInOrder
 from cerflow.spark.placing.slices import Counting, Lasting, Measured, Pieces, Reach, Slice, boundaries, cut, held, load
-from cerflow.spark.placing.survey import Survey, bound_of, counted, estimate, sample, survey
+from cerflow.spark.placing.survey import PartitionSurvey, bound_of, counted, estimate, sample, survey
 
 __all__ = ["Clustered", "Cut", "Placement", "Way", "place"]
 
@@ -83,7 +83,7 @@ class Placement:
         return f"{self.way}: {self.reason}"
 
 
-def place(frame: DataFrame, plan: Plan, events: Events) -> Placement:
+def place(frame: DataFrame, plan: JobPlan, events: EventColumns) -> Placement:
     """Decide for the events of a query, in a DataFrame with plain names.
 
     Runs no job if the query cannot be divided, or if Spark knows that the DataFrame is small; else one that reads the
@@ -93,7 +93,7 @@ def place(frame: DataFrame, plan: Plan, events: Events) -> Placement:
 
 
 class _Placing:
-    def __init__(self, frame: DataFrame, plan: Plan, events: Events) -> None:
+    def __init__(self, frame: DataFrame, plan: JobPlan, events: EventColumns) -> None:
         self._frame = frame
         self._plan = plan
         self._events = events
@@ -142,7 +142,7 @@ class _Placing:
         assert isinstance(window, AttributeWindow)
         return Measured(bound_of(window, self._events), pieces)
 
-    def _clustered(self, found: Survey) -> Placement | None:
+    def _clustered(self, found: PartitionSurvey) -> Placement | None:
         """Partitions as they are, None if they do not lie one after the other."""
         pieces = found.pieces
         between = boundaries(pieces, self._reach(pieces))
@@ -165,7 +165,7 @@ class _Placing:
         )
         return Placement(Way.SLICES, reason, Clustered(partitions, tuple(between), in_order, 1 << PIECE_BITS))
 
-    def _cut(self, found: Survey) -> Placement:
+    def _cut(self, found: PartitionSurvey) -> Placement:
         """Slices to which all events are shuffled."""
         total = found.pieces.total
         shuffled = int(self._frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or MOST_SLICES)

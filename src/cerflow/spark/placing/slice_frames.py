@@ -10,8 +10,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow.spark.frames.axis import GREATEST, LEAST, Axis
-from cerflow.spark.frames.events import IDENTIFIER, Events, number_of_cuts
-from cerflow.spark.frames.plan import Plan
+from cerflow.spark.frames.events import IDENTIFIER, EventColumns, number_of_cuts
+from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.placing.placement import Clustered, Cut
 from cerflow.spark.placing.slices import Slice
 from cerflow.spark.placing.survey import estimate
@@ -25,7 +25,7 @@ _NUMBER = "number"
 _RANGES = 64
 
 
-def in_slices(frame: DataFrame, events: Events, axis: Axis, how: Cut) -> DataFrame:
+def in_slices(frame: DataFrame, events: EventColumns, axis: Axis, how: Cut) -> DataFrame:
     """The events with identifiers, each once for every slice of a whole stream that reads it, with `SLICE`."""
     rows = frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
     own = number_of_cuts(events.leading(), axis, [s.start for s in how.slices[1:]])
@@ -36,7 +36,7 @@ def in_slices(frame: DataFrame, events: Events, axis: Axis, how: Cut) -> DataFra
     return rows.withColumn(SLICE, _code(F.col(_NUMBER) == F.col("own"))).drop("own", _NUMBER)
 
 
-def between_partitions(frame: DataFrame, events: Events, axis: Axis, how: Clustered) -> DataFrame:
+def between_partitions(frame: DataFrame, events: EventColumns, axis: Axis, how: Clustered) -> DataFrame:
     """The same for the slices between the partitions of a DataFrame; events that none of them reads are left out."""
     slices = how.boundaries
     rows = _likely(frame, events, axis, slices)
@@ -80,7 +80,7 @@ def _candidates(how: Clustered) -> tuple[list[int | None], list[int | None]]:
     return first, last
 
 
-def _likely(frame: DataFrame, events: Events, axis: Axis, slices: Sequence[Slice]) -> DataFrame:
+def _likely(frame: DataFrame, events: EventColumns, axis: Axis, slices: Sequence[Slice]) -> DataFrame:
     """The events that any slice reads, if that can be asked of the source without changing its partitions."""
     if axis.time is None or len(slices) > _RANGES:
         return frame
@@ -93,7 +93,7 @@ def _likely(frame: DataFrame, events: Events, axis: Axis, slices: Sequence[Slice
     return likely if estimate(likely).pruned == estimate(frame).pruned else frame
 
 
-def together(rows: DataFrame, plan: Plan, events: Events, slices: int) -> DataFrame:
+def together(rows: DataFrame, plan: JobPlan, events: EventColumns, slices: int) -> DataFrame:
     """Rows with `SLICE`, those of a slice in one task and in order."""
     shuffled = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or slices)
     tasks = max(1, min(slices, shuffled))

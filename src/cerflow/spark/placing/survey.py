@@ -15,15 +15,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow.engine.evaluate.measures import bounds, floats_of, measures
-from cerflow.engine.evaluate.rows import Rows, finest_unit
+from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.layout import NULL
 from cerflow.language.formula import AttributeWindow
 from cerflow.schema import Kind
 from cerflow.spark.frames.axis import Axis, one_array
-from cerflow.spark.frames.events import IDENTIFIER, Events
+from cerflow.spark.frames.events import IDENTIFIER, EventColumns
 from cerflow.spark.placing.slices import Bound, Pieces
 
-__all__ = ["ROW_BITS", "Estimate", "Survey", "bound_of", "counted", "estimate", "sample", "survey"]
+__all__ = ["ROW_BITS", "Estimate", "PartitionSurvey", "bound_of", "counted", "estimate", "sample", "survey"]
 
 Ints = NDArray[np.int64]
 
@@ -77,7 +77,7 @@ def _explained(frame: DataFrame) -> str:
 
 
 @dataclass(frozen=True)
-class Survey:
+class PartitionSurvey:
     """The pieces of a DataFrame, in the order in which its partitions and their rows come.
 
     ``known`` are those that have keys; ``complete`` says that all rows have.
@@ -87,7 +87,7 @@ class Survey:
     complete: bool
 
 
-def survey(frame: DataFrame, events: Events, axis: Axis, window: object, piece_bits: int) -> Survey:
+def survey(frame: DataFrame, events: EventColumns, axis: Axis, window: object, piece_bits: int) -> PartitionSurvey:
     """Count the rows of each piece of the partitions, and find the least and greatest key of each, in one job.
 
     A piece has ``2 ** piece_bits`` rows, the last one of a partition may have fewer.
@@ -108,7 +108,7 @@ def survey(frame: DataFrame, events: Events, axis: Axis, window: object, piece_b
     return _survey(found, part, events, axis, window)
 
 
-def counted(frame: DataFrame, part: Column, events: Events, axis: Axis, window: object) -> Survey:
+def counted(frame: DataFrame, part: Column, events: EventColumns, axis: Axis, window: object) -> PartitionSurvey:
     """The same for parts of a stream that are numbered otherwise, in their order; some may be missing."""
     leading = events.leading()
     found = _aggregated(frame, part, leading, events, axis, window).sort_by("piece")
@@ -116,7 +116,7 @@ def counted(frame: DataFrame, part: Column, events: Events, axis: Axis, window: 
 
 
 def _aggregated(
-    frame: DataFrame, piece: Column, leading: Column, events: Events, axis: Axis, window: object
+    frame: DataFrame, piece: Column, leading: Column, events: EventColumns, axis: Axis, window: object
 ) -> pa.Table:
     aggregates = [
         F.count(F.lit(1)).alias("count"),
@@ -132,23 +132,23 @@ def _aggregated(
     return frame.groupBy(piece.alias("piece")).agg(*aggregates).toArrow().combine_chunks()
 
 
-def _survey(found: pa.Table, part: Ints, events: Events, axis: Axis, window: object) -> Survey:
+def _survey(found: pa.Table, part: Ints, events: EventColumns, axis: Axis, window: object) -> PartitionSurvey:
     low, high = axis.keys(found.column("low")), axis.keys(found.column("high"))
     measure = np.full(len(low), NULL)
     if isinstance(window, AttributeWindow):
         measure = measures(window, _rows(found.column("measure"), window, events), events.schema)
     count = found.column("count").to_numpy()
     complete = bool((count == found.column("usable").to_numpy()).all())
-    return Survey(Pieces(part.astype(np.int64), low, high, count, measure), complete)
+    return PartitionSurvey(Pieces(part.astype(np.int64), low, high, count, measure), complete)
 
 
-def _rows(column: pa.Array | pa.ChunkedArray, window: AttributeWindow, events: Events) -> Rows:
+def _rows(column: pa.Array | pa.ChunkedArray, window: AttributeWindow, events: EventColumns) -> BatchRows:
     array = one_array(column)
     batch = pa.RecordBatch.from_arrays([array], names=[window.attribute])
-    return Rows(batch, events.schema, np.arange(len(array)), finest_unit(events.schema))
+    return BatchRows(batch, events.schema, np.arange(len(array)), finest_unit(events.schema))
 
 
-def bound_of(window: AttributeWindow, events: Events) -> Bound:
+def bound_of(window: AttributeWindow, events: EventColumns) -> Bound:
     """The bounds of a window on an attribute for measures, by the engine's own arithmetic."""
     schema = events.schema
     kind = schema.kind(window.attribute)
@@ -160,7 +160,7 @@ def bound_of(window: AttributeWindow, events: Events) -> Bound:
     return bound
 
 
-def sample(frame: DataFrame, events: Events, axis: Axis, step: int) -> Ints:
+def sample(frame: DataFrame, events: EventColumns, axis: Axis, step: int) -> Ints:
     """The keys of every so many rows of each partition (a power of two), ascending, in one job."""
     leading = events.leading()
     rows = frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
