@@ -21,14 +21,13 @@ from cerflow.predicates.predicate import Predicate
 from cerflow.predicates.registry import predicates_in, using
 from cerflow.query import Language, Query, parse
 from cerflow.schema import Schema, TimeUnit
+from cerflow.slices.runner import SliceRunner
 
-__all__ = ["Recognition", "Reporter", "grouped", "named", "pack", "shown"]
+__all__ = ["Recognition", "grouped", "named", "pack", "shown"]
 
 #: Rows and bytes that are pushed at a time; Spark's own batches are small.
 _ROWS = 1 << 16
 _BYTES = 1 << 26
-#: Rows of a result batch.
-_RESULT_ROWS = 1 << 14
 #: Characters of a value in a message.
 _SHOWN = 60
 
@@ -60,11 +59,11 @@ class Recognition:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in the events of one task, which come in the order of time."""
-        recognizer = None
+        runner = None
         for rows in grouped(batches, self.columns.names):
-            if recognizer is None:
-                recognizer = self.recognizers()()
-            yield from recognizer.report(rows)
+            if runner is None:
+                runner = self.runners()(None)
+            yield from runner.report(rows)
 
     @property
     def columns(self) -> pa.Schema:
@@ -79,8 +78,11 @@ class Recognition:
         type = self.type if self.type in columns.names else GIVEN
         return Schema(columns, type, self.time, self.stream, self.time_unit, self.forget)
 
-    def recognizers(self) -> Callable[[], Reporter]:
-        """What makes recognisers of the query, which is parsed and compiled once for all those of a task."""
+    def runners(self) -> Callable[[int | None], SliceRunner]:
+        """A function that makes a runner for each slice of a task, given the position of its first event.
+
+        The query is parsed and compiled once for all of them. Without a position rows have all columns.
+        """
         bound = Bound(self.max_matches)
         # Before the first events, so that the processes of a node do not all compile what the first one needs.
         ensure_compiled()
@@ -93,14 +95,14 @@ class Recognition:
             # Queries with predicates have none of these.
             given = Plan(query.tree, schema, position=self.position, positions=self.positions, given=self.given)
 
-        def recognizer() -> Reporter:
+        def runner(first: int | None) -> SliceRunner:
             # A worker process may serve queries with other predicates of the same names.
             with using(predicates):
                 plan = given or query.plan(schema, self.position, self.positions)
                 made = Recognizer(query.tree, schema, on_bad_record=self._refuse, plan=plan)
-                return Reporter(made, bound, self.counts, self.flat)
+                return SliceRunner(made, bound, self.counts, self.flat, position=self.position, first=first)
 
-        return recognizer
+        return runner
 
     def _refuse(self, rows: pa.Table) -> None:
         """Rows of a distributed input have no number, so the first one is named by its values."""
@@ -109,28 +111,6 @@ class Recognition:
             f"{name}: {shown(rows.column(name)[0].as_py())}" for name in columns if name not in (self.position, GIVEN)
         )
         raise BadRecordError(f"{{{', '.join(values)}}}", rows.column(reason)[0].as_py().replace(GIVEN, self.type))
-
-
-@dataclass(frozen=True)
-class Reporter:
-    """A recogniser of a task; ``bound`` is on the matches of the whole task."""
-
-    recognizer: Recognizer
-    bound: Bound
-    counts: CountForm
-    flat: bool
-
-    def report(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        """What is detected in some rows, a bounded number of matches at a time.
-
-        Raises `TooManyMatchesError` before matches beyond the bound are listed.
-        """
-        matches = self.recognizer.push(rows).announced(self.bound.add)
-        yield from matches.to_batches(_RESULT_ROWS, flat=self.flat, counts=self.counts)
-
-    def prepare(self, rows: pa.Table) -> None:
-        """Let rows pass whose matches are others' to report."""
-        self.recognizer.push(rows)
 
 
 def pack(query: Query) -> bytes | None:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from cerflow.engine.events.time_order import in_order
 from cerflow.errors import InputError
+from cerflow.slices.runner import SliceRunner
 from cerflow.spark.frames.axis import Axis
-from cerflow.spark.frames.tasks import Recognition, Reporter, grouped, named
+from cerflow.spark.frames.tasks import Recognition, grouped, named
 from cerflow.spark.placing.slices import Pieces, held
 from cerflow.spark.placing.survey import ROW_BITS
 
@@ -29,30 +30,6 @@ CHANGED = (
 )
 #: What columns are called that are none of the input.
 _SEQUENCE, _LAST = "\0sequence", "\0last"
-
-
-class _Part:
-    """One contiguous part of the stream, recognised by a recogniser of its own."""
-
-    def __init__(self, recognizer: Reporter, position: str | None, first: int | None) -> None:
-        self._recognizer = recognizer
-        self._position = position
-        self._next = first
-
-    def report(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        """What is detected in rows that are the part's own."""
-        yield from self._recognizer.report(self._numbered(rows))
-
-    def prepare(self, rows: pa.Table) -> None:
-        """Let rows pass whose matches are others' to report."""
-        self._recognizer.prepare(self._numbered(rows))
-
-    def _numbered(self, rows: pa.Table) -> pa.Table:
-        if self._next is None or self._position is None:
-            return rows
-        numbers = pa.array(np.arange(self._next, self._next + rows.num_rows))
-        self._next += rows.num_rows
-        return rows.append_column(self._position, numbers)
 
 
 @dataclass(frozen=True)
@@ -69,26 +46,25 @@ class OwnSlices:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in the slices of one task, one after the other."""
-        make: Callable[[], Reporter] | None = None
-        part: _Part | None = None
+        make: Callable[[int | None], SliceRunner] | None = None
+        runner: SliceRunner | None = None
         current, own = -1, 0
         for rows in grouped(batches, [*_given(self.recognition, self.first), _LAST]):
-            make = make or self.recognition.recognizers()
+            make = make or self.recognition.runners()
             codes = rows.column(_LAST).to_numpy()
             rows = rows.drop_columns([_LAST])
             for begin, end in _runs(codes):
                 number, is_own = divmod(int(codes[begin]), 2)
-                if part is None or number != current:
+                if runner is None or number != current:
                     self._check(current, own)
                     current, own = number, 0
-                    first = None if self.first is None else self.first[number]
-                    part = _Part(make(), self.recognition.position, first)
+                    runner = make(None if self.first is None else self.first[number])
                 some = rows.slice(begin, end - begin)
                 if is_own:
                     own += some.num_rows
-                    yield from part.report(some)
+                    yield from runner.report(some)
                 else:
-                    part.prepare(some)
+                    runner.prepare(some)
         self._check(current, own)
 
     def _check(self, number: int, own: int) -> None:
@@ -124,7 +100,7 @@ class PartitionsInOrder:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in one partition (or several, one after the other)."""
-        make: Callable[[], Reporter] | None = None
+        make: Callable[[int | None], SliceRunner] | None = None
         reading: _Partition | None = None
         names = [
             *_given(self.recognition, 0 if self.numbered else None),
@@ -132,13 +108,14 @@ class PartitionsInOrder:
             _LAST,
         ]
         for number, rows in _in_pieces(batches, names, self.piece):
-            make = make or self.recognition.recognizers()
+            make = make or self.recognition.runners()
             if reading is None or reading.number != number:
                 if reading is not None:
                     reading.finish()
                 if number not in self.partitions:
                     raise InputError(CHANGED)
-                reading = _Partition(self, number, self.partitions[number], make())
+                counted = self.partitions[number]
+                reading = _Partition(self, number, counted, make(counted.offset if self.numbered else None))
             yield from reading.push(rows)
         if reading is not None:
             reading.finish()
@@ -147,7 +124,7 @@ class PartitionsInOrder:
 class _Partition:
     """One partition as its pieces come."""
 
-    def __init__(self, task: PartitionsInOrder, number: int, counted: PartitionInOrder, recognizer: Reporter) -> None:
+    def __init__(self, task: PartitionsInOrder, number: int, counted: PartitionInOrder, runner: SliceRunner) -> None:
         recognition = task.recognition
         self.number = number
         self._pieces = counted.pieces
@@ -160,7 +137,7 @@ class _Partition:
             None if task.in_order else held(counted.pieces, ties=self._sequence is None, most=counted.pieces.total)
         )
         self._to_come = np.append(to_come[1:] if to_come is not None else [], 0).astype(np.int64)
-        self._part = _Part(recognizer, recognition.position, counted.offset if task.numbered else None)
+        self._runner = runner
         self._piece = 0
         self._count = 0
         self._waiting: list[pa.Table] = []
@@ -213,9 +190,9 @@ class _Partition:
             if bound > at:
                 some = rows.slice(at, bound - at)
                 if k % 2:
-                    self._part.prepare(some)
+                    self._runner.prepare(some)
                 else:
-                    yield from self._part.report(some)
+                    yield from self._runner.report(some)
                 at = bound
 
 

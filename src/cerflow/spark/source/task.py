@@ -16,6 +16,7 @@ from cerflow.engine.recognize.warmup import ensure_compiled
 from cerflow.engine.results.report import CountForm
 from cerflow.query import Language, Query, parse
 from cerflow.schema import TimeUnit
+from cerflow.slices.runner import SliceRunner
 from cerflow.spark.source.files import DataFile
 from cerflow.spark.source.reading import InOrder
 from cerflow.spark.source.result import declared
@@ -23,9 +24,6 @@ from cerflow.spark.source.row_groups import RowGroups, Scan
 from cerflow.spark.source.slices import Slice
 
 __all__ = ["Task", "Work", "matches_in", "matches_of"]
-
-#: Rows of a result batch.
-_RESULT_ROWS = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -78,21 +76,19 @@ def matches_in(work: Work, query: Query, task: Task) -> Iterator[pa.RecordBatch]
     reader = RowGroups(work.scan, task.files, some.begin, some.stop)
     _, schema = declared(work.result)
     recognizer, position = _recognizer(work, query)
-    bound = Bound(work.max_matches)
-    read = 0
+    runner: SliceRunner | None = None
     for piece in InOrder(work.scan, reader, some.groups, work.most_waiting):
+        if runner is None:
+            # All events before the slice have been read, and dropped, when its first ones come.
+            first = None if position is None else some.before + reader.dropped
+            bound = Bound(work.max_matches)
+            runner = SliceRunner(recognizer, bound, work.counts, work.flat, position=position, first=first)
         rows = piece.rows.select(work.needed)
-        if position is not None:
-            first = some.before + reader.dropped + read
-            rows = rows.append_column(position, pa.array(np.arange(first, first + rows.num_rows)))
-        read += rows.num_rows
         own = 0 if some.start is None else int(np.searchsorted(piece.keys, some.start, "left"))
         if own:
-            # What is detected before the slice begins is another one's, and never looked at here.
-            recognizer.push(rows.slice(0, own))
+            runner.prepare(rows.slice(0, own))
         if own < rows.num_rows:
-            matches = recognizer.push(rows.slice(own)).announced(bound.add)
-            for found in matches.to_batches(_RESULT_ROWS, flat=work.flat, counts=work.counts):
+            for found in runner.report(rows.slice(own)):
                 yield _fitted(found, schema)
 
 

@@ -1,0 +1,62 @@
+"""One slice of a stream: events before it pass, then its own matches are reported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from cerflow.engine.matches.row_limit import Bound
+from cerflow.engine.recognize.recognizer import Recognizer
+from cerflow.engine.results.report import CountForm
+
+__all__ = ["SliceRunner"]
+
+#: Rows of a result batch.
+RESULT_ROWS = 1 << 14
+
+
+class SliceRunner:
+    """A recogniser of its own for events that come in order, as rows of tables.
+
+    ``bound`` is on the matches of all slices of a task; ``counts`` and ``flat`` are the form of the result. With
+    ``first`` the events are numbered from there on, in a last column ``position``; else the rows have all columns.
+    """
+
+    def __init__(
+        self,
+        recognizer: Recognizer,
+        bound: Bound,
+        counts: CountForm,
+        flat: bool,
+        *,
+        position: str | None = None,
+        first: int | None = None,
+    ) -> None:
+        assert first is None or position is not None
+        self._recognizer = recognizer
+        self._bound = bound
+        self._counts: CountForm = counts
+        self._flat = flat
+        self._position = position
+        self._next = first
+
+    def prepare(self, rows: pa.Table | pa.RecordBatch) -> None:
+        """Let events pass whose matches another slice reports."""
+        self._recognizer.push(self._numbered(rows))
+
+    def report(self, rows: pa.Table | pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The matches detected at some events, a bounded number at a time.
+
+        Raises `TooManyMatchesError` before matches beyond the bound are listed.
+        """
+        matches = self._recognizer.push(self._numbered(rows)).announced(self._bound.add)
+        yield from matches.to_batches(RESULT_ROWS, flat=self._flat, counts=self._counts)
+
+    def _numbered(self, rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
+        if self._next is None:
+            return rows
+        numbers = pa.array(np.arange(self._next, self._next + rows.num_rows))
+        self._next += rows.num_rows
+        return rows.append_column(self._position, numbers)
