@@ -114,3 +114,10 @@ def test_the_index_names_every_page():
     index = ROOT / "docs" / "README.md"
     linked = {(index.parent / target).resolve() for target in re.findall(r"\]\(([^)#]+)", index.read_text("utf-8"))}
     assert [page for page in PAGES if (ROOT / "docs") in page.parents and page != index and page not in linked] == []
+
+
+@pytest.mark.parametrize("page", named([ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]))
+def test_source_files_that_are_named_exist(page):
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for name in re.findall(r"`([a-z_]+(?:/[a-z_]+)+\.(?:py|lark))`", text):
+        assert any((folder / name).exists() for folder in (ROOT, ROOT / "src" / "cerflow")), name
