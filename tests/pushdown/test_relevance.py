@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow.conditions.guards import TRUE
 from cerflow.language.printer import show
-from cerflow.pushdown.arrow import arrow_filter, relevant_rows
-from cerflow.pushdown.relevance import relevant_events
+from cerflow.pushdown.arrow import arrow_filter
+from cerflow.pushdown.relevance import or_unusable, relevant_events
 from cerflow.schema import Schema
 from support.conformance import COLUMNS, table_of
 from support.conformance import drawn as drawn_for_predicates
@@ -131,7 +131,8 @@ def test_bad_records_stay_if_they_have_to_be_told():
     rows = [{"type": "A", "t": 1}, {"type": "B", "t": 2}, {"type": None, "t": 3}, {"type": "B", "t": None}]
     table = pa.Table.from_pylist(rows, BARE.columns)
     for bad_records, kept in ((True, ["A", None, "B"]), (False, ["A"])):
-        found = relevant_rows(query.tree, query.plan(BARE).transducer, BARE, counted=False, bad_records=bad_records)
+        relevant = relevant_events(query.tree, query.plan(BARE).transducer, BARE, counted=False).condition
+        found = arrow_filter(or_unusable(relevant, BARE) if bad_records else relevant, BARE)
         assert table.filter(found)["type"].to_pylist() == kept
 
 
@@ -164,6 +165,7 @@ def test_a_dataset_is_read_with_the_filter(tmp_path):
         columns = {**COLUMNS, "type": pa.string() if plain else pa.dictionary(pa.int32(), pa.string())}
         schema = Schema(pa.schema(columns), time="t")
         ds.write_dataset(pa.Table.from_pylist(rows, schema.columns), tmp_path / str(plain), format="parquet")
-        found = relevant_rows(query.tree, query.plan(schema).transducer, schema, counted=False, bad_records=False)
+        relevant = relevant_events(query.tree, query.plan(schema).transducer, schema, counted=False)
+        found = arrow_filter(relevant.condition, schema)
         table = ds.dataset(tmp_path / str(plain)).to_table(filter=found)
         assert Counter(table["type"].to_pylist()) == {"A": 1, "B": 4}

@@ -42,10 +42,6 @@ class Relevance:
     condition: Condition
     reasons: tuple[str, ...] = ()
 
-    def and_only(self, condition: Condition) -> Relevance:
-        """The same for input of which only events that satisfy another proposition count at all."""
-        return Relevance(all_of([condition, self.condition]), self.reasons)
-
 
 def noticed(transducer: Transducer) -> Relevance:
     """Which events a transducer may notice; where every event counts the condition is TRUE, with the reason."""

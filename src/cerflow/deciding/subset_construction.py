@@ -6,7 +6,7 @@ labels. Registers are part of the configurations, so they have to hold finitely 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
 from cerflow.conditions.guards import Satisfied, TypeTest, conjunction
@@ -16,7 +16,7 @@ from cerflow.deciding.finite_memory import Configuration, FiniteMemory, Move
 from cerflow.deciding.minterms import Minterms
 from cerflow.language.condition import Condition, Not
 
-__all__ = ["STEPS", "Labels", "Subset", "Subsets", "complement", "determinize", "is_deterministic"]
+__all__ = ["STEPS", "Labels", "Subset", "Subsets", "determinize"]
 
 #: Steps that a construction may take unless told otherwise.
 STEPS = 2_000_000
@@ -82,33 +82,25 @@ def determinize(transducer: Transducer, *, steps: int = STEPS) -> Transducer:
     Tests of a state's transitions with equal labels exclude one another. There may be exponentially many states.
     Raises `UnsupportedQueryError` if more than ``steps`` are needed, or if there are registers.
     """
-    return _explored(transducer, None, steps)
-
-
-def complement(transducer: Transducer, alphabet: Iterable[Labels] | None = None, *, steps: int = STEPS) -> Transducer:
-    """The I/O-deterministic transducer of all matches (n, C) that are none of this one's (P1 Proposition 1).
-
-    C ranges over the complex events in which every event has one of the label sets of ``alphabet``; those of the
-    transitions, and none, unless given. Raises as `determinize` does.
-    """
-    if alphabet is None:
-        alphabet = {frozenset[str](), *(t.labels for t in transducer.transitions)}
-    return _explored(transducer, sorted(alphabet, key=sorted), steps)
-
-
-def is_deterministic(transducer: Transducer, *, steps: int = STEPS) -> bool:
-    """Whether at most one run gives each output: one initial state, no two ways on with the same labels (P1 §6).
-
-    Where it is not known whether two tests can hold together, the answer is False.
-    """
-    spaces = _spaces(transducer, Budget(steps))
-    seen: dict[tuple[int, Labels], list[Condition]] = {}
-    for t in transducer.transitions:
-        others = seen.setdefault((t.source, t.labels), [])
-        if any(space.satisfiable((t.test, other)) is not False for other in others for space in spaces):
-            return False
-        others.append(t.test)
-    return len(transducer.initial) <= 1
+    budget = Budget(steps)
+    subsets = Subsets(transducer, budget)
+    spaces = _spaces(transducer, budget)
+    numbers: dict[Subset, int] = {subsets.initial: 0}
+    pending = [subsets.initial]
+    transitions: list[Transition] = []
+    while pending:
+        subset = pending.pop()
+        tests = subsets.tests(subset)
+        for holds in dict.fromkeys(letter.holds for space in spaces for letter in space.letters(tests)):
+            guard = conjunction([t if t in holds else _refused(t) for t in tests])
+            for labels, target in subsets.step(subset, holds).items():
+                budget.spend()
+                if target not in numbers:
+                    numbers[target] = len(numbers)
+                    pending.append(target)
+                transitions.append(Transition(numbers[subset], numbers[target], guard, labels=labels))
+    final = frozenset(number for subset, number in numbers.items() if subsets.accepts(subset))
+    return Transducer(len(numbers), frozenset((0,)), final, tuple(transitions), mentioned=transducer.mentioned)
 
 
 def _spaces(transducer: Transducer, budget: Budget) -> list[Minterms]:
@@ -116,34 +108,6 @@ def _spaces(transducer: Transducer, budget: Budget) -> list[Minterms]:
         e for t in transducer.transitions for e in (t.test, *t.atoms, *(e for write in t.writes for e in write.row))
     ]
     return [Minterms(world, transducer.mentioned, budget) for world in worlds_of(read)]
-
-
-def _explored(transducer: Transducer, alphabet: Sequence[Labels] | None, steps: int) -> Transducer:
-    """All reachable sets of states as states, with ``alphabet`` also the empty set, and what was not final is final."""
-    budget = Budget(steps)
-    subsets = Subsets(transducer, budget)
-    spaces = _spaces(transducer, budget)
-    numbers: dict[Subset, int] = {subsets.initial: 0}
-    pending = [subsets.initial]
-    transitions: list[Transition] = []
-    nothing: Subset = frozenset()
-    while pending:
-        subset = pending.pop()
-        tests = subsets.tests(subset)
-        for holds in dict.fromkeys(letter.holds for space in spaces for letter in space.letters(tests)):
-            after = subsets.step(subset, holds)
-            if alphabet is not None:
-                after = {labels: after.get(labels, nothing) for labels in alphabet}
-            guard = conjunction([t if t in holds else _refused(t) for t in tests])
-            for labels, target in after.items():
-                budget.spend()
-                if target not in numbers:
-                    numbers[target] = len(numbers)
-                    pending.append(target)
-                transitions.append(Transition(numbers[subset], numbers[target], guard, labels=labels))
-    wanted = alphabet is None
-    final = frozenset(number for subset, number in numbers.items() if subsets.accepts(subset) is wanted)
-    return Transducer(len(numbers), frozenset((0,)), final, tuple(transitions), mentioned=transducer.mentioned)
 
 
 def _refused(test: Condition) -> Condition:

@@ -12,7 +12,6 @@ from operator import or_
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow.automata.model.transducer import Transducer
 from cerflow.conditions.guards import TRUE, Satisfied, TypeTest
 from cerflow.conditions.propositions import FALSE, leaves_of, translated, weakened
 from cerflow.engine.evaluate.rows import instant
@@ -29,13 +28,12 @@ from cerflow.language.condition import (
     Not,
     Operator,
 )
-from cerflow.language.select import Select
-from cerflow.pushdown.relevance import by_types, or_unusable, relevant_events
+from cerflow.pushdown.relevance import by_types
 from cerflow.schema import Kind, Schema
 from cerflow.semantics.operators import RELATIONS
 from cerflow.values.text_patterns import pieces
 
-__all__ = ["arrow_filter", "relevant_rows"]
+__all__ = ["arrow_filter"]
 
 _PER_MICROSECOND = {"s": (1, 10**6), "ms": (1, 1000), "us": (1, 1), "ns": (1000, 1)}
 #: More leaves are not worth what they cost.
@@ -44,18 +42,6 @@ _MOST_LEAVES = 200
 
 class _UndecidedError(Exception):
     """Arrow might see it otherwise."""
-
-
-def relevant_rows(
-    select: Select, transducer: Transducer, schema: Schema, *, counted: bool, bad_records: bool
-) -> pc.Expression | None:
-    """A filter that rows must satisfy for a query to notice them; None if that is so of all rows.
-
-    ``schema`` describes the columns as they are filtered. ``counted`` says that the rows that are left are counted to
-    know positions in the whole stream, ``bad_records`` that rows without a type or a time have to be reported.
-    """
-    found = relevant_events(select, transducer, schema, counted=counted).condition
-    return arrow_filter(or_unusable(found, schema) if bad_records else found, schema)
 
 
 def arrow_filter(proposition: Condition, schema: Schema) -> pc.Expression | None:

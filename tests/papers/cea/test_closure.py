@@ -20,10 +20,7 @@ from cerflow.automata import (
     reported_matches,
     union,
 )
-from cerflow.automata.model.runs import matches as engine_matches
-from cerflow.deciding.subset_construction import complement as engine_complement
 from cerflow.errors import UnsupportedQueryError
-from cerflow.papers.translations.engine_model import to_engine
 from support.generators.cea import FIGURE_2, FIGURE_2_OF_P2, ceas, label, read, uceas
 from support.generators.sremo import strings
 from support.register_automata import condition, supports, word
@@ -72,9 +69,6 @@ def test_complement(cea, ucea, rows):
         assert is_io_deterministic(other)
         every = {(n, c) for n in range(len(events)) for c in choices(automaton, n)}
         assert reported_matches(other, events) == every - reported_matches(automaton, events)
-    # The engine's construction on the same automaton.
-    whole = engine_complement(to_engine(ucea), ucea.label_sets)
-    assert engine_matches(whole, events) == reported_matches(io_complement(ucea), events)
 
 
 def test_another_alphabet():

@@ -52,7 +52,7 @@ def _gap(index: int) -> Stored:
     return Stored(-1, index)
 
 
-def _defer(atom: Condition, label: str, scope: int, registers: RegisterFile) -> _Deferred:
+def _defer(atom: Condition, label: str, registers: RegisterFile) -> _Deferred:
     """Cut out of an atom all that will be gone when the event of ``label`` arrives."""
     if any(isinstance(n, InWindow) and _ranges(n.start, registers) for n in walk(atom)):
         # Whether a row is in its window is a question about the event at hand, which will be gone.
@@ -161,7 +161,7 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
         forms = set(seen.aside)
         fresh_now: set[_Form] = set()
         for atom in waiting:
-            deferred = _defer(atom, label, scope, registers)
+            deferred = _defer(atom, label, registers)
             fresh = deferred.form not in seen.aside and deferred.form not in fresh_now
             writes.append(Write(register_for(deferred), deferred.row, fresh))
             fresh_now.add(deferred.form)
@@ -261,7 +261,7 @@ def _put_aside_repeatedly(operand: Fragment, label: str, scope: int, registers: 
     def step(aside: frozenset[_Form], t: Transition) -> list[tuple[frozenset[_Form], Transition]]:
         if label in t.labels:
             return []
-        forms = [_defer(atom, label, scope, registers) for atom in t.atoms if _mentions(atom, label, scope)]
+        forms = [_defer(atom, label, registers) for atom in t.atoms if _mentions(atom, label, scope)]
         new: set[_Form] = set()
         for deferred in forms:
             if deferred.form in aside or deferred.form in new or _collects(deferred, registers):

@@ -21,13 +21,11 @@ from cerflow.engine.state import snapshot
 from cerflow.engine.state.validation import check_counts, check_events, check_number
 from cerflow.errors import InputError, InUseError, SnapshotError
 from cerflow.language.printer import show
-from cerflow.language.select import Consumption, Select
+from cerflow.language.select import Select
 from cerflow.schema import Schema
 from cerflow.values.event_tables import as_rows
 
 __all__ = ["Recognizer"]
-
-_CONSUME = {Consumption.NONE: 0, Consumption.ANY: 1, Consumption.PARTITION: 2}
 
 
 class Recognizer:

@@ -21,8 +21,6 @@ from cerflow.spark.frames.plan import JobPlan
 
 __all__ = ["Pushdown", "pushdown", "relevant"]
 
-#: Tests turn it off to compare.
-_ENABLED = True
 #: Of larger conditions only the types of events are sent: Spark's optimiser takes trees apart by recursion.
 _MOST_LEAVES = 200
 
@@ -41,8 +39,6 @@ class Pushdown:
 
 def pushdown(relevance: Relevance, types: StructType, events: EventColumns) -> Pushdown:
     """The part of what is relevant that Spark can decide; ``types`` is the schema of the input."""
-    if not _ENABLED:
-        return Pushdown(TRUE, (), ("it is turned off",))
     conditions = Conditions.of(types, events)
     whole = relevance.condition
     if len(leaves_of(whole)) > _MOST_LEAVES:

@@ -99,7 +99,6 @@ def survey(frame: DataFrame, events: EventColumns, axis: Axis, window: object, p
         F.shiftright(F.col(IDENTIFIER), piece_bits),
         usable,
         events,
-        axis,
         window,
     )
     order = np.argsort(found.column("piece").to_numpy())
@@ -111,13 +110,11 @@ def survey(frame: DataFrame, events: EventColumns, axis: Axis, window: object, p
 def counted(frame: DataFrame, part: Column, events: EventColumns, axis: Axis, window: object) -> PartitionSurvey:
     """The same for parts of a stream that are numbered otherwise, in their order; some may be missing."""
     leading = events.leading()
-    found = _aggregated(frame, part, leading, events, axis, window).sort_by("piece")
+    found = _aggregated(frame, part, leading, events, window).sort_by("piece")
     return _survey(found, found.column("piece").to_numpy(), events, axis, window)
 
 
-def _aggregated(
-    frame: DataFrame, piece: Column, leading: Column, events: EventColumns, axis: Axis, window: object
-) -> pa.Table:
+def _aggregated(frame: DataFrame, piece: Column, leading: Column, events: EventColumns, window: object) -> pa.Table:
     aggregates = [
         F.count(F.lit(1)).alias("count"),
         F.count(leading).alias("usable"),
