@@ -18,14 +18,14 @@ from cerflow.language.condition import (
     Condition,
     Constant,
     Not,
-    Operator,
     Or,
     PredicateCall,
 )
 from cerflow.language.node import walk
 from cerflow.semantics.values import value_of
+from cerflow.values.operators import NEGATED
 
-__all__ = ["MOST_ATOMS", "OPPOSITE", "alternatives_of", "clauses", "clauses_asked", "conjuncts_of"]
+__all__ = ["MOST_ATOMS", "alternatives_of", "clauses", "clauses_asked", "conjuncts_of"]
 
 #: A condition whose conjunctive form has more atoms than this is refused.
 MOST_ATOMS = 20_000
@@ -103,22 +103,11 @@ def _depends(atom: Condition) -> bool:
     return bool(condition_labels(atom)) or any(isinstance(n, PredicateCall) for n in walk(atom))
 
 
-#: The comparison that is true where another one is false.
-OPPOSITE = {
-    Operator.EQ: Operator.NE,
-    Operator.NE: Operator.EQ,
-    Operator.LT: Operator.GE,
-    Operator.GE: Operator.LT,
-    Operator.GT: Operator.LE,
-    Operator.LE: Operator.GT,
-}
-
-
 def negated(atom: Condition) -> Condition:
     """The condition that is true where this one is false, and false where it is true."""
     # Unknown stays unknown, so the opposite comparison is the negation; it needs smaller registers.
     if isinstance(atom, Comparison):
-        return Comparison(OPPOSITE[atom.operator], atom.left, atom.right, span=atom.span)
+        return Comparison(NEGATED[atom.operator], atom.left, atom.right, span=atom.span)
     # In a bracket NOT is evaluated event by event, as in front of any other atom.
     if isinstance(atom, Bracket):
         return Bracket(atom.label, Not(atom.condition), span=atom.span)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from cerflow.conditions.clauses import OPPOSITE
 from cerflow.conditions.guards import Satisfied, TypeTest, conjuncts
 from cerflow.language.condition import (
     And,
@@ -22,6 +21,7 @@ from cerflow.language.condition import (
     Not,
     Operator,
 )
+from cerflow.values.operators import NEGATED
 
 __all__ = ["contradicts"]
 
@@ -53,7 +53,7 @@ def contradicts(tests: Iterable[Condition]) -> bool:
         if isinstance(test, IsNull) and isinstance(test.operand, Attribute):
             (known if test.negated else unknown).add(test.operand.name)
         elif isinstance(test, Comparison):
-            refused.add(Comparison(OPPOSITE[test.operator], test.left, test.right))
+            refused.add(Comparison(NEGATED[test.operator], test.left, test.right))
             known.update(side.name for side in (test.left, test.right) if isinstance(side, Attribute))
         allowed = _allowed(test)
         if allowed is not None:

@@ -28,6 +28,7 @@ from cerflow.language.condition import (
 )
 from cerflow.language.node import Node, transform
 from cerflow.semantics.values import value_of
+from cerflow.values.operators import MIRRORED, NEGATED
 
 __all__ = ["FALSE", "TRUE", "UNKNOWN", "constant", "elementary", "normal", "settled"]
 
@@ -36,9 +37,8 @@ FALSE = Constant(False)
 #: A condition that is neither true nor false of any event.
 UNKNOWN = Comparison(Operator.EQ, Literal(None), Literal(None))
 
-_TURNED = {Operator.LT: Operator.GT, Operator.LE: Operator.GE, Operator.GT: Operator.LT, Operator.GE: Operator.LE}
 #: The comparisons that are written as the negation of another one.
-_NEGATION = {Operator.NE: Operator.EQ, Operator.GT: Operator.LE, Operator.GE: Operator.LT}
+_NEGATIONS = (Operator.NE, Operator.GT, Operator.GE)
 
 
 def constant(truth: bool | None) -> Condition:
@@ -137,11 +137,11 @@ def _comparison(current: Comparison) -> Condition:
         if isinstance(right, Literal):
             truth = value_of(current, {}, lambda _: ())
             return constant(truth if truth is None else bool(truth))
-        operator, left, right = _TURNED.get(operator, operator), right, left
+        operator, left, right = MIRRORED[operator], right, left
     if right == Literal(None):
         return UNKNOWN
-    if operator in _NEGATION:
-        return Not(Comparison(_NEGATION[operator], left, right, span=current.span))
+    if operator in _NEGATIONS:
+        return Not(Comparison(NEGATED[operator], left, right, span=current.span))
     return Comparison(operator, left, right, span=current.span)
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
-from cerflow.conditions.clauses import OPPOSITE
 from cerflow.conditions.guards import TRUE, Satisfied, TypeTest
 from cerflow.language.condition import (
     And,
@@ -28,6 +27,7 @@ from cerflow.language.condition import (
     Regexp,
 )
 from cerflow.language.node import Node, fold
+from cerflow.values.operators import NEGATED
 
 __all__ = [
     "FALSE",
@@ -112,7 +112,7 @@ def _elementary(condition: Condition) -> _Forms:
             refused = replace(condition, negated=not condition.negated)
             return _Forms(condition, refused, refused, condition)
         case Comparison():
-            false: Condition = replace(condition, operator=OPPOSITE[condition.operator])
+            false: Condition = replace(condition, operator=NEGATED[condition.operator])
         case Like() | Regexp() | In() | Between():
             false = replace(condition, negated=not condition.negated)
         case _:

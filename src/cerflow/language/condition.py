@@ -6,9 +6,8 @@ hand and has ``label=None``.
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from cerflow.language.node import Node, node
+from cerflow.values.operators import Operator
 
 __all__ = [
     "AGGREGATES",
@@ -47,17 +46,6 @@ FUNCTIONS = ("abs", "floor", "ceil", "round", "lower", "upper", "length")
 AGGREGATES = ("count", "sum", "avg", "min", "max", "first", "last", "stddev")
 #: Tests on the events of a label, in the order of their positions.
 SET_TESTS = ("increasing", "decreasing", "nondecreasing", "nonincreasing")
-
-
-class Operator(StrEnum):
-    """Comparison operators (``<>`` is read as ``!=``)."""
-
-    EQ = "="
-    NE = "!="
-    LT = "<"
-    LE = "<="
-    GT = ">"
-    GE = ">="
 
 
 class Expression(Node):

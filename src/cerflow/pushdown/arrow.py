@@ -30,7 +30,7 @@ from cerflow.language.condition import (
 )
 from cerflow.pushdown.relevance import by_types
 from cerflow.schema import Kind, Schema
-from cerflow.semantics.operators import RELATIONS
+from cerflow.values.operators import RELATIONS
 from cerflow.values.text_patterns import pieces
 
 __all__ = ["arrow_filter"]

@@ -18,7 +18,6 @@ import pyarrow as pa
 from cerflow.analysis.types import kind_of_expression
 from cerflow.automata.model.transducer import Transducer
 from cerflow.automata.relevance import Relevance, noticed
-from cerflow.conditions.clauses import OPPOSITE
 from cerflow.conditions.guards import TRUE, Satisfied, TypeTest
 from cerflow.conditions.propositions import all_of, any_of, is_not_true, is_true, operands_of, substituted, weakened
 from cerflow.engine.evaluate.ranges import MOST, limits
@@ -41,11 +40,9 @@ from cerflow.language.condition import (
 from cerflow.language.node import walk
 from cerflow.language.select import Select
 from cerflow.schema import Kind, Schema
+from cerflow.values.operators import MIRRORED, NEGATED
 
 __all__ = ["Relevance", "by_types", "or_unusable", "plainly", "relevant_events"]
-
-#: The operator with its sides exchanged.
-_TURNED = {Operator.LT: Operator.GT, Operator.LE: Operator.GE, Operator.GT: Operator.LT, Operator.GE: Operator.LE}
 
 
 def relevant_events(select: Select, transducer: Transducer, schema: Schema, *, counted: bool) -> Relevance:
@@ -163,14 +160,14 @@ def _joined(
     """Several comparisons of one value, or that not all (any) of them hold."""
     if negated:
         join = Or if join is And else And
-        parts = [(OPPOSITE[operator], other) for operator, other in parts]
+        parts = [(NEGATED[operator], other) for operator, other in parts]
     return reduce(join, [_comparison(operator, operand, other, schema) for operator, other in parts])
 
 
 def _comparison(operator: Operator, left: Expression, right: Expression, schema: Schema) -> Condition:
     """A comparison with a literal on the right, and whole numbers compared with whole numbers where that is exact."""
     if isinstance(left, Literal) and not isinstance(right, Literal):
-        operator, left, right = _TURNED.get(operator, operator), right, left
+        operator, left, right = MIRRORED[operator], right, left
     if right == Literal(None):
         return Constant(False)
     if not isinstance(right, Literal) or _kind(left, schema) is not Kind.INTEGER:

@@ -36,17 +36,10 @@ from cerflow.language.condition import (
 from cerflow.language.node import Node, fold, transform, walk, with_children
 from cerflow.predicates.registry import calls_of_sets
 
-__all__ = ["ORDERS", "Accumulator", "accumulator", "alone", "between_bounds", "empty", "gather", "without_some"]
+__all__ = ["Accumulator", "accumulator", "alone", "between_bounds", "empty", "gather", "without_some"]
 
 Row = tuple[Expression, ...]
 
-#: What the tests on sets ask of neighbouring values.
-ORDERS = {
-    "increasing": Operator.LT,
-    "decreasing": Operator.GT,
-    "nondecreasing": Operator.LE,
-    "nonincreasing": Operator.GE,
-}
 #: The aggregates of two sets that compare in this way if any of their values do.
 _BOUNDS = {
     Operator.LT: ("min", "max"),

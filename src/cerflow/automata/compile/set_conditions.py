@@ -12,12 +12,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cerflow.automata.compile.aggregates import ORDERS, Accumulator, accumulator, alone, empty
+from cerflow.automata.compile.aggregates import Accumulator, accumulator, alone, empty
 from cerflow.automata.compile.conditions import Relating, guarded, own_labels
 from cerflow.automata.model.fragment import Fragment, track, trimmed
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
-from cerflow.conditions.clauses import OPPOSITE
 from cerflow.conditions.guards import (
     Asked,
     Collected,
@@ -49,6 +48,7 @@ from cerflow.language.condition import (
 )
 from cerflow.language.node import walk
 from cerflow.semantics.values import value_of
+from cerflow.values.operators import NEGATED, ORDERS
 
 __all__ = ["apply_set_atoms"]
 
@@ -176,7 +176,7 @@ class _OrderRegister:
             return [(False, [])]
         last, value = Stored(self.register, 0), self.gathered.argument
         order = ORDERS[self.gathered.name]
-        holds, fails = Comparison(order, last, value), Comparison(OPPOSITE[order], last, value)
+        holds, fails = Comparison(order, last, value), Comparison(NEGATED[order], last, value)
         if self.wanted is True:
             return [(True, [holds])]
         if self.wanted is False or truth is None:

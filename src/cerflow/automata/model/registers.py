@@ -9,6 +9,7 @@ from cerflow.conditions.guards import Shown, Stored
 from cerflow.language.condition import Comparison, Condition, Expression, Operator
 from cerflow.language.node import Node, transform
 from cerflow.language.printer import show
+from cerflow.values.operators import MIRRORED
 
 __all__ = ["RegisterFile", "accumulation_for", "reduced"]
 
@@ -19,13 +20,7 @@ _LEFT = {
     Operator.GE: Accumulation.MIN,
     Operator.EQ: Accumulation.SAME,
 }
-_RIGHT = {
-    Operator.LT: Accumulation.MIN,
-    Operator.LE: Accumulation.MIN,
-    Operator.GT: Accumulation.MAX,
-    Operator.GE: Accumulation.MAX,
-    Operator.EQ: Accumulation.SAME,
-}
+_RIGHT = {MIRRORED[operator]: kept for operator, kept in _LEFT.items()}
 
 
 class RegisterFile:

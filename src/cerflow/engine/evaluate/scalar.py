@@ -24,12 +24,12 @@ from cerflow.language.condition import (
     Literal,
     Negative,
     Not,
-    Operator,
     Or,
 )
 from cerflow.language.node import Node, fold
 from cerflow.schema import Kind, Schema
 from cerflow.semantics.operators import applied
+from cerflow.values.operators import RELATIONS
 
 __all__ = ["Read", "scalar"]
 
@@ -38,14 +38,6 @@ Read = Callable[[Mapping[str, Any]], Any]
 
 _PLAIN = (And, Arithmetic, Between, Comparison, In, IsNull, Negative, Not, Or)
 _KINDS = (Kind.INTEGER, Kind.FLOAT, Kind.STRING, Kind.BOOLEAN)
-_QUICK: dict[Operator, Callable[[Any, Any], bool]] = {
-    Operator.LT: lambda a, b: a < b,
-    Operator.LE: lambda a, b: a <= b,
-    Operator.GT: lambda a, b: a > b,
-    Operator.GE: lambda a, b: a >= b,
-    Operator.EQ: lambda a, b: a == b,
-    Operator.NE: lambda a, b: a != b,
-}
 
 
 def scalar(root: Expression | Any, schema: Schema) -> Read | None:
@@ -108,7 +100,7 @@ def _comparison(current: Comparison, operands: Sequence[Read], schema: Schema) -
         kind = schema.kind(left.name) if left.name in schema.attributes else Kind.OTHER
         value = float(right.value) if kind is Kind.FLOAT else right.value
         if kind is Kind.FLOAT or (kind is Kind.INTEGER and type(value) is int):
-            name, test = left.name, _QUICK[current.operator]
+            name, test = left.name, RELATIONS[current.operator]
 
             def quick(event: Mapping[str, Any]) -> bool | None:
                 found = event[name]

@@ -18,17 +18,9 @@ from cerflow.language.condition import (
 )
 from cerflow.language.node import Node
 from cerflow.schema import Kind, Schema
+from cerflow.values.operators import MIRRORED
 
 __all__ = ["AtomCompiler"]
-
-_FLIPPED = {
-    Operator.LT: Operator.GT,
-    Operator.LE: Operator.GE,
-    Operator.GT: Operator.LT,
-    Operator.GE: Operator.LE,
-    Operator.EQ: Operator.EQ,
-    Operator.NE: Operator.NE,
-}
 
 
 class AtomCompiler(Instructions):
@@ -68,7 +60,7 @@ class AtomCompiler(Instructions):
     def _simple(self, atom: Comparison, places: Places) -> list[int] | None:
         operator, left, right = atom.operator, atom.left, atom.right
         if self._is_scalar(left) and not leaves(right):
-            operator, left, right = _FLIPPED[operator], right, left
+            operator, left, right = MIRRORED[operator], right, left
         if leaves(left) or not self._is_scalar(right):
             return None
         assert isinstance(right, Stored)

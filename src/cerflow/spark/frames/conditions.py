@@ -50,8 +50,8 @@ from cerflow.language.condition import (
     Operator,
 )
 from cerflow.schema import Kind, kind_of
-from cerflow.semantics.operators import RELATIONS
 from cerflow.spark.frames.events import EventColumns
+from cerflow.values.operators import RELATIONS
 from cerflow.values.text_patterns import MANY, ONE, pieces, tokens
 
 __all__ = ["Conditions"]
