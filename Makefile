@@ -7,20 +7,42 @@ INSTALLED := $(VENV)/.installed
 PYTHON ?=
 # Tests run in so many processes; each may start a Spark of its own.
 TEST_PROCESSES ?= 2
+# make test-deep tries so many times the usual examples, drawn by a seed.
+EXAMPLES ?= 10
+SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo bench lint types format java clean
+.PHONY: help test test-fast test-deep test-lowest coverage demo bench lint types format java clean
 
 help:
-	@echo "make test    run the tests"
-	@echo "make demo    recognise a pattern in 200,000 stock ticks, on Spark in local mode"
-	@echo "make bench   measure cerflow and other engines: an hour, or minutes with BENCH_ARGS=--quick"
-	@echo "make lint    check style and formatting (make format repairs them)"
-	@echo "make types   check the types"
-	@echo "make clean   remove the virtual environment, caches and the demo's output"
+	@echo "make test         run the tests"
+	@echo "make test-fast    run the tests that need no Spark, with few random examples"
+	@echo "make test-deep    run the random tests with EXAMPLES=10 times the examples, drawn by SEED=1"
+	@echo "make test-lowest  run test-fast with the lowest versions of the dependencies that pyproject.toml allows"
+	@echo "make coverage     say which lines and branches the tests without Spark reach"
+	@echo "make demo         recognise a pattern in 200,000 stock ticks, on Spark in local mode"
+	@echo "make bench        measure cerflow and other engines: an hour, or minutes with BENCH_ARGS=--quick"
+	@echo "make lint         check style and formatting (make format repairs them)"
+	@echo "make types        check the types"
+	@echo "make clean        remove the virtual environments, caches and the demo's output"
 
 test: java $(INSTALLED)
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
+
+FAST := -m 'not slow' $(addprefix --ignore=tests/,spark benchmarks examples cli)
+
+test-fast: $(INSTALLED)
+	@CERFLOW_EXAMPLES=0.05 $(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile $(FAST) $(PYTEST_ARGS)
+
+test-deep: $(INSTALLED)
+	@CERFLOW_EXAMPLES=$(EXAMPLES) $(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --hypothesis-seed=$(SEED) --timeout=7200 -m 'not slow' $(PYTEST_ARGS)
+
+test-lowest:
+	@PYTHON='$(PYTHON)' scripts/make-venv $(VENV)-lowest lowest
+	@CERFLOW_EXAMPLES=0.05 $(VENV)-lowest/bin/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(FAST) $(PYTEST_ARGS)
+
+coverage: $(INSTALLED)
+	@CERFLOW_EXAMPLES=0.05 $(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --cov --cov-report=term:skip-covered $(FAST) $(PYTEST_ARGS)
 
 demo: java $(INSTALLED)
 	@$(PY) -m cerflow.examples.demo
@@ -48,5 +70,5 @@ $(INSTALLED): pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist demo-output bench-output spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest .coverage build dist demo-output bench-output spark-warehouse metastore_db derby.log .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

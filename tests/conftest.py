@@ -1,16 +1,15 @@
 """Settings and fixtures for all tests; shared data and strategies are in `support`."""
 
-import os
-
 import pytest
 from hypothesis import HealthCheck, settings
 
 import cerflow
 from cerflow.predicates.registry import using
-from support.runners import ENGINE_RUNNERS, RUNNERS
+from support.runners import ENGINE_RUNNERS, EXAMPLES, RUNNERS, examples
 
 settings.register_profile(
     "cerflow",
+    examples(100),
     deadline=None,
     print_blob=True,
     suppress_health_check=[
@@ -22,8 +21,8 @@ settings.register_profile(
 )
 #: The same examples every time, so that a change is judged by what it changes.
 settings.register_profile("ci", settings.get_profile("cerflow"), derandomize=True, database=None)
-# Who asks for more examples wants other ones than those that pass every day.
-settings.load_profile("cerflow" if "CERFLOW_EXAMPLES" in os.environ else "ci")
+# More examples than usual are other ones than those that pass every day.
+settings.load_profile("cerflow" if EXAMPLES > 1 else "ci")
 
 
 @pytest.fixture(params=RUNNERS.values(), ids=RUNNERS)

@@ -4,7 +4,7 @@ import json
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
@@ -13,6 +13,7 @@ from cerflow.engine.recognize.planning import compile_select
 from support.generators.conditions import Fragment
 from support.generators.queries import selects
 from support.golden import PHI1, PHI4, STRATEGY_TABLE
+from support.runners import examples
 
 QUERY = """SELECT high, low[price] FROM stocks
 WHERE (SELL AS high ; (BUY AS low FILTER low.price < high.price AND (low.volume > 10 OR low.name = 'A'))+ ; SELL AS z)
@@ -252,7 +253,7 @@ RANDOM = Schema(
 )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(selects(EVERYTHING, strategies=True), st.sampled_from((None, RANDOM)))
 def test_explaining_never_fails(select, schema):
     try:

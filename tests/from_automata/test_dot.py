@@ -6,13 +6,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.from_automata.diagrams import show_guard, show_labels, show_write, to_dot, to_mermaid
 from cerflow.language.formula import As, EventType, Sequence
 from cerflow.language.parser import parse_formula, parse_query
 from support.generators.queries import formulas
+from support.runners import examples
 
 QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 DOT_LINE = re.compile(
@@ -42,7 +43,7 @@ def check_mermaid(text):
             assert not set(plain) & set("<>&#;`\\"), line
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(formulas())
 def test_pictures_are_complete_and_well_formed(formula):
     transducer = compile_formula(formula)

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.node import walk
@@ -11,6 +11,7 @@ from cerflow.rewriting.sremo.strategies import without_strategies
 from cerflow.semantics.sremo import SremoDenotation, sremo_match_string
 from cerflow.values.events import Stream
 from support.generators.sremo import expressions, strings
+from support.runners import examples
 
 
 def outcomes(expression: Sremo, rows):
@@ -19,7 +20,7 @@ def outcomes(expression: Sremo, rows):
 
 
 @given(expressions(), strings())
-@settings(max_examples=300)
+@examples(300)
 def test_rewriting_means_the_same(expression, rows):
     rewritten = without_strategies(expression)
     assert not [n for n in walk(rewritten) if isinstance(n, AnyMatch | NextMatch | Unordered)]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cerflow.analysis.scopes import labels_of
@@ -33,6 +33,7 @@ from cerflow.language.formula import (
 )
 from cerflow.semantics.formulas import Denotation, last_at_most, next_at_most, support
 from support.generators.queries import Fragment, formulas, stream_of, streams
+from support.runners import examples
 
 LABELS = ("x", "y", "A")
 CORE = Fragment(depth=2, outer=False, strict=False, windows=False, projection=False, wild=False)
@@ -76,7 +77,7 @@ def law(*strategies: st.SearchStrategy) -> Callable:
     """A test on random formulas (and other things) and a random stream."""
 
     def decorate(make: Callable[..., tuple[Formula, Formula]]) -> Callable[[], None]:
-        @settings(max_examples=30)
+        @examples(30)
         @given(st.tuples(*strategies), rows)
         def test(drawn, stream_rows):
             same(*make(*drawn), stream_rows)
@@ -186,14 +187,14 @@ def test_filter_moves_through_rename(a, old, new, label, p):
 
 
 @pytest.mark.parametrize("operator", [Sequence, StrictSequence, Disjunction])
-@settings(max_examples=30)
+@examples(30)
 @given(wide, wide, labels, rows)
 def test_as_moves_into_binary_operators(operator, a, b, label, stream_rows):
     same(As(operator(a, b), label), operator(As(a, label), As(b, label)), stream_rows)
 
 
 @pytest.mark.parametrize("operator", [Iteration, StrictIteration, lambda a: Selection(Strategy.STRICT, a)])
-@settings(max_examples=30)
+@examples(30)
 @given(wide, labels, rows)
 def test_as_moves_into_unary_operators(operator, a, label, stream_rows):
     same(As(operator(a), label), operator(As(a, label)), stream_rows)

@@ -1,7 +1,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import cerflow
 from cerflow.errors import QueryError
@@ -12,6 +12,7 @@ from cerflow.semantics.queries import evaluate
 from cerflow.values.events import Stream
 from support.generators.queries import Fragment, cases, stream_of
 from support.golden import labelled, rows
+from support.runners import examples
 
 
 def run(query: str, events, **roles):
@@ -149,7 +150,7 @@ def test_empty_complex_events_are_matches():
 
 
 @given(cases(strategies=True))
-@settings(max_examples=50)
+@examples(50)
 def test_what_surrounds_a_formula(case):
     query, stream_rows = case
     stream = stream_of(stream_rows)
@@ -180,7 +181,7 @@ def test_what_surrounds_a_formula(case):
 
 
 @given(cases(Fragment(outer=False, windows=False)))
-@settings(max_examples=50)
+@examples(50)
 def test_partition_is_the_union_of_its_parts(case):
     query, stream_rows = case
     whole = Select(query.formula, partition=(("k",),))

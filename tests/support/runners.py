@@ -19,13 +19,16 @@ from cerflow.language.select import CountItem
 Rows = list[dict[str, Any]]
 Runner = Callable[..., Rows]
 
+#: Random tests try so many times their usual number of examples.
+EXAMPLES = float(os.environ.get("CERFLOW_EXAMPLES", "1"))
+
 #: Below these the engine follows all runs of a part, which have to remember something bounded.
 _FOLLOWING = (Unless, Without, Selection)
 
 
 def examples(count: int) -> settings:
-    """Settings for ``count`` examples, times the environment variable CERFLOW_EXAMPLES."""
-    return settings(max_examples=max(1, round(count * float(os.environ.get("CERFLOW_EXAMPLES", "1")))))
+    """Settings for ``count`` examples, times `EXAMPLES`."""
+    return settings(max_examples=max(1, round(count * EXAMPLES)))
 
 
 def semantics(query: cerflow.Query, table: pa.Table, **roles: Any) -> Rows:

@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cerflow.automata.compile.formulas import compile_formula
@@ -43,7 +43,7 @@ def supports(found):
     return {(n, frozenset(p for _, p in c)) for n, c in found}
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(cases())
 def test_compiled_formulas_detect_what_they_denote(case):
     formula, stream = case
@@ -66,7 +66,7 @@ def test_compiled_formulas_with_conditions_on_sets(data):
     assert matches(compile_formula(formula), stream) == denoted(formula, stream)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     cases(),
     st.one_of(
@@ -91,7 +91,7 @@ def test_windows_of_whole_queries(case, window):
     assert matches(compile_formula(formula, window=window), stream) == expected
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(cases(), st.sets(st.sampled_from(("A", "B", "x", "y")), min_size=1))
 def test_projections_of_whole_queries(case, keep):
     formula, stream = case
@@ -99,7 +99,7 @@ def test_projections_of_whole_queries(case, keep):
     assert matches(compile_formula(formula, keep=frozenset(keep)), stream) == expected
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(cases(), st.sets(st.sampled_from(("A", "B", "x", "y")), min_size=1), st.one_of(st.none(), st.integers(1, 5)))
 def test_projections_that_keep_supports(case, keep, size):
     formula, stream = case
@@ -114,7 +114,7 @@ def test_projections_that_keep_supports(case, keep, size):
     assert matches(compiled, stream) == expected
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(cases(max_size=6))
 def test_runs_give_the_matches_and_unambiguous_means_one_run_each(case):
     formula, stream = case

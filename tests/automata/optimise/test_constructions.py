@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cerflow.automata.compile.formulas import compile_formula
@@ -34,13 +34,14 @@ from cerflow.semantics.formulas import Denotation
 from cerflow.values.events import Stream
 from support.generators.conditions import conditions
 from support.generators.queries import formulas, stream_of, streams
+from support.runners import examples
 
 LABELS = ("x", "y", "z")
 
 # --- clauses ---------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(conditions(list(LABELS), depth=4), streams(max_size=6), st.data())
 def test_clauses_mean_the_same(condition, rows, data):
     stream = stream_of(rows)
@@ -78,7 +79,7 @@ def simplified(fragment: Fragment, like: Transducer) -> Transducer:
     return simplify(fragment, like.registers, like.window, like.mentioned)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(formulas(), st.data())
 def test_copies_of_states_are_merged_again(formula, data):
     transducer = compile_formula(formula)
@@ -98,7 +99,7 @@ def test_copies_of_states_are_merged_again(formula, data):
     assert matches(again, stream) == matches(transducer, stream)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(formulas())
 def test_simplifying_twice_changes_nothing(formula):
     transducer = compile_formula(formula)
@@ -175,7 +176,7 @@ EVENTS = [
 ]
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.lists(ON_ONE_EVENT | st.builds(Not, ON_ONE_EVENT), min_size=1, max_size=3))
 def test_contradictions_are_certain(tests):
     if contradicts(tests):
