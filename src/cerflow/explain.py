@@ -32,8 +32,7 @@ from cerflow.language.sremo import Regular, Windowed
 from cerflow.pushdown.relevance import relevant_events
 from cerflow.rewriting.sremo.strategies import without_strategies
 from cerflow.schema import Schema
-from cerflow.slices.division import keys_kept
-from cerflow.slices.threads import divided_among_threads
+from cerflow.slices.division import divided, keys_kept
 
 __all__ = ["ExplainFormat", "explain_query"]
 
@@ -327,7 +326,7 @@ def _columns(select: Select, program: Program) -> _Facts:
 
 
 def _threads(select: Select, transducer: Transducer, schema: Schema | None) -> _Facts:
-    division = divided_among_threads(select, transducer, schema)
+    division = divided(select, transducer, schema, threads=True)
     return {"parallel": "by time" if division.window is not None else "one thread", "reason": division.reason}
 
 

@@ -19,7 +19,7 @@ from cerflow.language.node import walk
 from cerflow.language.select import CountItem, Projection, ProjectionKind, Select
 from cerflow.language.sremo import Regular
 from cerflow.semantics.sremo import sremo_matches
-from cerflow.slices.threads import divided_among_threads
+from cerflow.slices.division import divided
 from cerflow.values.events import Stream
 from support.conformance import table_of
 from support.generators.conditions import Fragment
@@ -253,7 +253,7 @@ def test_with_registers_no_more_than_the_window_is_kept(window, keys):
 
 def test_threads_may_share_the_work():
     select = cerflow.parse("SELECT NONE WHERE A ; B WITHIN 5 EVENTS").tree
-    assert divided_among_threads(select, compile_select(select)).window is not None
+    assert divided(select, compile_select(select), threads=True).window is not None
 
 
 def test_explained():

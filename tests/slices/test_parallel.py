@@ -14,7 +14,8 @@ from cerflow.errors import BadRecordError, QueryError, UnsupportedQueryError
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Strategy
 from cerflow.language.select import Consumption, Projection, ProjectionKind
 from cerflow.slices import threads as parallel
-from cerflow.slices.threads import InSlices, divided_among_threads
+from cerflow.slices.division import divided
+from cerflow.slices.threads import InSlices
 from support.conformance import table_of
 from support.generators import predicates as random_predicates
 from support.generators.conditions import Fragment
@@ -79,7 +80,7 @@ def test_random_queries(some, data, threads, events):
                 partition=select.partition if isinstance(window, DurationWindow) else (),
             )
         )
-        division = divided_among_threads(query.tree, compile_select(query.tree))
+        division = divided(query.tree, compile_select(query.tree), threads=True)
     except (QueryError, UnsupportedQueryError):
         assume(False)
     event(division.reason)
@@ -132,8 +133,8 @@ def test_divided_queries(text, data):
 )
 def test_what_one_thread_does(text, reason, short):
     query = cerflow.parse(text)
-    assert reason in divided_among_threads(query.tree, compile_select(query.tree)).reason
-    assert divided_among_threads(query.tree, compile_select(query.tree)).window is None
+    assert reason in divided(query.tree, compile_select(query.tree), threads=True).reason
+    assert divided(query.tree, compile_select(query.tree), threads=True).window is None
     explained = cerflow.parse(text).explain()
     assert "in one thread" in explained
     table = table_of([{"type": "ABC"[n % 3], "t": n, "v": n, "w": 0.5, "s": "S", "k": 0, "n": n} for n in range(20)])
@@ -146,7 +147,7 @@ def test_what_one_thread_does(text, reason, short):
 def test_predicates_are_called_by_one_thread(short):
     with random_predicates.registered():
         query = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER close(x.v, y.v) WITHIN 3 EVENTS")
-        assert "predicates" in divided_among_threads(query.tree, compile_select(query.tree)).reason
+        assert "predicates" in divided(query.tree, compile_select(query.tree), threads=True).reason
 
 
 def table_with(**columns):

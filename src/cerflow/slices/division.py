@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from cerflow.automata.model.run_windows import window_of_runs
 from cerflow.automata.model.transducer import Transducer
 from cerflow.engine.evaluate.measures import is_global
+from cerflow.engine.recognize.planning import detects_only, limit_of
+from cerflow.language.condition import PredicateCall
 from cerflow.language.formula import CountWindow, Window
+from cerflow.language.node import walk
 from cerflow.language.select import Consumption, Select
 from cerflow.schema import Schema
 
@@ -26,11 +29,16 @@ class Division:
     reason: str
 
 
-def divided(select: Select, transducer: Transducer, schema: Schema | None = None) -> Division:
+def divided(select: Select, transducer: Transducer, schema: Schema | None = None, *, threads: bool = False) -> Division:
     """Whether slices of the stream may be recognised apart from each other; ``transducer`` is that of the query.
 
-    With LIMIT or ANY an event has as many matches in its slice as in the whole stream, but which ones is open.
+    With LIMIT or ANY an event has as many matches in its slice as in the whole stream, but which ones is open. With
+    ``threads`` of one process that is refused, as the result shall be that of one thread, and so are predicates.
     """
+    if threads and limit_of(select) is not None and not detects_only(select):
+        return Division(None, "which of the matches of an event are taken is settled for the whole stream only")
+    if threads and any(isinstance(node, PredicateCall) for node in walk(select)):
+        return Division(None, "predicates of one's own are not called by several threads")
     if schema is not None and schema.forget is not None:
         return Division(None, "a key begins anew after a pause, which only one task sees that gets all its events")
     if select.consume is not Consumption.NONE:

@@ -10,26 +10,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from cerflow.automata.model.transducer import Transducer
 from cerflow.engine.evaluate.measures import bounds, measures
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.layout import NULL
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.finite_stream import FiniteStream
-from cerflow.engine.recognize.planning import detects_only, limit_of
-from cerflow.language.condition import PredicateCall
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
-from cerflow.language.node import walk
-from cerflow.language.select import Select
 from cerflow.schema import Schema
-from cerflow.slices.division import Division, divided
+from cerflow.slices.division import divided
+from cerflow.slices.slice import Slice
 
-__all__ = ["divided_among_threads", "in_slices"]
+__all__ = ["InSlices", "in_slices"]
 
 #: Events of a slice: so few that there is work for all threads, so many that preparing them pays.
 LEAST_EVENTS, MOST_EVENTS = 1 << 14, 1 << 17
@@ -39,28 +34,10 @@ SLICES = 4
 TIMES, LEAST_TIMES = 4, 2
 
 
-def divided_among_threads(select: Select, transducer: Transducer, schema: Schema | None = None) -> Division:
-    """Whether several threads may recognise slices of a table, with the matches that one thread finds."""
-    if limit_of(select) is not None and not detects_only(select):
-        return Division(None, "which of the matches of an event are taken is settled for the whole stream only")
-    if any(isinstance(n, PredicateCall) for n in walk(select)):
-        return Division(None, "predicates of one's own are not called by several threads")
-    return divided(select, transducer, schema)
-
-
-@dataclass(frozen=True)
-class _Slice:
-    """Events ``[start, stop)`` and those from ``begin`` on that matches detected there may have."""
-
-    begin: int
-    start: int
-    stop: int
-
-
 class InSlices:
     """The parts of the matches of a table in order, recognised anew by several threads at every iteration."""
 
-    def __init__(self, stream: FiniteStream, threads: int, slices: Sequence[_Slice]) -> None:
+    def __init__(self, stream: FiniteStream, threads: int, slices: Sequence[Slice[int]]) -> None:
         self._stream = stream
         self._threads = threads
         self._slices = slices
@@ -79,7 +56,7 @@ class InSlices:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _recognize(self, some: _Slice) -> list[Part]:
+    def _recognize(self, some: Slice[int]) -> list[Part]:
         machine = self._stream.machine(some.begin)
         self._stream.parts(machine, some.begin, some.start)
         return self._stream.parts(machine, some.start, some.stop)
@@ -88,16 +65,15 @@ class InSlices:
 def in_slices(stream: FiniteStream, threads: int) -> InSlices | None:
     """The parts of the matches of a table, recognised by several threads.
 
-    None if one thread has to do it (see `divided_among_threads`), or should as the window is long compared with the
-    stream.
+    None if one thread has to do it (see `divided`), or should as the window is long compared with the stream.
     """
     plan = stream.plan
-    window = divided_among_threads(plan.select, plan.transducer, plan.schema).window if threads > 1 else None
+    window = divided(plan.select, plan.transducer, plan.schema, threads=True).window if threads > 1 else None
     slices = None if window is None else _slices(window, stream.table, plan.schema, threads)
     return None if slices is None else InSlices(stream, threads, slices)
 
 
-def _slices(window: Window, table: pa.Table, schema: Schema, threads: int) -> list[_Slice] | None:
+def _slices(window: Window, table: pa.Table, schema: Schema, threads: int) -> list[Slice[int]] | None:
     """Slices for so many threads; None if they would have to begin too far back, or the window is none."""
     count = table.num_rows
     length = max(LEAST_EVENTS, min(MOST_EVENTS, -(-count // (SLICES * threads))))
@@ -143,7 +119,7 @@ class _Measured:
         batch = pa.RecordBatch.from_arrays([c.combine_chunks() for c in column.columns], names=column.column_names)
         return BatchRows(batch, self._schema, np.arange(column.num_rows), finest_unit(self._schema))
 
-    def cut(self, length: int) -> list[_Slice]:
+    def cut(self, length: int) -> list[Slice[int]]:
         """Slices of so many events."""
         starts = np.arange(0, self._count, length)
         if isinstance(self._window, CountWindow):
@@ -152,6 +128,6 @@ class _Measured:
             bound = bounds(self._window, self._rows(self._column.take(pa.array(starts))), self._schema)
             begins = np.searchsorted(self._measure, bound, side="right")
         return [
-            _Slice(max(0, min(int(begin), int(start))), int(start), min(int(start) + length, self._count))
+            Slice(max(0, min(int(begin), int(start))), int(start), min(int(start) + length, self._count))
             for begin, start in zip(begins, starts)
         ]

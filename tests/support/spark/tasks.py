@@ -1,5 +1,7 @@
 """What Spark would do around the tasks of slices, done in-process: surveys, shuffles, partitions."""
 
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 
@@ -9,12 +11,14 @@ from cerflow.engine.layout import NULL
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.query import query_text
 from cerflow.schema import Schema
+from cerflow.slices.by_keys import boundaries, cut
+from cerflow.slices.pieces import Pieces
+from cerflow.slices.reach import AttributeReach, CountReach, TimeReach
 from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.placing.slice_tasks import OwnSlices, PartitionInOrder, PartitionsInOrder
-from cerflow.spark.placing.slices import Counting, Lasting, Measured, Pieces, boundaries, cut
-from cerflow.spark.placing.survey import ROW_BITS, _rows, bound_of
+from cerflow.spark.placing.survey import ROW_BITS, _rows, bounds_of
 
 
 class Simulation:
@@ -60,10 +64,10 @@ class Simulation:
     def reach(self, pieces):
         match self.window:
             case DurationWindow():
-                return Lasting(self.window, self.axis)
+                return TimeReach(partial(self.axis.bounds, self.window))
             case CountWindow(events=events):
-                return Counting(events, pieces)
-        return Measured(bound_of(self.window, self.events), pieces)
+                return CountReach(events, pieces)
+        return AttributeReach(bounds_of(self.window, self.events), pieces)
 
     def run(self, task, rows, batch):
         """The matches of a task, given its rows in batches."""

@@ -18,13 +18,12 @@ from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.layout import NULL
 from cerflow.language.formula import DurationWindow, Window
 from cerflow.schema import Kind, Schema, TimeUnit
+from cerflow.slices.slice import GREATEST, LEAST
 
-__all__ = ["GREATEST", "LEAST", "Axis", "exact", "one_array"]
+__all__ = ["Axis", "exact", "one_array"]
 
 Ints = NDArray[np.int64]
 
-#: Keys before and after all events.
-LEAST, GREATEST = -(2**63) + 1, 2**63 - 1
 _DAY = 86_400 * 10**6
 #: Any window of time: events are measured by their time alone.
 _TIME = DurationWindow(1)

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
-from cerflow.spark.frames.axis import LEAST, Axis, exact
+from cerflow.slices.by_keys import boundaries, cut
+from cerflow.slices.pieces import Pieces, held, load
+from cerflow.slices.reach import AttributeReach, CountReach, Reach, TimeReach
+from cerflow.slices.slice import LEAST, Slice
+from cerflow.spark.frames.axis import Axis, exact
 from cerflow.spark.frames.events import EventColumns, number_of_cuts
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.placing.slice_tasks import PartitionInOrder
-from cerflow.spark.placing.slices import Counting, Lasting, Measured, Pieces, Reach, Slice, boundaries, cut, held, load
-from cerflow.spark.placing.survey import PartitionSurvey, bound_of, counted, estimate, sample, survey
+from cerflow.spark.placing.survey import PartitionSurvey, bounds_of, counted, estimate, sample, survey
 
 __all__ = ["Clustered", "Cut", "Placement", "Way", "place"]
 
@@ -53,7 +57,7 @@ class Way(StrEnum):
 class Cut:
     """Slices of the whole stream, to which all events are shuffled; ``pieces`` say how many there are, if counted."""
 
-    slices: tuple[Slice, ...]
+    slices: tuple[Slice[int], ...]
     pieces: Pieces | None
 
 
@@ -66,7 +70,7 @@ class Clustered:
     """
 
     partitions: Mapping[int, PartitionInOrder]
-    boundaries: tuple[Slice, ...]
+    boundaries: tuple[Slice[int], ...]
     in_order: bool
     piece: int
 
@@ -136,11 +140,11 @@ class _Placing:
     def _reach(self, pieces: Pieces) -> Reach:
         window = self._window
         if isinstance(window, DurationWindow):
-            return Lasting(window, self._axis)
+            return TimeReach(partial(self._axis.bounds, window))
         if isinstance(window, CountWindow):
-            return Counting(window.events, pieces)
+            return CountReach(window.events, pieces)
         assert isinstance(window, AttributeWindow)
-        return Measured(bound_of(window, self._events), pieces)
+        return AttributeReach(bounds_of(window, self._events), pieces)
 
     def _clustered(self, found: PartitionSurvey) -> Placement | None:
         """Partitions as they are, None if they do not lie one after the other."""
@@ -205,7 +209,7 @@ def _quantiles(keys: Ints, parts: int) -> list[int]:
     return list(dict.fromkeys(keys[at].tolist()))
 
 
-def _shares(slices: list[Slice], keys: Ints) -> tuple[float, float]:
+def _shares(slices: list[Slice[int]], keys: Ints) -> tuple[float, float]:
     """What slices read in addition to their own and what the largest one reads, as shares of all, by a sample."""
     begins, starts, stops = (
         np.searchsorted(keys, [getattr(s, name) for s in slices]) for name in ("begin", "start", "stop")

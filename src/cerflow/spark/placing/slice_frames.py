@@ -9,11 +9,11 @@ import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from cerflow.spark.frames.axis import GREATEST, LEAST, Axis
+from cerflow.slices.slice import GREATEST, LEAST, Slice
+from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.events import IDENTIFIER, EventColumns, number_of_cuts
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.placing.placement import Clustered, Cut
-from cerflow.spark.placing.slices import Slice
 from cerflow.spark.placing.survey import estimate
 
 __all__ = ["SLICE", "between_partitions", "first_between", "first_in_cut", "in_slices", "own_counts", "together"]
@@ -80,7 +80,7 @@ def _candidates(how: Clustered) -> tuple[list[int | None], list[int | None]]:
     return first, last
 
 
-def _likely(frame: DataFrame, events: EventColumns, axis: Axis, slices: Sequence[Slice]) -> DataFrame:
+def _likely(frame: DataFrame, events: EventColumns, axis: Axis, slices: Sequence[Slice[int]]) -> DataFrame:
     """The events that any slice reads, if that can be asked of the source without changing its partitions."""
     if axis.time is None or len(slices) > _RANGES:
         return frame

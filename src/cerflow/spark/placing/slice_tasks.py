@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from cerflow.engine.events.time_order import in_order
 from cerflow.errors import InputError
+from cerflow.slices.pieces import Pieces, held
 from cerflow.slices.runner import SliceRunner
 from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.tasks import Recognition, grouped, named
-from cerflow.spark.placing.slices import Pieces, held
 from cerflow.spark.placing.survey import ROW_BITS
 
 __all__ = ["CHANGED", "OwnSlices", "PartitionInOrder", "PartitionsInOrder"]

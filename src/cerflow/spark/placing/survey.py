@@ -19,11 +19,12 @@ from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.layout import NULL
 from cerflow.language.formula import AttributeWindow
 from cerflow.schema import Kind
+from cerflow.slices.pieces import Pieces
+from cerflow.slices.reach import Bounds
 from cerflow.spark.frames.axis import Axis, one_array
 from cerflow.spark.frames.events import IDENTIFIER, EventColumns
-from cerflow.spark.placing.slices import Bound, Pieces
 
-__all__ = ["ROW_BITS", "Estimate", "PartitionSurvey", "bound_of", "counted", "estimate", "sample", "survey"]
+__all__ = ["ROW_BITS", "Estimate", "PartitionSurvey", "bounds_of", "counted", "estimate", "sample", "survey"]
 
 Ints = NDArray[np.int64]
 
@@ -145,7 +146,7 @@ def _rows(column: pa.Array | pa.ChunkedArray, window: AttributeWindow, events: E
     return BatchRows(batch, events.schema, np.arange(len(array)), finest_unit(events.schema))
 
 
-def bound_of(window: AttributeWindow, events: EventColumns) -> Bound:
+def bounds_of(window: AttributeWindow, events: EventColumns) -> Bounds:
     """The bounds of a window on an attribute for measures, by the engine's own arithmetic."""
     schema = events.schema
     kind = schema.kind(window.attribute)

@@ -27,7 +27,7 @@ from cerflow.spark.source.options import Options
 from cerflow.spark.source.result import declared, refuse_foreign
 from cerflow.spark.source.row_groups import Scan
 from cerflow.spark.source.skipping import noticed, noticed_groups, noticed_types
-from cerflow.spark.source.slices import Reach, Slice, Slices, cut
+from cerflow.spark.source.slices import GroupSlice, Slices, WidthReach, cut
 from cerflow.spark.source.task import Task, Work
 
 __all__ = ["Planned", "plan_read"]
@@ -95,7 +95,7 @@ def plan_read(given: Mapping[str, str]) -> Planned:
     if any(group.least is None for group in groups):
         # Nobody knows where these belong, so all have to be where they should.
         groups = [replace(group, least=None, greatest=None) for group in groups]
-        slices = Slices((Slice(tuple(groups), None, None, None, 0),), sum(g.rows for g in groups), 0)
+        slices = Slices((GroupSlice(None, None, None, tuple(groups), 0),), sum(g.rows for g in groups), 0)
     else:
         slices = cut(
             groups,
@@ -176,9 +176,9 @@ def _wanted(groups: Sequence[Group], files: Sequence[DataFile], options: Options
     return [replace(group, usable=group.rows) for group in groups]
 
 
-def _reach(query: Query, schema: Schema, groups: Sequence[Group], work: Work) -> tuple[Reach | None, str]:
+def _reach(query: Query, schema: Schema, groups: Sequence[Group], work: Work) -> tuple[WidthReach | None, str]:
     """How far back matches reach, None if the stream is not to be cut; and why."""
-    division = divided(query.tree, query.plan(schema).transducer)
+    division = divided(query.tree, query.plan(schema).transducer, schema)
     window = division.window
     if window is None:
         return None, division.reason
@@ -188,14 +188,14 @@ def _reach(query: Query, schema: Schema, groups: Sequence[Group], work: Work) ->
     if work.positions and work.scan.skip and any(group.usable is None for group in groups):
         return None, "how many events are skipped, and so their positions, is known only when all are read"
     if isinstance(window, CountWindow):
-        return Reach(events=window.events), division.reason
+        return WidthReach(events=window.events), division.reason
     if not isinstance(window, DurationWindow):
         return None, "a window of an attribute is not cut"
     assert schema.time is not None
     data_type = schema.columns.field(schema.time).type
     # Keys of dates are milliseconds; of numbers the schema says what they count.
     unit = data_type.unit if pa.types.is_timestamp(data_type) else "ms"
-    return Reach(width=duration(window, schema, unit)), division.reason
+    return WidthReach(width=duration(window, schema, unit)), division.reason
 
 
 def _extent(groups: Sequence[Group], schema: Schema) -> tuple[float | None, float | None]:

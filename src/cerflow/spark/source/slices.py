@@ -14,10 +14,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from cerflow.slices.slice import Slice
 from cerflow.spark.source.footers import Group
 from cerflow.spark.source.keys import Key, Keys
 
-__all__ = ["Reach", "Slice", "Slices", "cut", "cut_at"]
+__all__ = ["GroupSlice", "Slices", "WidthReach", "cut", "cut_at"]
 
 #: Cuts are looked for at so many places inside each row group, if not between them.
 _PLACES = 16
@@ -28,22 +29,19 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Slice:
-    """Events with keys in ``[start, stop)`` are its own; those in ``[begin, start)`` are recognised before them.
+class GroupSlice(Slice[Key | None]):
+    """A slice by keys, with the row groups that it reads.
 
     None is no bound. ``groups`` have to be read, in the order of their least keys. ``before`` is the number of events
     before those that are read and not dropped, as far as ``usable`` is known of all groups.
     """
 
     groups: tuple[Group, ...]
-    begin: Key | None
-    start: Key | None
-    stop: Key | None
     before: int
 
 
 @dataclass(frozen=True)
-class Reach:
+class WidthReach:
     """How far back matches reach: keys that are less than ``width`` lower, or ``events`` events."""
 
     width: Fraction | None = None
@@ -63,7 +61,7 @@ class Reach:
 class Slices:
     """The slices of a stream, and what was taken into account: rows read in all of them, rows that wait at most."""
 
-    slices: tuple[Slice, ...]
+    slices: tuple[GroupSlice, ...]
     rows_read: int
     most_waiting: int
 
@@ -97,7 +95,7 @@ class _Groups:
         some = np.arange(low, max(low, high))
         return some if begin is None else some[self.greatest[some] >= begin]
 
-    def earliest(self, start: Key, reach: Reach) -> Key | None:
+    def earliest(self, start: Key, reach: WidthReach) -> Key | None:
         """From where on events must be read for what is detected from ``start`` on; None from the beginning."""
         if reach.width is not None:
             return reach.earliest(start)
@@ -133,7 +131,7 @@ class _Groups:
         return int(left.max(initial=0))
 
 
-def cut(groups: Sequence[Group], reach: Reach | None, *, slice_rows: int, cores: int, most_waiting: int) -> Slices:
+def cut(groups: Sequence[Group], reach: WidthReach | None, *, slice_rows: int, cores: int, most_waiting: int) -> Slices:
     """The slices of a stream, of about ``slice_rows`` events where the window is not too long for that.
 
     Without ``reach`` there is one. All row groups must have bounds. Slices are chosen so that ``cores`` have done after
@@ -189,12 +187,12 @@ def _inside(known: _Groups, number: int) -> list[Key]:
     return sorted({key for key in exact.tolist() if key > known.least[0]})
 
 
-def cut_at(groups: Sequence[Group], borders: Sequence[Key], reach: Reach | None) -> Slices:
+def cut_at(groups: Sequence[Group], borders: Sequence[Key], reach: WidthReach | None) -> Slices:
     """The slices that begin at ``borders``, which ascend, and before the first of them."""
     return _slices(_Groups(groups), borders, reach)
 
 
-def _slices(known: _Groups, borders: Sequence[Key], reach: Reach | None) -> Slices:
+def _slices(known: _Groups, borders: Sequence[Key], reach: WidthReach | None) -> Slices:
     slices = []
     read = waiting = 0
     for start, stop in zip([None, *borders], [*borders, None]):
@@ -204,5 +202,5 @@ def _slices(known: _Groups, borders: Sequence[Key], reach: Reach | None) -> Slic
         waiting = max(waiting, known.waiting(some, shares))
         read += int(known.rows[some].sum())
         groups = tuple(known.groups[k] for k in some.tolist())
-        slices.append(Slice(groups, begin, start, stop, known.before(begin)))
+        slices.append(GroupSlice(begin, start, stop, groups, known.before(begin)))
     return Slices(tuple(slices), read, waiting)

@@ -21,7 +21,7 @@ from cerflow.spark.source.files import DataFile
 from cerflow.spark.source.reading import InOrder
 from cerflow.spark.source.result import declared
 from cerflow.spark.source.row_groups import RowGroups, Scan
-from cerflow.spark.source.slices import Slice
+from cerflow.spark.source.slices import GroupSlice
 
 __all__ = ["Task", "Work", "matches_in", "matches_of"]
 
@@ -53,7 +53,7 @@ class Work:
 class Task:
     """A slice, and the files of its row groups by their numbers."""
 
-    slice: Slice
+    slice: GroupSlice
     files: Mapping[int, DataFile]
 
 

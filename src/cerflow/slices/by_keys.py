@@ -1,0 +1,58 @@
+"""Where to cut a stream whose events have keys, and which events each slice needs from before its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cerflow.slices.pieces import Pieces
+from cerflow.slices.reach import Reach
+from cerflow.slices.slice import GREATEST, LEAST, Slice
+
+__all__ = ["boundaries", "cut"]
+
+
+def cut(starts: Sequence[int], reach: Reach, least: int, greatest: int) -> list[Slice[int]]:
+    """The slices of a whole stream, whose keys lie in ``[least, greatest]``, that begin at these keys (ascending).
+
+    The first one begins with the stream in any case.
+    """
+    inner = [start for start in dict.fromkeys(starts) if least < start <= greatest]
+    begins = [LEAST, *(_clipped(min(reach.begin(start), start), least) for start in inner)]
+    return [
+        Slice(begin, start, stop)
+        for begin, start, stop in zip(begins, [LEAST, *inner], [*inner, GREATEST], strict=True)
+    ]
+
+
+def boundaries(pieces: Pieces, reach: Reach) -> list[Slice[int]]:
+    """The slices around the cuts between partitions, in the order of time and apart from each other.
+
+    Partitions are taken in the order of their least keys, whatever their numbers: Spark arranges files by their size.
+    What is detected outside of them depends on the events of its own partition only: those of the partitions before
+    are further back than the window, those of the partitions after are later.
+    """
+    parts, at = np.unique(pieces.part, return_inverse=True)
+    low, high = np.full(len(parts), GREATEST), np.full(len(parts), LEAST)
+    np.minimum.at(low, at, pieces.low)
+    np.maximum.at(high, at, pieces.high)
+    rank = np.argsort(low, kind="stable")
+    after, before = low[rank], np.maximum.accumulate(high[rank])
+    least, greatest = int(after[0]), int(before[-1])
+    found: list[Slice[int]] = []
+    for k in range(len(parts) - 1):
+        start, stop = int(after[k + 1]), reach.edge(int(before[k]))
+        stop = GREATEST if stop > greatest else stop
+        if start >= stop:
+            continue
+        if found and start <= found[-1].stop:
+            last = found.pop()
+            found.append(Slice(last.begin, last.start, max(last.stop, stop)))
+        else:
+            found.append(Slice(_clipped(min(reach.begin(start), start), least), start, stop))
+    return found
+
+
+def _clipped(begin: int, least: int) -> int:
+    return LEAST if begin <= least else begin

@@ -1,0 +1,77 @@
+"""What was counted of pieces of a stream, and what follows for the tasks that read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cerflow.slices.slice import GREATEST, Slice
+
+__all__ = ["Ints", "Pieces", "held", "load"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """What is known of pieces of a stream, one element each.
+
+    All keys of a piece lie in ``[low, high]``; it has ``count`` events and is (a piece of) partition ``part``. If a
+    window measures an attribute, ``measure`` is the greatest there, null if there is none.
+    """
+
+    part: Ints
+    low: Ints
+    high: Ints
+    count: Ints
+    measure: Ints
+
+    def of(self, part: int) -> Pieces:
+        """The pieces of one partition."""
+        rows = self.part == part
+        return Pieces(self.part[rows], self.low[rows], self.high[rows], self.count[rows], self.measure[rows])
+
+    def parts(self) -> list[int]:
+        """The partitions in the order of time."""
+        numbers, at = np.unique(self.part, return_inverse=True)
+        low = np.full(len(numbers), GREATEST)
+        np.minimum.at(low, at, self.low)
+        found: list[int] = numbers[np.argsort(low, kind="stable")].tolist()
+        return found
+
+    @property
+    def total(self) -> int:
+        """The number of events."""
+        return int(self.count.sum())
+
+
+def load(slices: Sequence[Slice[int]], pieces: Pieces) -> int:
+    """About how many events are read for these slices, as if the keys of a piece were spread evenly."""
+    low, high = pieces.low.astype(float), pieces.high.astype(float) + 1
+    high = np.maximum(high, np.nextafter(low, np.inf))
+    rate = pieces.count / (high - low)
+    bends = np.concatenate([low, high])
+    order = np.argsort(bends, kind="stable")
+    bends, slope = bends[order], np.cumsum(np.concatenate([rate, -rate])[order])
+    before = np.append(0.0, np.cumsum(slope[:-1] * np.diff(bends)))
+    begins, stops = (np.array([getattr(s, name) for s in slices], float) for name in ("begin", "stop"))
+    return round(float((np.interp(stops, bends, before) - np.interp(begins, bends, before)).sum()))
+
+
+def held(pieces: Pieces, *, ties: bool, most: int) -> Ints | None:
+    """For the pieces of one partition, as they come, the least key of each and all after it.
+
+    A task that lets go, before each piece, of what is less than that (with ``ties``: not greater), puts the partition
+    in order. None if it would have to hold more than ``most`` rows, beside a piece.
+    """
+    to_come = np.minimum.accumulate(pieces.low[::-1])[::-1]
+    waiting: list[tuple[int, int]] = []
+    for k, following in enumerate(to_come[1:].tolist()):
+        waiting.append((int(pieces.high[k]), int(pieces.count[k])))
+        waiting = [w for w in waiting if (w[0] > following if ties else w[0] >= following)]
+        if sum(rows for _, rows in waiting) > most:
+            return None
+    return to_come

@@ -1,0 +1,25 @@
+"""A slice of a stream: the events that are its own, and those before them that their matches may have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+__all__ = ["GREATEST", "LEAST", "Slice"]
+
+#: Keys before and after all events, where keys are 64-bit integers.
+LEAST, GREATEST = -(2**63) + 1, 2**63 - 1
+
+Place = TypeVar("Place")
+
+
+@dataclass(frozen=True)
+class Slice(Generic[Place]):
+    """Events from ``begin`` on are recognised, matches detected in ``[start, stop)`` are reported.
+
+    The places are numbers of rows, or keys: values that order the events.
+    """
+
+    begin: Place
+    start: Place
+    stop: Place
