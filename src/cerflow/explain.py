@@ -316,7 +316,7 @@ def _columns(select: Select, program: Program) -> _Facts:
     windows = [program.transducer.window, *(r.window for r in program.transducer.registers)]
     recognition.update(w.attribute for w in windows if isinstance(w, AttributeWindow))
     for key in select.partition:
-        recognition.update(schema.type if name == "type" and name not in schema.attributes else name for name in key)
+        recognition.update(map(schema.column, key))
     results = Report(select, schema, positions=True, position=None).stored
     return {
         "recognition": [name for name in schema.attributes if name in recognition],

@@ -92,14 +92,11 @@ class _Translation:
 
     # -- columns
 
-    def _column(self, name: str) -> str:
-        return self.schema.type if name == "type" and name not in self.schema.attributes else name
-
     def _type(self, name: str) -> pa.DataType:
         return self.schema.columns.field(name).type
 
     def _text(self, name: str) -> pc.Expression:
-        name = self._column(name)
+        name = self.schema.column(name)
         if not (pa.types.is_string(self._type(name)) or pa.types.is_large_string(self._type(name))):
             raise _UndecidedError  # there are no functions of dictionaries
         return pc.field(name)
@@ -107,7 +104,7 @@ class _Translation:
     def _missing(self, operand: Expression) -> pc.Expression:
         if not isinstance(operand, Attribute):
             raise _UndecidedError
-        name = self._column(operand.name)
+        name = self.schema.column(operand.name)
         missing = ~pc.field(name).is_valid()
         return missing | pc.is_nan(pc.field(name)) if _is_float(self._type(name)) else missing
 
@@ -120,9 +117,9 @@ class _Translation:
             return RELATIONS[operator](pc.utf8_length(self._text(left.arguments[0].name)), pa.scalar(right.value))
         if not isinstance(left, Attribute):
             raise _UndecidedError
-        name = self._column(left.name)
+        name = self.schema.column(left.name)
         if isinstance(right, Attribute):
-            return self._two(operator, name, self._column(right.name))
+            return self._two(operator, name, self.schema.column(right.name))
         if not isinstance(right, Literal):
             raise _UndecidedError
         if right.value is None:
@@ -162,7 +159,7 @@ class _Translation:
     def _among(self, operand: Expression, items: Sequence[Literal], negated: bool) -> pc.Expression:
         if not isinstance(operand, Attribute):
             raise _UndecidedError
-        name = self._column(operand.name)
+        name = self.schema.column(operand.name)
         own = self._type(name)
         for item in items:
             self._scalar(name, Operator.EQ, item.value)

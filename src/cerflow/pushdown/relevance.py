@@ -62,7 +62,7 @@ def relevant_events(select: Select, transducer: Transducer, schema: Schema, *, c
     if stream is not None:
         only.append(In(Attribute(None, stream), tuple(map(Literal, select.streams))))
     for key in select.partition:
-        columns = (schema.type if name == "type" and name not in schema.attributes else name for name in key)
+        columns = map(schema.column, key)
         only.append(any_of([IsNull(Attribute(None, name), negated=True) for name in columns]))
     condition = all_of([*only, plainly(found.condition, schema, stream)])
     return Relevance(_types_together(condition, schema), found.reasons)
@@ -190,8 +190,7 @@ def _comparison(operator: Operator, left: Expression, right: Expression, schema:
 
 def _kind(expression: Expression, schema: Schema) -> Kind:
     if isinstance(expression, Attribute):
-        name = schema.type if expression.name == "type" and "type" not in schema.attributes else expression.name
-        return schema.kind(name)
+        return schema.kind(schema.column(expression.name))
     try:
         return kind_of_expression(expression, schema)
     except QueryError:

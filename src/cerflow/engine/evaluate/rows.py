@@ -122,7 +122,7 @@ class BatchRows:
 
     def attribute(self, name: str) -> Vector:
         """The values of an attribute; ``type`` is the type of the event if no attribute is called so."""
-        column = self.schema.type if name == "type" and name not in self.schema.attributes else name
+        column = self.schema.column(name)
         if column not in self._vectors:
             self._vectors[column] = self._read(column)
         return self._vectors[column]

@@ -57,7 +57,7 @@ def scalar(root: Expression | Any, schema: Schema) -> Read | None:
 
 def _node(current: Node, operands: Sequence[Read], schema: Schema) -> Read | None:
     if isinstance(current, Attribute):
-        name = schema.type if current.name == "type" and "type" not in schema.attributes else current.name
+        name = schema.column(current.name)
         return (lambda event: event[name]) if schema.kind(name) in _KINDS else None
     if isinstance(current, Literal | Constant):
         value = current.value

@@ -35,8 +35,7 @@ def attributes_read(tree: Node, program: Program) -> frozenset[str]:
     found: set[str] = set()
     for current in walk(tree):
         if isinstance(current, Attribute):
-            implicit = current.name == "type" and "type" not in schema.attributes
-            found.add(schema.type if implicit else current.name)
+            found.add(schema.column(current.name))
         elif isinstance(current, TypeTest):
             found.add(schema.type)
             if current.stream is not None and schema.stream is not None:

@@ -82,7 +82,7 @@ class Aggregation:
         if wanted.function == "sum":
             return COUNT_TYPE if wanted.kind is Kind.INTEGER else pa.float64()
         assert wanted.attribute is not None
-        of = self._report.events.columns.field(self._report.column(wanted.attribute)).type
+        of = self._report.events.columns.field(self._report.events.column(wanted.attribute)).type
         return of.value_type if pa.types.is_dictionary(of) else of
 
     def rows(self, part: Part, limit: int | None) -> pa.RecordBatch:

@@ -69,7 +69,7 @@ class Detected:
         result = []
         for key in self._report.select.partition:
             target = self._report.key_type(key)
-            values = [self._rows.column(self._report.column(name)).cast(target) for name in key]
+            values = [self._rows.column(self._report.events.column(name)).cast(target) for name in key]
             # NaN is null, here as everywhere.
             known = [_without_nan(v) for v in values[:-1]]
             result.append(pc.coalesce(*known, values[-1]) if known else values[0])

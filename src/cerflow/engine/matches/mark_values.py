@@ -33,7 +33,7 @@ def check_label(report: Report, label: str) -> None:
 
 def check_attribute(report: Report, attribute: str) -> Kind:
     """The kind of an attribute; raises `QueryError` if events do not have it, or the query does not keep it."""
-    column = report.column(attribute)
+    column = report.events.column(attribute)
     if column not in report.events.attributes:
         raise _unknown("attribute", attribute, report.events.attributes)
     if column not in report.stored:
@@ -57,7 +57,7 @@ class MarkValues:
         self._labels = part.marks[1:, layout.M_LABEL]
 
     def _column(self, attribute: str) -> pa.Array:
-        rows = self._part.kept.at(self._positions).column(self._report.column(attribute)).combine_chunks()
+        rows = self._part.kept.at(self._positions).column(self._report.events.column(attribute)).combine_chunks()
         values = rows.chunk(0) if isinstance(rows, pa.ChunkedArray) else rows
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()

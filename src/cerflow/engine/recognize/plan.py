@@ -88,11 +88,7 @@ class Plan:
         found.update(window.attribute for window in windows if isinstance(window, AttributeWindow))
         if self.schema.forget is not None or any(isinstance(window, DurationWindow) for window in windows):
             found.add(self.schema.time or "")
-        found.update(
-            self.schema.type if name == "type" and name not in self.schema.attributes else name
-            for key in self.select.partition
-            for name in key
-        )
+        found.update(self.schema.column(name) for key in self.select.partition for name in key)
         found.update(name for name in (self.schema.stream, self.position) if name is not None)
         return frozenset(found)
 

@@ -51,7 +51,7 @@ class SingleEvents:
         self._kinds = {name: kind for name, kind, _ in self._fields}
         tests = [(number, scalar(program.tests[number], schema)) for number in signatures.others]
         columns = [self._column(k) for k in range(len(program.columns))]
-        words = [[(self._column_name(name), self._word(name)) for name in key] for key in keys]
+        words = [[(self._schema.column(name), self._word(name)) for name in key] for key in keys]
         window = program.transducer.window
         counted_here = program.partitioned and isinstance(window, CountWindow)
         self._window = None if window is None or counted_here else self._measured(window)
@@ -87,11 +87,8 @@ class SingleEvents:
 
     # -- what is read of an event --------------------------------------------------------------------------------
 
-    def _column_name(self, name: str) -> str:
-        return self._type if name == "type" and name not in self._schema.attributes else name
-
     def _word(self, name: str) -> _Word | None:
-        kind = self._kinds[self._column_name(name)]
+        kind = self._kinds[self._schema.column(name)]
         return self._word_of(kind) if kind in (int, bool, float, str) else None
 
     def _word_of(self, kind: type | None) -> _Word:

@@ -134,8 +134,7 @@ class _Gathered:
         return self._at(name, self.positions(label))
 
     def _at(self, name: str, positions: NDArray[np.int64]) -> pa.Array:
-        column = self.schema.type if name == "type" and "type" not in self.schema.attributes else name
-        return self.kept.column(column, positions)
+        return self.kept.column(self.schema.column(name), positions)
 
     def flatten(self, current: Node, children: Sequence[Node]) -> Node:
         """Replace ``x.a``, ``time(x)`` and aggregates by bare attributes of the gathered rows."""

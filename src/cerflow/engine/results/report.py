@@ -96,18 +96,14 @@ class Report:
         if self.events.time is not None:
             found.add(self.events.time)
         for key in self.select.partition:
-            found.update(map(self.column, key))
+            found.update(map(self.events.column, key))
         for item in self.computed:
             for current in walk(item.expression):
                 if isinstance(current, Attribute):
-                    found.add(self.column(current.name))
+                    found.add(self.events.column(current.name))
         if self.position is not None:
             found.add(self.position)
         return frozenset(found)
-
-    def column(self, name: str) -> str:
-        """The column that holds an attribute: ``type`` is the type of the event if no attribute is called so."""
-        return self.events.type if name == "type" and name not in self.events.attributes else name
 
     def _fields(self) -> list[pa.Field]:
         taken = {"detected_at", "start", "end", "start_time", "end_time", "events"}
@@ -155,7 +151,7 @@ class Report:
 
     def key_type(self, key: tuple[str, ...]) -> pa.DataType:
         """The type of a key: one for all values of its attributes, float64 where integers meet floats."""
-        types = [_plain(self.events.columns.field(self.column(name)).type) for name in key]
+        types = [_plain(self.events.columns.field(self.events.column(name)).type) for name in key]
         types = [t for t in types if not pa.types.is_null(t)] or types
         return types[0] if len(set(types)) == 1 else _common(self.events.key_kind(key), types, finest_unit(self.events))
 

@@ -49,8 +49,7 @@ def kind_of(expression: Expression, schema: Schema, kinds: RegisterKinds) -> Kin
             return None  # conditions below `If`, windows below `Measure`
         match current:
             case Attribute():
-                implicit = current.name == "type" and "type" not in schema.attributes
-                return schema.kind(schema.type if implicit else current.name)
+                return schema.kind(schema.column(current.name))
             case Stored():
                 return kinds[current.register][current.field]
             case TruthOf():

@@ -80,7 +80,7 @@ def make_plan(
     schema = RecordChecker(query.plan(schema).schema, "skip").schema
     by_key = separable_by_key(select, schema)
     numbering = positions or needs_positions(select, schema)
-    keys = tuple(tuple(_column(name, schema) for name in key) for key in select.partition)
+    keys = tuple(tuple(map(schema.column, key)) for key in select.partition)
     transducer = query.plan(schema).transducer
     return JobPlan(
         text=query_text(query),
@@ -100,7 +100,3 @@ def make_plan(
         flat=flat,
         max_matches=max_matches,
     )
-
-
-def _column(name: str, schema: Schema) -> str:
-    return schema.type if name == "type" and name not in schema.attributes else name
