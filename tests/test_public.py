@@ -3,6 +3,7 @@
 import ast
 import doctest
 import inspect
+import re
 import types
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import cerflow.rewritings
 SOURCE = Path(cerflow.__file__).parent
 #: Rooms and modules from the bottom up; those of one group may use each other.
 ORDER = (
-    ("cache_folder", "errors"),
+    ("cache_folder", "errors", "limits"),
     ("schema", "values"),
     ("language",),
     ("predicates",),
@@ -130,3 +131,22 @@ def test_every_room_has_its_place():
 def test_every_module_says_what_it_is_for():
     for path in SOURCE.rglob("*.py"):
         assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+
+
+def test_limits_have_one_home():
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            names = {name.id for target in targets if target for name in ast.walk(target) if isinstance(name, ast.Name)}
+            assert not any(re.match(r"_?(MOST|MAX)_", name) for name in names), f"{path} defines {names}"
+
+
+def test_limits_are_read_when_they_are_needed():
+    """A default of a parameter, or a name imported from there, would keep the number that held at import."""
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                assert node.module != "cerflow.limits", path
+            if isinstance(node, ast.FunctionDef | ast.Lambda):
+                defaults = [*node.args.defaults, *node.args.kw_defaults]
+                assert not any("limits." in ast.unparse(default) for default in defaults if default), path

@@ -11,7 +11,6 @@ from cerflow.analysis.checks import check_query
 from cerflow.analysis.types import check_types
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.equivalence import Answer, compare, shortest_match
-from cerflow.deciding.subset_construction import STEPS
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.builder.formulas import FormulaExpr
 from cerflow.language.formula import Formula
@@ -65,7 +64,7 @@ class Verdict:
         return f"<Verdict {self.verdict}: {{{pairs}}} detected at {self.detected_at}{by} in {self.stream}>"
 
 
-def equivalent(f: FormulaLike, g: FormulaLike, *, schema: Schema | None = None, steps: int = STEPS) -> Verdict:
+def equivalent(f: FormulaLike, g: FormulaLike, *, schema: Schema | None = None, steps: int | None = None) -> Verdict:
     """Whether two formulas have the same matches, labels included, in every stream (P1 Proposition 1).
 
     If not, the verdict has a shortest stream in which they differ. All streams count: attributes may be of any kind
@@ -86,7 +85,7 @@ def equivalent(f: FormulaLike, g: FormulaLike, *, schema: Schema | None = None, 
     return _compared(f, g, schema, steps, one_sided=False)
 
 
-def contained(f: FormulaLike, g: FormulaLike, *, schema: Schema | None = None, steps: int = STEPS) -> Verdict:
+def contained(f: FormulaLike, g: FormulaLike, *, schema: Schema | None = None, steps: int | None = None) -> Verdict:
     """Whether every match of ``f`` is one of ``g`` in every stream; otherwise as `equivalent`.
 
     >>> import cerflow
@@ -96,7 +95,7 @@ def contained(f: FormulaLike, g: FormulaLike, *, schema: Schema | None = None, s
     return _compared(f, g, schema, steps, one_sided=True)
 
 
-def satisfiable(f: FormulaLike, *, schema: Schema | None = None, steps: int = STEPS) -> Verdict:
+def satisfiable(f: FormulaLike, *, schema: Schema | None = None, steps: int | None = None) -> Verdict:
     """Whether a formula has a match in any stream, with a shortest such stream; otherwise as `equivalent`.
 
     >>> import cerflow
@@ -114,7 +113,7 @@ def satisfiable(f: FormulaLike, *, schema: Schema | None = None, steps: int = ST
     return _verdict(answer, answer.exists)
 
 
-def _compared(f: FormulaLike, g: FormulaLike, schema: Schema | None, steps: int, *, one_sided: bool) -> Verdict:
+def _compared(f: FormulaLike, g: FormulaLike, schema: Schema | None, steps: int | None, *, one_sided: bool) -> Verdict:
     (first, text), (second, other) = _formula(f), _formula(g)
     for formula, source in ((first, text), (second, other)):
         try:

@@ -6,12 +6,12 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from cerflow import limits
+
 __all__ = ["as_text", "relevant_lines", "section", "table"]
 
 _Facts = dict[str, Any]
 _WIDTH = 100
-#: Of long lists so many entries are shown; the JSON has them all.
-_MOST = 40
 
 #: A space at which no line ends.
 _UNBROKEN = "\u00a0"
@@ -74,9 +74,9 @@ def table(rows: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _cut(rows: Sequence[tuple[str, str]], what: str) -> list[tuple[str, str]]:
-    if len(rows) <= _MOST:
+    if len(rows) <= limits.EXPLAINED_ENTRIES:
         return list(rows)
-    return [*rows[:_MOST], ("…", f"and {len(rows) - _MOST} more {what}")]
+    return [*rows[: limits.EXPLAINED_ENTRIES], ("…", f"and {len(rows) - limits.EXPLAINED_ENTRIES} more {what}")]
 
 
 def _short(text: str) -> str:
@@ -116,7 +116,7 @@ def _labels(facts: _Facts) -> list[tuple[str, str]]:
 
 def _filters(filters: Sequence[_Facts]) -> list[str]:
     lines: list[str] = []
-    for entry in filters[:_MOST]:
+    for entry in filters[: limits.EXPLAINED_ENTRIES]:
         lines += _wrapped(f"{_short(entry['of'])}")
         if entry["clauses"] is None:
             lines.append("  all of: (too many combinations of AND and OR)")
@@ -124,8 +124,8 @@ def _filters(filters: Sequence[_Facts]) -> list[str]:
             lines += [f"  {line}" for clause in entry["clauses"] for line in _wrapped(_clause(clause), _WIDTH - 2)]
         for label, binder in entry["bound_outside"].items():
             lines += [f"  {line}" for line in _wrapped(f"where {label} is the one event bound by: {_short(binder)}")]
-    if len(filters) > _MOST:
-        lines.append(f"… and {len(filters) - _MOST} more filters")
+    if len(filters) > limits.EXPLAINED_ENTRIES:
+        lines.append(f"… and {len(filters) - limits.EXPLAINED_ENTRIES} more filters")
     return lines
 
 

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow.automata.compile import selection
+from cerflow import limits
 from cerflow.errors import UnsupportedQueryError
 from support.golden import (
     CASES,
@@ -112,7 +112,7 @@ def test_what_is_not_evaluable_is_refused_with_its_place(text, name):
 
 
 def test_what_would_take_too_long_to_prepare_is_refused(monkeypatch):
-    monkeypatch.setattr(selection, "MOST_WORK", 300)
+    monkeypatch.setattr(limits, "RUN_SET_WORK", 300)
     query = cerflow.parse(
         f"SELECT * WHERE MAX({' ; '.join(f'(EVENT AS x{k} FILTER x{k}.v > {k})+' for k in range(9))})"
     )

@@ -9,6 +9,7 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow import limits
 from cerflow.analysis.scopes import labels_of
 from cerflow.builder import event as read
 from cerflow.builder import label, last, max_, next_
@@ -26,7 +27,6 @@ from cerflow.rewritings import (
     strict_to_sequences,
 )
 from cerflow.semantics.formulas import select
-from cerflow.slices import threads as parallel
 from support.conformance import assert_conforms, assert_limited, drawn, limit
 from support.generators.conditions import Fragment
 from support.generators.queries import formulas, stream_of, streams
@@ -170,8 +170,11 @@ def test_threads(data, threads, events):
     assume(not engine_refuses(query, table, time="t"))
     with pytest.MonkeyPatch.context() as patch:
         # Slices of very few events.
-        for name, value in (("LEAST_EVENTS", events), ("MOST_EVENTS", events), ("LEAST_TIMES", 0), ("TIMES", 0)):
-            patch.setattr(parallel, name, value)
+        for name, value in (
+            *(("THREAD_SLICE_LEAST", events), ("THREAD_SLICE_MOST", events)),
+            *(("THREAD_OVERLAP_LEAST", 0), ("THREAD_OVERLAP", 0)),
+        ):
+            patch.setattr(limits, name, value)
         several = query.match(table, time="t", threads=threads)
         event(type(several.parts).__name__)
         if limit(query.tree) is not None:

@@ -5,7 +5,7 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.automata.optimise import output_determinization as outputs
+from cerflow import limits
 from cerflow.engine.recognize.planning import transducer_of, with_one_run_each
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.formula import CountWindow, DurationWindow, Strategy
@@ -33,7 +33,7 @@ NESTED = [
 def assert_conforms_both_ways(query, table, runners):
     assert_conforms(query, table, runners)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(outputs, "MOST_STATES", 0)
+        patch.setattr(limits, "OUTPUT_STATES", 0)
         # A query remembers how it was compiled.
         assert_conforms(cerflow.Query(query.tree, text=query.text), table, runners)
 
@@ -93,5 +93,5 @@ def test_random_queries(select, data):
 def test_which_of_the_two(text, grouped, monkeypatch):
     schema = table_of([]).schema
     assert cerflow.parse(text).recognizer(schema)._program.grouped == grouped
-    monkeypatch.setattr(outputs, "MOST_STATES", 0)
+    monkeypatch.setattr(limits, "OUTPUT_STATES", 0)
     assert cerflow.parse(text).recognizer(schema)._program.grouped

@@ -9,11 +9,11 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow import limits
 from cerflow.engine.recognize.planning import compile_select
 from cerflow.errors import BadRecordError, QueryError, UnsupportedQueryError
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Strategy
 from cerflow.language.select import Consumption, Projection, ProjectionKind
-from cerflow.slices import threads as parallel
 from cerflow.slices.division import divided
 from cerflow.slices.threads import InSlices
 from support.conformance import table_of
@@ -30,10 +30,10 @@ def short(monkeypatch):
 
 
 def shorten(patch, events=3):
-    patch.setattr(parallel, "LEAST_EVENTS", events)
-    patch.setattr(parallel, "MOST_EVENTS", events)
-    patch.setattr(parallel, "LEAST_TIMES", 0)
-    patch.setattr(parallel, "TIMES", 0)
+    patch.setattr(limits, "THREAD_SLICE_LEAST", events)
+    patch.setattr(limits, "THREAD_SLICE_MOST", events)
+    patch.setattr(limits, "THREAD_OVERLAP_LEAST", 0)
+    patch.setattr(limits, "THREAD_OVERLAP", 0)
 
 
 def by_detection(rows):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cerflow import limits
 from cerflow.automata.model.transducer import Transducer
 from cerflow.conditions.guards import TRUE, InWindow, Measure, Satisfied, TypeTest
 from cerflow.conditions.propositions import (
@@ -27,9 +28,6 @@ from cerflow.language.formula import AttributeWindow, CountWindow, Window
 from cerflow.language.node import Node, walk
 
 __all__ = ["Relevance", "noticed"]
-
-#: Beyond so many distinct tests only the types of events are looked at.
-_MOST_TESTS = 500
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ def noticed(transducer: Transducer) -> Relevance:
             reasons["it counts which event is the first of the stream"] = None
         elif not staying:
             reasons["no event may come between some of those of a match"] = None
-    if len(tests) > _MOST_TESTS:
+    if len(tests) > limits.RELEVANCE_TESTS:
         tests = {weakened(test, lambda leaf: _type_of(leaf) is not None): None for test in tests}
     condition = _by_type(list(tests))
     if condition == TRUE and not reasons:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from cerflow import limits
 from cerflow.conditions.contradiction import contradicts
 from cerflow.conditions.guards import Satisfied, TypeTest, conjunction, is_local
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Condition, Constant, IsNull, Not
 
 __all__ = ["Case", "cases", "joined"]
-
-#: More cases than this of one event at one state are refused.
-MOST_CASES = 4_000
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,7 @@ class _Branch:
 def cases(required: Iterable[Condition], guards: Sequence[Sequence[Condition]]) -> Iterator[Case]:
     """All cases in which the required conditions hold, with the guards (conjunctions) that hold in each.
 
-    The cases exclude one another. Raises `UnsupportedQueryError` if there are more than `MOST_CASES`.
+    The cases exclude one another. Raises `UnsupportedQueryError` if there are more than `limits.GUARD_CASES`.
     """
     asked = [[_literal(c) for c in guard] for guard in guards]
     missing = _Branch().open([_literal(c) for c in required])
@@ -132,9 +130,9 @@ def cases(required: Iterable[Condition], guards: Sequence[Sequence[Condition]]) 
             pending += [b for b in (branch.without(question), branch.with_all(question)) if b is not None]
             continue
         count += 1
-        if count > MOST_CASES:
+        if count > limits.GUARD_CASES:
             raise UnsupportedQueryError(
-                f"this formula divides events into more than {MOST_CASES:,} cases",
+                f"this formula divides events into more than {limits.GUARD_CASES:,} cases",
                 hint="Use fewer different conditions below UNLESS, WITHOUT, NEXT, LAST or MAX.",
             )
         held = (k for k, guard in enumerate(asked) if branch.open(guard) == [])

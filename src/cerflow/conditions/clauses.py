@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from cerflow import limits
 from cerflow.analysis.scopes import condition_labels
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
@@ -25,21 +26,20 @@ from cerflow.language.node import walk
 from cerflow.semantics.values import value_of
 from cerflow.values.operators import NEGATED
 
-__all__ = ["MOST_ATOMS", "alternatives_of", "clauses", "clauses_asked", "conjuncts_of"]
+__all__ = ["alternatives_of", "clauses", "clauses_asked", "conjuncts_of"]
 
-#: A condition whose conjunctive form has more atoms than this is refused.
-MOST_ATOMS = 20_000
 
 Clause = tuple[Condition, ...]
 
 
 def clauses(
-    condition: Condition, whole: Callable[[Condition], bool] = lambda _: False, most: int = MOST_ATOMS
+    condition: Condition, whole: Callable[[Condition], bool] = lambda _: False, most: int | None = None
 ) -> list[Clause]:
     """The condition as clauses (all must hold), each a choice of atoms (one must hold).
 
     NOT is pushed inwards through AND and OR; in front of an atom it stays. A choice for which ``whole`` is true is an
-    atom itself. Raises `UnsupportedQueryError` if the form grows beyond ``most`` atoms.
+    atom itself. Raises `UnsupportedQueryError` if the form grows beyond ``most`` atoms
+    (``limits.CLAUSE_ATOMS`` unless given).
     """
     done: list[list[Clause]] = []
     stack: list[tuple[Condition, bool, bool]] = [(condition, True, False)]
@@ -114,8 +114,9 @@ def negated(atom: Condition) -> Condition:
     return Not(atom, span=atom.span)
 
 
-def _choice(left: list[Clause], right: list[Clause], whole: Condition, most: int) -> list[Clause]:
-    if sum(map(len, left)) * len(right) + sum(map(len, right)) * len(left) > most:
+def _choice(left: list[Clause], right: list[Clause], whole: Condition, most: int | None) -> list[Clause]:
+    atoms = sum(map(len, left)) * len(right) + sum(map(len, right)) * len(left)
+    if atoms > (limits.CLAUSE_ATOMS if most is None else most):
         raise UnsupportedQueryError(
             "this condition has too many combinations of AND and OR",
             span=whole.span,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
+from cerflow import limits
 from cerflow.conditions.guards import TRUE, Satisfied, TypeTest
 from cerflow.language.condition import (
     And,
@@ -44,10 +45,6 @@ __all__ = [
 ]
 
 FALSE = Constant(False)
-#: Beyond so many alternatives it is not looked for those that others make needless.
-_MOST_COMPARED = 200
-#: In a part with more leaves nothing is worked in.
-_MOST_LEAVES = 50
 
 
 @dataclass(frozen=True)
@@ -233,7 +230,7 @@ def _joined(parts: Sequence[Condition], join: type[And | Or], neutral: Constant,
     changed: dict[Condition, Condition] = {
         p: substituted(p, lambda leaf: settled.get(leaf, leaf))
         for p in compound
-        if settled and len(own := leaves_of(p)) <= _MOST_LEAVES and any(leaf in settled for leaf in own)
+        if settled and len(own := leaves_of(p)) <= limits.SIMPLIFIED_LEAVES and any(leaf in settled for leaf in own)
     }
     if changed:
         return _joined([changed.get(p, p) for p in operands], join, neutral, absorbing)
@@ -256,7 +253,7 @@ def operands_of(condition: Condition, join: type[And | Or]) -> list[Condition]:
 
 def _needed(operands: list[Condition], inner: type[And | Or]) -> list[Condition]:
     """The operands without those that have all parts of another one and more."""
-    if not 1 < len(operands) <= _MOST_COMPARED:
+    if not 1 < len(operands) <= limits.COMPARED_ALTERNATIVES:
         return operands
     parts = [frozenset(operands_of(p, inner)) for p in operands]
     return [p for p, own in zip(operands, parts) if not any(other < own for other in parts)]

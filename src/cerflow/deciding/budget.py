@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from cerflow import limits
 from cerflow.errors import UnsupportedQueryError
 
 __all__ = ["Budget"]
 
 
 class Budget:
-    """A number of steps that may still be taken."""
+    """A number of steps that may still be taken: ``limits.DECISION_STEPS`` unless given."""
 
-    def __init__(self, steps: int) -> None:
-        self._steps = steps
-        self._left = steps
+    def __init__(self, steps: int | None = None) -> None:
+        self._steps = limits.DECISION_STEPS if steps is None else steps
+        self._left = self._steps
 
     @property
     def exhausted(self) -> bool:

@@ -21,7 +21,7 @@ from cerflow.deciding.budget import Budget
 from cerflow.deciding.event_spaces import World, worlds_of
 from cerflow.deciding.finite_memory import Configuration
 from cerflow.deciding.minterms import Letter, Minterms
-from cerflow.deciding.subset_construction import STEPS, Labels, Subset, Subsets
+from cerflow.deciding.subset_construction import Labels, Subset, Subsets
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import Formula
 from cerflow.language.node import Node
@@ -86,7 +86,7 @@ def compare(
     has a window that is not of events, or if the budget is spent.
     """
     one, other = _compiled(first, second)
-    return _compared((first, second), one, other, one_sided, schema, budget or Budget(STEPS))
+    return _compared((first, second), one, other, one_sided, schema, budget or Budget())
 
 
 def compare_transducers(
@@ -94,7 +94,7 @@ def compare_transducers(
 ) -> Answer:
     """As `compare`, for transducers without labels that depend on the type of the event."""
     roots = [c for t in (*first.transitions, *second.transitions) for c in (t.test, *t.atoms)]
-    return _compared(roots, first, second, False, schema, budget or Budget(STEPS))
+    return _compared(roots, first, second, False, schema, budget or Budget())
 
 
 def shortest_match(formula: Formula, *, schema: Schema | None = None, budget: Budget | None = None) -> Answer:
@@ -102,7 +102,7 @@ def shortest_match(formula: Formula, *, schema: Schema | None = None, budget: Bu
 
     What relates events to one another only takes matches away, so a formula that has none without it has none.
     """
-    budget = budget or Budget(STEPS)
+    budget = budget or Budget()
     transducer = compile_formula(formula)
     try:
         runs = Subsets(transducer, budget)

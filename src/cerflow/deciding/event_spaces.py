@@ -13,6 +13,7 @@ from itertools import product
 
 import pyarrow as pa
 
+from cerflow import limits
 from cerflow.conditions.guards import Truth, TypeTest
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.condition import (
@@ -34,10 +35,8 @@ from cerflow.language.formula import AttributeWindow, EventType
 from cerflow.language.node import Node, fold, walk
 from cerflow.schema import Kind, Schema
 
-__all__ = ["MOST_WORLDS", "World", "is_moment", "worlds_of"]
+__all__ = ["World", "is_moment", "worlds_of"]
 
-#: More worlds than this are refused.
-MOST_WORLDS = 32
 #: From here on integers are rounded where they meet floats, so that it matters which of both an attribute holds.
 _EXACT = 2**53 - 2**10
 
@@ -96,9 +95,10 @@ def worlds_of(roots: Iterable[Node], schema: Schema | None = None) -> list[World
     for chosen in _choices(groups, choices):
         for stream in streams:
             worlds.append(World(dict(zip(names, chosen)), stream=stream, computed=computed))
-            if len(worlds) > MOST_WORLDS:
+            if len(worlds) > limits.EVENT_SPACES:
                 raise UnsupportedQueryError(
-                    f"too large to decide: the attributes can be of more than {MOST_WORLDS} combinations of kinds",
+                    f"too large to decide: the attributes can be of more than {limits.EVENT_SPACES} combinations of "
+                    "kinds",
                     hint="Give a schema.",
                 )
     return worlds

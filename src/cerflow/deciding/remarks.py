@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 
+from cerflow import limits
 from cerflow.analysis.scopes import Scopes, condition_labels, labels_of, resolve
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.conditions.clauses import conjuncts_of
@@ -36,13 +37,6 @@ from cerflow.schema import Schema
 
 __all__ = ["Remark", "remarks"]
 
-#: Steps that all questions about one formula may take together: a fraction of a second.
-STEPS = 50_000
-#: Larger formulas and automata are not looked into.
-MOST_NODES = 1_500
-MOST_TRANSITIONS = 1_000
-#: At most so many parts and branches are asked about.
-MOST_QUESTIONS = 40
 
 #: Operators that can take all matches away, or that bring together what does not go together.
 _RESTRICTING = (
@@ -74,12 +68,12 @@ def remarks(
     Raises `QueryError` for labels out of scope.
     """
     nodes = list(walk(formula))
-    if len(nodes) > MOST_NODES:
+    if len(nodes) > limits.REMARK_NODES:
         return []
     scopes = resolve(formula)
     inquiry = _Inquiry(schema)
     try:
-        if len(compile_formula(formula).transitions) > MOST_TRANSITIONS:
+        if len(compile_formula(formula).transitions) > limits.REMARK_TRANSITIONS:
             return []
     except UnsupportedQueryError:
         return []
@@ -103,8 +97,8 @@ class _Inquiry:
 
     def __init__(self, schema: Schema | None) -> None:
         self._schema = schema
-        self._budget = Budget(STEPS)
-        self._left = MOST_QUESTIONS
+        self._budget = Budget(limits.REMARK_STEPS)
+        self._left = limits.REMARK_QUESTIONS
 
     def never_matches(self, formula: Formula) -> bool:
         """Whether it is certain that a formula has no match."""

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol
 
+from cerflow import limits
+
 __all__ = ["Equal", "Length", "Ordered", "Pattern", "Reader", "fresh_word", "sorts_of_strings"]
 
-#: Beyond this many states of the product the answer is incomplete.
-MOST_STATES = 1_000
 #: Characters that are taken before others.
 _READABLE = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-.,:;/+*#!?"
 _LAST = 0x10FFFF
@@ -188,7 +188,7 @@ def sorts_of_strings(readers: Sequence[Reader], avoid: Iterable[str] = ()) -> tu
             after = tuple(reader.step(state, character) for reader, state in zip(readers, states))
             if after in reached:
                 continue
-            if len(reached) >= MOST_STATES:
+            if len(reached) >= limits.STRING_STATES:
                 complete = False
                 break
             reached.add(after)

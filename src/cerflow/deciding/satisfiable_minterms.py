@@ -16,6 +16,7 @@ from itertools import combinations, product
 
 import pyarrow as pa
 
+from cerflow import limits
 from cerflow.conditions.guards import TypeTest
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.event_spaces import World, is_moment
@@ -45,8 +46,6 @@ __all__ = ["Cell", "Cells", "Values"]
 #: Values of attributes, by column.
 Values = Mapping[str, Value]
 
-#: Constants of arithmetic that are combined with one another in search of witnesses.
-_MOST_COMBINED = 12
 #: What conditions that can be tried are made of.
 _EVALUATED = (Attribute, Literal, Arithmetic, Negative, Function)
 _LOWEST, _HIGHEST = -(2**63) + 1, 2**63 - 1
@@ -301,7 +300,7 @@ def _combined(conditions: Sequence[Condition]) -> list[int | float]:
     """Numbers at which arithmetic may change its outcome: some sums and quotients of its constants."""
     if not any(isinstance(n, Arithmetic | Negative | Function) for c in conditions for n in walk(c)):
         return []
-    constants = [float(c) for c in _numbers(_constants(conditions)) if abs(c) < 1e15][:_MOST_COMBINED]
+    constants = [float(c) for c in _numbers(_constants(conditions)) if abs(c) < 1e15][: limits.COMBINED_CONSTANTS]
     found = {0.0, 1.0, -1.0, 0.5, *constants, *(-c for c in constants)}
     for a, b in combinations(constants, 2):
         found.update((a + b, a - b, b - a, a * b))

@@ -16,10 +16,8 @@ from cerflow.deciding.finite_memory import Configuration, FiniteMemory, Move
 from cerflow.deciding.minterms import Minterms
 from cerflow.language.condition import Condition, Not
 
-__all__ = ["STEPS", "Labels", "Subset", "Subsets", "determinize"]
+__all__ = ["Labels", "Subset", "Subsets", "determinize"]
 
-#: Steps that a construction may take unless told otherwise.
-STEPS = 2_000_000
 
 Labels = frozenset[str]
 Subset = frozenset[Configuration]
@@ -76,7 +74,7 @@ class Subsets:
         return {labels: frozenset(after) for labels, after in found.items()}
 
 
-def determinize(transducer: Transducer, *, steps: int = STEPS) -> Transducer:
+def determinize(transducer: Transducer, *, steps: int | None = None) -> Transducer:
     """The I/O-deterministic transducer with the same matches; what registers hold becomes part of the state.
 
     Tests of a state's transitions with equal labels exclude one another. There may be exponentially many states.

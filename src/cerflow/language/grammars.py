@@ -12,12 +12,13 @@ from typing import Any, TypeAlias
 
 from lark import Lark, Token, UnexpectedInput
 
+from cerflow import limits
 from cerflow.errors import QueryError, QuerySyntaxError, Span
 from cerflow.language.lexicon import lexical_grammar
 from cerflow.language.parser_tables import parser_of
 from cerflow.language.syntax_errors import explain_syntax
 
-__all__ = ["MOST_CHARACTERS", "Parsed", "Piece", "TreeBuilder", "load", "run", "span_of"]
+__all__ = ["Parsed", "Piece", "TreeBuilder", "load", "run", "span_of"]
 
 
 @dataclass(slots=True)
@@ -45,9 +46,6 @@ class Name:
     quoted: bool = False
     reserved: bool = False
 
-
-#: Longer texts are refused: reading takes time and memory in proportion to the text.
-MOST_CHARACTERS = 1_000_000
 
 #: The children of a callback: tokens and the parts of the rules below.
 Piece: TypeAlias = Parsed | Token
@@ -119,9 +117,9 @@ def run(lark: Lark, text: str, start: str) -> Any:
     """
     if not isinstance(text, str):
         raise TypeError(f"the text to parse must be a string, not {type(text).__name__}")
-    if len(text) > MOST_CHARACTERS:
+    if len(text) > limits.QUERY_CHARACTERS:
         raise QuerySyntaxError(
-            f"the text has {len(text):,} characters; a query may have {MOST_CHARACTERS:,}",
+            f"the text has {len(text):,} characters; a query may have {limits.QUERY_CHARACTERS:,}",
             hint="Long lists of values belong into the events, as an attribute, or into a registered predicate.",
         )
     try:

@@ -12,6 +12,7 @@ from operator import or_
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cerflow import limits
 from cerflow.conditions.guards import TRUE, Satisfied, TypeTest
 from cerflow.conditions.propositions import FALSE, leaves_of, translated, weakened
 from cerflow.engine.evaluate.rows import instant
@@ -36,8 +37,6 @@ from cerflow.values.text_patterns import pieces
 __all__ = ["arrow_filter"]
 
 _PER_MICROSECOND = {"s": (1, 10**6), "ms": (1, 1000), "us": (1, 1), "ns": (1000, 1)}
-#: More leaves are not worth what they cost.
-_MOST_LEAVES = 200
 
 
 class _UndecidedError(Exception):
@@ -48,7 +47,7 @@ def arrow_filter(proposition: Condition, schema: Schema) -> pc.Expression | None
     """A filter for the rows that satisfy a proposition, and perhaps more of them; None if all may."""
     translation = _Translation(schema)
     left = weakened(proposition, translation.decides)
-    if len(leaves_of(left)) > _MOST_LEAVES:
+    if len(leaves_of(left)) > limits.PUSHED_LEAVES:
         left = by_types(left, schema)
     return None if left == TRUE else translation.proposition(left)
 
@@ -173,7 +172,7 @@ class _Translation:
 
     def _any_of(self, name: str, items: Sequence[Literal], negated: bool) -> pc.Expression:
         """IN for dictionaries, which are not looked up."""
-        if len(items) > _MOST_LEAVES:
+        if len(items) > limits.PUSHED_LEAVES:
             raise _UndecidedError
         found = reduce(or_, [pc.field(name) == self._scalar(name, Operator.EQ, item.value) for item in items])
         return ~found if negated else found

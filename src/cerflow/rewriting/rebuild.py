@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, cast
 
+from cerflow import limits
 from cerflow.errors import Span, UnsupportedQueryError
 from cerflow.language.condition import Attribute, Bracket, LabelReference, Some
 from cerflow.language.formula import Selection, Strategy
@@ -13,8 +14,6 @@ from cerflow.predicates.registry import speaks_of_set as is_of_set
 
 __all__ = ["check_size", "refuse_any", "relabelled", "size", "speaks_of_set", "transformed"]
 
-#: A rewriting that would give a larger tree than this is refused.
-MOST_NODES = 50_000
 
 N = TypeVar("N", bound=Node)
 
@@ -65,9 +64,9 @@ def size(tree: Node) -> int:
 
 def check_size(nodes: int, span: Span | None) -> None:
     """Raise `UnsupportedQueryError` if a rewriting would give so many nodes that nobody could use them."""
-    if nodes > MOST_NODES:
+    if nodes > limits.REWRITTEN_NODES:
         raise UnsupportedQueryError(
-            f"rewritten like this, the formula would have more than {MOST_NODES} parts",
+            f"rewritten like this, the formula would have more than {limits.REWRITTEN_NODES} parts",
             span=span,
             hint="The rewriting multiplies choices (OR) with one another; rewrite smaller formulas one by one.",
         )

@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 import pyarrow as pa
 
+from cerflow import limits
 from cerflow.engine.evaluate.measures import bounds, measures
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.layout import NULL
@@ -25,13 +26,6 @@ from cerflow.slices.division import divided
 from cerflow.slices.slice import Slice
 
 __all__ = ["InSlices", "in_slices"]
-
-#: Events of a slice: so few that there is work for all threads, so many that preparing them pays.
-LEAST_EVENTS, MOST_EVENTS = 1 << 14, 1 << 17
-#: Slices for each thread, so that none has to wait long for another one at the end.
-SLICES = 4
-#: A slice is so many times as long as the events before it that are recognised once more; if need be only half of it.
-TIMES, LEAST_TIMES = 4, 2
 
 
 class InSlices:
@@ -76,7 +70,9 @@ def in_slices(stream: FiniteStream, threads: int) -> InSlices | None:
 def _slices(window: Window, table: pa.Table, schema: Schema, threads: int) -> list[Slice[int]] | None:
     """Slices for so many threads; None if they would have to begin too far back, or the window is none."""
     count = table.num_rows
-    length = max(LEAST_EVENTS, min(MOST_EVENTS, -(-count // (SLICES * threads))))
+    length = max(
+        limits.THREAD_SLICE_LEAST, min(limits.THREAD_SLICE_MOST, -(-count // (limits.THREAD_SLICES * threads)))
+    )
     if count <= length:
         return None
     measured = _Measured(window, table, schema)
@@ -84,11 +80,11 @@ def _slices(window: Window, table: pa.Table, schema: Schema, threads: int) -> li
         return None
     found = measured.cut(length)
     longest = max(s.start - s.begin for s in found)
-    if longest * TIMES > length:
-        length = min(longest * TIMES, -(-count // threads))
+    if longest * limits.THREAD_OVERLAP > length:
+        length = min(longest * limits.THREAD_OVERLAP, -(-count // threads))
         found = measured.cut(length)
         longest = max(s.start - s.begin for s in found)
-    return found if longest * LEAST_TIMES <= length else None
+    return found if longest * limits.THREAD_OVERLAP_LEAST <= length else None
 
 
 class _Measured:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.automata.compile import filters
+from cerflow import limits
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.parser import parse_formula
@@ -38,13 +38,13 @@ SCHEMA = pa.schema([("type", pa.string()), ("v", pa.int64()), ("w", pa.int64())]
 
 
 @pytest.fixture(params=[(100, 16), (2, 16), (2, 1), (100, 1)], ids=str)
-def limits(request, monkeypatch):
+def small_limits(request, monkeypatch):
     """Small limits, so that small conditions are evaluated as large ones are."""
-    monkeypatch.setattr(filters, "_MOST_ATOMS", request.param[0])
-    monkeypatch.setattr(filters, "_MOST_COPIES", request.param[1])
+    monkeypatch.setattr(limits, "FILTER_CLAUSE_ATOMS", request.param[0])
+    monkeypatch.setattr(limits, "FILTER_COPIES", request.param[1])
 
 
-@pytest.mark.usefixtures("limits")
+@pytest.mark.usefixtures("small_limits")
 def test_conditions_mean_what_the_definition_says():
     @examples(120)
     @given(st.sampled_from(FORMULAS), CONDITIONS, EVENTS)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
+from cerflow import limits
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.runs import accepting_runs, matches
-from cerflow.automata.optimise import output_determinization as outputs
 from cerflow.automata.optimise.ambiguity import ambiguous
 from cerflow.automata.optimise.output_determinization import determinized_on_outputs
 from cerflow.errors import UnsupportedQueryError
@@ -100,9 +100,9 @@ def test_unbounded(text, keep):
 
 def test_what_is_too_large_is_left_to_run_time(monkeypatch):
     transducer = compiled("((A OR B)+ ; (B ; A+)+)+")
-    for limit in ("MOST_STATES", "MOST_TRANSITIONS", "MOST_CASES"):
+    for limit in ("OUTPUT_STATES", "OUTPUT_TRANSITIONS", "OUTPUT_CASES"):
         with monkeypatch.context() as patch:
-            patch.setattr(outputs, limit, 4)
+            patch.setattr(limits, limit, 4)
             assert determinized_on_outputs(transducer) is None
     assert determinized_on_outputs(transducer) is not None
 

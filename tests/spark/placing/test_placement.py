@@ -9,6 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 import cerflow
+from cerflow import limits
 from cerflow.spark import explain, match
 from cerflow.spark.frames.plan import make_plan
 from cerflow.spark.frames.schemas import arrow_schema
@@ -25,10 +26,10 @@ PAIR = "SELECT * WHERE (A AS x ; B AS y) FILTER x.v = y.v"
 @pytest.fixture(autouse=True)
 def nothing_is_small(monkeypatch):
     """What is worth it for many events is done for few."""
-    monkeypatch.setattr(placement, "SMALL_BYTES", 0)
-    monkeypatch.setattr(placement, "SMALL_EVENTS", 0)
-    monkeypatch.setattr(placement, "SLICE_EVENTS", 20)
-    monkeypatch.setattr(placement, "PIECE_BITS", 4)
+    monkeypatch.setattr(limits, "SPARK_SMALL_BYTES", 0)
+    monkeypatch.setattr(limits, "SPARK_SMALL_EVENTS", 0)
+    monkeypatch.setattr(limits, "SPARK_SLICE_EVENTS", 20)
+    monkeypatch.setattr(limits, "SPARK_PIECE_BITS", 4)
 
 
 def stream(size=600, seed=3, burst=True):
@@ -161,7 +162,7 @@ def test_partitions_that_overlap_a_little_and_are_out_of_order_inside(spark, tmp
 
 
 def test_partitions_too_far_out_of_order_are_sorted_by_spark(spark, tmp_path, one_file_each, monkeypatch):
-    monkeypatch.setattr(placement, "HELD", -1)
+    monkeypatch.setattr(limits, "SPARK_HELD_ROWS", -1)
     table = stream()
     frame = written(spark, tmp_path, in_parts(table))
     decided = placed(f"{PAIR} WITHIN 5 MILLISECONDS", frame, time="t", positions=True)
@@ -252,7 +253,7 @@ def test_explain_says_what_is_done_and_why(spark, tmp_path, one_file_each):
 
 
 def test_small_input_is_not_worth_a_job(spark, monkeypatch):
-    monkeypatch.setattr(placement, "SMALL_BYTES", 1 << 22)
+    monkeypatch.setattr(limits, "SPARK_SMALL_BYTES", 1 << 22)
     monkeypatch.setattr(placement, "survey", lambda *_: pytest.fail("a job was run"))
     frame = spark.createDataFrame(stream(50))
     assert placed(f"{PAIR} WITHIN 6 MILLISECONDS", frame, time="t").reason == "the input is small"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from cerflow import limits
 from cerflow.analysis.scopes import condition_labels
 from cerflow.automata.compile.conditions import apply_atoms, apply_some, given_always, own_labels, several
 from cerflow.automata.compile.set_conditions import apply_set_atoms
@@ -23,15 +24,6 @@ from cerflow.language.node import Node, fold, walk
 from cerflow.rewriting.rebuild import speaks_of_set
 
 __all__ = ["apply_filter"]
-
-#: A choice is made of clauses if they have at most so many atoms.
-_MOST_ATOMS = 100
-#: Choices are made by copies of the automaton if there are at most so many.
-_MOST_COPIES = 16
-#: So many conditions may be remembered.
-_MOST_REMEMBERED = 100
-#: Choices within choices, at most.
-_MOST_NESTED = 50
 
 
 def apply_filter(
@@ -59,7 +51,7 @@ def apply_filter(
     mixed: list[Condition] = []
     for part in conjuncts_of(condition):
         try:
-            found = clauses(part, lambda choice: id(choice) in of_one_event, _MOST_ATOMS)
+            found = clauses(part, lambda choice: id(choice) in of_one_event, limits.FILTER_CLAUSE_ATOMS)
         except UnsupportedQueryError:
             if condition_labels(part).keys() <= once and not speaks_of_set(part):
                 atoms.append(resolve(part))
@@ -75,16 +67,17 @@ def apply_filter(
             else:
                 # Should a label have no event, the alternative that names it holds vacuously, and so does the whole.
                 atoms.append(_any_of(resolved))
-    if math.prod(map(len, choices)) > _MOST_COPIES:
+    if math.prod(map(len, choices)) > limits.FILTER_COPIES:
         copied: list[list[Condition]] = []
         for clause in choices:
             if sum(_label(atom, scope) is None for atom in clause) > 1 or any(isinstance(a, Some) for a in clause):
                 copied.append(clause)
             else:
                 atoms.append(_any_of([_held(atom, scope) for atom in clause]))
-        if sum(map(len, choices)) - sum(map(len, copied)) > _MOST_REMEMBERED:
+        if sum(map(len, choices)) - sum(map(len, copied)) > limits.FILTER_REMEMBERED:
             raise UnsupportedQueryError(
-                f"more than {_MOST_REMEMBERED} conditions stand in choices (OR) about labels with several events",
+                f"more than {limits.FILTER_REMEMBERED} conditions stand in choices (OR) about labels with several "
+                "events",
                 span=condition.span,
                 hint="In a bracket, x[… OR …], every event chooses by itself: that takes any number of conditions.",
             )
@@ -93,11 +86,12 @@ def apply_filter(
     for clause in choices:
         operand = _union([_apply(operand.copy(), [atom], many, scope, registers) for atom in clause])
     for part in mixed:
-        if nested == _MOST_NESTED:
+        if nested == limits.FILTER_DEPTH:
             raise UnsupportedQueryError(
                 "AND and OR are nested too deeply here",
                 span=part.span,
-                hint=f"Of conditions on labels with several events at most {_MOST_NESTED} choices may be nested.",
+                hint=f"Of conditions on labels with several events at most {limits.FILTER_DEPTH} choices may be "
+                "nested.",
             )
         operand = _union(
             [

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
+from cerflow import limits
 from cerflow.automata.model.fragment import Fragment, reach, with_own_beginning
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, Write
@@ -24,7 +25,7 @@ from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Comparison, Condition, Expression, Literal, Not, Operator
 from cerflow.language.node import Node
 
-__all__ = ["EMPTY", "MOST_WORK", "Crowd", "Crowds", "Situation", "Source"]
+__all__ = ["EMPTY", "Crowd", "Crowds", "Situation", "Source"]
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,6 @@ class Crowd:
 
 
 EMPTY = Crowd()
-
-#: A formula that divides events into more cases than this, counted for each set of runs that occurs, is refused.
-MOST_WORK = 15_000
 
 
 #: Runs that are followed: their name, which they are, and which of their transitions count.
@@ -68,7 +66,7 @@ class Crowds:
     """
 
     def __init__(
-        self, fragment: Fragment, registers: RegisterFile, *, alone: bool = False, most_work: int = MOST_WORK
+        self, fragment: Fragment, registers: RegisterFile, *, alone: bool = False, most_work: int | None = None
     ) -> None:
         self.fragment = with_own_beginning(fragment)
         self.initial = frozenset(self.fragment.initial)
@@ -87,7 +85,7 @@ class Crowds:
         self._collections: dict[tuple[str, int], int] = {}
         self._known: dict[object, list[Situation]] = {}
         self._work = 0
-        self._most_work = most_work
+        self._most_work = limits.RUN_SET_WORK if most_work is None else most_work
 
     # -- what the states remember --------------------------------------------------------------------------------
 

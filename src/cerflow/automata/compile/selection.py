@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement, permutations
 
+from cerflow import limits
 from cerflow.automata.compile.conditions import reguarded
-from cerflow.automata.compile.run_sets import EMPTY, MOST_WORK, Crowd, Crowds, Source
+from cerflow.automata.compile.run_sets import EMPTY, Crowd, Crowds, Source
 from cerflow.automata.model.fragment import Fragment, track, trimmed
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transducer, Transition, Write
@@ -28,10 +29,6 @@ from cerflow.language.formula import Strategy
 
 __all__ = ["next_of_each_start", "preferred"]
 
-#: Beyond so many pairs of transitions it is not found out which runs may end abreast.
-MOST_PAIRS = 100_000
-#: Of more pairs of states it is not found out whether one can do all that the other can.
-MOST_PAIRS_OF_STATES = 2_500
 
 _Counts = Callable[[Transition], bool]
 _Sources = list[Source]
@@ -96,7 +93,7 @@ def preferred(
     With ``each_start`` only runs are compared that begin to mark with the same event; there is another way to evaluate
     them, so less may be spent on it.
     """
-    crowds = Crowds(operand, registers, most_work=MOST_WORK if not each_start else MOST_WORK // 6)
+    crowds = Crowds(operand, registers, most_work=limits.RUN_SET_WORK if not each_start else limits.RUN_SET_WORK // 6)
     fragment = crowds.fragment
     going_on = {t.source for t in fragment.transitions}
     name = _ALL if strategy is Strategy.LAST else _EQUAL
@@ -145,7 +142,7 @@ def _simulation(fragment: Fragment, registers: RegisterFile) -> Callable[[int, i
     initial, final = frozenset(fragment.initial), frozenset(fragment.final)
     transitions, kept = tuple(fragment.transitions), tuple(registers.registers)
     # The runs that follow one another begin together, but then they may be anywhere.
-    pairs = permutations(range(fragment.states), 2) if fragment.states**2 <= MOST_PAIRS_OF_STATES else ()
+    pairs = permutations(range(fragment.states), 2) if fragment.states**2 <= limits.ABREAST_STATES else ()
     return Simulation(Transducer(fragment.states, initial, final, transitions, kept), pairs).holds
 
 
@@ -156,7 +153,7 @@ def _abreast(fragment: Fragment, marked: _Counts) -> list[frozenset[int]]:
     the latest such event decides.
     """
     transitions = fragment.transitions
-    if len(transitions) ** 2 > MOST_PAIRS:
+    if len(transitions) ** 2 > limits.ABREAST_PAIRS:
         return [frozenset(range(fragment.states))] * fragment.states
     before: dict[tuple[int, int], list[tuple[int, int]]] = {}
     pending: list[tuple[int, int]] = []

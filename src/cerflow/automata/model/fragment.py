@@ -9,11 +9,11 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from cerflow import limits
 from cerflow.automata.model.transducer import Transition
 from cerflow.errors import UnsupportedQueryError
 
 __all__ = [
-    "MOST_STATES",
     "Fragment",
     "atom",
     "check_size",
@@ -29,8 +29,6 @@ __all__ = [
     "with_own_beginning",
 ]
 
-#: An automaton with more states than this, or ten times as many transitions, is refused.
-MOST_STATES = 5_000
 
 T = TypeVar("T", bound=Hashable)
 
@@ -88,11 +86,12 @@ class Fragment:
 def check_size(fragment: Fragment, more: int = 0) -> None:
     """Raise `UnsupportedQueryError` if a fragment under construction has become too large.
 
-    ``more`` states are allowed on top of `MOST_STATES`: those of the operands.
+    ``more`` states are allowed on top of `limits.CONSTRUCTED_STATES`: those of the operands.
     """
-    if fragment.states > MOST_STATES + more or len(fragment.transitions) > 10 * (MOST_STATES + more):
+    most = limits.CONSTRUCTED_STATES + more
+    if fragment.states > most or len(fragment.transitions) > 10 * most:
         raise UnsupportedQueryError(
-            f"this formula needs an automaton of more than {MOST_STATES:,} states",
+            f"this formula needs an automaton of more than {limits.CONSTRUCTED_STATES:,} states",
             hint="Combine smaller formulas, or fewer conditions in one of them.",
         )
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cerflow import limits
 from cerflow.automata.model.transducer import HIDDEN_LABEL, Transducer, Transition, asks_all_rows
 from cerflow.conditions.contradiction import contradicts
 from cerflow.conditions.guards import conjuncts
 
 __all__ = ["ambiguous", "one_run_each"]
-
-#: Beyond this many pairs of states the answer is "perhaps", which is always right.
-MOST_PAIRS = 20_000
 
 
 def ambiguous(transducer: Transducer) -> bool:
@@ -51,7 +49,7 @@ def ambiguous(transducer: Transducer) -> bool:
                     low, high = sorted((a.target, b.target))
                     pair = (low, high, apart)
                     if pair not in seen:
-                        if len(seen) >= MOST_PAIRS:
+                        if len(seen) >= limits.AMBIGUITY_PAIRS:
                             return True
                         seen.add(pair)
                         pending.append(pair)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from cerflow import limits
 from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.transducer import HIDDEN_LABEL, Transducer, Transition, Write
 from cerflow.automata.optimise.simplify import simplify
@@ -18,8 +19,6 @@ from cerflow.conditions.guards import InWindow, Stored, conjuncts, leaves
 
 __all__ = ["Simulation", "begun", "for_detection", "latest_starts"]
 
-#: Beyond so many pairs of states it is not found out which simulate which.
-MOST_PAIRS = 20_000
 _MARK = frozenset((HIDDEN_LABEL,))
 
 
@@ -129,7 +128,7 @@ class Simulation:
             if pair[0] == pair[1] or pair in pairs or not self._comparable(*pair):
                 continue
             pairs.add(pair)
-            if len(pairs) > MOST_PAIRS:
+            if len(pairs) > limits.SIMULATION_PAIRS:
                 return set()
             pending += [(u.target, t.target) for t in self.leaving[pair[1]] for u in self._firing(pair[0], t)]
         while True:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from cerflow import limits
 from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.run_windows import windows_needed
 from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, Write, asks_all_rows
@@ -30,12 +31,8 @@ from cerflow.conditions.guards import (
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Condition, Expression
 
-__all__ = ["MOST_CASES", "MOST_STATES", "MOST_TRANSITIONS", "determinized_on_outputs"]
+__all__ = ["determinized_on_outputs"]
 
-#: What it may come to; beyond that the sets are built at run time, of which only those that occur cost anything.
-MOST_STATES = 64
-MOST_TRANSITIONS = 600
-MOST_CASES = 1_000
 
 _Labels = frozenset[str]
 #: For each live register its copy.
@@ -88,9 +85,10 @@ def determinized_on_outputs(transducer: Transducer) -> Transducer | None:
     """The transducer with the same matches, each of which is given by one run; None where that is not bounded.
 
     Registers are copied as often as a set of runs needs them. None also if the sets would be more than
-    `MOST_STATES`, `MOST_TRANSITIONS` or `MOST_CASES` allow, or if runs could begin with the first event only.
+    `limits.OUTPUT_STATES`, `limits.OUTPUT_TRANSITIONS` or `limits.OUTPUT_CASES` allow, or if runs could begin with the
+    first event only.
     """
-    if transducer.states > MOST_STATES or len(transducer.transitions) > MOST_TRANSITIONS:
+    if transducer.states > limits.OUTPUT_STATES or len(transducer.transitions) > limits.OUTPUT_TRANSITIONS:
         return None
     try:
         return _Determinization(transducer).run()
@@ -220,7 +218,7 @@ class _Determinization:
         guards = [[c for c in way.guard if not ends(c) and c not in undeniable] for way in ways]
         for case in cases([c for c in required if not ends(c) and c not in undeniable], guards):
             self._cases += 1
-            if self._cases > MOST_CASES:
+            if self._cases > limits.OUTPUT_CASES:
                 raise _UnboundedError
             # What an event alone cannot be is no case already.
             if sum(not is_local(c) for c in case.literals) < 2 or not contradicts(case.literals):
@@ -273,7 +271,7 @@ class _Determinization:
             placed = {q: {r: copies[r, c] for r, c in contents.items()} for q, contents in members.items()}
             known = self._sets[key] = _Set(len(self._sets), placed)
             self._pending.append(known)
-            if len(self._sets) > MOST_STATES:
+            if len(self._sets) > limits.OUTPUT_STATES:
                 raise _UnboundedError
             return known, copies
         return known, {(r, c): known.members[q][r] for q, contents in members.items() for r, c in contents.items()}
@@ -302,7 +300,7 @@ class _Determinization:
             target, copies = self._enter(outcome)
             writes = [write for (r, c), copy in copies.items() for write in self._writes(r, c, copy)]
             self._transitions.append(replace(whole, target=target.number, writes=tuple(writes)))
-        if len(self._transitions) > MOST_TRANSITIONS:
+        if len(self._transitions) > limits.OUTPUT_TRANSITIONS:
             raise _UnboundedError
 
     def _writes(self, register: int, content: _Content, copy: int) -> list[Write]:

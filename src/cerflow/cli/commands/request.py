@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cerflow import limits
 from cerflow.analysis.column_usage import usage_of
 from cerflow.cli.commands.mappings import ColumnOptions, checked_timeout, mapped
 from cerflow.cli.output.bad_records import BadRecords
@@ -17,7 +18,6 @@ from cerflow.engine.results.report import CountForm
 from cerflow.errors import InputError
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.sources import InputFormat, Source, parse_source
-from cerflow.language.grammars import MOST_CHARACTERS
 from cerflow.query import Language, Query, parse
 from cerflow.stream_inputs import Input
 
@@ -116,7 +116,7 @@ def query_text(path: str | None, expression: str | None) -> str:
     try:
         with Path(path).open(encoding="utf-8") as file:
             # One more than a query may have: what is too long says so, and is not read to its end.
-            return file.read(MOST_CHARACTERS + 1)
+            return file.read(limits.QUERY_CHARACTERS + 1)
     except FileNotFoundError as error:
         hint = "; a query on the command line goes behind -e" if " " in path else ""
         raise InputError(f"there is no query file '{path}'{hint}") from error

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from cerflow import limits
 from cerflow.cli.commands.checking import event_types, warn_of_types
 from cerflow.cli.commands.request import Inputs, Request
 from cerflow.cli.output.bad_records import Policy
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["arrow_batches", "run_on_spark"]
 
-#: The types of a query that are looked for in the input, at most.
-_MOST_TYPES = 50
 _OWN_ERROR = re.compile(r"cerflow\.errors\.\w+: (.*)")
 
 
@@ -107,7 +106,7 @@ def _refuse(events: SparkEvents, request: Request) -> int:
     bad_records = request.bad_records
     types = sorted(event_types(request.query))
     # Each is an expression of Spark, so of very many nothing is said.
-    types = types if len(types) <= _MOST_TYPES else []
+    types = types if len(types) <= limits.TYPES_LOOKED_FOR else []
     counts = events.counts(types)
     request.query.warn_of_times(events.schema, counts.times)
     if counts.types is not None:

@@ -17,12 +17,12 @@ from cerflow.language.condition import Condition
 from cerflow.language.node import Node, node, transform
 from cerflow.schema import Schema
 
-__all__ = ["GIVEN", "MOST_GIVEN", "Given", "given_truth", "numbered", "with_bits", "with_given"]
+__all__ = ["GIVEN", "GIVEN_BITS", "Given", "given_truth", "numbered", "with_bits", "with_given"]
 
 #: The column of bits; it is no attribute of events.
 GIVEN = "\0given"
 #: Conditions whose bits fit a column of 64.
-MOST_GIVEN = 31
+GIVEN_BITS = 31
 _BITS = pa.int64()
 
 

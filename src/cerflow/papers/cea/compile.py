@@ -12,7 +12,7 @@ from cerflow.automata.compile.formulas import compile_formula
 from cerflow.conditions.guards import TypeTest
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.finite_memory import FiniteMemory
-from cerflow.deciding.subset_construction import STEPS, determinize
+from cerflow.deciding.subset_construction import determinize
 from cerflow.errors import UnsupportedQueryError
 from cerflow.from_automata import kleene
 from cerflow.from_automata.star_semantics import compile_star
@@ -39,7 +39,7 @@ def compile_cel(formula: FormulaLike) -> UnaryComplexEventAutomaton:
     transducer = compile_formula(formula_tree(formula))
     if transducer.registers:
         try:
-            FiniteMemory(transducer, Budget(STEPS))
+            FiniteMemory(transducer, Budget())
         except UnsupportedQueryError as error:
             raise NotMemorylessError(f"no automaton without memory has these complex events: {error.reason}") from error
         transducer = determinize(transducer)

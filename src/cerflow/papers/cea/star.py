@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from cerflow.conditions.guards import TRUE
 from cerflow.deciding.equivalence import Answer
-from cerflow.deciding.subset_construction import STEPS
 from cerflow.language.condition import Condition
 from cerflow.papers.model.cea import ComplexEventAutomaton, UnaryComplexEventAutomaton
 from cerflow.papers.model.runs import reported_matches
@@ -54,7 +53,7 @@ def star_matches(automaton: A, events: Sequence[Event]) -> frozenset[tuple[int, 
     return reported_matches(with_star_runs(automaton), events)
 
 
-def star_difference(automaton: A, *, schema: Schema | None = None, steps: int = STEPS) -> Answer:
+def star_difference(automaton: A, *, schema: Schema | None = None, steps: int | None = None) -> Answer:
     """Whether the automaton lacks the *-property, with a shortest stream that shows it (Prop. 5.4, Cor. 5.5).
 
     It has the property if its complex events are found with their last event and depend on no other events than their

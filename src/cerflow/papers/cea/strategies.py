@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from cerflow import limits
 from cerflow.deciding.budget import Budget
 from cerflow.language.condition import Condition
 from cerflow.papers.constructions.determinize import letters
-from cerflow.papers.constructions.unroll import MOST_STEPS
 from cerflow.papers.model.cea import ComplexEventAutomaton, ComplexEventTransition
 from cerflow.papers.model.srt import MARKED, SKIPPED, State, in_order
 from cerflow.papers.translations.cea_models import with_marked_ends
@@ -39,7 +39,7 @@ def select_strict(automaton: ComplexEventAutomaton) -> ComplexEventAutomaton:
     return ComplexEventAutomaton.built(starts, ways, lambda place: place[0] in automaton.finals and place[1] == "•")
 
 
-def select_next(automaton: ComplexEventAutomaton, *, most: int = MOST_STEPS) -> ComplexEventAutomaton:
+def select_next(automaton: ComplexEventAutomaton, *, most: int | None = None) -> ComplexEventAutomaton:
     """For each last event the complex event that is greatest by ``≤next``: the first difference decides.
 
     States are pairs of a total preorder and a state in it. Raises `UnsupportedQueryError` if more than ``most``
@@ -48,7 +48,7 @@ def select_next(automaton: ComplexEventAutomaton, *, most: int = MOST_STEPS) -> 
     return _best(with_marked_ends(automaton), lambda k: [(i, m) for i in range(k) for m in _MARKS], most)
 
 
-def select_last(automaton: ComplexEventAutomaton, *, most: int = MOST_STEPS) -> ComplexEventAutomaton:
+def select_last(automaton: ComplexEventAutomaton, *, most: int | None = None) -> ComplexEventAutomaton:
     """For each last event the complex event that is greatest by ``≤last``: the last difference decides.
 
     States and errors are those of `select_next`.
@@ -56,7 +56,7 @@ def select_last(automaton: ComplexEventAutomaton, *, most: int = MOST_STEPS) -> 
     return _best(automaton, lambda k: [(i, m) for m in _MARKS for i in range(k)], most)
 
 
-def select_max(automaton: ComplexEventAutomaton, *, most: int = MOST_STEPS) -> ComplexEventAutomaton:
+def select_max(automaton: ComplexEventAutomaton, *, most: int | None = None) -> ComplexEventAutomaton:
     """For each last event the complex events that are contained in no other.
 
     States are pairs (S, T): S is where runs with the same marks are, T where those with more are. Errors are those of
@@ -95,9 +95,9 @@ class _Step:
 class _Steps:
     """What events can do in some states."""
 
-    def __init__(self, automaton: ComplexEventAutomaton, most: int) -> None:
+    def __init__(self, automaton: ComplexEventAutomaton, most: int | None) -> None:
         self._automaton = automaton
-        self._budget = Budget(most)
+        self._budget = Budget(limits.PAPER_STEPS if most is None else most)
 
     def of(self, states: _Set) -> Iterator[_Step]:
         """One step for each kind of event that these states tell apart."""
@@ -110,7 +110,7 @@ _Preorder = tuple[_Set, ...]
 
 
 def _best(
-    automaton: ComplexEventAutomaton, pieces: Callable[[int], list[tuple[int, bool]]], most: int
+    automaton: ComplexEventAutomaton, pieces: Callable[[int], list[tuple[int, bool]]], most: int | None
 ) -> ComplexEventAutomaton:
     """A_NXT or A_LAST; ``pieces`` is the order in which k classes are followed, by • (True) or ◦."""
     steps = _Steps(automaton, most)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations, product
 from typing import Any, TypeVar
 
+from cerflow import limits
 from cerflow.conditions.guards import conjunction, conjuncts
 from cerflow.deciding.budget import Budget
 from cerflow.language.condition import Condition
 from cerflow.papers.constructions.determinize import letters
 from cerflow.papers.constructions.minterms import contradictory
-from cerflow.papers.constructions.unroll import MOST_STEPS
 from cerflow.papers.model.cea import (
     ComplexEventAutomaton,
     ComplexEventTransition,
@@ -52,7 +52,7 @@ def intersected(left: A, right: A) -> A:
     return type(left).built(starts, ways, lambda pair: pair[0] in left.finals and pair[1] in right.finals)
 
 
-def io_determinize(automaton: A, *, most: int = MOST_STEPS) -> A:
+def io_determinize(automaton: A, *, most: int | None = None) -> A:
     """The subsets of states that are reached: one run, if any, for every stream and every complex event.
 
     Raises `UnsupportedQueryError` if more than ``most`` minterms would have to be tried.
@@ -62,7 +62,7 @@ def io_determinize(automaton: A, *, most: int = MOST_STEPS) -> A:
     )
 
 
-def io_complement(automaton: A, alphabet: Iterable[frozenset[str]] | None = None, *, most: int = MOST_STEPS) -> A:
+def io_complement(automaton: A, alphabet: Iterable[frozenset[str]] | None = None, *, most: int | None = None) -> A:
     """The I/O-deterministic automaton of all other complex events: C is in ``⟦A⟧_n`` iff it is not in the given one's.
 
     Of a CEA, C ranges over the sets of positions that contain n; of a UCEA over the complex events in which every event
@@ -89,9 +89,11 @@ def is_io_deterministic(automaton: MemorylessAutomaton[Any]) -> bool:
     )
 
 
-def _subsets(automaton: A, outputs: frozenset[frozenset[str]] | None, most: int) -> Callable[[_Subset], Iterator[_Way]]:
+def _subsets(
+    automaton: A, outputs: frozenset[frozenset[str]] | None, most: int | None
+) -> Callable[[_Subset], Iterator[_Way]]:
     """The ways on from a subset: to subsets that are not empty, or with each of some outputs to any."""
-    budget = Budget(most)
+    budget = Budget(limits.PAPER_STEPS if most is None else most)
 
     def ways(subset: _Subset) -> Iterator[_Way]:
         leaving = [t for state in in_order(subset) for t in automaton.leaving(state)]

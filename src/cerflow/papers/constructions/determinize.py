@@ -12,11 +12,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
+from cerflow import limits
 from cerflow.deciding.budget import Budget
 from cerflow.papers.constructions.epsilon import eliminate_epsilon
 from cerflow.papers.constructions.minterms import Minterm, construct_minterms
 from cerflow.papers.constructions.single_register import to_single_register
-from cerflow.papers.constructions.unroll import MOST_STEPS, unroll
+from cerflow.papers.constructions.unroll import unroll
 from cerflow.papers.model.faults import NotDeterminizableError
 from cerflow.papers.model.srt import (
     SKIPPED,
@@ -35,7 +36,7 @@ T = TypeVar("T", bound=TransitionLike)
 
 
 def determinize_windowed(
-    transducer: SymbolicRegisterTransducer, window: int, *, marking: bool = False, most: int = MOST_STEPS
+    transducer: SymbolicRegisterTransducer, window: int, *, marking: bool = False, most: int | None = None
 ) -> SymbolicRegisterTransducer:
     """The complete deterministic automaton that accepts the strings of at most ``window`` events that ``T`` accepts.
 
@@ -51,7 +52,7 @@ def subset_construction(
     *,
     marking: bool = False,
     satisfiable: bool = True,
-    most: int = MOST_STEPS,
+    most: int | None = None,
 ) -> SymbolicRegisterTransducer:
     """The subsets of states that are reached, the empty one included: a sink, so that the automaton is complete.
 
@@ -82,10 +83,10 @@ def unchecked_subsets(
     *,
     marking: bool = False,
     satisfiable: bool = True,
-    most: int = MOST_STEPS,
+    most: int | None = None,
 ) -> SymbolicRegisterTransducer:
     """The same for an automaton whose runs are known not to overwrite what others will read."""
-    budget = Budget(most)
+    budget = Budget(limits.PAPER_STEPS if most is None else most)
 
     def leaving(subset: frozenset[State]) -> Iterator[SymbolicTransition]:
         ways = [t for state in in_order(subset) for t in transducer.leaving(state)]

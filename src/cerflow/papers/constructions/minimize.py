@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, overload
 
+from cerflow import limits
 from cerflow.conditions.guards import Satisfied, conjunction
 from cerflow.deciding.budget import Budget
 from cerflow.language.condition import And, Condition, Constant, Not, Or
 from cerflow.papers.constructions.cea_closure import is_io_deterministic
 from cerflow.papers.constructions.determinism import is_deterministic
 from cerflow.papers.constructions.minterms import construct_minterms
-from cerflow.papers.constructions.unroll import MOST_STEPS
 from cerflow.papers.model.cea import (
     ComplexEventAutomaton,
     MemorylessAutomaton,
@@ -46,12 +46,12 @@ _Behaviour = tuple[int, frozenset[str], frozenset[str]]
 
 
 @overload
-def minimize(automaton: SymbolicRegisterTransducer, *, most: int = MOST_STEPS) -> SymbolicRegisterTransducer: ...
+def minimize(automaton: SymbolicRegisterTransducer, *, most: int | None = None) -> SymbolicRegisterTransducer: ...
 @overload
-def minimize(automaton: ComplexEventAutomaton, *, most: int = MOST_STEPS) -> ComplexEventAutomaton: ...
+def minimize(automaton: ComplexEventAutomaton, *, most: int | None = None) -> ComplexEventAutomaton: ...
 @overload
-def minimize(automaton: UnaryComplexEventAutomaton, *, most: int = MOST_STEPS) -> UnaryComplexEventAutomaton: ...
-def minimize(automaton: Any, *, most: int = MOST_STEPS) -> Any:
+def minimize(automaton: UnaryComplexEventAutomaton, *, most: int | None = None) -> UnaryComplexEventAutomaton: ...
+def minimize(automaton: Any, *, most: int | None = None) -> Any:
     """The deterministic transducer, or the I/O-deterministic automaton, with the same matches and the fewest states.
 
     Only states on the way to a final one count, so there is no sink. Nothing smaller reads the same conditions into the
@@ -66,7 +66,7 @@ def minimize(automaton: Any, *, most: int = MOST_STEPS) -> Any:
         if isinstance(automaton, ComplexEventAutomaton):
             automaton = _ending_as_marked(automaton)
         useful = automaton.trimmed()
-        merged = _merged(useful, Budget(most))
+        merged = _merged(useful, Budget(limits.PAPER_STEPS if most is None else most))
         return type(useful)(
             states=frozenset(merged.classes.values()),
             starts=frozenset(merged.classes[q] for q in useful.starts),
@@ -80,7 +80,7 @@ def minimize(automaton: Any, *, most: int = MOST_STEPS) -> Any:
     if not is_deterministic(automaton):
         raise NotDeterministicError("only a deterministic automaton is minimised; determinise it for a window first")
     needed = _without_dead_writes(automaton.trimmed())
-    merged = _merged(needed, Budget(most))
+    merged = _merged(needed, Budget(limits.PAPER_STEPS if most is None else most))
     return SymbolicRegisterTransducer.of(
         (
             SymbolicTransition(source=source, target=target, condition=condition, output=output, writes=writes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cerflow import limits
 from cerflow.conditions.contradiction import contradicts
 from cerflow.conditions.guards import TRUE, Satisfied, conjunction, conjuncts
 from cerflow.deciding.budget import Budget
@@ -16,9 +17,6 @@ from cerflow.language.condition import And, Condition, Not, Or
 from cerflow.papers.model.conditions import not_satisfied, register_selection
 
 __all__ = ["Minterm", "construct_minterms", "contradictory", "exhaustive"]
-
-#: After so many distinctions it counts as not known whether conditions are exhaustive.
-_MOST_SPLITS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +103,7 @@ def exhaustive(conditions: Iterable[Condition]) -> bool:
         ):
             continue
         splits += 1
-        if not open_ or splits > _MOST_SPLITS:
+        if not open_ or splits > limits.EXHAUSTIVE_SPLITS:
             return False
         chosen = next(iter(open_[0]))[0]
         for truth in (True, False):

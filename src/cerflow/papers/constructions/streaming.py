@@ -9,7 +9,6 @@ from cerflow.conditions.guards import TRUE
 from cerflow.papers.constructions.determinism import is_deterministic
 from cerflow.papers.constructions.determinize import is_determinizable, unchecked_subsets
 from cerflow.papers.constructions.schemas import Schemas
-from cerflow.papers.constructions.unroll import MOST_STEPS
 from cerflow.papers.model.conditions import holds
 from cerflow.papers.model.faults import NotDeterministicError, NotDeterminizableError
 from cerflow.papers.model.srt import (
@@ -43,7 +42,7 @@ def with_start_loop(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterT
     return replace(transducer, transitions=(loop, *transducer.transitions))
 
 
-def staggered(tree: SymbolicRegisterTransducer, window: int, *, most: int = MOST_STEPS) -> SymbolicRegisterTransducer:
+def staggered(tree: SymbolicRegisterTransducer, window: int, *, most: int | None = None) -> SymbolicRegisterTransducer:
     """`StaggeredCopies` as one deterministic automaton: it accepts a string if ``tree`` accepts a suffix of it.
 
     ``tree`` has no walk of more than ``window`` events, see `unroll`; that it may accept the empty string does not

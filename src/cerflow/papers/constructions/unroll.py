@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from cerflow import limits
 from cerflow.deciding.budget import Budget
 from cerflow.papers.model.conditions import rename_registers
 from cerflow.papers.model.srt import (
@@ -21,10 +22,7 @@ from cerflow.papers.model.srt import (
     fresh_names,
 )
 
-__all__ = ["MOST_STEPS", "Unrolled", "unroll"]
-
-#: How many states or minterms a construction may make before it gives up.
-MOST_STEPS = 200_000
+__all__ = ["Unrolled", "unroll"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Unrolled:
 
 
 def unroll(
-    transducer: SymbolicRegisterTransducer, window: int, *, prune: bool = True, most: int = MOST_STEPS
+    transducer: SymbolicRegisterTransducer, window: int, *, prune: bool = True, most: int | None = None
 ) -> Unrolled:
     """All walks of at most ``window`` events, as a tree with states 0, 1, … in the order of their lengths.
 
@@ -60,7 +58,7 @@ def unroll(
     check_epsilon_free(transducer)
     if window < 0:
         raise ValueError("a window cannot have less than no events")
-    budget = Budget(most)
+    budget = Budget(limits.PAPER_STEPS if most is None else most)
     useful = _steps_to_final(transducer)
     names = fresh_names(transducer.registers)
     copy_of: dict[State, State] = {0: transducer.start}

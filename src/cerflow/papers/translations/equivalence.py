@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.equivalence import Answer, Witness, compare_transducers
-from cerflow.deciding.subset_construction import STEPS
 from cerflow.papers.model.cea import MemorylessAutomaton
 from cerflow.papers.model.runs import accepts
 from cerflow.papers.model.srt import Automaton
@@ -25,7 +24,7 @@ def difference(
     second: Automaton,
     *,
     schema: Schema | None = None,
-    steps: int = STEPS,
+    steps: int | None = None,
 ) -> Answer:
     """Whether some string has a match in one automaton that it lacks in the other, with one of the shortest.
 

@@ -38,7 +38,7 @@ from cerflow.papers.constructions.intersection import product
 from cerflow.papers.constructions.schemas import Schemas, SingleEnded
 from cerflow.papers.constructions.single_register import to_single_register
 from cerflow.papers.constructions.streaming import staggered
-from cerflow.papers.constructions.unroll import MOST_STEPS, unroll
+from cerflow.papers.constructions.unroll import unroll
 from cerflow.papers.constructions.windows import restrict_to_window
 from cerflow.papers.model.srt import SKIPPED, State, SymbolicRegisterTransducer, fresh_names
 from cerflow.rewriting.sremo.strategies import expand
@@ -49,7 +49,7 @@ __all__ = ["SremoLike", "compile_sremo", "registers_of"]
 SremoLike = Sremo | SremoExpr | str
 
 
-def compile_sremo(expression: SremoLike, *, most: int = MOST_STEPS) -> SymbolicRegisterTransducer:
+def compile_sremo(expression: SremoLike, *, most: int | None = None) -> SymbolicRegisterTransducer:
     """The transducer with ``Match(T, S) = Match(e, S)`` for all S.
 
     Raises `QueryError` for aggregates and for a register that both sides of ``&`` write, `UnsupportedQueryError` for
@@ -84,7 +84,7 @@ def _tree(expression: SremoLike) -> Sremo:
 class _Compiler:
     """The fold over one expression."""
 
-    def __init__(self, expression: Sremo, most: int) -> None:
+    def __init__(self, expression: Sremo, most: int | None) -> None:
         self._expression = expression
         self._most = most
         self._schemas = Schemas()

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
+from cerflow import limits
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.sremo import Alternation, Concatenation, Sremo, Unordered
 
-__all__ = ["MOST_OPERANDS", "rewrite_unordered"]
-
-#: More operands than this, which is a factorial of orders, are refused.
-MOST_OPERANDS = 6
+__all__ = ["rewrite_unordered"]
 
 
 def rewrite_unordered(written: Unordered, parts: Sequence[Sremo]) -> Sremo:
     """Each operand followed by the others in any order. Raises `UnsupportedQueryError` for too many operands."""
-    if len(parts) > MOST_OPERANDS:
+    if len(parts) > limits.UNORDERED_OPERANDS:
         raise UnsupportedQueryError(
             f"unordered() of {len(parts)} operands has too many orders",
             span=written.span,
-            hint=f"At most {MOST_OPERANDS} operands can be in any order.",
+            hint=f"At most {limits.UNORDERED_OPERANDS} operands can be in any order.",
         )
     return _orders(tuple(parts))
 

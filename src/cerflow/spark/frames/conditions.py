@@ -30,6 +30,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from cerflow import limits
 from cerflow.conditions.guards import Satisfied, TypeTest
 from cerflow.conditions.propositions import translated
 from cerflow.engine.evaluate.rows import instant
@@ -59,10 +60,6 @@ __all__ = ["Conditions"]
 _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
 _FLOATS = (FloatType, DoubleType)
 _LEAST = -(2**63)
-#: Longer lists behind IN are left to the tasks: each item is a call to the JVM.
-_MOST_ITEMS = 1_000
-#: Spark tries the ways to divide a text among the wildcards of LIKE one by one: as many as its length to this power.
-_MOST_MANY = 2
 
 #: What values are to Spark; timestamps with a time zone and those without are different things.
 _NUMBER, _REAL, _TEXT, _TRUTH, _INSTANT, _MOMENT, _NULL = range(7)
@@ -118,7 +115,7 @@ class Conditions:
                 return self._known(operand) if negated else ~self._known(operand)
             case Comparison(operator, left, right):
                 return self._comparison(operator, left, right)
-            case In(operand, items, negated) if len(items) <= _MOST_ITEMS:
+            case In(operand, items, negated) if len(items) <= limits.SPARK_IN_ITEMS:
                 column, _ = self._value(operand)
                 found = column.isin([self._literal(item.value, operand) for item in items])
                 return ~found if negated else found
@@ -292,7 +289,7 @@ class Conditions:
         parts = tokens(pattern)
         if any(c > "\uffff" for c in pattern):
             raise _UndecidedError  # it looks for the halves of such characters
-        if parts.count(MANY) > _MOST_MANY:
+        if parts.count(MANY) > limits.SPARK_LIKE_WILDCARDS:
             raise _UndecidedError
         written = []
         for token in parts:

@@ -14,10 +14,11 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from cerflow import limits
 from cerflow.conditions.elementary import elementary
 from cerflow.conditions.guards import TRUE
 from cerflow.conditions.propositions import is_true, leaves_of
-from cerflow.engine.evaluate.given_conditions import GIVEN, MOST_GIVEN, with_bits
+from cerflow.engine.evaluate.given_conditions import GIVEN, GIVEN_BITS, with_bits
 from cerflow.engine.recognize.plan import Plan as EnginePlan
 from cerflow.language.condition import Condition, Not
 from cerflow.predicates.registry import predicates_in
@@ -33,8 +34,6 @@ __all__ = ["given_conditions", "narrowed"]
 
 #: The bits of so many conditions fit a column of 32.
 _NARROW = 15
-#: Of more conditions it is not even asked whether Spark can evaluate them.
-_MOST_PARTS = 100
 
 
 def narrowed(query: Query, plan: JobPlan, df: DataFrame, *, skip: bool) -> tuple[JobPlan, DataFrame]:
@@ -69,7 +68,7 @@ def given_conditions(query: Query, schema: Schema, conditions: Conditions, strea
         return ()
     engine = query.plan(schema)
     parts = dict.fromkeys(part for test in engine.tests for part in elementary(test))
-    if len(parts) > _MOST_PARTS:
+    if len(parts) > limits.NARROWED_CONDITIONS:
         return ()
     sure = [part for part in parts if all(conditions.decides(leaf) for leaf in _leaves(part, schema, stream))]
     if not sure:
@@ -78,7 +77,7 @@ def given_conditions(query: Query, schema: Schema, conditions: Conditions, strea
     if len(saved) < 2 and not any(schema.kind(name) is Kind.STRING for name in saved):
         return ()
     chosen = tuple(part for part in sure if engine.reading(part) & saved)
-    return chosen if len(chosen) <= MOST_GIVEN else ()
+    return chosen if len(chosen) <= GIVEN_BITS else ()
 
 
 def _leaves(condition: Condition, schema: Schema, stream: str | None) -> list[Condition]:

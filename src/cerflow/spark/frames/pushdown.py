@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from cerflow import limits
 from cerflow.conditions.guards import TRUE
 from cerflow.conditions.propositions import leaves_of, weakened
 from cerflow.language.condition import Condition
@@ -20,9 +21,6 @@ from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan
 
 __all__ = ["Pushdown", "pushdown", "relevant"]
-
-#: Of larger conditions only the types of events are sent: Spark's optimiser takes trees apart by recursion.
-_MOST_LEAVES = 200
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ def pushdown(relevance: Relevance, types: StructType, events: EventColumns) -> P
     """The part of what is relevant that Spark can decide; ``types`` is the schema of the input."""
     conditions = Conditions.of(types, events)
     whole = relevance.condition
-    if len(leaves_of(whole)) > _MOST_LEAVES:
+    if len(leaves_of(whole)) > limits.PUSHED_LEAVES:
         whole = by_types(whole, events.schema)
     left = tuple(leaf for leaf in leaves_of(whole) if not conditions.decides(leaf))
     return Pushdown(weakened(whole, conditions.decides), left, relevance.reasons)

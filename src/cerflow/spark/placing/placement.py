@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
+from cerflow import limits
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.slices.by_keys import boundaries, cut
 from cerflow.slices.pieces import Pieces, held, load
@@ -25,24 +26,6 @@ from cerflow.spark.placing.survey import PartitionSurvey, bounds_of, counted, es
 __all__ = ["Clustered", "Cut", "Placement", "Way", "place"]
 
 Ints = NDArray[np.int64]
-
-#: DataFrames of fewer bytes, as Spark estimates them, or of fewer events are not worth a job to find out more.
-SMALL_BYTES, SMALL_EVENTS = 1 << 22, 1 << 18
-#: Events of a slice, at least, and slices at most.
-SLICE_EVENTS, MOST_SLICES = 1 << 18, 256
-#: Slices read at most so many times their own events in addition; the boundaries of partitions have at most such a
-#: share of all events.
-MOST_OVERLAP, MOST_BOUNDARY = 0.5, 0.25
-#: The share of all events that the slice with the most events may read: one task could as well read all of them.
-MOST_LONGEST = 0.75
-#: Values of the ordering column that tell where to cut.
-SAMPLE = 1 << 16
-#: Parts that are counted for each slice where a window has to be measured on the events themselves.
-PARTS = 8
-#: Bits that count the rows of a piece of a partition.
-PIECE_BITS = 16
-#: Rows that a task may hold to put its partition in order; beyond that Spark sorts.
-HELD = 1 << 20
 
 
 class Way(StrEnum):
@@ -113,14 +96,14 @@ class _Placing:
         if schema.time is None and plan.sequence is not None:
             return self._otherwise("the order is that of a sequence, without a time")
         guess = estimate(self._frame)
-        if guess.size is not None and guess.size < SMALL_BYTES:
+        if guess.size is not None and guess.size < limits.SPARK_SMALL_BYTES:
             return self._otherwise("the input is small")
         if not guess.stays and (plan.by_key or schema.time is None):
             return self._otherwise("whether the input lies in the order of time is not known before it is computed")
-        found = survey(self._frame, self._events, self._axis, self._window, PIECE_BITS)
+        found = survey(self._frame, self._events, self._axis, self._window, limits.SPARK_PIECE_BITS)
         if not found.complete:
             return self._otherwise("some events cannot be used")
-        if found.pieces.total < SMALL_EVENTS:
+        if found.pieces.total < limits.SPARK_SMALL_EVENTS:
             return self._otherwise("the input is small")
         clustered = self._clustered(found) if guess.stays else None
         if clustered is not None:
@@ -151,7 +134,7 @@ class _Placing:
         pieces = found.pieces
         between = boundaries(pieces, self._reach(pieces))
         share = load(between, pieces) / pieces.total
-        if share > MOST_BOUNDARY:
+        if share > limits.SPARK_BOUNDARY:
             return None
         ties = self._plan.sequence is None
         numbers = pieces.parts()
@@ -161,31 +144,33 @@ class _Placing:
             own = pieces.of(number)
             partitions[number] = PartitionInOrder(own, offset)
             offset += own.total
-            in_order = in_order and held(own, ties=ties, most=HELD) is not None
+            in_order = in_order and held(own, ties=ties, most=limits.SPARK_HELD_ROWS) is not None
         reason = (
             f"the {len(numbers)} partitions of the input lie one after the other in time, and "
             f"{self._plan.division.reason}; {len(between)} slices between them are recognised apart, with about "
             f"{share:.0%} of the events"
         )
-        return Placement(Way.SLICES, reason, Clustered(partitions, tuple(between), in_order, 1 << PIECE_BITS))
+        return Placement(
+            Way.SLICES, reason, Clustered(partitions, tuple(between), in_order, 1 << limits.SPARK_PIECE_BITS)
+        )
 
     def _cut(self, found: PartitionSurvey) -> Placement:
         """Slices to which all events are shuffled."""
         total = found.pieces.total
-        shuffled = int(self._frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or MOST_SLICES)
+        shuffled = int(self._frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or limits.SPARK_SLICES)
         # A power of two, so that parts that are counted begin where slices do.
-        most = 1 << max(0, min(MOST_SLICES, shuffled, total // SLICE_EVENTS).bit_length() - 1)
-        step = 1 << max(0, (total // SAMPLE).bit_length() - 1)
+        most = 1 << max(0, min(limits.SPARK_SLICES, shuffled, total // limits.SPARK_SLICE_EVENTS).bit_length() - 1)
+        step = 1 << max(0, (total // limits.SPARK_SAMPLE).bit_length() - 1)
         keys = sample(self._frame, self._events, self._axis, step)
         least, greatest = int(found.pieces.low.min()), int(found.pieces.high.max())
         pieces = None
         if not isinstance(self._window, DurationWindow):
-            pieces = self._counted(_quantiles(keys, min(MOST_SLICES, most * PARTS)))
+            pieces = self._counted(_quantiles(keys, min(limits.SPARK_SLICES, most * limits.SPARK_PARTS)))
         reach = self._reach(found.pieces if pieces is None else pieces)
         while most > 1:
             slices = cut(_quantiles(keys, most), reach, least, greatest)
             overlap, longest = _shares(slices, keys)
-            if len(slices) > 1 and overlap <= MOST_OVERLAP and longest <= MOST_LONGEST:
+            if len(slices) > 1 and overlap <= limits.SPARK_OVERLAP and longest <= limits.SPARK_LONGEST:
                 if self._plan.positions and pieces is None:
                     pieces = self._counted(sorted({k for s in slices[1:] for k in (s.begin, s.start) if k != LEAST}))
                 reason = (

@@ -1,0 +1,120 @@
+"""Numbers that bound work, memory and text: one line each, with its unit and the consequence.
+
+Modules read them as ``limits.NAME`` when they need them, so that one place changes them for all. Numbers that belong
+to a format or to the arithmetic of kernels stand where they are used.
+"""
+
+# Refusals: beyond these, a query or a question is refused with an error
+
+#: Characters of a query; longer texts are refused before they are parsed.
+QUERY_CHARACTERS = 1_000_000
+#: Atoms of a conjunctive or disjunctive form; beyond, the rewriting is refused.
+CLAUSE_ATOMS = 20_000
+#: Cases into which the guards of one state divide an event; beyond, the query is refused.
+GUARD_CASES = 4_000
+#: Nodes of a rewritten formula; beyond, the rewriting is refused.
+REWRITTEN_NODES = 50_000
+#: Operands of UNORDERED, whose orders are all written out; more are refused.
+UNORDERED_OPERANDS = 6
+#: States of an automaton under construction, and a tenth of its transitions; beyond, the query is refused.
+CONSTRUCTED_STATES = 5_000
+#: Cases times sets of runs that a construction prepares; beyond, the query is refused.
+RUN_SET_WORK = 15_000
+#: Atoms up to which a filter is brought into clauses; larger filters are taken apart as they are written.
+FILTER_CLAUSE_ATOMS = 100
+#: Copies of a formula, one for each choice in its filter; further choices are remembered.
+FILTER_COPIES = 16
+#: Conditions in choices that are remembered; more are refused.
+FILTER_REMEMBERED = 100
+#: Depth of nested choices about labels with several events; deeper ones are refused.
+FILTER_DEPTH = 50
+#: Combinations of kinds that attributes may have; beyond, a question is too large to decide.
+EVENT_SPACES = 32
+#: Steps of a decision or determinisation unless the caller gives a number; beyond, it is refused.
+DECISION_STEPS = 2_000_000
+#: States or minterms of a construction of the papers unless the caller gives a number; beyond, it is refused.
+PAPER_STEPS = 200_000
+
+# Endings: beyond these, less is simplified, proved or sent ahead; the answer is the same
+
+#: Pairs of states looked at; beyond, a transducer counts as ambiguous.
+AMBIGUITY_PAIRS = 20_000
+#: Pairs of states compared for simulation; beyond, none counts as simulated.
+SIMULATION_PAIRS = 20_000
+#: Pairs of transitions compared; beyond, any run may end beside any other.
+ABREAST_PAIRS = 100_000
+#: Pairs of states compared when rivals are left out; beyond, fewer are left out.
+ABREAST_STATES = 2_500
+#: States of a transducer determinised on its outputs; larger ones stay as they are.
+OUTPUT_STATES = 64
+#: Its transitions.
+OUTPUT_TRANSITIONS = 600
+#: Cases that its states tell apart.
+OUTPUT_CASES = 1_000
+#: Operands compared with each other to leave some out; more are all kept.
+COMPARED_ALTERNATIVES = 200
+#: Leaves of a part that is simplified by what holds beside it; larger parts are left as they are.
+SIMPLIFIED_LEAVES = 50
+#: Distinct tests of a transducer; beyond, the types of events alone decide which are relevant.
+RELEVANCE_TESTS = 500
+#: States looked at in search of a string; beyond, none is found.
+STRING_STATES = 1_000
+#: Constants combined with each other in search of a value; further ones are left out.
+COMBINED_CONSTANTS = 12
+#: Steps spent on the remarks on a query; beyond, further remarks are left out.
+REMARK_STEPS = 50_000
+#: Nodes of a formula on which remarks are made.
+REMARK_NODES = 1_500
+#: Transitions of a formula on which remarks are made.
+REMARK_TRANSITIONS = 1_000
+#: Questions asked about a formula; further ones are left out.
+REMARK_QUESTIONS = 40
+#: Splits in the proof that conditions leave nothing out; beyond, it counts as not proved.
+EXHAUSTIVE_SPLITS = 10_000
+#: Leaves of a condition that is sent to the reader of the input; of larger ones the types of events alone are sent.
+PUSHED_LEAVES = 200
+#: Items of an IN that Spark is sent.
+SPARK_IN_ITEMS = 1_000
+#: Signs % of a LIKE that Spark is sent.
+SPARK_LIKE_WILDCARDS = 2
+#: Conditions considered for Spark to evaluate in place of columns; with more all columns are sent.
+NARROWED_CONDITIONS = 100
+#: Types of events looked for in the input; with more, nothing is said of them.
+TYPES_LOOKED_FOR = 50
+#: Entries of a list that an explanation shows; the others are counted.
+EXPLAINED_ENTRIES = 40
+
+# Sizes: they decide about speed and memory alone
+
+#: Events of a thread's slice, at least: so many that preparing them pays.
+THREAD_SLICE_LEAST = 1 << 14
+#: Events of a thread's slice, at most: so few that there is work for all threads.
+THREAD_SLICE_MOST = 1 << 17
+#: Slices for each thread, so that none has to wait long for another one at the end.
+THREAD_SLICES = 4
+#: A slice is so many times as long as the events before it that are recognised once more.
+THREAD_OVERLAP = 4
+#: The same if need be; below, one thread recognises the whole table.
+THREAD_OVERLAP_LEAST = 2
+#: Bytes of a DataFrame, as Spark estimates them, below which no job finds out more.
+SPARK_SMALL_BYTES = 1 << 22
+#: Events of a DataFrame below which one task recognises all of them.
+SPARK_SMALL_EVENTS = 1 << 18
+#: Events of a slice of a DataFrame, at least.
+SPARK_SLICE_EVENTS = 1 << 18
+#: Slices of a DataFrame, at most.
+SPARK_SLICES = 256
+#: Events that slices read twice, as a share of all; beyond, the DataFrame is not cut.
+SPARK_OVERLAP = 0.5
+#: Events at the boundaries of partitions, as a share of all; beyond, partitions do not stay as they are.
+SPARK_BOUNDARY = 0.25
+#: Events of the longest slice, as a share of all; beyond, one task could as well read all of them.
+SPARK_LONGEST = 0.75
+#: Values of the ordering column that tell where to cut.
+SPARK_SAMPLE = 1 << 16
+#: Parts counted for each slice where a window has to be measured on the events themselves.
+SPARK_PARTS = 8
+#: Bits that count the rows of a piece of a partition.
+SPARK_PIECE_BITS = 16
+#: Rows that a task may hold to put its partition in order; beyond, Spark sorts.
+SPARK_HELD_ROWS = 1 << 20
