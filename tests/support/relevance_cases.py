@@ -27,6 +27,7 @@ FRAGMENTS = {
     "first": Fragment(),
     "operators": Fragment(more=True),
     "sets": Fragment(aggregates=True),
+    "some": Fragment(some=True, depth=2),
     "patient": Fragment(strict=False, windows=False, wild=False),
 }
 STREAMS = ("s1", "s2")

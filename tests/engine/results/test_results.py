@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 import cerflow
+from runners import RUNNERS
 
 SCHEMA = pa.schema([("kind", pa.string()), ("ts", pa.timestamp("ms", "UTC")), ("v", pa.int32()), ("s", pa.string())])
 EVENTS = pa.table({"kind": ["A", "B", "C"], "ts": [1, 2, 3], "v": [7, 8, 9], "s": ["p", "q", "p"]}, schema=SCHEMA)
@@ -82,6 +83,27 @@ def test_without_positions():
     assert (row["detected_at"], row["start"], row["end"]) == (None, None, None)
     assert [event["position"] for event in row["events"]] == [None, None]
     assert row["start_time"] < row["end_time"]
+
+
+@pytest.mark.parametrize("select", ["SELECT *", "SELECT COUNT(*) AS n", "SELECT NONE", "SELECT position(x) AS p"])
+@pytest.mark.parametrize("run", RUNNERS.values(), ids=list(RUNNERS))
+def test_without_positions_of_named_streams(run, select):
+    events = EVENTS.append_column("from", pa.array(["s2", "s1", "s1"]))
+    query = cerflow.parse(f"{select} FROM s1 WHERE B AS x")
+    (row,) = run(query, events, stream="from", positions=False, **ROLES)
+    assert {row.get(name) for name in ("detected_at", "start", "end")} == {None}
+    assert [event["position"] for event in row.get("events", [])] in ([], [None])
+    assert row.get("p", 1) == 1
+
+
+def test_positions_of_a_column_are_always_reported():
+    events = EVENTS.append_column("from", pa.array(["s2", "s1", "s1"])).append_column("at", pa.array([5, 6, 7]))
+    for query in ("SELECT * WHERE B", "SELECT * FROM s1 WHERE B"):
+        recognizer = cerflow.parse(query).recognizer(
+            events.schema, stream="from", position="at", positions=False, **ROLES
+        )
+        (row,) = cerflow.Recognizer.restore(cerflow.parse(query), recognizer.snapshot()).push(events).to_pylist()
+        assert (row["detected_at"], row["end"]) == (6, 6)
 
 
 def test_a_match_without_events():

@@ -254,9 +254,9 @@ def join_dictionaries(listings: Sequence[Listing]) -> None:
 
 
 def _places(report: Report, positions: Ints, rows: StoredRows) -> pa.Array:
-    if report.position is not None:
-        return rows.column(report.position).cast(pa.int64())
-    return pa.array(positions) if report.numbered else pa.nulls(len(positions), pa.int64())
+    if not report.numbered:
+        return pa.nulls(len(positions), pa.int64())
+    return pa.array(positions) if report.position is None else rows.column(report.position).cast(pa.int64())
 
 
 def _times(report: Report, positions: Ints, rows: StoredRows) -> pa.Array:

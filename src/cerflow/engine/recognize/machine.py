@@ -113,7 +113,7 @@ class Machine:
             "forget": plan.schema.forget,
             "evaluated": None if plan.evaluated is plan.select else show(plan.evaluated),
             "position": plan.position,
-            "positions": plan.report.numbered,
+            "positions": plan.positions,
             "labels": [sorted(labels) for labels in self.program.label_sets],
             "slots": [sorted(map(list, places.items())) for places in self.program.slots.at],
         }

@@ -65,7 +65,9 @@ class Plan:
         self._given = given
         self.streams = InputStreams(select, schema, position)
         inner = self.streams.schema
-        self.report = Report(select, inner, positions=positions, position=self.streams.position)
+        # A column of the caller is always reported; one that FROM needs, only if asked for.
+        numbered = positions or position is not None
+        self.report = Report(select, inner, positions=numbered, position=self.streams.position)
         self.columns = self.report.stored
         self.stored = pa.schema([inner.columns.field(name) for name in self.columns])
         self.limit = limit_of(select)
