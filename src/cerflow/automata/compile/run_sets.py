@@ -43,6 +43,9 @@ class Crowd:
 EMPTY = Crowd()
 
 
+#: The values of a run's registers, and the conditions under which it has them.
+_Row = tuple[tuple[Expression, ...], tuple[Condition, ...]]
+
 #: Runs that are followed: their name, which they are, and which of their transitions count.
 Source = tuple[str, Crowd, Callable[[Transition], bool]]
 
@@ -84,6 +87,7 @@ class Crowds:
             self._leaving[t.source].append(k)
         self._collections: dict[tuple[str, int], int] = {}
         self._known: dict[object, list[Situation]] = {}
+        self._rows: dict[tuple[str, Transition, bool], _Row] = {}
         self._work = 0
         self._most_work = limits.RUN_SET_WORK if most_work is None else most_work
 
@@ -218,7 +222,7 @@ class Crowds:
         """
         states: set[int] = set()
         kept: set[int] = set()
-        rows: dict[int, list[tuple[tuple[Expression, ...], tuple[Condition, ...]]]] = {}
+        rows: dict[int, list[_Row]] = {}
         begun: dict[int, dict[Expression, None]] = {}
         for name, remembered, u in self._moves(situation, sources):
             if not self._leaving[u.target] or u.target in empty:
@@ -249,8 +253,15 @@ class Crowds:
             return []
         return [Write(self._newest[state], (latest,), fresh=True)]
 
-    def _row(self, name: str, u: Transition, remembered: bool) -> tuple[tuple[Expression, ...], tuple[Condition, ...]]:
+    def _row(self, name: str, u: Transition, remembered: bool) -> _Row:
         """The row of a run after a transition, and the conditions on its row before."""
+        key = (name, u, remembered)
+        if key not in self._rows:
+            # Many crowds have the same runs.
+            self._rows[key] = self._new_row(name, u, remembered)
+        return self._rows[key]
+
+    def _new_row(self, name: str, u: Transition, remembered: bool) -> _Row:
         registers = self._registers.registers
         old = self._beginnings(u.source)
         if remembered:
