@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from runners import RUNNERS
+from support.runners import RUNNERS
 
 SCHEMA = pa.schema([("kind", pa.string()), ("ts", pa.timestamp("ms", "UTC")), ("v", pa.int32()), ("s", pa.string())])
 EVENTS = pa.table({"kind": ["A", "B", "C"], "ts": [1, 2, 3], "v": [7, 8, 9], "s": ["p", "q", "p"]}, schema=SCHEMA)
