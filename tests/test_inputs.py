@@ -10,7 +10,7 @@ import pyarrow.dataset
 import pytest
 
 import cerflow
-from cerflow.engine.events.time_order import in_order
+from cerflow.engine.events.time_order import sort_by_time
 from cerflow.errors import InputError
 from cerflow.values.event_tables import to_table
 
@@ -261,19 +261,25 @@ LATE = pa.table({"type": list("BABA"), "t": [3, 1, 3, 3], "q": [2, 9, 1, 0], "id
 
 
 def test_order_of_time_is_stable():
-    assert in_order(LATE, "t", None)["id"].to_pylist() == [1, 0, 2, 3]
-    assert in_order(LATE, "t", "q")["id"].to_pylist() == [1, 3, 2, 0]
-    assert in_order(LATE, None, "q")["id"].to_pylist() == [3, 2, 0, 1]
-    assert in_order(LATE, None, None) is LATE
+    assert sort_by_time(LATE, "t", None)["id"].to_pylist() == [1, 0, 2, 3]
+    assert sort_by_time(LATE, "t", "q")["id"].to_pylist() == [1, 3, 2, 0]
+    assert sort_by_time(LATE, None, "q")["id"].to_pylist() == [3, 2, 0, 1]
+    assert sort_by_time(LATE, None, None) is LATE
 
 
 def test_what_is_ordered_is_left_alone():
     ordered = LATE.take([1, 0, 2, 3])
-    assert in_order(ordered, "t", None) is ordered
-    assert in_order(ordered.slice(0, 1), "t", None).num_rows == 1
+    assert sort_by_time(ordered, "t", None) is ordered
+    assert sort_by_time(ordered.slice(0, 1), "t", None).num_rows == 1
     ties = pa.table({"t": [0, 0, 1, 1, 2], "q": [5, 5, 1, 3, 0], "id": range(5)})
-    assert in_order(ties, "t", "q") is ties
-    assert in_order(ties.set_column(1, "q", pa.array([5, 6, 3, 1, 0])), "t", "q")["id"].to_pylist() == [0, 1, 3, 2, 4]
+    assert sort_by_time(ties, "t", "q") is ties
+    assert sort_by_time(ties.set_column(1, "q", pa.array([5, 6, 3, 1, 0])), "t", "q")["id"].to_pylist() == [
+        0,
+        1,
+        3,
+        2,
+        4,
+    ]
 
 
 def test_matches_follow_time():
@@ -292,4 +298,4 @@ def test_matches_follow_time():
 def test_large_ties_keep_their_order(size):
     table = pa.table({"type": ["A"] * size, "t": [k % 2 for k in range(size)], "id": range(size)})
     expected = [*range(0, size, 2), *range(1, size, 2)]
-    assert in_order(table, "t", None)["id"].to_pylist() == expected
+    assert sort_by_time(table, "t", None)["id"].to_pylist() == expected

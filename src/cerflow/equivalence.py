@@ -10,7 +10,7 @@ import pyarrow as pa
 from cerflow.analysis.checks import check_query
 from cerflow.analysis.types import check_types
 from cerflow.deciding.budget import Budget
-from cerflow.deciding.equivalence import Answer, compare, shortest_match
+from cerflow.deciding.equivalence import Answer, find_difference, shortest_match
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.builder.formulas import FormulaExpr
 from cerflow.language.formula import Formula
@@ -120,7 +120,7 @@ def _compared(f: FormulaLike, g: FormulaLike, schema: Schema | None, steps: int 
             _check(formula, schema)
         except (QueryError, UnsupportedQueryError) as error:
             raise _located(error, source) from None
-    answer = compare(first, second, one_sided=one_sided, schema=schema, budget=Budget(steps))
+    answer = find_difference(first, second, one_sided=one_sided, schema=schema, budget=Budget(steps))
     return _verdict(answer, None if answer.exists is None else not answer.exists)
 
 

@@ -11,11 +11,11 @@ from cerflow.automata.compile.formulas import hoist_window
 from cerflow.automata.model.transducer import Transducer
 from cerflow.automata.optimise.ambiguity import ambiguous
 from cerflow.automata.optimise.detection import latest_starts
-from cerflow.automata.relevance import noticed
+from cerflow.automata.relevance import relevance_of_transducer
 from cerflow.conditions.clauses import clauses
 from cerflow.conditions.guards import TRUE, conjuncts
 from cerflow.engine import layout
-from cerflow.engine.events.signatures import Evaluation, attributes_read
+from cerflow.engine.events.signatures import Evaluation, columns_of_test
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.recognize.planning import detects_only, limit_of, made_ready, transducer_of, with_windows_of_time
 from cerflow.engine.results.report import Report, kept_labels
@@ -309,10 +309,10 @@ def _columns(select: Select, program: Program) -> _Facts:
     schema = program.schema
     recognition: set[str] = {schema.type} | ({schema.time} if schema.time is not None else set())
     for test in program.tests:
-        recognition |= attributes_read(test, program)
+        recognition |= columns_of_test(test, program)
     for column in program.columns:
         if column.expression is not None:
-            recognition |= attributes_read(column.expression, program)
+            recognition |= columns_of_test(column.expression, program)
     windows = [program.transducer.window, *(r.window for r in program.transducer.registers)]
     recognition.update(w.attribute for w in windows if isinstance(w, AttributeWindow))
     for key in select.partition:
@@ -333,7 +333,7 @@ def _threads(select: Select, transducer: Transducer, schema: Schema | None) -> _
 def _relevant(select: Select, transducer: Transducer, schema: Schema | None) -> _Facts:
     """Which events can be left out before recognition, where positions in the whole stream are not asked for."""
     if schema is None:
-        found = noticed(transducer)
+        found = relevance_of_transducer(transducer)
     else:
         found = relevant_events(select, transducer, schema, counted=needs_positions(select, schema))
     return {

@@ -17,9 +17,9 @@ from cerflow.analysis.scopes import relation_names
 from cerflow.analysis.types import check_types
 from cerflow.deciding.remarks import remarks
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
-from cerflow.engine.events.time_order import extent, microseconds, usable_in_order
+from cerflow.engine.events.time_order import duration_in_microseconds, extent, usable_in_order
 from cerflow.engine.matches.matches import Matches
-from cerflow.engine.recognize.columns_needed import attributes_read, holding
+from cerflow.engine.recognize.columns_needed import attributes_named, holding
 from cerflow.engine.recognize.finite_stream import FiniteStream
 from cerflow.engine.recognize.plan import Plan, Plans
 from cerflow.engine.recognize.planning import limit_of
@@ -42,7 +42,7 @@ from cerflow.slices.division import keys_kept
 from cerflow.slices.threads import in_slices
 from cerflow.values.event_tables import supposed, to_table, unknown_types
 
-__all__ = ["Language", "Query", "Reading", "parse", "query_text"]
+__all__ = ["Language", "Query", "Reading", "as_query_text", "parse"]
 
 Language = Literal["ceql", "sremo"]
 Reading = Literal["second-order", "first-order"]
@@ -66,7 +66,7 @@ def parse(text: str, *, language: Language = "ceql", reading: Reading = "second-
     return Query(parse_query(text), text=text, reading=reading)
 
 
-def query_text(query: Query) -> str:
+def as_query_text(query: Query) -> str:
     """A text that `parse` reads in the query's language, and that means the same.
 
     Raises `UnsupportedQueryError` for a query built in Python that no text gives.
@@ -175,12 +175,14 @@ class Query:
         table = to_table(events)
         if unknown_types(table):
             # The query cannot be compared with what is not known.
-            columns = supposed(table.schema, {"type": type, "time": time, "stream": stream}, attributes_read(self.tree))
+            columns = supposed(
+                table.schema, {"type": type, "time": time, "stream": stream}, attributes_named(self.tree)
+            )
             report = Report(
                 self.tree, Schema(columns, type, time, stream, time_unit), positions=positions, position=None
             )
             return Matches((), report, limit_of(self.tree))
-        schema = Schema(table.schema, type, time, stream, time_unit, microseconds(forget))
+        schema = Schema(table.schema, type, time, stream, time_unit, duration_in_microseconds(forget))
         with _Located(self.text):
             check_types(self.tree, schema)
         self.warn_of_times(schema, extent(table, schema))
@@ -216,7 +218,7 @@ class Query:
     ) -> Recognizer:
         """A recogniser for a stream of batches with this Arrow schema; see `Recognizer`."""
         with _Located(self.text):
-            described = Schema(schema, type, time, stream, time_unit, microseconds(forget))
+            described = Schema(schema, type, time, stream, time_unit, duration_in_microseconds(forget))
             return Recognizer(
                 self.tree,
                 described,

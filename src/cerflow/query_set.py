@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
-from cerflow.engine.events.time_order import extent, microseconds, usable_in_order
+from cerflow.engine.events.time_order import duration_in_microseconds, extent, usable_in_order
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.columns_needed import holding
@@ -86,7 +86,7 @@ class QuerySet(Mapping[str, Query]):
                 name: query.match(table, type=type, time=time, time_unit=time_unit, stream=stream, positions=positions)
                 for name, query in self.items()
             }
-        schema = Schema(table.schema, type, time, stream, time_unit, microseconds(forget))
+        schema = Schema(table.schema, type, time, stream, time_unit, duration_in_microseconds(forget))
         plans = self._plans(schema, None, positions)
         for query in self.values():
             query.warn_of_times(schema, extent(table, schema))
@@ -108,7 +108,7 @@ class QuerySet(Mapping[str, Query]):
         on_bad_record: BadRecordPolicy = "fail",
     ) -> SetRecognizer:
         """A recogniser for a stream of batches with this Arrow schema; the arguments are those of `Recognizer`."""
-        described = Schema(schema, type, time, stream, time_unit, microseconds(forget))
+        described = Schema(schema, type, time, stream, time_unit, duration_in_microseconds(forget))
         return SetRecognizer(self._plans(described, position, positions), self._holding(described), on_bad_record)
 
     def restore(self, data: bytes, schema: pa.Schema, **roles: Any) -> SetRecognizer:

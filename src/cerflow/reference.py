@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.engine.matches.matches import ROWS, Matches
-from cerflow.engine.matches.picking import Picker, Span
+from cerflow.engine.matches.picking import NumberRange, Picker
 from cerflow.engine.recognize.planning import limit_of
 from cerflow.engine.results.report import CountForm, EventForm, Report
 from cerflow.errors import InputError, UnsupportedQueryError
@@ -42,7 +42,7 @@ class _Listed(Matches):
         return self._rows() > 0
 
     def _chosen(self, picker: Picker) -> Matches:
-        assert isinstance(picker, Span)  # `_refuse` refuses all others
+        assert isinstance(picker, NumberRange)  # `_refuse` refuses all others
         rows = range(self._table.num_rows)[picker.begin : picker.stop : picker.step]
         table = self._table.take(pa.array(rows, pa.int64()))
         return _Listed(self._report, table)

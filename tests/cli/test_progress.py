@@ -12,13 +12,13 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from cerflow.cli.app import app
-from cerflow.cli.output.progress import Progress, Watch, bytes_read
-from cerflow.cli.output.reporting import Outcome
+from cerflow.cli.output.progress import PhaseTimer, Progress, bytes_read
+from cerflow.cli.output.reporting import RunSummary
 from cerflow.engine.recognize import warmup
 
 
 def test_kernels_are_compiled_with_a_line_of_their_own(tmp_path, monkeypatch):
-    monkeypatch.setattr(warmup, "compiled", lambda: False)
+    monkeypatch.setattr(warmup, "kernels_are_compiled", lambda: False)
     monkeypatch.setattr(warmup, "warm_up", lambda: None)
     result = CliRunner().invoke(app, ["warmup"])
     assert (result.exit_code, result.stderr) == (0, "compiling kernels, once for this machine: 0 s\n")
@@ -36,17 +36,17 @@ def test_kernels_are_compiled_with_a_line_of_their_own(tmp_path, monkeypatch):
     result = CliRunner().invoke(app, ["warmup"])
     assert result.exit_code == 1
     assert result.stderr.startswith("compiling kernels, once for this machine: stopped\n")
-    monkeypatch.setattr(warmup, "compiled", lambda: True)
+    monkeypatch.setattr(warmup, "kernels_are_compiled", lambda: True)
     assert CliRunner().invoke(app, ["warmup"]).stderr == "the kernels are compiled already\n"
 
 
 def test_the_closing_line():
     phases = {"starting": 0.5, "reading": 0.25, "recognising": 2.0, "writing": 0.0}
-    assert str(Outcome(1000, 1, 0, phases, "here")) == (
+    assert str(RunSummary(1000, 1, 0, phases, "here")) == (
         "1,000 events, 1 match, 0 bad records; "
         "2.75 s: starting 0.50, reading 0.25, recognising (500 events/s) 2.00, writing 0.00; here"
     )
-    watch = Watch(time.perf_counter() - 3)
+    watch = PhaseTimer(time.perf_counter() - 3)
     assert watch.done("starting") >= 3
     watch.done("reading")
     assert list(watch.phases) == ["starting", "reading"]

@@ -20,7 +20,7 @@ from cerflow.cli.spark.session import spark_session
 from cerflow.errors import InputError
 from cerflow.files import file_pieces as pieces
 from cerflow.files.blocks import read_blocks
-from cerflow.files.input_plans import InputPlan, survey, survey_of_pieces, texts
+from cerflow.files.input_plans import InputPlan, survey_file, survey_of_pieces, texts
 from cerflow.files.reading import read_inputs
 
 DEEP = b'{"type":"D","v":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
@@ -164,7 +164,7 @@ def test_pieces_of_a_file(tmp_path, monkeypatch, name):
     monkeypatch.setattr(pieces, "_SIZE", max(10, len(content) // 20))
     read = Inputs.prepare(QUERY, [str(tmp_path / name)], None, options(name))
     (one,) = read.inputs
-    cut = pieces.pieces(one.events, tmp_path / name)
+    cut = pieces.cut_file(one.events, tmp_path / name)
     if len(cut) == 1 or (".csv" in name and any(map(pieces.has_quotes, cut))):
         return
     assert b"".join(content[piece.begin : piece.end] for piece in cut) == content
@@ -174,7 +174,7 @@ def test_pieces_of_a_file(tmp_path, monkeypatch, name):
             list(read_blocks(one.events, cut[0], as_text))
         return
     blocks = [list(read_blocks(one.events, piece, as_text)) for piece in cut]
-    found = [survey(one, read.columns, piece, blocks_of) for piece, blocks_of in zip(cut, blocks)]
+    found = [survey_file(one, read.columns, piece, blocks_of) for piece, blocks_of in zip(cut, blocks)]
     plan = InputPlan.of(one, read.columns, [survey_of_pieces(found)], False)
     table, rows, refused, _ = local(tmp_path / name, options(name))
     parts, before = [], 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.deciding.budget import Budget
-from cerflow.deciding.equivalence import compare, shortest_match
+from cerflow.deciding.equivalence import find_difference, shortest_match
 from cerflow.deciding.event_spaces import worlds_of
 from cerflow.deciding.minterms import Minterms
 from cerflow.errors import QueryError, UnsupportedQueryError
@@ -135,7 +135,7 @@ def pairs(draw, change, fragment=UNARY):
 def answer(first, second, **options):
     """The answer, None where there is an error that may be."""
     try:
-        return compare(first, second, budget=Budget(300_000), **options)
+        return find_difference(first, second, budget=Budget(300_000), **options)
     except (UnsupportedQueryError, QueryError) as error:
         # A change may leave a filter with a label that nobody assigns.
         reason = next((r for r in ("too large", "label") if r in str(error)), None)
@@ -208,7 +208,7 @@ def test_all_operators(pair, data):
 @given(formulas(UNARY), st.data())
 def test_a_formula_is_satisfiable_if_it_is_not_equal_to_nothing(formula, data):
     found = shortest_match(formula)
-    assert found.exists is compare(formula, parse_formula("A FILTER FALSE")).exists
+    assert found.exists is find_difference(formula, parse_formula("A FILTER FALSE")).exists
     if found.exists:
         witness = found.witness
         assert (witness.detected_at, witness.complex_event) in detected(formula, list(witness.events))
@@ -223,7 +223,7 @@ def test_a_formula_is_satisfiable_if_it_is_not_equal_to_nothing(formula, data):
 
 
 def differ(first, second, **options):
-    return compare(parse_formula(first), parse_formula(second), **options)
+    return find_difference(parse_formula(first), parse_formula(second), **options)
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ def test_what_cannot_match_without_relating_events_cannot_match_at_all():
 def test_too_large_is_said_with_a_number():
     large = " ; ".join(f"((A FILTER A.a{k} > 0) OR A+)" for k in range(9))
     with pytest.raises(UnsupportedQueryError, match="more than 20,000 steps"):
-        compare(parse_formula(large), parse_formula(large), budget=Budget(20_000))
+        find_difference(parse_formula(large), parse_formula(large), budget=Budget(20_000))
 
 
 def test_attributes_that_no_kind_fits():

@@ -19,10 +19,10 @@ FOLDER = "from cerflow.engine.kernel_cache import kernels_folder; print(kernels_
 #: Iteration, conditions between events, and reading of matches: kernels of several kinds.
 RECOGNISE = """
 import cerflow
-from cerflow.engine.recognize.warmup import compiled
+from cerflow.engine.recognize.warmup import kernels_are_compiled
 events = [{"type": t, "v": v} for v, t in enumerate("AABAB")]
 query = cerflow.parse("SELECT * WHERE A+ AS a ; B AS b FILTER a.v < b.v")
-print(cerflow.__file__, compiled(), len(list(query.match(events))))
+print(cerflow.__file__, kernels_are_compiled(), len(list(query.match(events))))
 """
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.errors import QueryError, UnsupportedQueryError
-from cerflow.from_automata.plain_conditions import plain
+from cerflow.from_automata.plain_conditions import as_language_condition
 from cerflow.language.parser import parse_formula
 from cerflow.language.sremo_parser import parse_sremo
 from cerflow.rewriting.filters import push_down_filters
@@ -31,4 +31,4 @@ def test_they_are_not_brought_back_from_automata():
     asked = [t.test for t in transducer.transitions if "∅" in repr(t.test)]
     assert len(asked) == 1
     with pytest.raises(UnsupportedQueryError, match="no condition on one event"):
-        plain(asked[0])
+        as_language_condition(asked[0])

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 import cerflow
 from cerflow import CerflowError, QueryError, QuerySet, Recognizer, SnapshotError, UnsupportedQueryError
-from cerflow.engine.state.snapshot import RECOGNIZER, SET, Contents, read, write
+from cerflow.engine.state.snapshot import RECOGNIZER, SET, Contents, read, write_snapshot
 
 #: What one mutant may take: seconds of the processor, whatever else it does, and bytes of memory for all of them.
 SECONDS, MEMORY = 30, 6 << 30
@@ -97,7 +97,7 @@ class Base:
             return _altered(self.snapshot, SET, chance)
         name = chance.choice(list(parts))
         parts[name] = np.frombuffer(_altered(parts[name].tobytes(), RECOGNIZER, chance), np.uint8)
-        return write(SET, Contents(whole.description, parts, whole.events, whole.positions))
+        return write_snapshot(SET, Contents(whole.description, parts, whole.events, whole.positions))
 
 
 def use(recognizer):
@@ -121,7 +121,7 @@ def _altered(snapshot, kind, chance):
     contents = read(kind, snapshot)
     contents.arrays = {name: array.copy() for name, array in contents.arrays.items()}
     contents.positions = contents.positions.copy()
-    before = write(kind, contents)
+    before = write_snapshot(kind, contents)
     while True:
         for _ in range(chance.choice((1, 1, 1, 2, 3))):
             what = chance.random()
@@ -131,8 +131,8 @@ def _altered(snapshot, kind, chance):
                 _alter_events(contents, chance)
             else:
                 _alter_arrays(contents, chance)
-        if write(kind, contents) != before:
-            return write(kind, contents)
+        if write_snapshot(kind, contents) != before:
+            return write_snapshot(kind, contents)
 
 
 def _alter_arrays(contents, chance):

@@ -31,7 +31,7 @@ from cerflow.language.node import Node, fold, walk
 from cerflow.language.select import CountItem, ExpressionItem, LabelItem, Select
 from cerflow.language.sremo import MARK, Complement, Intersection, Regular, Sremo, Terminal
 from cerflow.predicates.predicate import Predicate, PredicateKind
-from cerflow.predicates.registry import find_predicate, predicate_names, speaks_of_set
+from cerflow.predicates.registry import find_predicate, is_about_set, predicate_names
 from cerflow.values.text_patterns import check_like, check_regexp
 
 __all__ = ["check_expression", "check_query", "check_sremo", "computed_names", "refuse_aggregates"]
@@ -205,7 +205,7 @@ def _check_some(some: Some, bracket: str | None) -> None:
                 span=current.span,
                 hint="One SOME may list several labels: SOME x, y: …",
             )
-        if speaks_of_set(current):
+        if is_about_set(current):
             raise QueryError(
                 "SOME chooses single events, but this speaks of all events of a label",
                 span=current.span,
@@ -320,7 +320,7 @@ def refuse_aggregates(expression: Sremo) -> None:
                 "a terminal reads one event and registers hold one, so there is nothing for SOME to choose",
                 span=current.span,
             )
-        if isinstance(current, Aggregate | SetTest | PredicateCall) and speaks_of_set(current):
+        if isinstance(current, Aggregate | SetTest | PredicateCall) and is_about_set(current):
             raise QueryError(
                 f"{current.name} goes over many events, but registers hold one event, so there is nothing to aggregate",
                 span=current.span,

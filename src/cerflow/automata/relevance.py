@@ -15,11 +15,11 @@ from cerflow.automata.model.transducer import Transducer
 from cerflow.conditions.guards import TRUE, InWindow, Measure, Satisfied, TypeTest
 from cerflow.conditions.propositions import (
     FALSE,
-    all_of,
-    any_of,
     is_not_true,
     is_true,
     leaves_of,
+    simplified_conjunction,
+    simplified_disjunction,
     substituted,
     weakened,
 )
@@ -27,7 +27,7 @@ from cerflow.language.condition import Condition, Not
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 from cerflow.language.node import Node, walk
 
-__all__ = ["Relevance", "noticed"]
+__all__ = ["Relevance", "relevance_of_transducer"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Relevance:
     reasons: tuple[str, ...] = ()
 
 
-def noticed(transducer: Transducer) -> Relevance:
+def relevance_of_transducer(transducer: Transducer) -> Relevance:
     """Which events a transducer may notice; where every event counts the condition is TRUE, with the reason."""
     windows = _windows(transducer)
     if any(isinstance(window, CountWindow) for window in windows):
@@ -77,7 +77,7 @@ def noticed(transducer: Transducer) -> Relevance:
 
 def _none_of(tests: Sequence[Condition]) -> Condition:
     """The proposition that none of some conditions is true."""
-    return all_of([is_not_true(test) for test in tests]) if tests else TRUE
+    return simplified_conjunction([is_not_true(test) for test in tests]) if tests else TRUE
 
 
 def _windows(transducer: Transducer) -> list[Window | None]:
@@ -105,20 +105,20 @@ def _by_type(tests: Sequence[Condition]) -> Condition:
             asking.setdefault(name, []).append(test)
     # What a test asks of events of a type that it does not mention.
     elsewhere = {test: rest for test in tests if (rest := _of_type(test, None)) != FALSE}
-    others = any_of(list(elsewhere.values()))
+    others = simplified_disjunction(list(elsewhere.values()))
     groups: dict[Condition, list[str]] = {}
     for name, some in sorted(asking.items()):
         here = [_of_type(test, name) for test in some]
-        asked = any_of([*here, *(rest for test, rest in elsewhere.items() if test not in some)])
+        asked = simplified_disjunction([*here, *(rest for test, rest in elsewhere.items() if test not in some)])
         groups.setdefault(asked, []).append(name)
     alternatives = [
-        all_of([any_of([TypeTest(name) for name in names]), asked])
+        simplified_conjunction([simplified_disjunction([TypeTest(name) for name in names]), asked])
         for asked, names in groups.items()
         if asked not in (FALSE, others)
     ]
     apart = [name for asked, names in groups.items() if asked != others for name in names]
-    rest = all_of([*(Not(Satisfied(TypeTest(name))) for name in apart), others])
-    return any_of([*alternatives, rest])
+    rest = simplified_conjunction([*(Not(Satisfied(TypeTest(name))) for name in apart), others])
+    return simplified_disjunction([*alternatives, rest])
 
 
 def _of_type(proposition: Condition, name: str | None) -> Condition:

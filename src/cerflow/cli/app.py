@@ -19,7 +19,7 @@ from cerflow.cli.options import (
     Counts,
     DeadLetter,
     Encoding,
-    Example,
+    ExampleStream,
     ExplainFormat,
     ExplainFormatOption,
     Expression,
@@ -47,7 +47,7 @@ from cerflow.cli.options import (
     TypeColumn,
 )
 from cerflow.cli.output.directory import Directory
-from cerflow.cli.output.progress import Watch, compile_kernels, progress
+from cerflow.cli.output.progress import PhaseTimer, compile_kernels, progress
 from cerflow.cli.output.reporting import Interrupted, errors_reported, note, warn
 from cerflow.cli.output.writing import OutputFormat
 from cerflow.errors import visible
@@ -105,7 +105,7 @@ def run(
     counts: Counts = "decimal",
 ) -> None:
     """Write the matches of a query in the events of the inputs."""
-    watch = Watch(context.obj)
+    watch = PhaseTimer(context.obj)
     from cerflow.cli.choosing import Choice, choose
     from cerflow.cli.commands.request import Request, load_query
     from cerflow.cli.output import bad_records as bad
@@ -205,7 +205,7 @@ def check(
     predicates: Predicates = None,
 ) -> None:
     """Say whether a query is sound, by itself or for the given inputs."""
-    from cerflow.cli.commands.checking import check_query
+    from cerflow.cli.commands.checking import summarise_query
 
     _one_query(query, expression)
     options = ColumnOptions(
@@ -221,7 +221,7 @@ def check(
     )
     with errors_reported(query):
         _load(predicates)
-        summary = check_query(query, expression, inputs or [], input_format, options, language=language)
+        summary = summarise_query(query, expression, inputs or [], input_format, options, language=language)
         typer.echo(visible(summary))
 
 
@@ -268,7 +268,7 @@ def explain(
 
 @app.command()
 def generate(
-    example: Annotated[Example, typer.Argument(help="Which stream.", show_default=False)],
+    example: Annotated[ExampleStream, typer.Argument(help="Which stream.", show_default=False)],
     events: Annotated[int, typer.Option("--events", "-n", min=0, help="How many events.")] = 200_000,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same stream.")] = 7,
     output: Annotated[
@@ -297,7 +297,7 @@ def generate(
 def warmup() -> None:
     """Compile the kernels of the engine for this machine, so that the first run need not."""
     with errors_reported():
-        if not compile_kernels(Watch()):
+        if not compile_kernels(PhaseTimer()):
             note("the kernels are compiled already")
 
 

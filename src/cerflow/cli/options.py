@@ -18,7 +18,7 @@ __all__ = [
     "Counts",
     "DeadLetter",
     "Encoding",
-    "Example",
+    "ExampleStream",
     "ExplainFormat",
     "ExplainFormatOption",
     "Expression",
@@ -63,7 +63,7 @@ class ExplainFormat(StrEnum):
     DOT = "dot"
 
 
-class Example(StrEnum):
+class ExampleStream(StrEnum):
     """The streams that can be generated."""
 
     STOCKS = "stocks"

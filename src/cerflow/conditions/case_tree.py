@@ -11,7 +11,7 @@ from cerflow.conditions.guards import Satisfied, TypeTest, conjunction, is_local
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Condition, Constant, IsNull, Not
 
-__all__ = ["Case", "cases", "joined"]
+__all__ = ["Case", "cases", "merged_cases"]
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def _question(guards: Sequence[Sequence[_Literal]], branch: _Branch) -> list[_Li
     return []
 
 
-def joined(tests: Iterable[Sequence[Condition]]) -> list[tuple[Condition, ...]]:
+def merged_cases(tests: Iterable[Sequence[Condition]]) -> list[tuple[Condition, ...]]:
     """The same cases (conjunctions that exclude one another), with two made one where a single literal divides them."""
     found = [frozenset(map(_literal, test)) for test in tests]
     k = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from cerflow.conditions.guards import Satisfied, Truth, TypeTest, conjuncts
+from cerflow.conditions.guards import Satisfied, TruthValue, TypeTest, conjuncts
 from cerflow.language.condition import (
     And,
     Arithmetic,
@@ -131,7 +131,7 @@ def _computed(current: Expression) -> Expression:
 
 def _comparison(current: Comparison) -> Condition:
     operator, left, right = current.operator, current.left, current.right
-    if isinstance(left, Truth) and operator is Operator.EQ and right == Literal(True):
+    if isinstance(left, TruthValue) and operator is Operator.EQ and right == Literal(True):
         return left.condition
     if isinstance(left, Literal):
         if isinstance(right, Literal):

@@ -1,8 +1,8 @@
 """What transitions test and store, beyond the conditions of the language.
 
 A guard is a `Condition` whose attributes are bare: they are read on the event at hand. Some kinds of leaf reach
-beyond that event: `Stored` reads a register; `Of` stands for the event of a label that is not resolved yet, `Gathered`
-and `Asked` for all events of a label, and these occur only while a formula is being compiled.
+beyond that event: `Stored` reads a register; `Of` stands for the event of a label that is not resolved yet,
+`LabelAggregate` and `Asked` for all events of a label, and these occur only while a formula is being compiled.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from cerflow.language.node import Node, node, transform, walk, with_children
 
 __all__ = [
     "TRUE",
+    "AllRows",
     "Asked",
-    "Collected",
-    "Gathered",
     "InWindow",
+    "LabelAggregate",
     "Measure",
     "NoRow",
     "Of",
@@ -41,7 +41,7 @@ __all__ = [
     "SetCall",
     "Shown",
     "Stored",
-    "Truth",
+    "TruthValue",
     "TypeTest",
     "bare",
     "conjunction",
@@ -84,7 +84,7 @@ class Satisfied(Condition):
 
 
 @node
-class Truth(Expression):
+class TruthValue(Expression):
     """The truth value of a condition on one event, as a boolean (null if unknown), so that it can be stored."""
 
     condition: Condition
@@ -118,7 +118,7 @@ class Stored(Expression):
 
 
 @node
-class Collected(Stored):
+class AllRows(Stored):
     """All rows of a collection at once, for a predicate of a set."""
 
     def notation(self) -> tuple[str | Node, ...]:
@@ -136,7 +136,7 @@ class SetCall(Condition):
 
     name: str
     arguments: tuple[Expression, ...]
-    rows: Collected | None
+    rows: AllRows | None
     here: bool
 
     def notation(self) -> tuple[str | Node, ...]:
@@ -196,7 +196,7 @@ class Of(Expression):
 
 
 @node
-class Gathered(Expression):
+class LabelAggregate(Expression):
     """An aggregate or a test on a set, over all events that the filtered formula gives to ``label``.
 
     ``argument`` is bare. What is selected by ``min``, ``max``, ``first`` and ``last`` is the ``value`` of an event,
@@ -337,13 +337,13 @@ def separate(condition: Condition, scopes: dict[str, int]) -> Condition:
     def wrap(current: Node, label: str) -> Node:
         own = bare(current)
         if isinstance(own, Condition):
-            return Comparison(Operator.EQ, Of(label, scopes[label], Truth(own)), Literal(True))
+            return Comparison(Operator.EQ, Of(label, scopes[label], TruthValue(own)), Literal(True))
         assert isinstance(own, Expression)
         return Of(label, scopes[label], own)
 
     for current in walk(condition):
         found = labels(current)
-        if isinstance(current, Gathered | Asked):
+        if isinstance(current, LabelAggregate | Asked):
             owner[id(current)] = None
         elif len(found) == 1:
             owner[id(current)] = next(iter(found))
@@ -376,11 +376,11 @@ def substitute(condition: C, replacements: dict[Expression, Expression]) -> C:
     """Replace leaves; a comparison of a local truth value with TRUE becomes the condition itself again."""
 
     def visit(current: Node) -> Node:
-        if isinstance(current, Of | Stored | Gathered | Asked):
+        if isinstance(current, Of | Stored | LabelAggregate | Asked):
             return replacements.get(current, current)
         if (
             isinstance(current, Comparison)
-            and isinstance(current.left, Truth)
+            and isinstance(current.left, TruthValue)
             and current.operator is Operator.EQ
             and current.right == Literal(True)
         ):

@@ -32,13 +32,13 @@ from cerflow.values.operators import NEGATED
 
 __all__ = [
     "FALSE",
-    "all_of",
-    "any_of",
     "is_not_true",
     "is_true",
     "leaves_of",
     "operands_of",
     "opposite",
+    "simplified_conjunction",
+    "simplified_disjunction",
     "substituted",
     "translated",
     "weakened",
@@ -197,7 +197,11 @@ class _Open:
 def _closed(proposition: Condition | _Open) -> Condition:
     if not isinstance(proposition, _Open):
         return proposition
-    return all_of(proposition.parts) if proposition.join is And else any_of(proposition.parts)
+    return (
+        simplified_conjunction(proposition.parts)
+        if proposition.join is And
+        else simplified_disjunction(proposition.parts)
+    )
 
 
 def weakened(proposition: Condition, decidable: Callable[[Condition], bool]) -> Condition:
@@ -205,12 +209,12 @@ def weakened(proposition: Condition, decidable: Callable[[Condition], bool]) -> 
     return substituted(proposition, lambda leaf: leaf if decidable(leaf) else TRUE)
 
 
-def all_of(parts: Sequence[Condition]) -> Condition:
+def simplified_conjunction(parts: Sequence[Condition]) -> Condition:
     """The conjunction, simplified: what some parts settle about others is worked into those."""
     return _joined(parts, And, TRUE, FALSE)
 
 
-def any_of(parts: Sequence[Condition]) -> Condition:
+def simplified_disjunction(parts: Sequence[Condition]) -> Condition:
     """The disjunction, simplified likewise; alternatives that imply others go."""
     return _joined(parts, Or, FALSE, TRUE)
 

@@ -29,7 +29,7 @@ from cerflow.language.printer import show
 from cerflow.schema import Kind, Schema
 from cerflow.semantics.formulas import ComplexEvent
 
-__all__ = ["Answer", "Witness", "compare", "compare_transducers", "shortest_match"]
+__all__ = ["Answer", "Witness", "compare_transducers", "find_difference", "shortest_match"]
 
 
 @dataclass(frozen=True)
@@ -60,19 +60,19 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class _Step:
+class _PathStep:
     """The last step of a way, with the steps before it."""
 
-    before: _Step | None
+    before: _PathStep | None
     letter: Letter
     labels: Labels
 
 
 #: Finds a way to a witness and its side, in one world, perhaps over events of which it is not known that they exist.
-_Search = Callable[[Minterms, bool], tuple[_Step, int] | None]
+_Search = Callable[[Minterms, bool], tuple[_PathStep, int] | None]
 
 
-def compare(
+def find_difference(
     first: Formula,
     second: Formula,
     *,
@@ -92,13 +92,13 @@ def compare(
 def compare_transducers(
     first: Transducer, second: Transducer, *, schema: Schema | None = None, budget: Budget | None = None
 ) -> Answer:
-    """As `compare`, for transducers without labels that depend on the type of the event."""
+    """As `find_difference`, for transducers without labels that depend on the type of the event."""
     roots = [c for t in (*first.transitions, *second.transitions) for c in (t.test, *t.atoms)]
     return _compared(roots, first, second, False, schema, budget or Budget())
 
 
 def shortest_match(formula: Formula, *, schema: Schema | None = None, budget: Budget | None = None) -> Answer:
-    """Whether a formula has a match in any stream; raises as `compare` does.
+    """Whether a formula has a match in any stream; raises as `find_difference` does.
 
     What relates events to one another only takes matches away, so a formula that has none without it has none.
     """
@@ -113,7 +113,7 @@ def shortest_match(formula: Formula, *, schema: Schema | None = None, budget: Bu
             return Answer(False)
         raise
 
-    def search(space: Minterms, assume: bool) -> tuple[_Step, int] | None:
+    def search(space: Minterms, assume: bool) -> tuple[_PathStep, int] | None:
         way = _match(space, runs, assume)
         return None if way is None else (way, 0)
 
@@ -139,7 +139,7 @@ def _compared(
 ) -> Answer:
     left, right = Subsets(one, budget), Subsets(other, budget)
 
-    def search(space: Minterms, assume: bool) -> tuple[_Step, int] | None:
+    def search(space: Minterms, assume: bool) -> tuple[_PathStep, int] | None:
         return _difference(space, left, right, one_sided, assume)
 
     return _searched(roots, one.mentioned, search, schema, budget)
@@ -175,12 +175,12 @@ def _searched(
 
 def _difference(
     space: Minterms, left: Subsets, right: Subsets, one_sided: bool, assume: bool
-) -> tuple[_Step, int] | None:
+) -> tuple[_PathStep, int] | None:
     """A shortest way to a difference, and the side that detects; with ``assume`` over events that need not exist."""
     nothing: Subset = frozenset()
     begin = (left.initial, right.initial)
     seen = {begin}
-    pending: deque[tuple[tuple[Subset, Subset], _Step | None]] = deque([(begin, None)])
+    pending: deque[tuple[tuple[Subset, Subset], _PathStep | None]] = deque([(begin, None)])
     while pending:
         (a, b), way = pending.popleft()
         for letter in space.letters(tuple(dict.fromkeys((*left.tests(a), *right.tests(b))))):
@@ -193,7 +193,7 @@ def _difference(
                 if pair in seen or (one_sided and not pair[0]):
                     continue
                 seen.add(pair)
-                step = _Step(way, letter, labels)
+                step = _PathStep(way, letter, labels)
                 detects = left.accepts(pair[0]), right.accepts(pair[1])
                 if detects == (True, False) or (detects == (False, True) and not one_sided):
                     return step, int(detects[1])
@@ -201,10 +201,10 @@ def _difference(
     return None
 
 
-def _match(space: Minterms, runs: Subsets, assume: bool) -> _Step | None:
+def _match(space: Minterms, runs: Subsets, assume: bool) -> _PathStep | None:
     """A shortest way to a match."""
     seen: set[Configuration] = set(runs.initial)
-    pending: deque[tuple[Configuration, _Step | None]] = deque((c, None) for c in sorted(seen, key=lambda c: c[0]))
+    pending: deque[tuple[Configuration, _PathStep | None]] = deque((c, None) for c in sorted(seen, key=lambda c: c[0]))
     while pending:
         configuration, way = pending.popleft()
         for test, labels, after in runs.moves(configuration):
@@ -215,7 +215,7 @@ def _match(space: Minterms, runs: Subsets, assume: bool) -> _Step | None:
                 continue
             seen.add(after)
             named = labels - {TYPE_LABEL} | {letter.type} if TYPE_LABEL in labels else labels
-            step = _Step(way, letter, named)
+            step = _PathStep(way, letter, named)
             if runs.accepts((after,)):
                 return step
             pending.append((after, step))
@@ -225,7 +225,7 @@ def _match(space: Minterms, runs: Subsets, assume: bool) -> _Step | None:
 # -- witnesses ----------------------------------------------------------------------------------------------------
 
 
-def _steps(way: _Step | None) -> list[_Step]:
+def _steps(way: _PathStep | None) -> list[_PathStep]:
     found = []
     while way is not None:
         found.append(way)
@@ -233,7 +233,7 @@ def _steps(way: _Step | None) -> list[_Step]:
     return found[::-1]
 
 
-def _witness(steps: Sequence[_Step], side: int, world: World) -> Witness:
+def _witness(steps: Sequence[_PathStep], side: int, world: World) -> Witness:
     letters = [step.letter for step in steps]
     columns: dict[str, tuple[pa.DataType, Sequence[Any]]] = {}
     for name in dict.fromkeys((world.type, world.stream, world.time, *sorted(map(world.column, world.kinds)))):

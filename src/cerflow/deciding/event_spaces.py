@@ -14,7 +14,7 @@ from itertools import product
 import pyarrow as pa
 
 from cerflow import limits
-from cerflow.conditions.guards import Truth, TypeTest
+from cerflow.conditions.guards import TruthValue, TypeTest
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.condition import (
     Aggregate,
@@ -68,7 +68,7 @@ def worlds_of(roots: Iterable[Node], schema: Schema | None = None) -> list[World
     Raises `QueryError` if an attribute is used in ways that no kind of value allows, `UnsupportedQueryError` if there
     are too many worlds.
     """
-    reading = _Reading()
+    reading = _Usage()
     named = False
     for root in roots:
         for current in walk(root):
@@ -126,7 +126,7 @@ def is_moment(value: object) -> bool:
     return True
 
 
-class _Reading:
+class _Usage:
     """What the conditions say of the attributes: which are compared with one another, and with what.
 
     A demand is FLOAT for a number of either kind, STRING, BOOLEAN, or TIMESTAMP for a literal that may be read as a
@@ -236,7 +236,7 @@ class _Reading:
                     return self._computed(current, below, Kind.FLOAT, Kind.FLOAT)
                 case Aggregate():
                     return below[0]
-                case Truth():
+                case TruthValue():
                     return Kind.BOOLEAN
             return None
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from cerflow.automata.model.runs import Content, Memory, choices, kept, registers_of
+from cerflow.automata.model.runs import Content, Memory, choices, kept, registers_read
 from cerflow.automata.model.transducer import Transducer, Transition, Write
 from cerflow.conditions.elementary import FALSE, TRUE, UNKNOWN, constant, normal
-from cerflow.conditions.guards import InWindow, Measure, NoRow, Satisfied, Stored, Truth, conjunction, conjuncts
+from cerflow.conditions.guards import InWindow, Measure, NoRow, Satisfied, Stored, TruthValue, conjunction, conjuncts
 from cerflow.conditions.register_values import If
 from cerflow.deciding.budget import Budget
 from cerflow.errors import UnsupportedQueryError
@@ -100,7 +100,7 @@ class FiniteMemory:
             begun = 0 if begun is None else begun
         tests = conjuncts(t.test)
         for atom in t.atoms:
-            for rows in choices(registers_of([atom]), memory):
+            for rows in choices(registers_read([atom]), memory):
                 tests += conjuncts(normal(_read(atom, rows)))
         if FALSE in tests or UNKNOWN in tests:
             return
@@ -130,7 +130,7 @@ class FiniteMemory:
 
     def _rows(self, write: Write, memory: Memory) -> Iterator[tuple[list[Expression], list[Condition]]]:
         """The rows that are written, as far as memory tells, with the conditions on which they are."""
-        for rows in choices(registers_of([*write.row, *write.where]), memory):
+        for rows in choices(registers_read([*write.row, *write.where]), memory):
             where = [normal(_read(condition, rows)) for condition in write.where]
             if FALSE not in where:
                 yield [_read_value(expression, rows) for expression in write.row], where
@@ -177,7 +177,7 @@ def _open(parts: Sequence[Node]) -> list[Condition]:
         stack: list[Node] = [part]
         while stack:
             current = stack.pop()
-            if isinstance(current, Truth):
+            if isinstance(current, TruthValue):
                 found[current.condition] = None
             elif isinstance(current, If):
                 stack += [current.condition, current.then, current.otherwise]
@@ -200,7 +200,7 @@ def _decided(condition: Condition, truths: dict[Condition, bool | None]) -> Cond
 
 def _value(expression: Expression, truths: dict[Condition, bool | None]) -> Value:
     def visit(current: Node) -> Node:
-        if isinstance(current, Truth):
+        if isinstance(current, TruthValue):
             return Literal(truths[current.condition])
         if isinstance(current, If):
             return current.then if normal(current.condition) == TRUE else current.otherwise
@@ -267,7 +267,7 @@ def _is_finite(expression: Expression) -> bool:
         if isinstance(current, Measure):
             if not isinstance(current.window, CountWindow):
                 return False
-        elif not isinstance(current, Truth):
+        elif not isinstance(current, TruthValue):
             if not isinstance(current, _FINITE):
                 return False
             stack += current.children

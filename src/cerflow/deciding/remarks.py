@@ -11,7 +11,7 @@ from cerflow.analysis.scopes import Scopes, condition_labels, labels_of, resolve
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.conditions.clauses import conjuncts_of
 from cerflow.deciding.budget import Budget
-from cerflow.deciding.equivalence import compare, shortest_match
+from cerflow.deciding.equivalence import find_difference, shortest_match
 from cerflow.errors import QueryError, Span, UnsupportedQueryError
 from cerflow.language.condition import And
 from cerflow.language.formula import (
@@ -32,7 +32,7 @@ from cerflow.language.formula import (
     Without,
 )
 from cerflow.language.node import Node, walk
-from cerflow.rewriting.rebuild import speaks_of_set, transformed
+from cerflow.rewriting.rebuild import mentions_set, transformed
 from cerflow.schema import Schema
 
 __all__ = ["Remark", "remarks"]
@@ -106,7 +106,9 @@ class _Inquiry:
 
     def same(self, first: Formula, second: Formula) -> bool:
         """Whether it is certain that two formulas have the same matches."""
-        return self._certainly_not(lambda: compare(first, second, schema=self._schema, budget=self._budget).exists)
+        return self._certainly_not(
+            lambda: find_difference(first, second, schema=self._schema, budget=self._budget).exists
+        )
 
     def _certainly_not(self, ask: Callable[[], bool | None]) -> bool:
         self._left -= 1
@@ -206,7 +208,7 @@ def _unrelated(formula: Formula) -> Formula:
         kept = [
             part
             for part in conjuncts_of(current.condition)
-            if len(labels := condition_labels(part).keys()) == 1 and labels <= given and not speaks_of_set(part)
+            if len(labels := condition_labels(part).keys()) == 1 and labels <= given and not mentions_set(part)
         ]
         return Filter(current.operand, reduce(And, kept), span=current.span) if kept else current.operand
 

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from cerflow import limits
 
-__all__ = ["Equal", "Length", "Ordered", "Pattern", "Reader", "fresh_word", "sorts_of_strings"]
+__all__ = ["ComparedWith", "Equal", "Length", "Pattern", "StringAutomaton", "fresh_word", "sorts_of_strings"]
 
 #: Characters that are taken before others.
 _READABLE = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-.,:;/+*#!?"
@@ -24,7 +24,7 @@ _LAST = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
 
 
-class Reader(Protocol):
+class StringAutomaton(Protocol):
     """A deterministic automaton over characters."""
 
     def start(self) -> Hashable:
@@ -66,7 +66,7 @@ class Equal:
 
 
 @dataclass(frozen=True)
-class Ordered:
+class ComparedWith:
     """Whether the string is less than, equal to or greater than a constant, by code points."""
 
     constant: str
@@ -166,7 +166,7 @@ class Length:
         return ""
 
 
-def sorts_of_strings(readers: Sequence[Reader], avoid: Iterable[str] = ()) -> tuple[list[str], bool]:
+def sorts_of_strings(readers: Sequence[StringAutomaton], avoid: Iterable[str] = ()) -> tuple[list[str], bool]:
     """A string for every combination of outcomes, and whether none is missing.
 
     ``avoid`` are words that are not taken for a string of which nothing is asked.
@@ -175,7 +175,7 @@ def sorts_of_strings(readers: Sequence[Reader], avoid: Iterable[str] = ()) -> tu
         constants = [reader.constant for reader in readers if isinstance(reader, Equal)]
         return [fresh_word({*constants, *avoid}), *dict.fromkeys(constants)], True
     alphabet = _representatives(
-        {c for reader in readers for c in reader.characters()}, any(isinstance(r, Ordered) for r in readers)
+        {c for reader in readers for c in reader.characters()}, any(isinstance(r, ComparedWith) for r in readers)
     )
     start = tuple(reader.start() for reader in readers)
     found: dict[tuple[Hashable, ...], str] = {}

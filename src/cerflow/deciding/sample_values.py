@@ -10,13 +10,15 @@ import datetime
 import math
 from collections.abc import Iterable, Iterator
 
-from cerflow.values.events import microseconds
+from cerflow.values.events import microseconds_since_epoch
 
-__all__ = ["MOMENT_LIMITS", "floats", "integers", "moments", "strings_between"]
+__all__ = ["MOMENT_LIMITS", "candidate_moments", "floats", "integers", "strings_between"]
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 #: The first and last moments there are, in microseconds.
-MOMENT_LIMITS = tuple(microseconds(datetime.datetime(*day, tzinfo=datetime.UTC)) for day in ((1, 1, 2), (9999, 12, 30)))
+MOMENT_LIMITS = tuple(
+    microseconds_since_epoch(datetime.datetime(*day, tzinfo=datetime.UTC)) for day in ((1, 1, 2), (9999, 12, 30))
+)
 _DAY = 86_400_000_000
 
 
@@ -94,13 +96,13 @@ def _first(low: int, high: int, constant: float, strict: bool) -> int:
     return low
 
 
-def moments(constants: Iterable[str], many: int, unit: int = 1) -> list[datetime.datetime]:
+def candidate_moments(constants: Iterable[str], many: int, unit: int = 1) -> list[datetime.datetime]:
     """Moments that are multiples of a number of microseconds: at and around those that strings stand for."""
     units: set[int] = set()
     for text in constants:
         moment = datetime.datetime.fromisoformat(text)
         utc = moment.replace(tzinfo=datetime.UTC) if moment.tzinfo is None else moment.astimezone(datetime.UTC)
-        place = microseconds(utc) // unit
+        place = microseconds_since_epoch(utc) // unit
         units.update(range(place - many, place + many + 2))
     if not units:
         units.update(10_957 * (_DAY // unit) + k for k in range(many))

@@ -20,8 +20,8 @@ from cerflow import limits
 from cerflow.conditions.guards import TypeTest
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.event_spaces import World, is_moment
-from cerflow.deciding.sample_strings import Equal, Length, Ordered, Pattern, Reader, sorts_of_strings
-from cerflow.deciding.sample_values import floats, integers, moments, strings_between
+from cerflow.deciding.sample_strings import ComparedWith, Equal, Length, Pattern, StringAutomaton, sorts_of_strings
+from cerflow.deciding.sample_values import candidate_moments, floats, integers, strings_between
 from cerflow.language.condition import (
     Arithmetic,
     Attribute,
@@ -216,7 +216,7 @@ class Cells:
                 values = list(words)
             case Kind.TIMESTAMP:
                 texts = [c for c in constants if isinstance(c, str) and is_moment(c)]
-                values = list(moments(texts, many, _unit(arrow)))
+                values = list(candidate_moments(texts, many, _unit(arrow)))
             case Kind.INTEGER:
                 numbers = [*_numbers(constants), *_combined(conditions)]
                 values = list(integers(numbers, many, *_limits(arrow)))
@@ -231,7 +231,7 @@ class Cells:
 
     def _words(self, column: str, conditions: Sequence[Condition], many: int) -> tuple[list[str], bool]:
         own = [c for c in conditions if column in self.columns(c)]
-        readers: dict[Reader, None] = {}
+        readers: dict[StringAutomaton, None] = {}
         for condition in own:
             readers.update(dict.fromkeys(self._readers(column, condition)))
         is_type = column == self.world.type
@@ -242,14 +242,14 @@ class Cells:
             words = list(dict.fromkeys([*words, *strings_between(texts, many)]))
         return words, complete
 
-    def _readers(self, column: str, condition: Condition) -> list[Reader]:
+    def _readers(self, column: str, condition: Condition) -> list[StringAutomaton]:
         match condition:
             case TypeTest():
                 return [Equal(condition.type if column == self.world.type else condition.stream or "")]
             case Like(Attribute(), pattern):
                 return [Pattern(pattern)]
             case Comparison(operator, Attribute(), Literal(str(text))):
-                return [Equal(text) if operator is Operator.EQ else Ordered(text)]
+                return [Equal(text) if operator is Operator.EQ else ComparedWith(text)]
             case Comparison(_, Function(name="length"), Literal(value)) if _is_number(value):
                 return [_length(value)]
             case In(Attribute(), items):

@@ -22,8 +22,8 @@ from rich.table import Table
 from cerflow.cli.commands.mappings import ColumnOptions
 from cerflow.cli.commands.request import Request
 from cerflow.cli.output.bad_records import BadRecords, Policy
-from cerflow.cli.output.progress import Watch, progress
-from cerflow.cli.output.reporting import Outcome, errors_reported
+from cerflow.cli.output.progress import PhaseTimer, progress
+from cerflow.cli.output.reporting import RunSummary, errors_reported
 from cerflow.cli.spark.runner import run_on_spark
 from cerflow.examples import query_text, stocks
 from cerflow.query import parse
@@ -33,7 +33,7 @@ __all__ = ["main", "run_demo"]
 _SHOWN = 5
 
 
-def run_demo(directory: Path, events: int = 200_000, seed: int = 7) -> Outcome:
+def run_demo(directory: Path, events: int = 200_000, seed: int = 7) -> RunSummary:
     """Generate the stock ticks, recognise ``dip.ceql`` in them on Spark, and print what was found.
 
     Leaves ``stocks.parquet``, ``dip.ceql`` and ``matches.jsonl`` in the directory, which is made if need be.
@@ -53,7 +53,7 @@ def run_demo(directory: Path, events: int = 200_000, seed: int = 7) -> Outcome:
         bad_records=BadRecords(Policy.FAIL),
     )
     with progress() as show:
-        outcome = run_on_spark(request, show, Watch(), master=None, settings=[])
+        outcome = run_on_spark(request, show, PhaseTimer(), master=None, settings=[])
     console.print(f"[bold]{outcome.matches:,} matches[/bold]; the first {min(_SHOWN, outcome.matches)} of them:")
     with matches_path.open(encoding="utf-8") as lines:
         first = nsmallest(_SHOWN, (json.loads(line) for line in lines), key=lambda m: (m["detected_at"], m["start"]))

@@ -24,15 +24,15 @@ from cerflow.files.conversion import (
     cast_at_once,
     is_plain,
     is_text,
-    joined,
+    one_chunk,
     plain_text,
     times_of_one_form,
     to_floats,
     to_times,
-    trimmed,
+    without_spaces,
 )
 
-__all__ = ["ColumnType", "Example", "Look", "Use", "called", "look_at", "merged", "right", "type_named", "type_of"]
+__all__ = ["ColumnType", "Look", "SampleValue", "Use", "called", "look_at", "merged", "right", "type_named", "type_of"]
 
 #: What a user may say of a column.
 ColumnType = Literal["text", "integer", "float", "timestamp", "boolean"]
@@ -52,7 +52,7 @@ _SAMPLE = 100
 
 
 @dataclass(frozen=True)
-class Example:
+class SampleValue:
     """A value of a column, and where it stands."""
 
     value: str
@@ -82,7 +82,7 @@ class Look:
     zoned: int = 0
     nested: pa.DataType | None = None
     mixed: bool = False
-    example: Example | None = None
+    example: SampleValue | None = None
     padded: str | None = None
 
     def behind(self, rows: int) -> Look:
@@ -103,14 +103,14 @@ def look_at(
     values = len(column) - column.null_count
     if not values:
         return Look(), None
-    array = joined(column)
+    array = one_chunk(column)
     first = int(np.argmax(array.is_valid().to_numpy(zero_copy_only=False))) if array.null_count else 0
-    found = Look(values, example=Example(str(array[first].as_py()), int(rows[first]), file))
+    found = Look(values, example=SampleValue(str(array[first].as_py()), int(rows[first]), file))
     if not is_text(array.type):
         return _look_at_typed(array.type, found), None
     if use == "text":
         return replace(found, text=values), None
-    text = pc.drop_null(trimmed(plain_text(array)))
+    text = pc.drop_null(without_spaces(plain_text(array)))
     found = replace(found, text=values if typed else 0)
     plain = _look_at_plain(text, found, numbers=use != "other" or not typed)
     if plain is None:

@@ -40,12 +40,12 @@ __all__ = [
     "converted",
     "is_plain",
     "is_text",
-    "joined",
+    "one_chunk",
     "plain_text",
     "times_of_one_form",
     "to_floats",
     "to_times",
-    "trimmed",
+    "without_spaces",
 ]
 
 INTEGER = r"^[+-]?[0-9]+$"
@@ -97,13 +97,13 @@ def converted(column: pa.Array, target: pa.DataType) -> Converted:
     text = plain_text(column)
     if pa.types.is_string(target):
         return Converted(text, np.zeros(len(column), np.bool_))
-    values = _parsers[target.id](trimmed(text), target)
+    values = _parsers[target.id](without_spaces(text), target)
     if values.null_count == text.null_count:
         return Converted(values, np.zeros(len(column), np.bool_))
     return Converted(values, _true(pc.and_(pc.is_valid(text), pc.is_null(values))))
 
 
-def joined(column: pa.ChunkedArray) -> pa.Array:
+def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     """A column in one piece, which is copied only if it is in several."""
     if column.num_chunks == 1:
         return column.chunk(0)
@@ -125,7 +125,7 @@ def _dumped(value: Any) -> str:
         return str(value)
 
 
-def trimmed(text: pa.Array) -> pa.Array:
+def without_spaces(text: pa.Array) -> pa.Array:
     """Text without the space around it."""
     least, greatest = byte_range(text)
     # All space is below or beyond these.

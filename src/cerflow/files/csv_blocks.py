@@ -16,7 +16,7 @@ import pyarrow.csv
 
 from cerflow.errors import InputError
 from cerflow.files.conversion import byte_range
-from cerflow.files.encodings import MARK_BYTES, MARKS, Content, open_text, shown, wrong_encoding
+from cerflow.files.encodings import MARK_BYTES, MARKS, Content, open_text, readable_text, wrong_encoding
 from cerflow.files.raw_rows import Block, Malformed
 
 __all__ = ["csv_blocks"]
@@ -36,7 +36,7 @@ def csv_blocks(content: Content, name: str, encoding: str) -> Iterator[Block]:
     size = _BLOCK
     while True:
         try:
-            for block in _Reading(content, name, encoding, size).blocks(done):
+            for block in _Attempt(content, name, encoding, size).blocks(done):
                 yield block
                 last = [int(block.rows[-1])] if len(block.rows) else []
                 done = max([done, *last, *(row for row, _, _ in block.malformed)])
@@ -60,7 +60,7 @@ def _is_blank(content: Content, encoding: str) -> bool:
     return True
 
 
-class _Reading:
+class _Attempt:
     """One attempt to read a file, with blocks of a certain size."""
 
     def __init__(self, content: Content, name: str, encoding: str, size: int) -> None:
@@ -90,7 +90,7 @@ class _Reading:
     def _refuse(self, row: Any) -> str:
         # The header is row 1, and blank lines have no number.
         reason = f"{row.actual_columns} fields where {row.expected_columns} are expected"
-        self._malformed.append((row.number - 2, shown(row.text), reason))
+        self._malformed.append((row.number - 2, readable_text(row.text), reason))
         return "skip"
 
     def _header(self) -> list[str]:
@@ -186,4 +186,4 @@ def _checked(column: pa.Array) -> tuple[pa.Array, list[int]]:
     wrong = np.flatnonzero(pc.match_substring_regex(column, MARKS).fill_null(False).to_numpy(zero_copy_only=False))
     if not len(wrong):
         return column, []
-    return pa.array([v if v is None else shown(v) for v in column.to_pylist()], pa.string()), wrong.tolist()
+    return pa.array([v if v is None else readable_text(v) for v in column.to_pylist()], pa.string()), wrong.tolist()

@@ -18,17 +18,17 @@ __all__ = [
     "MARKS",
     "MARK_BYTES",
     "Content",
-    "Piece",
+    "FilePiece",
     "encoding_named",
     "open_text",
     "path_of",
-    "shown",
+    "readable_text",
     "wrong_encoding",
 ]
 
 
 @dataclass(frozen=True)
-class Piece:
+class FilePiece:
     """The bytes of a file from one place to another, and what is to be read before them (a header)."""
 
     path: Path
@@ -38,7 +38,7 @@ class Piece:
 
 
 #: A file, a piece of it, or the bytes of standard input.
-Content = Path | Piece | bytes
+Content = Path | FilePiece | bytes
 
 _PIECE = 1 << 20
 _MARK = "cerflow-mark"
@@ -97,7 +97,7 @@ def path_of(content: Content) -> Path | None:
     """The file that a content is or is from; None for standard input."""
     if isinstance(content, bytes):
         return None
-    return content.path if isinstance(content, Piece) else content
+    return content.path if isinstance(content, FilePiece) else content
 
 
 class _Utf8(io.RawIOBase):
@@ -142,7 +142,7 @@ class _Utf8(io.RawIOBase):
         super().close()
 
 
-def shown(text: str) -> str:
+def readable_text(text: str) -> str:
     """Text of a stream for a message or a dead letter: bytes that could not be decoded stand as ``\\xff``."""
     return _MARKED.sub(lambda m: f"\\x{(ord(m[0][0]) - _HIGH) << 4 | (ord(m[0][1]) - _LOW):02x}", text)
 

@@ -8,17 +8,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
-from cerflow.files.encodings import Content, Piece
+from cerflow.files.encodings import Content, FilePiece
 from cerflow.files.sources import COMPRESSIONS, InputFormat, Source
 
-__all__ = ["has_quotes", "pieces"]
+__all__ = ["cut_file", "has_quotes"]
 
 #: Bytes of a piece, and of the beginning of a file that has to say whether it can be cut.
 _SIZE = 64 << 20
 _BEGINNING = 1 << 16
 
 
-def pieces(source: Source, file: Path) -> list[Content]:
+def cut_file(source: Source, file: Path) -> list[Content]:
     """A file of CSV or JSON cut at line ends, or as a whole if it is small or cannot be cut.
 
     Files that are compressed, in another encoding than UTF-8, or a JSON array cannot be cut. If `has_quotes` of any
@@ -32,10 +32,10 @@ def pieces(source: Source, file: Path) -> list[Content]:
         if head is None:
             return [file]
         cuts = [0, *(_line_after(stream, place) for place in range(_SIZE, size, _SIZE)), size]
-    return [Piece(file, a, b, head if a else b"") for a, b in pairwise(cuts) if a < b]
+    return [FilePiece(file, a, b, head if a else b"") for a, b in pairwise(cuts) if a < b]
 
 
-def has_quotes(piece: Piece) -> bool:
+def has_quotes(piece: FilePiece) -> bool:
     """Whether there is a quotation mark in a piece."""
     with piece.path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
         return data.find(b'"', piece.begin, piece.end) >= 0

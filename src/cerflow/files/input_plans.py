@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.analysis.column_usage import Usage
-from cerflow.engine.events.time_order import microseconds
+from cerflow.engine.events.time_order import duration_in_microseconds
 from cerflow.errors import InputError, nearest
 from cerflow.files.blocks import name_of
 from cerflow.files.column_types import Look, Use, called, look_at, merged, right, type_of
-from cerflow.files.conversion import Converted, converted, is_text, joined, plain_text
+from cerflow.files.conversion import Converted, converted, is_text, one_chunk, plain_text
 from cerflow.files.encodings import Content
 from cerflow.files.raw_rows import Block
 from cerflow.files.sources import InputFormat, Source, label
@@ -33,7 +33,7 @@ __all__ = [
     "SplitRows",
     "needs_look",
     "refuse_unknown_types",
-    "survey",
+    "survey_file",
     "survey_of_pieces",
     "texts",
 ]
@@ -75,7 +75,7 @@ class ColumnRoles:
 
     def schema(self, columns: pa.Schema, stream: str | None) -> Schema:
         """The columns of the events with their roles; raises `InputError` for those that are not there."""
-        return Schema(columns, self.type, self.time, stream, self.time_unit, microseconds(self.forget))
+        return Schema(columns, self.type, self.time, stream, self.time_unit, duration_in_microseconds(self.forget))
 
     def use(self, name: str) -> Use:
         """What a column of all inputs together is for."""
@@ -129,7 +129,7 @@ def texts(one: Input[Source], columns: ColumnRoles, names: Iterable[str] = ()) -
     return frozenset(declared | known | used)
 
 
-def survey(one: Input[Source], columns: ColumnRoles, content: Content, blocks: Iterable[Block]) -> FileSurvey:
+def survey_file(one: Input[Source], columns: ColumnRoles, content: Content, blocks: Iterable[Block]) -> FileSurvey:
     """Look at a file."""
     name = name_of(content)
     source = one.events
@@ -262,7 +262,7 @@ class InputPlan:
                 wanted = self._wanted(column)
                 for place in np.flatnonzero(found.bad).tolist():
                     if place not in block.spoilt:
-                        value = plain_text(joined(values.slice(place, 1)))[0].as_py()
+                        value = plain_text(one_chunk(values.slice(place, 1)))[0].as_py()
                         reasons.setdefault(place, []).append(f"{name} is not {wanted}: '{value}'")
         if self.one.constant_type is not None and self.names:
             columns[self.columns.type] = pa.repeat(pa.scalar(self.one.constant_type), len(original))
@@ -302,7 +302,7 @@ class InputPlan:
         columns = [pa.array(found, kind) for found, (_, kind) in zip(head, REFUSED)]
         for column in self.names:
             if values is not None and column in values.column_names:
-                columns.append(plain_text(joined(values.column(column))))
+                columns.append(plain_text(one_chunk(values.column(column))))
             else:
                 columns.append(pa.nulls(len(rows), pa.string()))
         return pa.table(columns, schema=self.refused)
@@ -321,7 +321,7 @@ class InputPlan:
             target = pa.string()
         if target is None:
             return Converted(values, np.zeros(len(values), np.bool_))
-        return converted(joined(values), target)
+        return converted(one_chunk(values), target)
 
 
 def refuse_unknown_types(plans: Sequence[InputPlan]) -> None:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.json
 
 from cerflow.errors import InputError
-from cerflow.files.encodings import MARK_BYTES, MARKS, Content, Piece, open_text, shown, wrong_encoding
+from cerflow.files.encodings import MARK_BYTES, MARKS, Content, FilePiece, open_text, readable_text, wrong_encoding
 from cerflow.files.raw_rows import Block, Malformed
 
 __all__ = ["json_blocks"]
@@ -57,7 +57,7 @@ def json_blocks(content: Content, name: str, encoding: str, as_text: Collection[
         while True:
             piece = stream.read(_BLOCK)
             data = rest + piece
-            if number == 0 and not isinstance(content, Piece) and data.lstrip()[:1] == b"[":
+            if number == 0 and not isinstance(content, FilePiece) and data.lstrip()[:1] == b"[":
                 yield _array(data + stream.read(), name, as_text, problem)
                 return
             cut = data.rfind(b"\n") + 1 if piece else len(data)
@@ -91,9 +91,9 @@ def _block(lines: list[bytes], number: int, as_text: Collection[str], problem: s
             found.append(decoder.row(value, text))
             rows.append(row)
         except json.JSONDecodeError as error:
-            malformed.append((row, shown(text), f"not JSON: {error.msg}, at character {error.pos}"))
+            malformed.append((row, readable_text(text), f"not JSON: {error.msg}, at character {error.pos}"))
         except _UnusableError as error:
-            malformed.append((row, shown(text), str(error)))
+            malformed.append((row, readable_text(text), str(error)))
     return Block(_table_of(found, as_text), np.array(rows, np.int64), malformed=malformed)
 
 
@@ -190,7 +190,7 @@ def _array(data: bytes, name: str, as_text: Collection[str], problem: str) -> Bl
             found.append(decoder.row(value, text[start:place]))
             rows.append(row)
         except _UnusableError as error:
-            malformed.append((row, shown(text[start:place]), str(error)))
+            malformed.append((row, readable_text(text[start:place]), str(error)))
         place = _after_space(text, place)
         more = text[place : place + 1] == ","
         if more:

@@ -11,11 +11,19 @@ import pyarrow as pa
 
 from cerflow.files.blocks import contents, read_blocks
 from cerflow.files.conversion import plain_text
-from cerflow.files.input_plans import REFUSED, ColumnRoles, InputPlan, SplitRows, refuse_unknown_types, survey, texts
+from cerflow.files.input_plans import (
+    REFUSED,
+    ColumnRoles,
+    InputPlan,
+    SplitRows,
+    refuse_unknown_types,
+    survey_file,
+    texts,
+)
 from cerflow.files.sources import Source, label
 from cerflow.stream_inputs import Input, common_schema, fitted, free_name, in_common_unit
 
-__all__ = ["ReadEvents", "as_refused", "read_inputs", "remarks", "with_missing"]
+__all__ = ["ReadEvents", "as_refused", "input_remarks", "read_inputs", "with_missing"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,7 @@ def read_inputs(inputs: Sequence[Input[Source]], columns: ColumnRoles, *, named:
         files = contents(source)
         as_text = texts(one, columns)
         read = [list(read_blocks(source, file, as_text)) for file in files]
-        surveys = [survey(one, columns, file, blocks) for file, blocks in zip(files, read)]
+        surveys = [survey_file(one, columns, file, blocks) for file, blocks in zip(files, read)]
         plan = InputPlan.of(one, columns, surveys, len(inputs) > 1)
         if any(_lacks_text(block.table.schema, plan.as_text) for blocks in read for block in blocks):
             read = [list(read_blocks(source, file, plan.as_text)) for file in files]
@@ -82,7 +90,7 @@ def read_inputs(inputs: Sequence[Input[Source]], columns: ColumnRoles, *, named:
     # Pieces without rows would be batches of their own.
     table = pa.concat_tables([piece for piece in tables if len(piece)] or [schema.empty_table()])
     columns.schema(table.schema, stream)
-    said = remarks(plans, offset)
+    said = input_remarks(plans, offset)
     refused = [part.refused for part in parts if part.refused is not None]
     if not refused:
         return ReadEvents(table, None, None, stream, said)
@@ -109,7 +117,7 @@ def with_missing(schema: pa.Schema, columns: ColumnRoles, empty: bool) -> pa.Sch
     return columns.settled(schema)
 
 
-def remarks(plans: Sequence[InputPlan], rows: int) -> tuple[str, ...]:
+def input_remarks(plans: Sequence[InputPlan], rows: int) -> tuple[str, ...]:
     """What to say of inputs that were read: that they have no rows, or zeros that are lost."""
     found = [] if rows else ["the input has no rows"]
     for plan in plans:

@@ -17,7 +17,7 @@ from cerflow.automata.model.transducer import (
     Transition,
     Write,
 )
-from cerflow.conditions.guards import Collected, Shown, Stored, conjuncts
+from cerflow.conditions.guards import AllRows, Shown, Stored, conjuncts
 from cerflow.language.condition import Condition, Expression, Or, PredicateCall
 from cerflow.language.lexicon import quote_name
 from cerflow.language.node import Node, node, transform
@@ -74,7 +74,7 @@ def _named(tree: Node, registers: Sequence[Register]) -> Node:
         if not isinstance(current, Stored):
             return current
         register = registers[current.register]
-        if isinstance(current, Collected):
+        if isinstance(current, AllRows):
             return Shown(f"r{current.register}")
         field = "" if register.fields == 1 else f".{current.field}"
         every = "each " if register.keeps is Accumulation.SET else ""

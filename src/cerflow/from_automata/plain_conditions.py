@@ -6,7 +6,17 @@ from collections.abc import Mapping
 from collections.abc import Sequence as Many
 from functools import reduce
 
-from cerflow.conditions.guards import Gathered, InWindow, Measure, Of, Satisfied, SetCall, Stored, Truth, TypeTest
+from cerflow.conditions.guards import (
+    InWindow,
+    LabelAggregate,
+    Measure,
+    Of,
+    Satisfied,
+    SetCall,
+    Stored,
+    TruthValue,
+    TypeTest,
+)
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
     And,
@@ -27,12 +37,12 @@ from cerflow.language.condition import (
 )
 from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.language.printer import show
-from cerflow.rewriting.rebuild import speaks_of_set
+from cerflow.rewriting.rebuild import mentions_set
 
-__all__ = ["assuming", "plain"]
+__all__ = ["as_language_condition", "assuming"]
 
 #: What a condition of the language cannot say.
-_BEYOND = Stored | Of | Measure | InWindow | Truth | TypeTest | Gathered | SetCall
+_BEYOND = Stored | Of | Measure | InWindow | TruthValue | TypeTest | LabelAggregate | SetCall
 
 _TRUE, _FALSE = Constant(True), Constant(False)
 
@@ -44,7 +54,7 @@ def assuming(test: Condition, types: Mapping[TypeTest, bool]) -> Condition:
         match current:
             case TypeTest():
                 return Constant(types.get(current, False))
-            case Comparison(operator=Operator.EQ, left=Truth(), right=Literal(value=True)):
+            case Comparison(operator=Operator.EQ, left=TruthValue(), right=Literal(value=True)):
                 return below[0].children[0]
             case And() | Or():
                 left, right = below
@@ -63,13 +73,13 @@ def assuming(test: Condition, types: Mapping[TypeTest, bool]) -> Condition:
     return found
 
 
-def plain(test: Condition) -> Condition:
+def as_language_condition(test: Condition) -> Condition:
     """A condition of the language, with bare attributes, that is true of exactly the events of which the test is.
 
     Raises `UnsupportedQueryError` for what reads more than the event at hand, and for registered predicates of which
     it is asked whether they are not true, as opposed to false.
     """
-    if speaks_of_set(test) or any(isinstance(n, _BEYOND) for n in walk(test)):
+    if mentions_set(test) or any(isinstance(n, _BEYOND) for n in walk(test)):
         raise UnsupportedQueryError(f"{show(test)} is no condition on one event")
     # What must be said of a condition: that it is true, or false; or that it is this or unknown.
     order: list[tuple[Node, bool, bool]] = []

@@ -8,7 +8,7 @@ from functools import reduce
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
 from cerflow.conditions.guards import TypeTest, conjuncts
 from cerflow.errors import UnsupportedQueryError
-from cerflow.from_automata.plain_conditions import assuming, plain
+from cerflow.from_automata.plain_conditions import as_language_condition, assuming
 from cerflow.language.condition import (
     Attribute,
     Comparison,
@@ -166,6 +166,6 @@ def _filtered(event: Formula, label: str, condition: Condition) -> Formula:
                 return LabelReference(label, span=current.span)
         return current
 
-    asked = transform(plain(condition), named)
+    asked = transform(as_language_condition(condition), named)
     assert isinstance(asked, Condition)
     return Filter(event, asked)

@@ -18,7 +18,7 @@ from cerflow.language.lexicon import lexical_grammar
 from cerflow.language.parser_tables import parser_of
 from cerflow.language.syntax_errors import explain_syntax
 
-__all__ = ["Parsed", "Piece", "TreeBuilder", "load", "run", "span_of"]
+__all__ = ["Parsed", "Piece", "TreeBuilder", "load_grammar", "parse_from", "span_of"]
 
 
 @dataclass(slots=True)
@@ -103,14 +103,14 @@ class TreeBuilder:
         return self.part(children, self.parts(children)[0].value)
 
 
-def load(name: str, starts: Sequence[str], builder: TreeBuilder) -> Lark:
+def load_grammar(name: str, starts: Sequence[str], builder: TreeBuilder) -> Lark:
     """Lark's parser for ``name.lark`` together with the grammar of conditions, building trees with ``builder``."""
     here = resources.files("cerflow.language")
     texts = [here.joinpath(file).read_text(encoding="utf-8") for file in ("condition.lark", f"{name}.lark")]
     return parser_of(name, "\n".join([*texts, lexical_grammar()]), starts, builder)
 
 
-def run(lark: Lark, text: str, start: str) -> Any:
+def parse_from(lark: Lark, text: str, start: str) -> Any:
     """Parse the text from a start rule; gives the value of the part it becomes.
 
     Raises `QuerySyntaxError` or `QueryError` with line, column and excerpt.

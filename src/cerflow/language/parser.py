@@ -35,7 +35,7 @@ from cerflow.language.formula import (
     Within,
     Without,
 )
-from cerflow.language.grammars import Parsed, Piece, load, run, span_of
+from cerflow.language.grammars import Parsed, Piece, load_grammar, parse_from, span_of
 from cerflow.language.select import (
     Consumption,
     CountItem,
@@ -55,7 +55,7 @@ def parse_query(text: str) -> Select:
     Raises `QuerySyntaxError` where the text is not in the language, `QueryError` where it is but calls an unknown
     function or holds a regular expression that cannot be read; both with the place in the text.
     """
-    tree: Select = run(_grammar(), text, "query")
+    tree: Select = parse_from(_grammar(), text, "query")
     return tree
 
 
@@ -72,7 +72,7 @@ def parse_duration(text: str) -> int:
 
 def parse_formula(text: str) -> Formula:
     """Read a formula (spec §2); errors as for `parse_query`."""
-    tree: Formula = run(_grammar(), text, "formula_alone")
+    tree: Formula = parse_from(_grammar(), text, "formula_alone")
     return tree
 
 
@@ -81,20 +81,20 @@ def parse_condition(text: str, *, bare_attributes: bool = False) -> Condition:
 
     With ``bare_attributes`` attributes may stand without a label, as inside ``x[…]``.
     """
-    tree: Condition = run(_grammar(), text, "condition_inside" if bare_attributes else "condition_alone")
+    tree: Condition = parse_from(_grammar(), text, "condition_inside" if bare_attributes else "condition_alone")
     return tree
 
 
 def parse_expression(text: str, *, bare_attributes: bool = False) -> Expression:
     """Read a value such as ``x.price * 2`` (spec §3); otherwise as `parse_condition`."""
-    tree: Expression = run(_grammar(), text, "value_inside" if bare_attributes else "value_alone")
+    tree: Expression = parse_from(_grammar(), text, "value_inside" if bare_attributes else "value_alone")
     return tree
 
 
 @cache
 def _grammar() -> Lark:
     starts = ("query", "formula_alone", "condition_alone", "condition_inside", "value_alone", "value_inside")
-    return load("ceql", starts, _CeqlBuilder())
+    return load_grammar("ceql", starts, _CeqlBuilder())
 
 
 class _CeqlBuilder(ConditionBuilder):

@@ -9,7 +9,7 @@ from typing import Any
 from lark import Lark
 
 from cerflow.language.condition_tree import ConditionBuilder
-from cerflow.language.grammars import Parsed, Piece, load, run, span_of
+from cerflow.language.grammars import Parsed, Piece, load_grammar, parse_from, span_of
 from cerflow.language.sremo import (
     MARK,
     Alternation,
@@ -44,13 +44,13 @@ def parse_sremo(text: str) -> Sremo:
 
 def read_sremo(text: str) -> Sremo:
     """The same for a part of an expression: which of its names are registers is not known yet."""
-    tree: Sremo = run(_grammar(), text, "sremo_alone")
+    tree: Sremo = parse_from(_grammar(), text, "sremo_alone")
     return tree
 
 
 @cache
 def _grammar() -> Lark:
-    return load("sremo", ("sremo_alone",), _SremoBuilder())
+    return load_grammar("sremo", ("sremo_alone",), _SremoBuilder())
 
 
 class _SremoBuilder(ConditionBuilder):

@@ -13,12 +13,12 @@ from cerflow.predicates.predicate import Predicate, PredicateKind
 __all__ = [
     "calls_of_sets",
     "find_predicate",
+    "is_about_set",
     "predicate_names",
     "predicates_in",
     "register",
     "registered",
     "registered_predicates",
-    "speaks_of_set",
     "unregister_predicate",
     "using",
 ]
@@ -76,7 +76,7 @@ def calls_of_sets() -> frozenset[str]:
     return _of_sets
 
 
-def speaks_of_set(current: Node) -> bool:
+def is_about_set(current: Node) -> bool:
     """Whether a node speaks of all events of a label together: an aggregate, SOME, a test or a predicate of a set."""
     return isinstance(current, Aggregate | SetTest | Some) or (
         isinstance(current, PredicateCall) and current.name in _of_sets

@@ -32,7 +32,7 @@ from cerflow.language.condition import (
 from cerflow.pushdown.relevance import by_types
 from cerflow.schema import Kind, Schema
 from cerflow.values.operators import RELATIONS
-from cerflow.values.text_patterns import pieces
+from cerflow.values.text_patterns import literal_parts
 
 __all__ = ["arrow_filter"]
 
@@ -178,7 +178,7 @@ class _Translation:
         return ~found if negated else found
 
     def _like(self, text: pc.Expression, pattern: str) -> pc.Expression:
-        parts = pieces(pattern) if _is_unicode(pattern) else None
+        parts = literal_parts(pattern) if _is_unicode(pattern) else None
         if parts is None or len(parts) > 3 or (len(parts) == 3 and (parts[0] or parts[2])):
             raise _UndecidedError
         if len(parts) == 1:

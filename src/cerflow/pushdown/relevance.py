@@ -17,9 +17,17 @@ import pyarrow as pa
 
 from cerflow.analysis.types import kind_of_expression
 from cerflow.automata.model.transducer import Transducer
-from cerflow.automata.relevance import Relevance, noticed
+from cerflow.automata.relevance import Relevance, relevance_of_transducer
 from cerflow.conditions.guards import TRUE, Satisfied, TypeTest
-from cerflow.conditions.propositions import all_of, any_of, is_not_true, is_true, operands_of, substituted, weakened
+from cerflow.conditions.propositions import (
+    is_not_true,
+    is_true,
+    operands_of,
+    simplified_conjunction,
+    simplified_disjunction,
+    substituted,
+    weakened,
+)
 from cerflow.engine.evaluate.ranges import MOST, limits
 from cerflow.errors import QueryError
 from cerflow.language.condition import (
@@ -56,15 +64,15 @@ def relevant_events(select: Select, transducer: Transducer, schema: Schema, *, c
         return Relevance(TRUE, ("every event keeps its key from beginning anew",))
     if counted:
         return Relevance(TRUE, ("positions are those in the whole stream, so every event is counted",))
-    found = noticed(transducer)
+    found = relevance_of_transducer(transducer)
     stream = schema.stream if select.streams else None
     only: list[Condition] = []
     if stream is not None:
         only.append(In(Attribute(None, stream), tuple(map(Literal, select.streams))))
     for key in select.partition:
         columns = map(schema.column, key)
-        only.append(any_of([IsNull(Attribute(None, name), negated=True) for name in columns]))
-    condition = all_of([*only, plainly(found.condition, schema, stream)])
+        only.append(simplified_disjunction([IsNull(Attribute(None, name), negated=True) for name in columns]))
+    condition = simplified_conjunction([*only, plainly(found.condition, schema, stream)])
     return Relevance(_types_together(condition, schema), found.reasons)
 
 
@@ -81,7 +89,7 @@ def or_unusable(condition: Condition, schema: Schema) -> Condition:
             bad.append(Comparison(Operator.LT, column, Literal(-most)))
             if most < MOST or pa.types.is_unsigned_integer(schema.columns.field(name).type):
                 bad.append(Comparison(Operator.GT, column, Literal(most)))
-    return any_of([*bad, condition])
+    return simplified_disjunction([*bad, condition])
 
 
 def plainly(proposition: Condition, schema: Schema, stream: str | None = None) -> Condition:

@@ -32,9 +32,9 @@ from cerflow.language.formula import (
 from cerflow.language.printer import show
 from cerflow.rewriting.labels import with_labels_replaced
 from cerflow.rewriting.names import FreshNames
-from cerflow.rewriting.rebuild import check_size, size, speaks_of_set
+from cerflow.rewriting.rebuild import check_tree_size, mentions_set, size
 
-__all__ = ["Piece", "adjacent", "beginnings", "endings", "joined"]
+__all__ = ["BlockEnd", "adjacent", "beginnings", "endings", "joined_strictly"]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def _without_labels(condition: Condition, missing: frozenset[str]) -> Condition 
     kept: list[Condition] = []
     for clause in clauses(condition):
         idle = [atom for atom in clause if missing.intersection(condition_labels(atom))]
-        if any(map(speaks_of_set, idle)):
+        if any(map(mentions_set, idle)):
             raise UnsupportedQueryError(
                 f"{show(condition)} speaks of a set of events that a branch of OR beside ':' does not have",
                 span=condition.span,
@@ -101,7 +101,7 @@ _Step = _Before | _After | _Filtered | _Renamed | _Started
 
 
 @dataclass(frozen=True)
-class Piece:
+class BlockEnd:
     """A block of adjacent events, and the steps around it."""
 
     block: Formula
@@ -146,7 +146,7 @@ def _is_event(formula: Formula) -> bool:
     return isinstance(formula, EventType | AnyEvent | NotEvent)
 
 
-def endings(formula: Formula) -> list[Piece]:
+def endings(formula: Formula) -> list[BlockEnd]:
     """The pieces of a formula without ``:`` and ``:+`` by its last block.
 
     Raises `UnsupportedQueryError` for operators that cannot be taken apart.
@@ -154,7 +154,7 @@ def endings(formula: Formula) -> list[Piece]:
     return _pieces(formula, first=False)
 
 
-def beginnings(formula: Formula) -> list[Piece]:
+def beginnings(formula: Formula) -> list[BlockEnd]:
     """The same by its first block."""
     return _pieces(formula, first=True)
 
@@ -163,7 +163,7 @@ def beginnings(formula: Formula) -> list[Piece]:
 _Steps = tuple[_Step, "_Steps"] | None
 
 
-def _pieces(formula: Formula, *, first: bool) -> list[Piece]:
+def _pieces(formula: Formula, *, first: bool) -> list[BlockEnd]:
     # Blocks with the same steps around them are one.
     blocks: dict[int, tuple[_Steps, list[Formula]]] = {}
     pending: list[tuple[Formula, _Steps]] = [(formula, None)]
@@ -202,7 +202,7 @@ def _pieces(formula: Formula, *, first: bool) -> list[Piece]:
     return [_piece(reduce(Disjunction, found), steps) for steps, found in blocks.values()]
 
 
-def _piece(block: Formula, steps: _Steps) -> Piece:
+def _piece(block: Formula, steps: _Steps) -> BlockEnd:
     around: list[_Step] = []
     while steps is not None:
         step, steps = steps
@@ -211,14 +211,16 @@ def _piece(block: Formula, steps: _Steps) -> Piece:
             block = step.around(block)
         else:
             around.append(step)
-    return Piece(block, tuple(around))
+    return BlockEnd(block, tuple(around))
 
 
 def _name(formula: Formula) -> str:
     return str(formula.strategy) if isinstance(formula, Selection) else type(formula).__name__
 
 
-def joined(left: Formula, right: Formula, fresh: FreshNames, outer: frozenset[str], span: Span | None) -> Formula:
+def joined_strictly(
+    left: Formula, right: Formula, fresh: FreshNames, outer: frozenset[str], span: Span | None
+) -> Formula:
     """``left : right`` with STRICT instead of ``:``, for operands without ``:`` and ``:+``.
 
     ``fresh`` gives names that are new to the whole formula; ``outer`` are labels that some condition of it reads
@@ -226,7 +228,7 @@ def joined(left: Formula, right: Formula, fresh: FreshNames, outer: frozenset[st
     """
     back: dict[str, str] = {}
 
-    def apart(formula: Formula, pieces: Many[Piece]) -> Formula:
+    def apart(formula: Formula, pieces: Many[BlockEnd]) -> Formula:
         names = set[str]().union(*(piece.names() for piece in pieces))
         if not names:
             return formula
@@ -246,7 +248,7 @@ def joined(left: Formula, right: Formula, fresh: FreshNames, outer: frozenset[st
     first = beginnings(apart(right, endings(left)))
     last = endings(apart(left, first))
     if len(last) * len(first) > 1:
-        check_size(len(last) * len(first) * (size(left) + size(right)), span)
+        check_tree_size(len(last) * len(first) * (size(left) + size(right)), span)
     found = reduce(Disjunction, (e(b(adjacent(e.block, b.block))) for e in last for b in first))
     for new, name in back.items():
         found = Rename(found, new, name)

@@ -14,7 +14,7 @@ from cerflow.language.formula import As, Disjunction, Filter, Formula, Rename
 from cerflow.language.node import Node, with_children
 from cerflow.language.printer import show
 from cerflow.rewriting.events import Labelling, OnEvents, Operation, Renaming, refuse_outer_labels, spread
-from cerflow.rewriting.rebuild import check_size, size, speaks_of_set, transformed
+from cerflow.rewriting.rebuild import check_tree_size, mentions_set, size, transformed
 
 __all__ = ["push_down_filters"]
 
@@ -70,7 +70,7 @@ def _without_choices(formula: Formula) -> Formula:
             return current
         whole: list[Formula] = []
         number = reduce(lambda count, choice: count * len(choice), choices, 1)
-        check_size(number * size(current.operand), current.span)
+        check_tree_size(number * size(current.operand), current.span)
         for chosen in product(*choices):
             branch = current.operand
             for condition in (*kept, *chosen):
@@ -152,7 +152,7 @@ def _is_some(condition: Condition) -> bool:
 def _check_atom(atom: Condition) -> None:
     if _is_some(atom):
         return
-    if speaks_of_set(atom):
+    if mentions_set(atom):
         reason = f"{show(atom)} speaks of a set of events, not of each event"
     elif len(condition_labels(atom)) > 1:
         reason = f"{show(atom)} relates several labels"

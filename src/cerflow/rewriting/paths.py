@@ -16,7 +16,7 @@ from cerflow.language.formula import (
     StrictSequence,
 )
 from cerflow.language.node import with_children
-from cerflow.rewriting.rebuild import check_size, size
+from cerflow.rewriting.rebuild import check_tree_size, size
 
 __all__ = ["Paths", "ways_through"]
 
@@ -122,7 +122,7 @@ def ways_through(
         into, loop, out = graph.remove(node)
         again = loop.repeated(strict(node))
         new = [(p, q, _through(x, again, y, strict(node))) for p, x in into.items() for q, y in out.items()]
-        check_size(sum(paths.nodes for _, _, paths in new) if len(new) > 1 else 0, span)
+        check_tree_size(sum(paths.nodes for _, _, paths in new) if len(new) > 1 else 0, span)
         for source, target, paths in new:
             graph.add(source, target, paths)
         for changed in {*into, *out} & weights.keys():

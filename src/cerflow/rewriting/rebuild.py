@@ -10,9 +10,9 @@ from cerflow.errors import Span, UnsupportedQueryError
 from cerflow.language.condition import Attribute, Bracket, LabelReference, Some
 from cerflow.language.formula import Selection, Strategy
 from cerflow.language.node import Node, fold, walk, with_children
-from cerflow.predicates.registry import speaks_of_set as is_of_set
+from cerflow.predicates.registry import is_about_set as is_of_set
 
-__all__ = ["check_size", "refuse_any", "relabelled", "size", "speaks_of_set", "transformed"]
+__all__ = ["check_tree_size", "mentions_set", "refuse_any", "relabelled", "size", "transformed"]
 
 
 N = TypeVar("N", bound=Node)
@@ -52,7 +52,7 @@ def relabelled(root: N, names: Mapping[str, str]) -> N:
     return transformed(root, change)
 
 
-def speaks_of_set(condition: Node) -> bool:
+def mentions_set(condition: Node) -> bool:
     """Whether some part of a condition speaks of all events of a label together."""
     return any(map(is_of_set, walk(condition)))
 
@@ -62,7 +62,7 @@ def size(tree: Node) -> int:
     return sum(1 for _ in walk(tree))
 
 
-def check_size(nodes: int, span: Span | None) -> None:
+def check_tree_size(nodes: int, span: Span | None) -> None:
     """Raise `UnsupportedQueryError` if a rewriting would give so many nodes that nobody could use them."""
     if nodes > limits.REWRITTEN_NODES:
         raise UnsupportedQueryError(

@@ -20,7 +20,7 @@ from cerflow.language.formula import (
     StrictSequence,
 )
 from cerflow.language.node import Node, walk
-from cerflow.rewriting.ends import adjacent, beginnings, endings, joined
+from cerflow.rewriting.ends import adjacent, beginnings, endings, joined_strictly
 from cerflow.rewriting.events import below, outer_labels
 from cerflow.rewriting.filters import push_down_filters
 from cerflow.rewriting.labels import push_down_labels
@@ -77,7 +77,7 @@ def _joined_everywhere(formula: Formula, outer: frozenset[str]) -> Formula:
     def change(_: int, current: Node) -> Node:
         if not isinstance(current, StrictSequence):
             return current
-        return joined(current.left, current.right, fresh, outer, current.span)
+        return joined_strictly(current.left, current.right, fresh, outer, current.span)
 
     return transformed(formula, change)
 
@@ -168,7 +168,7 @@ def _without_strict_iterations(formula: Formula) -> Formula:
     def change(_: int, current: Node) -> Node:
         match current:
             case StrictSequence():
-                return joined(current.left, current.right, fresh, frozenset(), current.span)
+                return joined_strictly(current.left, current.right, fresh, frozenset(), current.span)
             case StrictIteration():
                 return _iterated(current.operand)
         return current
@@ -177,7 +177,7 @@ def _without_strict_iterations(formula: Formula) -> Formula:
 
 
 @dataclass(frozen=True)
-class _Between:
+class _Gap:
     """Matches with a gap: a block, what may stand in the gap, a block."""
 
     first: Formula
@@ -215,7 +215,7 @@ def _iterated(formula: Formula) -> Formula:
     return found
 
 
-def _with_and_without_gaps(formula: Formula) -> tuple[Formula | None, list[_Between]]:
+def _with_and_without_gaps(formula: Formula) -> tuple[Formula | None, list[_Gap]]:
     """The block that has the matches without a gap, None if there are none, and the matches with gaps."""
     blocks: list[Formula] = []
     gaps: dict[tuple[Formula, Formula], Paths] = {}
@@ -241,7 +241,7 @@ def _with_and_without_gaps(formula: Formula) -> tuple[Formula | None, list[_Betw
             case _:
                 # One event, or STRICT.
                 blocks += [piece.block for piece in beginnings(current)]
-    return reduce(Disjunction, blocks) if blocks else None, [_Between(p, m, s) for (p, s), m in gaps.items()]
+    return reduce(Disjunction, blocks) if blocks else None, [_Gap(p, m, s) for (p, s), m in gaps.items()]
 
 
 def _optional(rest: Formula | None) -> Paths:

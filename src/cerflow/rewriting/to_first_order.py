@@ -28,7 +28,7 @@ from cerflow.language.printer import show
 from cerflow.rewriting.events import below
 from cerflow.rewriting.filters import push_down_filters
 from cerflow.rewriting.names import FreshNames, names_of
-from cerflow.rewriting.rebuild import refuse_any, relabelled, speaks_of_set, transformed
+from cerflow.rewriting.rebuild import mentions_set, refuse_any, relabelled, transformed
 
 __all__ = ["second_order_to_first_order"]
 
@@ -153,7 +153,7 @@ def _required(chain: Many[Formula], event_type: str | None) -> list[tuple[Condit
             case Filter():
                 for clause in clauses(step.condition):
                     missing = [a for a in clause if not labels.issuperset(condition_labels(a))]
-                    if any(map(speaks_of_set, missing)):
+                    if any(map(mentions_set, missing)):
                         raise UnsupportedQueryError(
                             f"{show(step.condition)} counts the events of a type that need not be read here",
                             span=step.span,

@@ -35,7 +35,7 @@ from cerflow.language.formula import (
 from cerflow.language.node import Node, fold, with_children
 from cerflow.language.printer import show
 from cerflow.rewriting.names import FreshNames
-from cerflow.rewriting.rebuild import check_size, relabelled, size, speaks_of_set
+from cerflow.rewriting.rebuild import check_tree_size, mentions_set, relabelled, size
 
 __all__ = ["Bringing"]
 
@@ -260,7 +260,7 @@ class Bringing:
         if not w.outer:
             return replace(a, formula=Filter(a.formula, w.condition), size=a.size + size(w.condition) + 1)
         if w.labels:
-            if speaks_of_set(w.condition):
+            if mentions_set(w.condition):
                 raise UnsupportedQueryError(
                     f"{show(w.condition)} speaks of sets of events, and of a variable bound further out",
                     span=w.condition.span,
@@ -304,7 +304,7 @@ def _either(alternatives: Many[_Alternative], around: Formula | None = None) -> 
 def _check(nodes: int, one: Sized, other: Sized, span: Span | None) -> None:
     # What is not multiplied may be as large as it is.
     if len(one) > 1 or len(other) > 1:
-        check_size(nodes, span)
+        check_tree_size(nodes, span)
 
 
 def _refuse_strategy(current: Selection, name: str) -> NoReturn:

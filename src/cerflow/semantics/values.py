@@ -22,7 +22,7 @@ from cerflow.language.condition import (
 )
 from cerflow.language.node import Node, walk
 from cerflow.predicates.asking import Each, ask_of_set
-from cerflow.predicates.registry import calls_of_sets, registered, speaks_of_set
+from cerflow.predicates.registry import calls_of_sets, is_about_set, registered
 from cerflow.semantics.operators import aggregate, applied, in_order, labels_read, shown
 from cerflow.values.events import Event, Value, as_value
 
@@ -47,7 +47,7 @@ def _steps(root: Node, calls: frozenset[str]) -> tuple[tuple[Node, str | None], 
     stack: list[tuple[Node, str | None, bool]] = [(root, None, False)]
     while stack:
         current, bare, ready = stack.pop()
-        if ready or speaks_of_set(current):
+        if ready or is_about_set(current):
             found.append((current, bare))
             continue
         if isinstance(current, Bracket):

@@ -17,9 +17,9 @@ from cerflow.query import Query, parse
 from cerflow.schema import Schema, TimeUnit
 from cerflow.spark.batch import bad_records, match
 from cerflow.spark.frames.events import EventColumns
-from cerflow.spark.frames.output import OutputMode, check_output, check_partitions, exists, write
+from cerflow.spark.frames.output import OutputMode, check_output, check_partition_columns, exists, write_frame
 from cerflow.spark.frames.schemas import arrow_schema
-from cerflow.spark.frames.tasks import shown
+from cerflow.spark.frames.tasks import readable_value
 
 __all__ = ["RunResult", "run"]
 
@@ -112,20 +112,20 @@ def run(
         on_bad_record="fail" if on_bad_record == "fail" else "skip",
         **roles,
     )
-    check_partitions(result, partition_by)
+    check_partition_columns(result, partition_by)
     compiled = parse(query) if isinstance(query, str) else query
-    counter = _Counts(compiled.plan(Schema(arrow_schema(df), type, time, stream, time_unit)).schema)
+    counter = _RecordCounter(compiled.plan(Schema(arrow_schema(df), type, time, stream, time_unit)).schema)
     if dead_letter is not None:
         seen = Observation()
         bad = bad_records(counter.observed(df, seen), query=compiled, **roles)
-        write(bad, dead_letter, format=format, mode=letters, options=options)
+        write_frame(bad, dead_letter, format=format, mode=letters, options=options)
         counter.take(seen.get)
     elif count_events:
         counter.take(counter.of(df))
         if counter.bad and on_bad_record == "fail":
             _refuse(bad_records(df, query=compiled, **roles))
     compiled.warn_of_times(counter.schema, counter.times)
-    matches = write(result, output, format=format, mode=mode, partition_by=partition_by, options=options)
+    matches = write_frame(result, output, format=format, mode=mode, partition_by=partition_by, options=options)
     return RunResult(matches, counter.usable, counter.bad, counter.reasons, clock.perf_counter() - started)
 
 
@@ -149,7 +149,7 @@ def _letters_mode(
     return "append" if mode == "overwrite-partitions" else mode
 
 
-class _Counts:
+class _RecordCounter:
     """Counts the events of a DataFrame: all, and those that cannot be used, by reason."""
 
     def __init__(self, schema: Schema) -> None:
@@ -197,4 +197,4 @@ def _refuse(bad: DataFrame) -> None:
     """Raise the error for the first of these events."""
     (row,) = bad.limit(1).toArrow().to_pylist()
     *values, (_, reason) = row.items()
-    raise BadRecordError(f"{{{', '.join(f'{name}: {shown(value)}' for name, value in values)}}}", reason)
+    raise BadRecordError(f"{{{', '.join(f'{name}: {readable_value(value)}' for name, value in values)}}}", reason)

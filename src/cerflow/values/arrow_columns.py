@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["plain", "plain_array", "plain_type", "python_rows", "python_values"]
+__all__ = ["plain_array", "plain_type", "python_rows", "python_values", "with_plain_columns"]
 
 #: The digits of decimals of 128 and 256 bits.
 _DIGITS_128, _DIGITS_256 = 38, 76
@@ -37,7 +37,7 @@ def plain_type(data_type: pa.DataType) -> pa.DataType:
     return pa.float32() if pa.types.is_float16(data_type) else data_type
 
 
-def plain(table: pa.Table, columns: pa.Schema | None = None) -> pa.Table:
+def with_plain_columns(table: pa.Table, columns: pa.Schema | None = None) -> pa.Table:
     """The table with columns of plain types (see `plain_type`), or of the types of ``columns``.
 
     Nulls that hide in a dictionary are where everybody looks for them. Raises pyarrow's errors for values that do not

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from cerflow.errors import InputError
-from cerflow.values.arrow_columns import plain
+from cerflow.values.arrow_columns import with_plain_columns
 
 __all__ = ["as_rows", "from_rows", "supposed", "to_table", "unknown_types"]
 
@@ -34,13 +34,13 @@ def to_table(events: Any, columns: pa.Schema | None = None) -> pa.Table:
         raise refused
     try:
         if isinstance(events, pa.Table):
-            return plain(events)
+            return with_plain_columns(events)
         if isinstance(events, pa.RecordBatch):
-            return plain(pa.Table.from_batches([events]))
+            return with_plain_columns(pa.Table.from_batches([events]))
         if hasattr(events, "__arrow_c_stream__") or hasattr(events, "__arrow_c_array__"):
-            return plain(_short_strings(pa.table(events)))
+            return with_plain_columns(_short_strings(pa.table(events)))
         if isinstance(events, Mapping):
-            return plain(_from_columns(events))
+            return with_plain_columns(_from_columns(events))
         if isinstance(events, Iterable):
             rows = list(events)
             if rows and all(isinstance(r, pa.RecordBatch | pa.Table) for r in rows):

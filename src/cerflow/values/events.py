@@ -13,7 +13,7 @@ from typing import Any, overload
 from cerflow.errors import InputError
 from cerflow.schema import MICROSECONDS, TimeUnit
 
-__all__ = ["Event", "Stream", "Value", "as_value", "microseconds"]
+__all__ = ["Event", "Stream", "Value", "as_value", "microseconds_since_epoch"]
 
 #: What attributes hold. Timestamps are datetimes in UTC; None is null, and so is NaN. Decimals are compared exactly.
 Value = int | float | str | bool | datetime.datetime | Decimal | None
@@ -140,14 +140,14 @@ def as_value(raw: Any) -> Value:
     raise InputError(f"{raw!r} is no value that conditions can read")
 
 
-def microseconds(moment: datetime.datetime) -> int:
+def microseconds_since_epoch(moment: datetime.datetime) -> int:
     """Microseconds since the epoch."""
     return (moment - _EPOCH) // datetime.timedelta(microseconds=1)
 
 
 def _ticks(value: Value) -> int | float:
     if isinstance(value, datetime.datetime):
-        return microseconds(value)
+        return microseconds_since_epoch(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     raise InputError(f"{value!r} is no time")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cerflow.errors import QueryError, Span
 
-__all__ = ["MANY", "ONE", "check_like", "check_regexp", "found_in", "like_expression", "pieces", "tokens"]
+__all__ = ["MANY", "ONE", "check_like", "check_regexp", "found_in", "like_expression", "literal_parts", "tokens"]
 
 #: The wildcards in `tokens`: any characters, and one.
 MANY, ONE = object(), object()
@@ -82,7 +82,7 @@ def tokens(pattern: str) -> list[str | object]:
     return found
 
 
-def pieces(pattern: str) -> list[str] | None:
+def literal_parts(pattern: str) -> list[str] | None:
     """The literal texts between the ``%`` of a pattern of LIKE, the first and the last of which may be empty.
 
     None if there is a ``_`` in it.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.layout import NULL
-from cerflow.engine.results.column_aggregates import Groups, aggregated, chosen
+from cerflow.engine.results.column_aggregates import Grouping, aggregated, chosen
 from cerflow.errors import BadRecordError, QueryError
 from cerflow.schema import Kind
 from cerflow.semantics.operators import aggregate
@@ -339,7 +339,7 @@ def test_groups_are_aggregated_by_the_definition(data, name, kind):
         vector = Vector(Kind.STRING, codes, missing, texts)
     else:
         vector = Vector(Kind.INTEGER, np.array([v or 0 for v in flat], np.int64), missing)
-    sizes = Groups(np.array([len(group) for group in groups], np.int64))
+    sizes = Grouping(np.array([len(group) for group in groups], np.int64))
     if name in ("min", "max", "first", "last"):
         result = vector.taken(chosen(name, sizes, vector))
     else:

@@ -13,7 +13,7 @@ import cerflow
 from cerflow import Recognizer, SnapshotError
 from cerflow.engine import layout
 from cerflow.engine.kernels.state.graph import meld
-from cerflow.engine.state.snapshot import RECOGNIZER, read, write
+from cerflow.engine.state.snapshot import RECOGNIZER, read, write_snapshot
 from support import snapshot_mutants
 
 MUTANTS = Path(snapshot_mutants.__file__)
@@ -81,7 +81,7 @@ def test_what_leads_astray_is_named(base, change, reason):
     contents.positions = contents.positions.copy()
     change(contents)
     with pytest.raises(SnapshotError, match=reason):
-        base.restore(write(RECOGNIZER, contents))
+        base.restore(write_snapshot(RECOGNIZER, contents))
 
 
 LISTS = {
@@ -109,7 +109,7 @@ def test_a_refused_snapshot_changes_nothing():
     whole = read("set of queries", base.snapshot)
     whole.description["accepted"] = -1
     with pytest.raises(SnapshotError, match="'accepted' is -1"):
-        recognizer.take_over(write("set of queries", whole))
+        recognizer.take_over(write_snapshot("set of queries", whole))
     later = snapshot_mutants.events(80, 130)
     assert {n: m.count() for n, m in recognizer.push(later).items()} == {
         n: m.count() for n, m in other.push(later).items()
@@ -124,7 +124,7 @@ def test_roles_that_do_not_fit(base):
         contents = read(RECOGNIZER, base.snapshot)
         contents.description.update(changes)
         with pytest.raises((SnapshotError, cerflow.QueryError)):
-            base.restore(write(RECOGNIZER, contents))
+            base.restore(write_snapshot(RECOGNIZER, contents))
     with pytest.raises(cerflow.InputError, match="position column 's' is no column of integers"):
         base.query.recognizer(snapshot_mutants.SCHEMA, position="s")
     assert isinstance(base.restore(base.snapshot), Recognizer)

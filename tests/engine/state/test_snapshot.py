@@ -13,7 +13,7 @@ import pytest
 
 import cerflow
 from cerflow import QuerySet, Recognizer
-from cerflow.engine.state.snapshot import RECOGNIZER, decoded, read, write
+from cerflow.engine.state.snapshot import RECOGNIZER, decoded, read, write_snapshot
 from cerflow.errors import SnapshotError
 
 TEXT = "SELECT * WHERE (A AS x ; B+ AS y ; C AS z) FILTER x.s != y.s AND y.v < z.v PARTITION BY k WITHIN 60 SECONDS"
@@ -121,7 +121,7 @@ def changed(snapshot, **changes):
     """A snapshot with a valid checksum that says something else."""
     contents = read(RECOGNIZER, snapshot)
     contents.description.update(changes)
-    return write(RECOGNIZER, contents)
+    return write_snapshot(RECOGNIZER, contents)
 
 
 def test_another_version(snapshot):

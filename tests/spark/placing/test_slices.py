@@ -10,7 +10,7 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.engine.events.time_order import in_order
+from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.recognize.columns_needed import needs_positions
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Strategy
@@ -134,7 +134,7 @@ def test_partitions_in_the_order_of_time(data, positions, with_sequence, sorted_
     tables = [mixed.slice(a, b - a) for a, b in zip([0, *cuts], [*cuts, table.num_rows], strict=True)]
     if with_sequence or not isinstance(window, AttributeWindow):
         tables = data.draw(st.permutations(tables))
-    table = in_order(pa.concat_tables(tables), "t", sequence)
+    table = sort_by_time(pa.concat_tables(tables), "t", sequence)
     found, between = simulation.partitioned(
         [t.select([*schema.names, *(["place"] if with_sequence else [])]) for t in tables],
         piece=piece,

@@ -19,7 +19,7 @@ import cerflow
 from cerflow.engine.recognize.columns_needed import needs_positions
 from cerflow.errors import BadRecordError, InputError, UnsupportedQueryError
 from cerflow.language.formula import Strategy
-from cerflow.query import query_text
+from cerflow.query import as_query_text
 from cerflow.schema import Schema
 from cerflow.spark.source import planned as planning
 from cerflow.spark.source.slices import cut_at
@@ -107,7 +107,7 @@ def plain(data_type):
 
 def text_of(query):
     try:
-        return query_text(query)
+        return as_query_text(query)
     except UnsupportedQueryError:
         assume(False)
 

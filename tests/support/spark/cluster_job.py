@@ -40,13 +40,13 @@ def where(batches):
     """What an executor imports, and where it keeps its kernels."""
     import cerflow
     from cerflow.engine.kernel_cache import kernels_folder
-    from cerflow.engine.recognize.warmup import compiled
+    from cerflow.engine.recognize.warmup import kernels_are_compiled
 
     for _ in batches:
         seen = {
             "file": cerflow.__file__,
             "kernels": str(kernels_folder()),
-            "compiled": compiled(),
+            "compiled": kernels_are_compiled(),
             "folder": os.getcwd(),
         }
         yield pa.RecordBatch.from_pylist([{"seen": json.dumps(seen)}])

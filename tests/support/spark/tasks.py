@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.engine.evaluate.measures import measures
-from cerflow.engine.events.time_order import in_order
+from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.layout import NULL
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
-from cerflow.query import query_text
+from cerflow.query import as_query_text
 from cerflow.schema import Schema
 from cerflow.slices.by_keys import boundaries, cut
 from cerflow.slices.pieces import Pieces
@@ -31,7 +31,7 @@ class Simulation:
         self.time, self.window, self.positions = time, window, positions
         columns = schema.append(pa.field("number", pa.int64())) if positions else schema
         self.recognition = Recognition(
-            query=query_text(query),
+            query=as_query_text(query),
             language=query.language,
             schema=columns.serialize().to_pybytes(),
             type="type",
@@ -99,7 +99,7 @@ class Simulation:
 
     def partitioned(self, tables, *, piece, batch, sequence=None, in_order_already=False):
         """All matches of partitions that stay where they are, and of the slices between them."""
-        tables = [in_order(t, self.time, sequence) if in_order_already else t for t in tables]
+        tables = [sort_by_time(t, self.time, sequence) if in_order_already else t for t in tables]
         cut_up = [
             (part, at, table.slice(at, piece))
             for part, table in enumerate(tables)
@@ -129,7 +129,7 @@ class Simulation:
         keys = np.concatenate([self.keys(t, part << ROW_BITS) for part, t in enumerate(tables)])
         if self.time is not None:
             order = pa.array(np.argsort(keys, kind="stable")) if sequence is None else None
-            whole = in_order(whole, self.time, sequence) if order is None else whole.take(order)
+            whole = sort_by_time(whole, self.time, sequence) if order is None else whole.take(order)
             keys = self.keys(whole)
         rows = list(self.slice_rows(whole, keys, between))
         if rows:

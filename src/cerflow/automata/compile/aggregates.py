@@ -12,7 +12,7 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from cerflow.analysis.scopes import condition_labels
-from cerflow.conditions.guards import Asked, Gathered, Satisfied, Truth, bare, without_brackets
+from cerflow.conditions.guards import Asked, LabelAggregate, Satisfied, TruthValue, bare, without_brackets
 from cerflow.conditions.register_values import If, Joined, Known, SquareRoot, Word
 from cerflow.language.condition import (
     Aggregate,
@@ -36,7 +36,7 @@ from cerflow.language.condition import (
 from cerflow.language.node import Node, fold, transform, walk, with_children
 from cerflow.predicates.registry import calls_of_sets
 
-__all__ = ["Accumulator", "accumulator", "alone", "between_bounds", "empty", "gather", "without_some"]
+__all__ = ["Accumulator", "accumulator", "alone", "between_bounds", "gather", "value_of_no_events", "without_some"]
 
 Row = tuple[Expression, ...]
 
@@ -52,7 +52,7 @@ _ZERO, _ONE, _NULL = Literal(0), Literal(1), Literal(None)
 
 
 def gather(condition: Condition, one: Container[str]) -> Condition:
-    """Replace aggregates and tests on sets by `Gathered` leaves, predicates of sets by `Asked` ones.
+    """Replace aggregates and tests on sets by `LabelAggregate` leaves, predicates of sets by `Asked` ones.
 
     Labels in ``one`` have exactly one event: what is asked of it stands there instead.
     """
@@ -79,9 +79,9 @@ def gather(condition: Condition, one: Container[str]) -> Condition:
             case Function(name, (Expression() as operand,)) if name in ("lower", "upper", "length"):
                 return _inside(operand, lambda value: Function(name, (value,))) or rebuilt
             case Like(operand, pattern, negated):
-                moved = _inside(operand, lambda value: Truth(Like(value, pattern, negated)))
+                moved = _inside(operand, lambda value: TruthValue(Like(value, pattern, negated)))
             case Regexp(operand, pattern, negated):
-                moved = _inside(operand, lambda value: Truth(Regexp(value, pattern, negated)))
+                moved = _inside(operand, lambda value: TruthValue(Regexp(value, pattern, negated)))
             case _:
                 return rebuilt
         return rebuilt if moved is None else Comparison(Operator.EQ, moved, Literal(True))
@@ -118,10 +118,10 @@ def _label_of(argument: Node) -> str:
     return label
 
 
-def _gathered(name: str, label: str, argument: Expression) -> Gathered:
+def _gathered(name: str, label: str, argument: Expression) -> LabelAggregate:
     own = bare(argument)
     assert isinstance(own, Expression)
-    return Gathered(name, label, own, own)
+    return LabelAggregate(name, label, own, own)
 
 
 def _inside(operand: Expression, function: Callable[[Expression], Expression]) -> Expression | None:
@@ -129,9 +129,9 @@ def _inside(operand: Expression, function: Callable[[Expression], Expression]) -
 
     Other aggregates give no strings; NULL in the place of one stays null. None if there is no aggregate.
     """
-    if isinstance(operand, Gathered) and operand.name in _SELECTING:
-        return Gathered(operand.name, operand.label, operand.argument, function(operand.value))
-    return _NULL if any(isinstance(n, Gathered) for n in walk(operand)) else None
+    if isinstance(operand, LabelAggregate) and operand.name in _SELECTING:
+        return LabelAggregate(operand.name, operand.label, operand.argument, function(operand.value))
+    return _NULL if any(isinstance(n, LabelAggregate) for n in walk(operand)) else None
 
 
 def alone(name: str, argument: Expression) -> Expression:
@@ -146,7 +146,7 @@ def alone(name: str, argument: Expression) -> Expression:
     return argument
 
 
-def empty(name: str) -> Literal:
+def value_of_no_events(name: str) -> Literal:
     """The value of an aggregate over no events."""
     return _ZERO if name == "count" else _NULL
 
@@ -160,7 +160,7 @@ class Accumulator:
     finish: Callable[[Row], Expression]
 
 
-def accumulator(gathered: Gathered, most: int | None = None) -> Accumulator:
+def accumulator(gathered: LabelAggregate, most: int | None = None) -> Accumulator:
     """The accumulator of an aggregate; that of a test on a set remembers the latest value.
 
     A count may stop at ``most``, if nobody asks for more.

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from cerflow.automata.model.fragment import Fragment, track, trimmed
+from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile, accumulation_for
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.conditions.guards import TRUE, Of, Satisfied, Stored, conjunction, conjuncts, is_local, leaves, substitute
@@ -149,7 +149,7 @@ def apply_some(operand: Fragment, some: Some, many: frozenset[str], scope: int, 
         return result
 
     nothing: frozenset[str] = frozenset()
-    return trimmed(track(operand, nothing, step, lambda chosen: chosen == names))
+    return without_dead_states(track(operand, nothing, step, lambda chosen: chosen == names))
 
 
 def _units(atom: Condition, label: str, scope: int) -> list[Of]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cerflow.automata.model.fragment import Fragment, track, trimmed
+from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.transducer import Transition
 
 __all__ = ["begin_at_once", "contiguous"]
@@ -23,7 +23,7 @@ def contiguous(operand: Fragment) -> Fragment:
         return [(_BEFORE if place == _BEFORE else _AFTER, t)]
 
     # Most states after the marked events lead nowhere; left in place they would look like hidden events.
-    return trimmed(track(operand, _BEFORE, step))
+    return without_dead_states(track(operand, _BEFORE, step))
 
 
 def begin_at_once(operand: Fragment) -> Fragment:
@@ -32,4 +32,4 @@ def begin_at_once(operand: Fragment) -> Fragment:
     def step(begun: bool, t: Transition) -> list[tuple[bool, Transition]]:
         return [(True, t)] if begun or t.labels else []
 
-    return trimmed(track(operand, False, step, lambda begun: begun))
+    return without_dead_states(track(operand, False, step, lambda begun: begun))

@@ -14,14 +14,14 @@ from cerflow import limits
 from cerflow.analysis.scopes import condition_labels
 from cerflow.automata.compile.conditions import apply_atoms, apply_some, given_always, own_labels, several
 from cerflow.automata.compile.set_conditions import apply_set_atoms
-from cerflow.automata.model.fragment import Fragment, check_size, union
+from cerflow.automata.model.fragment import Fragment, check_fragment_size, union
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.conditions.clauses import alternatives_of, clauses, conjuncts_of
-from cerflow.conditions.guards import Asked, Gathered, Of, Satisfied, Truth, leaves, substitute
+from cerflow.conditions.guards import Asked, LabelAggregate, Of, Satisfied, TruthValue, leaves, substitute
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import And, Comparison, Condition, Expression, IsNull, Literal, Not, Operator, Or, Some
 from cerflow.language.node import Node, fold, walk
-from cerflow.rewriting.rebuild import speaks_of_set
+from cerflow.rewriting.rebuild import mentions_set
 
 __all__ = ["apply_filter"]
 
@@ -53,7 +53,7 @@ def apply_filter(
         try:
             found = clauses(part, lambda choice: id(choice) in of_one_event, limits.FILTER_CLAUSE_ATOMS)
         except UnsupportedQueryError:
-            if condition_labels(part).keys() <= once and not speaks_of_set(part):
+            if condition_labels(part).keys() <= once and not mentions_set(part):
                 atoms.append(resolve(part))
             else:
                 mixed.append(part)
@@ -116,7 +116,7 @@ def _of_one_event(condition: Condition, single: frozenset[str] | set[str]) -> se
             return label
         labels = condition_labels(current)
         label = next(iter(labels), None)
-        return label if len(labels) == 1 and label in single and not speaks_of_set(current) else None
+        return label if len(labels) == 1 and label in single and not mentions_set(current) else None
 
     fold(condition, visit)
     return found
@@ -133,13 +133,13 @@ def _union(branches: Sequence[Fragment]) -> Fragment:
     whole = branches[0]
     for branch in branches[1:]:
         whole = union(whole, branch)
-        check_size(whole)
+        check_fragment_size(whole)
     return whole
 
 
 def _label(atom: Condition, scope: int) -> str | None:
     """The label of the filtered formula that an atom is about, if it is about each event of it by itself."""
-    parts = [n for n in walk(atom) if isinstance(n, Of | Gathered | Asked)]
+    parts = [n for n in walk(atom) if isinstance(n, Of | LabelAggregate | Asked)]
     labels = {n.label if isinstance(n, Of) and n.scope == scope else None for n in parts}
     return next(iter(labels)) if len(labels) == 1 else None
 
@@ -150,8 +150,8 @@ def _held(atom: Condition, scope: int) -> Condition:
     if label is None:
         return atom
     here: dict[Expression, Expression] = {leaf: leaf.expression for leaf in leaves(atom) if isinstance(leaf, Of)}
-    held = Truth(Satisfied(substitute(atom, here)))
-    all_held = Gathered("min", label, held, held)
+    held = TruthValue(Satisfied(substitute(atom, here)))
+    all_held = LabelAggregate("min", label, held, held)
     return Or(IsNull(all_held), Comparison(Operator.EQ, all_held, Literal(True)))
 
 
@@ -166,7 +166,7 @@ def _apply(
         if isinstance(atom, Some):
             existential.append(atom)
         else:
-            (on_sets if any(isinstance(n, Gathered | Asked) for n in walk(atom)) else on_events).append(atom)
+            (on_sets if any(isinstance(n, LabelAggregate | Asked) for n in walk(atom)) else on_events).append(atom)
     operand = apply_atoms(operand, on_events, many, scope, registers)
     for some in existential:
         operand = apply_some(operand, some, many, scope, registers)

@@ -11,7 +11,7 @@ from cerflow.automata.compile.conditions import several
 from cerflow.automata.compile.contiguity import begin_at_once, contiguous
 from cerflow.automata.compile.filters import apply_filter
 from cerflow.automata.compile.negation import unless, without
-from cerflow.automata.compile.products import both, together
+from cerflow.automata.compile.products import both, product_all
 from cerflow.automata.compile.references import resolve_reference
 from cerflow.automata.compile.selection import preferred
 from cerflow.automata.compile.sremo import compile_sremo
@@ -99,7 +99,7 @@ def compile_formula(
     `UnsupportedQueryError` for what would need an unbounded or too large automaton.
     """
     formula, window = hoist_window(_with_joined_filters(formula), window)
-    compiler = _Compiler(formula, named | (keep or frozenset()), windowed=window is not None)
+    compiler = _FormulaCompiler(formula, named | (keep or frozenset()), windowed=window is not None)
     whole = compiler.run()
     hidden = frozenset((HIDDEN_LABEL,)) if marks else frozenset[str]()
     if window is not None and hides_events(whole, None if marks else keep):
@@ -127,7 +127,7 @@ def _with_joined_filters(formula: Formula) -> Formula:
     return joined
 
 
-class _Compiler:
+class _FormulaCompiler:
     """The fold over one formula; ``scopes`` and the fold number occurrences alike."""
 
     def __init__(self, formula: Formula, named: frozenset[str], *, windowed: bool) -> None:
@@ -172,7 +172,7 @@ class _Compiler:
             Iteration: iterate,
             StrictIteration: iterate_strictly,
             Conjunction: both,
-            All: together,
+            All: product_all,
             Start: begin_at_once,
         }
         construction = simple.get(type(current))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from cerflow.automata.compile.conditions import reguarded
 from cerflow.automata.compile.run_sets import Crowd, Crowds
-from cerflow.automata.model.fragment import Fragment, reach, track, trimmed
+from cerflow.automata.model.fragment import Fragment, reachable_states, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition
 
@@ -22,11 +22,11 @@ def unless(operand: Fragment, excluded: Fragment, registers: RegisterFile) -> Fr
 
     The runs of ψ are followed from every event on; where one ends the run of φ ends, too.
     """
-    watch = _Watch(excluded, registers)
-    return trimmed(track(operand, watch.crowds.beginning(), watch.past))
+    watch = _ExcludedRuns(excluded, registers)
+    return without_dead_states(track(operand, watch.crowds.beginning(), watch.past))
 
 
-class _Watch:
+class _ExcludedRuns:
     """The runs of the excluded formula, begun at every event."""
 
     def __init__(self, excluded: Fragment, registers: RegisterFile) -> None:
@@ -57,7 +57,7 @@ def without(operand: Fragment, excluded: Fragment, registers: RegisterFile) -> F
 
     Which event is the last is guessed where a run can end with events that are read only (PROJECT).
     """
-    watch = _Watch(excluded, registers)
+    watch = _ExcludedRuns(excluded, registers)
     quiet = _ending_unmarked(operand)
     loud = _marking_on(operand)
 
@@ -74,17 +74,17 @@ def without(operand: Fragment, excluded: Fragment, registers: RegisterFile) -> F
         yield from watch.past(memory if isinstance(memory, Crowd) else watch.crowds.beginning(), t)
 
     start: Crowd | str = _BEFORE
-    return trimmed(track(operand, start, step))
+    return without_dead_states(track(operand, start, step))
 
 
 def _ending_unmarked(operand: Fragment) -> set[int]:
     """The states from which a run can end without marking another event, final ones included."""
-    return reach(operand.final, _before(operand, lambda t: not t.labels))
+    return reachable_states(operand.final, _before(operand, lambda t: not t.labels))
 
 
 def _marking_on(operand: Fragment) -> set[int]:
     """The states from which a run can mark another event."""
-    return reach((t.source for t in operand.transitions if t.labels), _before(operand, lambda _: True))
+    return reachable_states((t.source for t in operand.transitions if t.labels), _before(operand, lambda _: True))
 
 
 def _before(operand: Fragment, counts: Callable[[Transition], bool]) -> list[list[int]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from cerflow.automata.model.fragment import Fragment, check_size, trimmed
+from cerflow.automata.model.fragment import Fragment, check_fragment_size, without_dead_states
 from cerflow.automata.model.transducer import Transition
 from cerflow.conditions.contradiction import contradicts
 from cerflow.conditions.guards import conjunction, conjuncts
 
-__all__ = ["both", "together"]
+__all__ = ["both", "product_all"]
 
 #: Joins the labels of two transitions, None if they do not go together.
 _Join = Callable[[frozenset[str], frozenset[str]], frozenset[str] | None]
@@ -24,7 +24,7 @@ def both(left: Fragment, right: Fragment) -> Fragment:
     )
 
 
-def together(left: Fragment, right: Fragment) -> Fragment:
+def product_all(left: Fragment, right: Fragment) -> Fragment:
     """``φ ALL ψ``: unions of a complex event of each; one of them begins at the start, one ends at the end.
 
     Each side may wait before it begins and rest once it is done.
@@ -87,7 +87,7 @@ def _product(
     def number(pair: tuple[int, int]) -> int:
         if pair not in numbers:
             numbers[pair] = result.add_state()
-            check_size(result)
+            check_fragment_size(result)
             pending.append(pair)
             if final(*pair):
                 result.final.add(numbers[pair])
@@ -114,4 +114,4 @@ def _product(
                         a.writes + b.writes,
                     )
                 )
-    return trimmed(result)
+    return without_dead_states(result)

@@ -13,7 +13,7 @@ from cerflow.automata.compile.conditions import guarded, several
 from cerflow.automata.model.fragment import Fragment, track
 from cerflow.automata.model.registers import RegisterFile, reduced
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
-from cerflow.conditions.guards import Collected, InWindow, Of, Stored, Truth, leaves, substitute
+from cerflow.conditions.guards import AllRows, InWindow, Of, Stored, TruthValue, leaves, substitute
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Comparison, Condition, Expression, Literal, Operator, PredicateCall
 from cerflow.language.node import Node, fold, walk, with_children
@@ -22,7 +22,7 @@ __all__ = ["resolve_reference"]
 
 
 @dataclass(frozen=True)
-class _Form:
+class _Template:
     """A condition with numbered gaps; conditions of one form share a register for what fills the gaps.
 
     Values of any kind may go into a predicate, so there ``fillings`` tells apart what is of different kinds.
@@ -37,14 +37,14 @@ class _Seen:
     """Whether the event has been read, and for which conditions something has been put aside."""
 
     event: bool = False
-    aside: frozenset[_Form] = frozenset()
+    aside: frozenset[_Template] = frozenset()
 
 
 @dataclass(frozen=True)
 class _Deferred:
     """A condition that waits for the event: its form, and what fills the gaps at a transition."""
 
-    form: _Form
+    form: _Template
     row: tuple[Expression, ...]
 
 
@@ -73,10 +73,10 @@ def _defer(atom: Condition, label: str, registers: RegisterFile) -> _Deferred:
 
     form = fold(veiled, cut)
     assert isinstance(form, Condition)
-    row = tuple(Truth(part) if isinstance(part, Condition) else part for part in parts)
+    row = tuple(TruthValue(part) if isinstance(part, Condition) else part for part in parts)
     asks = any(isinstance(current, PredicateCall) for current in walk(form))
     condition = substitute(form, {veil: leaf for leaf, veil in veils.items()})
-    return _Deferred(_Form(condition, row if asks else ()), row)
+    return _Deferred(_Template(condition, row if asks else ()), row)
 
 
 def _greatest_known(atom: Condition, registers: RegisterFile) -> list[Condition | Expression]:
@@ -101,7 +101,7 @@ def _greatest_known(atom: Condition, registers: RegisterFile) -> list[Condition 
 
 def _ranges(leaf: Expression, registers: RegisterFile) -> bool:
     """Whether a leaf stands for all rows of a collection."""
-    if isinstance(leaf, Collected):
+    if isinstance(leaf, AllRows):
         return False
     return isinstance(leaf, Stored) and registers.registers[leaf.register].keeps is Accumulation.SET
 
@@ -124,7 +124,7 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
     if simple is not None:
         return simple
     repeated = _put_aside_repeatedly(operand, label, scope, registers)
-    aside: dict[_Form, int] = {}
+    aside: dict[_Template, int] = {}
 
     def register_for(deferred: _Deferred) -> int:
         if deferred.form not in aside:
@@ -159,7 +159,7 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
             return [(seen, t)]
         writes = list(t.writes)
         forms = set(seen.aside)
-        fresh_now: set[_Form] = set()
+        fresh_now: set[_Template] = set()
         for atom in waiting:
             deferred = _defer(atom, label, registers)
             fresh = deferred.form not in seen.aside and deferred.form not in fresh_now
@@ -254,22 +254,22 @@ def _units(t: Transition, label: str, scope: int) -> list[Of]:
     return [u for c in conditions for u in leaves(c) if isinstance(u, Of) and (u.label, u.scope) == (label, scope)]
 
 
-def _put_aside_repeatedly(operand: Fragment, label: str, scope: int, registers: RegisterFile) -> frozenset[_Form]:
+def _put_aside_repeatedly(operand: Fragment, label: str, scope: int, registers: RegisterFile) -> frozenset[_Template]:
     """The forms of conditions of which several instances may have to wait at the same time."""
-    found: set[_Form] = set()
+    found: set[_Template] = set()
 
-    def step(aside: frozenset[_Form], t: Transition) -> list[tuple[frozenset[_Form], Transition]]:
+    def step(aside: frozenset[_Template], t: Transition) -> list[tuple[frozenset[_Template], Transition]]:
         if label in t.labels:
             return []
         forms = [_defer(atom, label, registers) for atom in t.atoms if _mentions(atom, label, scope)]
-        new: set[_Form] = set()
+        new: set[_Template] = set()
         for deferred in forms:
             if deferred.form in aside or deferred.form in new or _collects(deferred, registers):
                 found.add(deferred.form)
             new.add(deferred.form)
         return [(aside | new, t)]
 
-    track(operand, frozenset[_Form](), step)
+    track(operand, frozenset[_Template](), step)
     return frozenset(found)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from cerflow import limits
-from cerflow.automata.model.fragment import Fragment, reach, with_own_beginning
+from cerflow.automata.model.fragment import Fragment, reachable_states, with_own_beginning
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, Write
 from cerflow.automata.optimise.covering import Field, covering_relations
@@ -124,7 +124,9 @@ class Crowds:
     def _states_with_rows(self, newest: frozenset[int]) -> frozenset[int]:
         """States with live registers, and those that a condition on such decides whether a run comes to."""
         edges = [[t.target for t in leaving] for leaving in self.fragment.leaving()]
-        return frozenset(reach((q for q, places in enumerate(self._live) if places and q not in newest), edges))
+        return frozenset(
+            reachable_states((q for q, places in enumerate(self._live) if places and q not in newest), edges)
+        )
 
     def _states_with_newest(self) -> frozenset[int]:
         """States in which runs differ in nothing but where their window began."""

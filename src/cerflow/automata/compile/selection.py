@@ -16,12 +16,12 @@ from itertools import combinations_with_replacement, permutations
 from cerflow import limits
 from cerflow.automata.compile.conditions import reguarded
 from cerflow.automata.compile.run_sets import EMPTY, Crowd, Crowds, Source
-from cerflow.automata.model.fragment import Fragment, track, trimmed
+from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transducer, Transition, Write
 from cerflow.automata.optimise.detection import Simulation
 from cerflow.automata.optimise.simplify import simplify
-from cerflow.conditions.case_tree import joined
+from cerflow.conditions.case_tree import merged_cases
 from cerflow.conditions.contradiction import contradicts
 from cerflow.conditions.guards import TRUE, conjunction, conjuncts
 from cerflow.errors import UnsupportedQueryError
@@ -74,7 +74,7 @@ def _together(transitions: Iterable[Transition]) -> list[Transition]:
     return [
         replace(general, test=conjunction(list(test)))
         for general, several in alike.items()
-        for test in joined(conjuncts(t.test) for t in several)
+        for test in merged_cases(conjuncts(t.test) for t in several)
     ]
 
 
@@ -134,7 +134,7 @@ def preferred(
             yield _Rivals(beside, ahead, rivals.compared or bool(t.labels)), _writing(asked, [*writes, *more])
 
     start: _Rivals | None = _Rivals(crowds.beginning(), EMPTY, not each_start)
-    return trimmed(track(fragment, start, step, lambda rivals: rivals is None))
+    return without_dead_states(track(fragment, start, step, lambda rivals: rivals is None))
 
 
 def _simulation(fragment: Fragment, registers: RegisterFile) -> Callable[[int, int], bool]:

@@ -12,19 +12,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cerflow.automata.compile.aggregates import Accumulator, accumulator, alone, empty
+from cerflow.automata.compile.aggregates import Accumulator, accumulator, alone, value_of_no_events
 from cerflow.automata.compile.conditions import Relating, guarded, own_labels
-from cerflow.automata.model.fragment import Fragment, track, trimmed
+from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.conditions.guards import (
+    AllRows,
     Asked,
-    Collected,
-    Gathered,
+    LabelAggregate,
     Satisfied,
     SetCall,
     Stored,
-    Truth,
+    TruthValue,
     reads_events,
     substitute,
 )
@@ -64,14 +64,14 @@ _MANY = 2**62
 def apply_set_atoms(
     operand: Fragment, atoms: Sequence[Condition], many: frozenset[str], scope: int, registers: RegisterFile
 ) -> Fragment:
-    """Keep the runs that satisfy all atoms, in which `Gathered` leaves stand for aggregates and tests on sets.
+    """Keep the runs that satisfy all atoms, in which `LabelAggregate` leaves stand for aggregates and tests on sets.
 
     `Asked` leaves stand for predicates of sets, which are asked about a collection of the events.
 
     Other labels of an atom stand for every choice of one event each, as in `cerflow.automata.compile.conditions`: what
     is asked of their events waits in registers.
     """
-    gathered = dict.fromkeys(n for atom in atoms for n in walk(atom) if isinstance(n, Gathered))
+    gathered = dict.fromkeys(n for atom in atoms for n in walk(atom) if isinstance(n, LabelAggregate))
     asked = dict.fromkeys(n for atom in atoms for n in walk(atom) if isinstance(n, Asked))
     ends = _Ends(
         tuple(Relating.of(atom, own_labels(atom, scope), scope, many, registers) for atom in atoms),
@@ -98,26 +98,26 @@ def apply_set_atoms(
         return result
 
     start: _Memory | None = (frozenset(), (True,) * len(ends.ordered))
-    return trimmed(track(operand, start, step, lambda memory: memory is None))
+    return without_dead_states(track(operand, start, step, lambda memory: memory is None))
 
 
 @dataclass(frozen=True)
 class _AggregateRegister:
     """An aggregate, and the register for its row."""
 
-    gathered: Gathered
+    gathered: LabelAggregate
     kept: Accumulator
     register: int
 
     @classmethod
-    def of(cls, gathered: Gathered, atoms: Sequence[Condition], registers: RegisterFile) -> _AggregateRegister:
+    def of(cls, gathered: LabelAggregate, atoms: Sequence[Condition], registers: RegisterFile) -> _AggregateRegister:
         kept = accumulator(gathered, _most(gathered, atoms))
         return cls(gathered, kept, _register(gathered, len(kept.start), registers))
 
     def value(self, given: bool, seen: bool) -> Expression:
         """The aggregate over the events seen so far, and the event at hand if it is given the label."""
         if not seen:
-            return alone(self.gathered.name, self.gathered.value) if given else empty(self.gathered.name)
+            return alone(self.gathered.name, self.gathered.value) if given else value_of_no_events(self.gathered.name)
         former = self.former
         return self.kept.finish(self.kept.step(former) if given else former)
 
@@ -131,7 +131,7 @@ class _AggregateRegister:
         return tuple(Stored(self.register, k) for k in range(len(self.kept.start)))
 
 
-def _most(count: Gathered, atoms: Sequence[Condition]) -> int | None:
+def _most(count: LabelAggregate, atoms: Sequence[Condition]) -> int | None:
     """The least number that all atoms take for any greater one, if they only compare the count with literals."""
     greatest = 0
     nodes = [n for atom in atoms for n in walk(atom)]
@@ -152,12 +152,12 @@ class _OrderRegister:
     is. A true test that is no longer true, or a false one that may become so, are then None, and need not go on.
     """
 
-    gathered: Gathered
+    gathered: LabelAggregate
     register: int
     wanted: bool | None
 
     @classmethod
-    def of(cls, gathered: Gathered, atoms: Sequence[Condition], registers: RegisterFile) -> _OrderRegister:
+    def of(cls, gathered: LabelAggregate, atoms: Sequence[Condition], registers: RegisterFile) -> _OrderRegister:
         plain = Comparison(Operator.EQ, gathered, _TRUE)
         wanted = True if plain in atoms else False if Not(plain) in atoms else None
         return cls(gathered, _register(gathered, 1, registers), wanted)
@@ -200,8 +200,8 @@ class _SetRegister:
 
     def value(self, given: bool, seen: bool) -> Expression:
         """The answer about the events seen so far, and the event at hand if it is given the label."""
-        rows = Collected(self.register, 0) if seen else None
-        return Truth(SetCall(self.asked.name, self.asked.arguments, rows, given))
+        rows = AllRows(self.register, 0) if seen else None
+        return TruthValue(SetCall(self.asked.name, self.asked.arguments, rows, given))
 
     def write(self, seen: bool) -> Write:
         """What an event with the label changes."""
@@ -213,7 +213,7 @@ def _row(asked: Asked) -> tuple[Expression, ...]:
     return (Function("position", (LabelReference(None),)), *filter(reads_events, asked.arguments))
 
 
-def _register(gathered: Gathered, fields: int, registers: RegisterFile) -> int:
+def _register(gathered: LabelAggregate, fields: int, registers: RegisterFile) -> int:
     return registers.add(Register(Accumulation.VALUE, fields, registers.describe(gathered)))
 
 

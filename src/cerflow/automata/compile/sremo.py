@@ -15,10 +15,10 @@ from cerflow.automata.compile.products import both
 from cerflow.automata.compile.sremo_complement import complement_of
 from cerflow.automata.compile.sremo_terminals import Place, Places, guards_of, refused, registers_read
 from cerflow.automata.compile.windows import restrict
-from cerflow.automata.model.fragment import Fragment, check_size, trimmed
+from cerflow.automata.model.fragment import Fragment, check_fragment_size, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition
-from cerflow.automata.optimise.grouping import grouped
+from cerflow.automata.optimise.grouping import merge_transitions
 from cerflow.conditions.guards import TRUE, conjunction, is_local
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Condition
@@ -143,8 +143,8 @@ class _Builder:
             part.transitions += [
                 t.moved(t.source, done) for t in part.transitions if t.labels and t.target in ends & silent
             ]
-        whole = trimmed(self._fragment(part.transitions, {waiting}, final | (ends - silent)))
-        return _waiting_anywhere(grouped(whole))
+        whole = without_dead_states(self._fragment(part.transitions, {waiting}, final | (ends - silent)))
+        return _waiting_anywhere(merge_transitions(whole))
 
     def _built(self, question: _Question) -> _Positions:
         stack: list[tuple[_Question, _Rule]] = [(question, self._rule(question))]
@@ -185,7 +185,7 @@ class _Builder:
 
     def _alone(self, part: _Positions, ends: Iterable[int]) -> Fragment:
         """The part by itself, with these of its ends."""
-        return trimmed(self._fragment([*part.beginnings, *part.transitions], {_START}, set(ends)))
+        return without_dead_states(self._fragment([*part.beginnings, *part.transitions], {_START}, set(ends)))
 
     def _fragments(self, part: _Positions) -> Iterator[tuple[_Held, Fragment]]:
         """The part by itself, once for each way in which registers are held at its end."""
@@ -196,7 +196,7 @@ class _Builder:
         """Put a fragment that ends with these registers beside the part."""
         fragment.move(self._states)
         self._states += fragment.states
-        check_size(fragment)
+        check_fragment_size(fragment)
         entered = {t.target for t in fragment.transitions}
         part.beginnings += [t.moved(_START, t.target) for t in fragment.beginnings()]
         part.transitions += [t for t in fragment.transitions if t.source not in fragment.initial or t.source in entered]
@@ -372,7 +372,7 @@ class _Builder:
         whole.empty = not operand.empty
         fragment = self._alone(operand, (q for ends in operand.ends.values() for q in ends))
         own = self.places.settled(fragment.transitions, self.registers, lambda place: place not in reserved)
-        self._add(whole, complement_of(grouped(fragment.with_transitions(own)), self.registers), held)
+        self._add(whole, complement_of(merge_transitions(fragment.with_transitions(own)), self.registers), held)
         return whole
 
     def _windowed(self, expression: Windowed, question: _Question) -> _Rule:
@@ -393,7 +393,7 @@ def _waiting_anywhere(fragment: Fragment) -> Fragment:
     for state in sorted(fragment.initial):
         for other in {t.target for t in fragment.transitions if t.source == state and t.test == TRUE} - {state}:
             if leaving[other] == leaving[state]:
-                return trimmed(Fragment(fragment.states, {other}, fragment.final, fragment.transitions))
+                return without_dead_states(Fragment(fragment.states, {other}, fragment.final, fragment.transitions))
     return fragment
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from cerflow.automata.compile.conditions import reguarded
 from cerflow.automata.compile.run_sets import Crowd, Crowds
-from cerflow.automata.model.fragment import Fragment, track, trimmed
+from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition
 from cerflow.conditions.guards import TRUE, Satisfied, conjunction
@@ -59,7 +59,7 @@ def complement_of(operand: Fragment, registers: RegisterFile) -> Fragment:
                         )
 
     follower = Fragment(1, {0}, {0}, [Transition(0, 0)])
-    return trimmed(track(follower, _Place(crowds.beginning()), step, lambda place: place.free))
+    return without_dead_states(track(follower, _Place(crowds.beginning()), step, lambda place: place.free))
 
 
 def _both_ways(guards: list[Condition] | None) -> list[tuple[bool, list[Condition]]]:

@@ -16,17 +16,17 @@ from cerflow.errors import UnsupportedQueryError
 __all__ = [
     "Fragment",
     "atom",
-    "check_size",
+    "check_fragment_size",
     "iterate",
     "iterate_strictly",
-    "reach",
+    "reachable_states",
     "relabel",
     "sequence",
     "sequence_strictly",
     "track",
-    "trimmed",
     "union",
     "with_own_beginning",
+    "without_dead_states",
 ]
 
 
@@ -83,7 +83,7 @@ class Fragment:
         self.known_endings = [t.moved(t.source + shift, t.target + shift) for t in ends]
 
 
-def check_size(fragment: Fragment, more: int = 0) -> None:
+def check_fragment_size(fragment: Fragment, more: int = 0) -> None:
     """Raise `UnsupportedQueryError` if a fragment under construction has become too large.
 
     ``more`` states are allowed on top of `limits.CONSTRUCTED_STATES`: those of the operands.
@@ -96,14 +96,14 @@ def check_size(fragment: Fragment, more: int = 0) -> None:
         )
 
 
-def trimmed(fragment: Fragment) -> Fragment:
+def without_dead_states(fragment: Fragment) -> Fragment:
     """The fragment without the states that lie on no way from an initial to a final one."""
     forward: list[list[int]] = [[] for _ in range(fragment.states)]
     backward: list[list[int]] = [[] for _ in range(fragment.states)]
     for t in fragment.transitions:
         forward[t.source].append(t.target)
         backward[t.target].append(t.source)
-    useful = reach(fragment.initial, forward) & reach(fragment.final, backward)
+    useful = reachable_states(fragment.initial, forward) & reachable_states(fragment.final, backward)
     numbers = {q: k for k, q in enumerate(sorted(useful))}
     return Fragment(
         len(numbers),
@@ -119,7 +119,7 @@ def trimmed(fragment: Fragment) -> Fragment:
 
 def with_own_beginning(fragment: Fragment) -> Fragment:
     """The same runs, but no transition enters an initial state, other than loops that change nothing; trimmed."""
-    fragment = trimmed(fragment)
+    fragment = without_dead_states(fragment)
     entered = {t.target for t in fragment.transitions if not t.stays} & fragment.initial
     if not entered:
         return fragment
@@ -129,7 +129,7 @@ def with_own_beginning(fragment: Fragment) -> Fragment:
         if t.source in copies:
             target = copies[t.source] if t.stays else t.target
             more.append(replace(t, source=copies[t.source], target=target))
-    return trimmed(
+    return without_dead_states(
         Fragment(
             fragment.states + len(copies),
             {copies.get(q, q) for q in fragment.initial},
@@ -139,7 +139,7 @@ def with_own_beginning(fragment: Fragment) -> Fragment:
     )
 
 
-def reach(start: Iterable[int], edges: Sequence[Iterable[int]]) -> set[int]:
+def reachable_states(start: Iterable[int], edges: Sequence[Iterable[int]]) -> set[int]:
     """The states to which some way leads from ``start``; ``edges[state]`` are those directly behind a state."""
     seen = set(start)
     pending = list(seen)
@@ -243,7 +243,7 @@ def track(
         found = known.get(memory)
         if found is None:
             found = known[memory] = result.add_state() if known else state
-            check_size(result, operand.states)
+            check_fragment_size(result, operand.states)
             pending.append((state, memory, found))
             if state in operand.final and accepts(memory):
                 result.final.add(found)

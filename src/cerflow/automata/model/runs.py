@@ -17,14 +17,14 @@ from typing import Any
 
 from cerflow.automata.model.transducer import TYPE_LABEL, Accumulation, Transducer, Transition, Write
 from cerflow.conditions.guards import (
-    Collected,
+    AllRows,
     InWindow,
     Measure,
     NoRow,
     Satisfied,
     SetCall,
     Stored,
-    Truth,
+    TruthValue,
     TypeTest,
     leaves,
     reads_events,
@@ -41,7 +41,7 @@ from cerflow.semantics.operators import arithmetic, compare, shown
 from cerflow.semantics.values import value_of
 from cerflow.values.events import Event, Stream, Value
 
-__all__ = ["Content", "Memory", "Run", "accepting_runs", "choices", "kept", "matches", "registers_of"]
+__all__ = ["Content", "Memory", "Run", "accepting_runs", "choices", "kept", "matches", "registers_read"]
 
 #: What a register holds: nothing yet, a row of values, or the rows of a collection.
 Content = tuple[Value, ...] | frozenset[tuple[Value, ...]] | None
@@ -70,7 +70,7 @@ def accepting_runs(transducer: Transducer, events: Sequence[Event], *, reporting
     automata and symbolic register transducers want it (P1 §6, 003 Def. 7, 004 Def. 24). The window of the transducer
     holds for all. Raises `QueryError` for a window of time over events without times.
     """
-    reader = _Reader(transducer, events)
+    reader = _Evaluator(transducer, events)
     current: list[tuple[tuple[Transition, ...], int, Memory, ComplexEvent]] = [
         ((), state, reader.empty, frozenset()) for state in sorted(transducer.initial)
     ]
@@ -91,7 +91,7 @@ def matches(
     transducer: Transducer, events: Sequence[Event], *, reporting: bool = False
 ) -> set[tuple[int, ComplexEvent]]:
     """All (n, C) such that some accepting run over the events 0 … n gives the complex event C; see `accepting_runs`."""
-    reader = _Reader(transducer, events)
+    reader = _Evaluator(transducer, events)
     found: set[tuple[int, ComplexEvent]] = set()
     # Runs that agree in state, registers and complex event have the same future.
     current = {(state, reader.empty, frozenset[tuple[str, int]]()) for state in transducer.initial}
@@ -108,7 +108,7 @@ def matches(
     return found
 
 
-class _Reader:
+class _Evaluator:
     """One transducer over one list of events; what depends on one event alone is evaluated once."""
 
     def __init__(self, transducer: Transducer, events: Sequence[Event]) -> None:
@@ -144,7 +144,7 @@ class _Reader:
 
     def _holds(self, atom: Condition, position: int, memory: Memory) -> bool:
         """Whether an atom is true, of a register with a collection for every row of it."""
-        registers = registers_of([atom])
+        registers = registers_read([atom])
         key = (atom, position, tuple(memory[r] for r in registers))
         if key not in self._asked:
             self._asked[key] = all(
@@ -168,7 +168,7 @@ class _Reader:
                     return Constant(here)
                 case Satisfied():
                     return Constant(value(current.condition) is True)
-                case Truth():
+                case TruthValue():
                     return _literal(value(current.condition))
                 case Measure():
                     return _literal(self._measure(current.window, position))
@@ -177,7 +177,7 @@ class _Reader:
                     own = [value(argument) for argument in current.arguments] if current.here else None
                     truth = _asked_of_set(current, kept if isinstance(kept, frozenset) else (), own)
                     return _UNKNOWN if truth is None else Constant(truth)
-                case Stored() if not isinstance(current, Collected):
+                case Stored() if not isinstance(current, AllRows):
                     row = rows[current.register]
                     found: Any = None if row is None else row[current.field]
                     if not isinstance(found, Event):
@@ -266,7 +266,7 @@ def choices(registers: Sequence[int], memory: Memory) -> Iterator[dict[int, tupl
         yield dict(zip(registers, choice))
 
 
-def registers_of(roots: Iterable[Node]) -> tuple[int, ...]:
+def registers_read(roots: Iterable[Node]) -> tuple[int, ...]:
     """The registers that expressions read."""
     found = {leaf.register for root in roots for leaf in leaves(root) if isinstance(leaf, Stored)}
     return tuple(sorted(found))
@@ -274,9 +274,7 @@ def registers_of(roots: Iterable[Node]) -> tuple[int, ...]:
 
 def _ranging(roots: Iterable[Node]) -> tuple[int, ...]:
     """The registers of which one row at a time is read."""
-    found = {
-        n.register for root in roots for n in leaves(root) if isinstance(n, Stored) and not isinstance(n, Collected)
-    }
+    found = {n.register for root in roots for n in leaves(root) if isinstance(n, Stored) and not isinstance(n, AllRows)}
     return tuple(sorted(found))
 
 

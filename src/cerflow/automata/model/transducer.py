@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from cerflow.conditions.guards import TRUE, Collected, Stored, is_local, leaves
+from cerflow.conditions.guards import TRUE, AllRows, Stored, is_local, leaves
 from cerflow.language.condition import Condition, Expression, Operator
 from cerflow.language.formula import Window
 
@@ -123,9 +123,7 @@ def asks_all_rows(condition: Condition, register: Callable[[int], Register]) -> 
     While there are no rows, such a condition and its negation hold both.
     """
     return any(
-        isinstance(leaf, Stored)
-        and not isinstance(leaf, Collected)
-        and register(leaf.register).keeps is Accumulation.SET
+        isinstance(leaf, Stored) and not isinstance(leaf, AllRows) and register(leaf.register).keeps is Accumulation.SET
         for leaf in leaves(condition)
     )
 

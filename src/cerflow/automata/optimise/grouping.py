@@ -9,10 +9,10 @@ from __future__ import annotations
 from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.transducer import Transition
 
-__all__ = ["grouped"]
+__all__ = ["merge_transitions"]
 
 
-def grouped(operand: Fragment) -> Fragment:
+def merge_transitions(operand: Fragment) -> Fragment:
     """The same runs with no two transitions out of one state that differ only in their target.
 
     The operand itself where sets would be more than twice as many as its states.

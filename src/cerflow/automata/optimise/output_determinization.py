@@ -65,7 +65,7 @@ class _Set:
 
 
 @dataclass(frozen=True)
-class _Way:
+class _Candidate:
     """A transition that a member of a set may take, its guard on the copies."""
 
     transition: Transition
@@ -74,7 +74,7 @@ class _Way:
 
 
 @dataclass
-class _Outcome:
+class _Successors:
     """What becomes of a set with one event and one output."""
 
     members: dict[int, _Contents]
@@ -116,11 +116,11 @@ class _Determinization:
         given = self._given
         if any(self._live[q] or q not in given.skipping for q in given.initial):
             raise _UnboundedError
-        self._enter(_Outcome({q: {} for q in given.initial}, detects=False))
+        self._enter(_Successors({q: {} for q in given.initial}, detects=False))
         while self._pending:
             current = self._pending.pop()
             leaving = [
-                _Way(t, copies, [self._renamed(c, copies) for c in (*conjuncts(t.test), *t.atoms)])
+                _Candidate(t, copies, [self._renamed(c, copies) for c in (*conjuncts(t.test), *t.atoms)])
                 for q, copies in current.members.items()
                 for t in self._leaving[q]
             ]
@@ -150,7 +150,7 @@ class _Determinization:
     def _numbered(self, copies: _Copies) -> dict[int, int]:
         return {r: self._number(r, copy) for r, copy in copies.items()}
 
-    def _contents(self, way: _Way) -> _Contents:
+    def _contents(self, way: _Candidate) -> _Contents:
         """What the registers hold after a transition, those that are live then."""
         copies = way.copies
         numbers = self._numbered(copies)
@@ -165,19 +165,19 @@ class _Determinization:
 
     # -- steps ---------------------------------------------------------------------------------------------------
 
-    def _read(self, current: _Set, labels: _Labels, ways: Sequence[_Way]) -> None:
+    def _read(self, current: _Set, labels: _Labels, ways: Sequence[_Candidate]) -> None:
         """What an event with these labels does."""
         # What all of them ask for need not be denied.
         first, *others = (way.guard for way in ways)
         common = [c for c in first if all(c in other for other in others)]
         for literals, held in self._divided(current, common, ways):
             if held:
-                outcome = _Outcome({}, detects=False)
+                outcome = _Successors({}, detects=False)
                 for way in held:
                     self._go(outcome, way)
                 self._add(current, literals, labels, outcome)
 
-    def _leave_out(self, current: _Set, ways: Sequence[_Way]) -> None:
+    def _leave_out(self, current: _Set, ways: Sequence[_Candidate]) -> None:
         """What an event without labels does: some members stay whatever it is, others may have to move or to go."""
         final = self._given.final
         stay = {q: copies for q, copies in current.members.items() if q in self._given.skipping - final}
@@ -186,12 +186,12 @@ class _Determinization:
             self._transitions.append(Transition(current.number, current.number))
             return
         for literals, held in self._divided(current, [], moving):
-            outcome = _Outcome({q: {r: _Content(c) for r, c in copies.items()} for q, copies in stay.items()}, False)
+            outcome = _Successors({q: {r: _Content(c) for r, c in copies.items()} for q, copies in stay.items()}, False)
             for way in held:
                 self._go(outcome, way)
             self._add(current, literals, _NOTHING, outcome)
 
-    def _adds_nothing(self, way: _Way, stay: Mapping[int, _Copies]) -> bool:
+    def _adds_nothing(self, way: _Candidate, stay: Mapping[int, _Copies]) -> bool:
         """Whether a run gets only to where another one stays."""
         target = way.transition.target
         if target in self._given.final or target not in stay:
@@ -199,8 +199,8 @@ class _Determinization:
         return self._contents(way) == {r: _Content(copy) for r, copy in stay[target].items()}
 
     def _divided(
-        self, current: _Set, required: Sequence[Condition], ways: Sequence[_Way]
-    ) -> Iterable[tuple[list[Condition], list[_Way]]]:
+        self, current: _Set, required: Sequence[Condition], ways: Sequence[_Candidate]
+    ) -> Iterable[tuple[list[Condition], list[_Candidate]]]:
         """The cases of an event, with the ways that are open in each.
 
         A window that every member still has to end in is no case: once it has passed, nothing comes of the set.
@@ -232,7 +232,7 @@ class _Determinization:
 
     # -- sets ----------------------------------------------------------------------------------------------------
 
-    def _go(self, outcome: _Outcome, way: _Way) -> None:
+    def _go(self, outcome: _Successors, way: _Candidate) -> None:
         """Add what a transition leads to."""
         target = way.transition.target
         outcome.detects = outcome.detects or target in self._given.final
@@ -254,7 +254,7 @@ class _Determinization:
         window = self._given.registers[register].window
         return window is not None and content == _Content(None, (((Measure(window),), ()),))
 
-    def _enter(self, outcome: _Outcome) -> tuple[_Set, dict[tuple[int, _Content], int]]:
+    def _enter(self, outcome: _Successors) -> tuple[_Set, dict[tuple[int, _Content], int]]:
         """The set that an event leads to, and the copy that takes each content."""
         members = {q: outcome.members[q] for q in sorted(outcome.members)}
         order: dict[int, dict[_Content, int]] = {}
@@ -288,7 +288,7 @@ class _Determinization:
 
     # -- transitions ---------------------------------------------------------------------------------------------
 
-    def _add(self, current: _Set, literals: Sequence[Condition], labels: _Labels, outcome: _Outcome) -> None:
+    def _add(self, current: _Set, literals: Sequence[Condition], labels: _Labels, outcome: _Successors) -> None:
         """Add the transitions to an outcome: -1 stands for the state in which matches end."""
         local = [c for c in literals if is_local(c)]
         whole = Transition(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
-from cerflow.automata.model.fragment import Fragment, trimmed
+from cerflow.automata.model.fragment import Fragment, without_dead_states
 from cerflow.automata.model.transducer import Register, Transducer, Transition, Write
 from cerflow.conditions.contradiction import contradicts
 from cerflow.conditions.guards import conjuncts, with_registers
@@ -23,7 +23,7 @@ def simplify(
 ) -> Transducer:
     """The finished transducer of a fragment: trimmed, its registers reduced to live ones, bisimilar states merged."""
     possible = [t for t in dict.fromkeys(fragment.transitions) if not _impossible(t)]
-    useful = trimmed(fragment.with_transitions(possible))
+    useful = without_dead_states(fragment.with_transitions(possible))
     if not useful.initial:
         return Transducer(1, frozenset({0}), frozenset(), (), (), window, mentioned)
     current = _drop_dead_writes(

@@ -23,7 +23,7 @@ from cerflow.language.sremo import Terminal
 from cerflow.query import Language, Query
 from cerflow.schema import Kind, Schema
 
-__all__ = ["check_query", "event_types", "explain_query", "types_in", "warn_of_types"]
+__all__ = ["event_types", "explain_query", "summarise_query", "types_in", "warn_of_types"]
 
 ExplainFormatName = TypingLiteral["text", "json", "dot"]
 
@@ -31,7 +31,7 @@ ExplainFormatName = TypingLiteral["text", "json", "dot"]
 _TYPE = Attribute(None, "type")
 
 
-def check_query(
+def summarise_query(
     path: str | None,
     expression: str | None,
     inputs: Sequence[str],

@@ -11,8 +11,8 @@ import pyarrow as pa
 from cerflow.cli.commands.checking import event_types, types_in, warn_of_types
 from cerflow.cli.commands.request import Request
 from cerflow.cli.output.bad_records import Policy
-from cerflow.cli.output.progress import Progress, Watch, bytes_read, compile_kernels
-from cerflow.cli.output.reporting import Outcome, warn
+from cerflow.cli.output.progress import PhaseTimer, Progress, bytes_read, compile_kernels
+from cerflow.cli.output.reporting import RunSummary, warn
 from cerflow.cli.output.targets import STANDARD_OUTPUT
 from cerflow.cli.output.volume import Volume
 from cerflow.cli.output.writing import open_sink
@@ -25,7 +25,7 @@ __all__ = ["run_local"]
 _BATCH_ROWS = 10_000
 
 
-def run_local(request: Request, show: Progress, watch: Watch) -> Outcome:
+def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary:
     """Do what is asked; ``show`` is told what is being done. Raises InputError and the errors of the query."""
     bad_records, columns = request.bad_records, request.inputs.columns
     if not compile_kernels(watch):
@@ -80,7 +80,7 @@ def run_local(request: Request, show: Progress, watch: Watch) -> Outcome:
         bad_records.write()
     watch.done("writing")
     usable = len(events.table) - (bad_records.count - (len(events.refused) if events.refused is not None else 0))
-    return Outcome(usable, written, bad_records.count, watch.phases)
+    return RunSummary(usable, written, bad_records.count, watch.phases)
 
 
 @contextmanager

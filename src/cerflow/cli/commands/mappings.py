@@ -9,7 +9,7 @@ from typing import get_args
 import pyarrow as pa
 import typer
 
-from cerflow.engine.events.time_order import microseconds
+from cerflow.engine.events.time_order import duration_in_microseconds
 from cerflow.errors import InputError, visible
 from cerflow.files.column_types import type_named
 from cerflow.files.sources import Source, label
@@ -88,7 +88,7 @@ def _units(values: Iterable[str], names: Sequence[str]) -> tuple[TimeUnit | None
 def checked_timeout(options: ColumnOptions) -> str | None:
     """The pause after which a key begins anew; raises typer's BadParameter for what is no duration."""
     try:
-        microseconds(options.key_timeout)
+        duration_in_microseconds(options.key_timeout)
     except ValueError as error:
         raise _wrong("--key-timeout", str(error)) from error
     return options.key_timeout

@@ -21,7 +21,7 @@ from cerflow.files.sources import InputFormat, Source, parse_source
 from cerflow.query import Language, Query, parse
 from cerflow.stream_inputs import Input
 
-__all__ = ["Inputs", "Request", "load_query", "query_text"]
+__all__ = ["Inputs", "Request", "load_query", "query_source"]
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Request:
         )
 
 
-def query_text(path: str | None, expression: str | None) -> str:
+def query_source(path: str | None, expression: str | None) -> str:
     """The text of the query in a file or, if there is none, of the expression; raises InputError."""
     if path is None:
         return expression or ""
@@ -131,4 +131,4 @@ def load_query(path: str | None, expression: str | None, language: Language | No
     """
     if language is None:
         language = "sremo" if path is not None and path.lower().endswith(".sremo") else "ceql"
-    return parse(query_text(path, expression), language=language)
+    return parse(query_source(path, expression), language=language)

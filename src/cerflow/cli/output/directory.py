@@ -49,9 +49,9 @@ class Directory:
 
     def write(self, result: DataFrame, output_format: OutputFormat) -> int:
         """Write the rows of the result; gives their number."""
-        from cerflow.spark.frames.output import write
+        from cerflow.spark.frames.output import write_frame
 
-        return write(
+        return write_frame(
             result,
             self._uri,
             format=_NAMES.get(output_format, output_format.value),

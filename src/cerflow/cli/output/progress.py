@@ -22,10 +22,10 @@ from rich.progress import Progress as Bars
 
 from cerflow.errors import visible
 
-__all__ = ["Progress", "Watch", "bytes_read", "compile_kernels", "progress"]
+__all__ = ["PhaseTimer", "Progress", "bytes_read", "compile_kernels", "progress"]
 
 
-class Watch:
+class PhaseTimer:
     """The seconds that each phase of a run has taken so far; the first one began at ``started`` (default: now)."""
 
     def __init__(self, started: float | None = None) -> None:
@@ -146,11 +146,11 @@ def bytes_read(files: Sequence[Path]) -> tuple[int, Callable[[], int]]:
     return sum(sizes), reached
 
 
-def compile_kernels(watch: Watch) -> bool:
+def compile_kernels(watch: PhaseTimer) -> bool:
     """Compile the kernels unless that has been done on this machine, and say so in one line; gives whether it did."""
-    from cerflow.engine.recognize.warmup import compiled, warm_up
+    from cerflow.engine.recognize.warmup import kernels_are_compiled, warm_up
 
-    if compiled():
+    if kernels_are_compiled():
         return False
     watch.done("starting")
     typer.echo("compiling kernels, once for this machine: ", nl=False, err=True)

@@ -18,11 +18,11 @@ import typer
 
 from cerflow.errors import CerflowError, OutputError, PerformanceWarning, QueryWarning, visible
 
-__all__ = ["Interrupted", "Outcome", "count", "errors_reported", "located", "note", "warn"]
+__all__ = ["Interrupted", "RunSummary", "count", "errors_reported", "located", "note", "warn"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunSummary:
     """What a run came to: usable events, matches written, records refused, the seconds of each phase.
 
     ``where`` says where it ran, if that was for the run to decide; ``ignored`` that there was an output already, and

@@ -10,7 +10,7 @@ from cerflow.cli.output.reporting import warn
 from cerflow.cli.output.targets import free_space
 from cerflow.cli.output.writing import Sink
 from cerflow.engine.matches.matches import Matches
-from cerflow.engine.matches.row_limit import LESS, Bound, shown
+from cerflow.engine.matches.row_limit import LESS, Bound, readable_number
 from cerflow.engine.results.report import CountForm
 
 __all__ = ["Volume", "parse_most"]
@@ -54,7 +54,7 @@ class Volume:
         for _ in self._matches.announced(ahead.add).parts:
             pass
         self.total = ahead.known
-        warn(f"{'' if ahead.exact else 'more than '}{shown(self.total)} matches will be written; {LESS}")
+        warn(f"{'' if ahead.exact else 'more than '}{readable_number(self.total)} matches will be written; {LESS}")
 
     def look_at_room(self, target: str, sink: Sink, written: int) -> None:
         """Warn, once, if what is still to be written will probably not fit on the disk of the target."""
@@ -64,5 +64,5 @@ class Volume:
         free = free_space(target)
         needed = sink.size * max(0, self.total - written) // written
         if free is not None and needed > free:
-            more = shown(needed >> 20)
+            more = readable_number(needed >> 20)
             warn(f"the disk of '{target}' has {free >> 20:,} MiB left, and the matches need {more} MiB more")

@@ -24,25 +24,25 @@ from cerflow.cli.commands.request import Inputs
 from cerflow.cli.spark.file_groups import file_groups
 from cerflow.files.blocks import read_blocks
 from cerflow.files.column_types import Look, merged
-from cerflow.files.encodings import Content, Piece, path_of
-from cerflow.files.file_pieces import has_quotes, pieces
+from cerflow.files.encodings import Content, FilePiece, path_of
+from cerflow.files.file_pieces import cut_file, has_quotes
 from cerflow.files.input_plans import (
     ColumnRoles,
     FileSurvey,
     InputPlan,
     needs_look,
     refuse_unknown_types,
-    survey,
+    survey_file,
     survey_of_pieces,
     texts,
 )
 from cerflow.files.raw_rows import Block
-from cerflow.files.reading import remarks, with_missing
+from cerflow.files.reading import input_remarks, with_missing
 from cerflow.files.sources import InputFormat, Source, label, partition_values
 from cerflow.schema import Schema
 from cerflow.spark.frames.output import literal
 from cerflow.spark.frames.schemas import arrow_schema, spark_schema
-from cerflow.spark.frames.streams import in_common_unit, united
+from cerflow.spark.frames.streams import in_common_unit, union_frames
 from cerflow.stream_inputs import Input, free_name
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class _InputRows:
 
 
 @dataclass(frozen=True)
-class Counts:
+class RowCounts:
     """What is known of the rows without a pass of its own: how many can be used, and how many cannot.
 
     If times are numbers, also the least and the greatest, and of the event types asked for those that occur, perhaps
@@ -105,7 +105,7 @@ class SparkEvents:
     remarks: tuple[str, ...]
     _parts: Sequence[_InputRows]
 
-    def counts(self, types: Sequence[str]) -> Counts:
+    def counts(self, types: Sequence[str]) -> RowCounts:
         """What is known of the rows, and which of these event types occur."""
         refused = sum(part.refused_count() for part in self._parts)
         times: tuple[float | None, float | None] = (None, None)
@@ -119,12 +119,12 @@ class SparkEvents:
             (row,) = self.usable.agg(F.min(time), F.max(time), *found).collect()
             times = (row[0], row[1])
             occurring = frozenset(value for value in row[2:] if value is not None)
-        return Counts(sum(part.rows for part in self._parts) - refused, refused, times, occurring)
+        return RowCounts(sum(part.rows for part in self._parts) - refused, refused, times, occurring)
 
     def refused(self) -> DataFrame:
         """The rows that cannot be used: ``row``, ``reason``, ``text``, and the attributes as text."""
         starts = accumulate((part.rows for part in self._parts), initial=0)
-        return united([(part.name, part.refused(start)) for part, start in zip(self._parts, starts)])
+        return union_frames([(part.name, part.refused(start)) for part, start in zip(self._parts, starts)])
 
 
 def read_frame(spark: SparkSession, read: Inputs) -> SparkEvents:
@@ -156,7 +156,7 @@ def read_frame(spark: SparkSession, read: Inputs) -> SparkEvents:
         for frames in ([(part, part.everything) for part in parts], [(part, part.usable) for part in parts])
     )
     schema = columns.schema(arrow_schema(everything), stream)
-    said = remarks(plans, sum(part.rows for part in parts))
+    said = input_remarks(plans, sum(part.rows for part in parts))
     return SparkEvents(everything, usable, stream, schema, said, parts)
 
 
@@ -172,7 +172,7 @@ def _together(
 ) -> DataFrame:
     """The rows of all parts, in columns that have a type also where they have no values."""
     named = [(part, f.select("*", F.lit(name).alias(stream)) if stream else f) for part, name, f in frames]
-    found = united(named, last=stream)
+    found = union_frames(named, last=stream)
     schema = arrow_schema(found)
     wanted = with_missing(schema, columns, empty)
     values = []
@@ -192,7 +192,7 @@ def _surveyed(spark: SparkSession, one: Input[Source], columns: ColumnRoles) -> 
     def look(batches: _Batches) -> _Batches:
         for number in _numbers(batches):
             content = contents[number]
-            yield _packed(number, survey(one, columns, content, read_blocks(source, content, as_text)))
+            yield _packed(number, survey_file(one, columns, content, read_blocks(source, content, as_text)))
 
     found = _collected(_tasks(spark, len(contents)).mapInArrow(look, _PACKED))
     return [list(of_file) for _, of_file in groupby(zip(contents, found), lambda each: path_of(each[0]))]
@@ -200,8 +200,8 @@ def _surveyed(spark: SparkSession, one: Input[Source], columns: ColumnRoles) -> 
 
 def _cut(spark: SparkSession, source: Source) -> list[Content]:
     """The files of a source, large ones in pieces where that can be done."""
-    contents = [piece for file in source.files for piece in pieces(source, file)]
-    doubtful = [content for content in contents if isinstance(content, Piece) and source.format is InputFormat.CSV]
+    contents = [piece for file in source.files for piece in cut_file(source, file)]
+    doubtful = [content for content in contents if isinstance(content, FilePiece) and source.format is InputFormat.CSV]
     if not doubtful:
         return contents
 
@@ -324,7 +324,7 @@ def _looks(frame: DataFrame, one: Input[Source], columns: ColumnRoles, file: Pat
     """What the values of these columns look like."""
 
     def look(batches: _Batches) -> _Batches:
-        found = [survey(one, columns, file, [_block(batch)]).columns for batch in batches]
+        found = [survey_file(one, columns, file, [_block(batch)]).columns for batch in batches]
         yield _packed(0, {name: merged(looks[name] for looks in found) for name in (found[0] if found else ())})
 
     parts = _collected(frame.mapInArrow(look, _PACKED))

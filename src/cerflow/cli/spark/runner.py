@@ -18,8 +18,8 @@ from cerflow import limits
 from cerflow.cli.commands.checking import event_types, warn_of_types
 from cerflow.cli.commands.request import Inputs, Request
 from cerflow.cli.output.bad_records import Policy
-from cerflow.cli.output.progress import Progress, Watch, compile_kernels
-from cerflow.cli.output.reporting import Outcome, warn
+from cerflow.cli.output.progress import PhaseTimer, Progress, compile_kernels
+from cerflow.cli.output.reporting import RunSummary, warn
 from cerflow.cli.output.writing import open_sink
 from cerflow.cli.spark.session import spark_session
 from cerflow.engine.matches.row_limit import Bound
@@ -38,8 +38,8 @@ _OWN_ERROR = re.compile(r"cerflow\.errors\.\w+: (.*)")
 
 
 def run_on_spark(
-    request: Request, show: Progress, watch: Watch, *, master: str | None, settings: Sequence[tuple[str, str]]
-) -> Outcome:
+    request: Request, show: Progress, watch: PhaseTimer, *, master: str | None, settings: Sequence[tuple[str, str]]
+) -> RunSummary:
     """Do what is asked in a Spark session; ``show`` is told what is being done.
 
     Raises InputError (also where Spark itself fails, with what it says) and the errors of the query.
@@ -59,7 +59,7 @@ def run_on_spark(
         watch.done("starting")
         try:
             if request.directory is not None and request.directory.ignored(spark):
-                return Outcome(0, 0, 0, watch.phases, ignored=True)
+                return RunSummary(0, 0, 0, watch.phases, ignored=True)
             show("reading")
             found = parquet_in_tasks(spark, request, inputs)
             if found is not None:
@@ -82,7 +82,7 @@ def run_on_spark(
         except Py4JJavaError as error:
             # What PySpark has no exception for, for example from the readers of files.
             raise InputError(_sentence(str(error.java_exception))) from error
-        return Outcome(usable, written, request.bad_records.count, watch.phases)
+        return RunSummary(usable, written, request.bad_records.count, watch.phases)
 
 
 @contextmanager
@@ -142,7 +142,7 @@ def _matched(request: Request, inputs: Inputs, events: SparkEvents) -> DataFrame
     )
 
 
-def _write(request: Request, result: DataFrame, show: Progress, watch: Watch) -> int:
+def _write(request: Request, result: DataFrame, show: Progress, watch: PhaseTimer) -> int:
     if request.directory is not None:
         rows = request.directory.write(result, request.output_format)
         # The tasks that recognise write, too.

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cerflow.automata.model.transducer import Transducer, Transition, Write
-from cerflow.conditions.guards import Collected, SetCall, Stored, reads_events
+from cerflow.conditions.guards import AllRows, SetCall, Stored, reads_events
 from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, PredicateCall
 from cerflow.language.node import Node, node, transform, walk
 from cerflow.predicates.predicate import Predicate, PredicateKind
@@ -44,7 +44,7 @@ class CallOfSet(Condition):
     predicate: Predicate
     arguments: tuple[Expression, ...]
     each: tuple[bool, ...]
-    rows: Collected | None
+    rows: AllRows | None
     here: bool
 
     def notation(self) -> tuple[str | Node, ...]:
@@ -157,7 +157,7 @@ class _Binding:
 
     def _visit(self, current: Node) -> Node:
         match current:
-            case Collected():
+            case AllRows():
                 return current
             case Stored(register, field):
                 first = self.first[register][field]
@@ -178,6 +178,6 @@ class _Binding:
         return tuple(self.here if isinstance(a, LabelReference) else a for a in arguments)
 
     def _of_set(
-        self, predicate: Predicate, arguments: Sequence[Expression], rows: Collected | None, here: bool
+        self, predicate: Predicate, arguments: Sequence[Expression], rows: AllRows | None, here: bool
     ) -> CallOfSet:
         return CallOfSet(predicate, self._given(arguments), tuple(map(reads_events, arguments)), rows, here)

@@ -15,14 +15,14 @@ from cerflow.errors import PerformanceWarning
 from cerflow.predicates.predicate import Predicate
 from cerflow.schema import Kind
 
-__all__ = ["compiled"]
+__all__ = ["compile_predicate"]
 
 _TYPES = {Kind.INTEGER: types.int64, Kind.FLOAT: types.float64, Kind.BOOLEAN: types.boolean}
 #: What was compiled, or why it could not be, for each combination of kinds of arguments.
 _known: WeakKeyDictionary[Predicate, dict[tuple[Kind, ...], Any]] = WeakKeyDictionary()
 
 
-def compiled(predicate: Predicate, kinds: Sequence[Kind | None]) -> Any:
+def compile_predicate(predicate: Predicate, kinds: Sequence[Kind | None]) -> Any:
     """The C function (with an ``address``) of a predicate for arguments of these kinds (None: a whole event).
 
     None if it has to run as plain Python; then there is a `PerformanceWarning`, once, unless that is meant.

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from cerflow.engine.evaluate.vectors import Truth, Vector
+from cerflow.engine.evaluate.vectors import TruthVector, Vector
 from cerflow.language.condition import Condition
 from cerflow.language.node import Node, node, transform
 from cerflow.schema import Schema
@@ -60,7 +60,7 @@ def with_given(test: Condition, given: Mapping[Condition, Given]) -> Condition:
     return changed
 
 
-def given_truth(bits: Vector, number: int) -> Truth:
+def given_truth(bits: Vector, number: int) -> TruthVector:
     """What a column of bits says of a condition."""
     codes = bits.data.astype(np.int64, copy=False)
-    return Truth((codes >> 2 * number & 1).astype(bool), (codes >> 2 * number + 1 & 1).astype(bool))
+    return TruthVector((codes >> 2 * number & 1).astype(bool), (codes >> 2 * number + 1 & 1).astype(bool))

@@ -13,7 +13,7 @@ from cerflow.engine.layout import NO_BOUND, NULL
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.schema import MICROSECONDS, Kind, Schema
 
-__all__ = ["bounds", "duration", "floats_of", "idle_bounds", "is_global", "measures", "moments"]
+__all__ = ["bounds", "duration", "event_times", "floats_of", "idle_bounds", "is_global", "measures"]
 
 Ints = NDArray[np.int64]
 
@@ -70,7 +70,7 @@ def bounds(window: Window, rows: BatchRows, schema: Schema) -> Ints:
     return np.where(np.isnan(now), NULL, _edges(now, float(size)))
 
 
-def moments(rows: BatchRows, schema: Schema) -> Ints:
+def event_times(rows: BatchRows, schema: Schema) -> Ints:
     """The time of each event, which is known, in the order of `idle_bounds`."""
     return measures(DurationWindow(1), rows, schema)
 

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cerflow.engine.evaluate.compiled_predicates import compiled
+from cerflow.engine.evaluate.compiled_predicates import compile_predicate
 from cerflow.engine.evaluate.predicate_words import only_compiled, reader
-from cerflow.engine.evaluate.vectors import Truth, Vector
+from cerflow.engine.evaluate.vectors import TruthVector, Vector
 from cerflow.engine.kernels.base.calls import UNKNOWN, ask_rows
 from cerflow.errors import PredicateError
 from cerflow.predicates.asking import Each, array_of, ask, ask_of_each, ask_of_set
@@ -21,13 +21,13 @@ from cerflow.predicates.predicate import Predicate, PredicateKind
 from cerflow.schema import Kind
 from cerflow.values.decimals import text_decimal
 
-__all__ = ["Columns", "answer_for_none", "answers"]
+__all__ = ["EventArgument", "answer_for_none", "answers"]
 
 Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Columns:
+class EventArgument:
     """A whole event as an argument at many events: a vector for each attribute."""
 
     names: tuple[str, ...]
@@ -35,8 +35,8 @@ class Columns:
 
 
 def answers(
-    predicate: Predicate, arguments: Sequence[Vector | Columns], count: int, where: Mask | None, unit: str
-) -> Truth:
+    predicate: Predicate, arguments: Sequence[Vector | EventArgument], count: int, where: Mask | None, unit: str
+) -> TruthVector:
     """The answers of a predicate for ``count`` rows, asked only ``where`` somebody wants to know (None: everywhere).
 
     Raises `PredicateError`.
@@ -54,21 +54,21 @@ def answers(
     unknown = np.ones(count, bool)
     if len(index):
         true[index], unknown[index] = _ASKING[predicate.kind](predicate, arguments, index, unit)
-    return Truth(true, unknown)
+    return TruthVector(true, unknown)
 
 
 def answer_for_none(
-    predicate: Predicate, arguments: Sequence[Vector | Columns], each: Sequence[bool], unit: str
-) -> Truth:
+    predicate: Predicate, arguments: Sequence[Vector | EventArgument], each: Sequence[bool], unit: str
+) -> TruthVector:
     """The answer of a predicate of a set about no events, the same for all rows. Raises `PredicateError`."""
     first = np.zeros(1, np.intp)
     given = [Each([]) if differs else _values(a, first, unit)[0] for a, differs in zip(arguments, each)]
     answer = ask_of_set(predicate, given)
-    return Truth(np.array(answer is True), np.array(answer is None))
+    return TruthVector(np.array(answer is True), np.array(answer is None))
 
 
 def _ask_of_sets(
-    predicate: Predicate, arguments: Sequence[Vector | Columns], index: NDArray[np.intp], unit: str
+    predicate: Predicate, arguments: Sequence[Vector | EventArgument], index: NDArray[np.intp], unit: str
 ) -> tuple[Mask, Mask]:
     """Each event is a set by itself."""
     each = [not isinstance(a, Vector) or a.data.ndim > 0 for a in arguments]
@@ -78,14 +78,14 @@ def _ask_of_sets(
 
 
 def _ask_vectorized(
-    predicate: Predicate, arguments: Sequence[Vector | Columns], index: NDArray[np.intp], unit: str
+    predicate: Predicate, arguments: Sequence[Vector | EventArgument], index: NDArray[np.intp], unit: str
 ) -> tuple[Mask, Mask]:
     return ask_of_each(predicate, [_arrow(a, index, unit) for a in arguments], len(index))
 
 
-def _arrow(argument: Vector | Columns, index: NDArray[np.intp], unit: str) -> Any:
+def _arrow(argument: Vector | EventArgument, index: NDArray[np.intp], unit: str) -> Any:
     """An argument at some rows as Arrow data; a literal as its value."""
-    if isinstance(argument, Columns):
+    if isinstance(argument, EventArgument):
         arrays = [_arrow(v, index, unit) for v in argument.vectors]
         return pa.RecordBatch.from_arrays(arrays, names=list(argument.names))
     if argument.data.ndim == 0:
@@ -104,9 +104,9 @@ def _arrow(argument: Vector | Columns, index: NDArray[np.intp], unit: str) -> An
 
 
 def _ask_scalar(
-    predicate: Predicate, arguments: Sequence[Vector | Columns], index: NDArray[np.intp], unit: str
+    predicate: Predicate, arguments: Sequence[Vector | EventArgument], index: NDArray[np.intp], unit: str
 ) -> tuple[Mask, Mask]:
-    function = compiled(predicate, [a.kind if isinstance(a, Vector) else None for a in arguments])
+    function = compile_predicate(predicate, [a.kind if isinstance(a, Vector) else None for a in arguments])
     if function is None:
         found = _ask_in_python(predicate, arguments, index, unit)
         return np.array([answer is True for answer in found]), np.array([answer is None for answer in found])
@@ -132,7 +132,7 @@ _ASKING = {
 
 
 def _ask_in_python(
-    predicate: Predicate, arguments: Sequence[Vector | Columns], index: NDArray[np.intp], unit: str
+    predicate: Predicate, arguments: Sequence[Vector | EventArgument], index: NDArray[np.intp], unit: str
 ) -> list[bool | None]:
     varying = [a for a in arguments if not (isinstance(a, Vector) and a.data.ndim == 0)]
     if len(varying) == 1 and isinstance(varying[0], Vector) and varying[0].kind.coded:
@@ -143,9 +143,9 @@ def _ask_in_python(
     return [ask(predicate, row) for row in zip(*(_values(a, index, unit) for a in arguments))]
 
 
-def _values(argument: Vector | Columns, index: NDArray[np.intp], unit: str) -> list[Any]:
+def _values(argument: Vector | EventArgument, index: NDArray[np.intp], unit: str) -> list[Any]:
     """An argument at some rows as Python values, None for null."""
-    if isinstance(argument, Columns):
+    if isinstance(argument, EventArgument):
         columns = zip(*(_values(v, index, unit) for v in argument.vectors))
         return [MappingProxyType(dict(zip(argument.names, row))) for row in columns]
     dictionary = argument.dictionary

@@ -9,18 +9,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cerflow.conditions.guards import Satisfied, TypeTest
-from cerflow.conditions.guards import Truth as TruthOf
+from cerflow.conditions.guards import Satisfied, TruthValue, TypeTest
 from cerflow.conditions.register_values import Known, Word
 from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
 from cerflow.engine.evaluate.given_conditions import GIVEN, Given, given_truth
-from cerflow.engine.evaluate.predicate_answers import Columns, answer_for_none, answers
+from cerflow.engine.evaluate.predicate_answers import EventArgument, answer_for_none, answers
 from cerflow.engine.evaluate.vectors import (
-    Truth,
+    TruthVector,
     Vector,
     arithmetic,
     column_vector,
-    compare,
+    compare_vectors,
     equals_any,
     is_null,
     literal,
@@ -160,31 +159,33 @@ class BatchRows:
         assert isinstance(result, Vector)
         return result
 
-    def truth(self, condition: Condition, asked: NDArray[np.bool_] | None = None) -> Truth:
+    def truth(self, condition: Condition, asked: NDArray[np.bool_] | None = None) -> TruthVector:
         """A condition on each row, three-valued; it matters (to predicates) only on the rows ``asked`` for."""
         self._asked = asked
         result = fold(condition, self._visit)
-        assert isinstance(result, Truth)
+        assert isinstance(result, TruthVector)
         return result
 
-    def _visit(self, current: Node, below: Sequence[Vector | Truth | Columns]) -> Vector | Truth | Columns:
+    def _visit(
+        self, current: Node, below: Sequence[Vector | TruthVector | EventArgument]
+    ) -> Vector | TruthVector | EventArgument:
         if isinstance(current, Call):
-            given = [b for b in below if not isinstance(b, Truth)]
+            given = [b for b in below if not isinstance(b, TruthVector)]
             return answers(current.predicate, given, self.count, self._asked, self.unit)
         if isinstance(current, CallOfSet):
-            given = [b for b in below if not isinstance(b, Truth)]
+            given = [b for b in below if not isinstance(b, TruthVector)]
             if not current.here:
                 return answer_for_none(current.predicate, given, current.each, self.unit)
             return answers(current.predicate, given, self.count, self._asked, self.unit)
         if isinstance(current, WholeEvent):
-            return Columns(current.names, tuple(b for b in below if isinstance(b, Vector)))
+            return EventArgument(current.names, tuple(b for b in below if isinstance(b, Vector)))
         if isinstance(current, Condition):
             return self._condition(current, below)
         assert isinstance(current, Expression)
         return self._expression(current, [b for b in below if isinstance(b, Vector)], below)
 
     def _expression(
-        self, current: Expression, operands: list[Vector], below: Sequence[Vector | Truth | Columns]
+        self, current: Expression, operands: list[Vector], below: Sequence[Vector | TruthVector | EventArgument]
     ) -> Vector:
         match current:
             case Literal():
@@ -205,20 +206,20 @@ class BatchRows:
                 return Vector(Kind.INTEGER, (~operands[0].missing()).astype(np.int64))
             case Word():
                 return word(operands[0], current.high)
-            case TruthOf():
+            case TruthValue():
                 (truth,) = below
-                assert isinstance(truth, Truth)
+                assert isinstance(truth, TruthVector)
                 return truth.vector()
             case _:
                 # A label as the argument of position or time: the event at hand.
                 return Vector(Kind.INTEGER, self.positions)
 
-    def _condition(self, current: Condition, below: Sequence[Vector | Truth | Columns]) -> Truth:
-        truths = [b for b in below if isinstance(b, Truth)]
+    def _condition(self, current: Condition, below: Sequence[Vector | TruthVector | EventArgument]) -> TruthVector:
+        truths = [b for b in below if isinstance(b, TruthVector)]
         operands = [b for b in below if isinstance(b, Vector)]
         match current:
             case Constant():
-                return Truth(np.array(current.value))
+                return TruthVector(np.array(current.value))
             case And():
                 return truths[0] & truths[1]
             case Or():
@@ -226,7 +227,7 @@ class BatchRows:
             case Not():
                 return ~truths[0]
             case Satisfied():
-                return Truth(truths[0].true)
+                return TruthVector(truths[0].true)
             case TypeTest():
                 return self._type_test(current)
             case Given():
@@ -246,17 +247,17 @@ class BatchRows:
             case _:
                 raise AssertionError(f"{type(current).__name__} on one event")
 
-    def _type_test(self, current: TypeTest) -> Truth:
+    def _type_test(self, current: TypeTest) -> TruthVector:
         outcome = self._named(self.schema.type, current.type)
         if current.stream is not None and self.schema.stream is not None:
             outcome = outcome & self._named(self.schema.stream, current.stream)
-        return Truth(outcome.true)
+        return TruthVector(outcome.true)
 
-    def _named(self, column: str, name: str) -> Truth:
-        return compare(Operator.EQ, self.attribute(column), literal(name))
+    def _named(self, column: str, name: str) -> TruthVector:
+        return compare_vectors(Operator.EQ, self.attribute(column), literal(name))
 
-    def _compare(self, operator: Operator, left: Vector, right: Vector) -> Truth:
-        return compare(operator, *self._aligned(left, right))
+    def _compare(self, operator: Operator, left: Vector, right: Vector) -> TruthVector:
+        return compare_vectors(operator, *self._aligned(left, right))
 
     def _aligned(self, left: Vector, right: Vector) -> tuple[Vector, Vector]:
         """A text beside a timestamp is a point in time, a literal beside an exact decimal is one."""
@@ -268,18 +269,18 @@ class BatchRows:
             return Vector(Kind.TIMESTAMP, np.array(instant(left.dictionary[0], self.unit))), right
         return left, right
 
-    def _between(self, current: Between, operands: list[Vector]) -> Truth:
+    def _between(self, current: Between, operands: list[Vector]) -> TruthVector:
         value, *bounds = operands
-        outcome = Truth(np.array(True))
+        outcome = TruthVector(np.array(True))
         if current.low is not None:
             outcome = self._compare(Operator.GE, value, bounds.pop(0))
         if current.high is not None:
             outcome = outcome & self._compare(Operator.LE, value, bounds.pop(0))
         return outcome
 
-    def _among(self, operands: list[Vector]) -> Truth:
+    def _among(self, operands: list[Vector]) -> TruthVector:
         value, *items = operands
-        outcome = Truth(np.array(False))
+        outcome = TruthVector(np.array(False))
         alike: dict[Kind, list[Vector]] = {}
         for item in items:
             _, aligned = self._aligned(value, item)
@@ -316,5 +317,5 @@ def _as_decimal(vector: Vector) -> Vector:
     return Vector(Kind.DECIMAL, np.array(0), None, (written_text(value),))
 
 
-def _negated(outcome: Truth, negated: bool) -> Truth:
+def _negated(outcome: TruthVector, negated: bool) -> TruthVector:
     return ~outcome if negated else outcome

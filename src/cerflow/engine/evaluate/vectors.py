@@ -25,11 +25,11 @@ from cerflow.values.decimals import decimal_text
 from cerflow.values.text_patterns import found_in
 
 __all__ = [
-    "Truth",
+    "TruthVector",
     "Vector",
     "arithmetic",
     "column_vector",
-    "compare",
+    "compare_vectors",
     "equals_any",
     "is_null",
     "literal",
@@ -98,28 +98,28 @@ class Vector:
 
 
 @dataclass(frozen=True)
-class Truth:
+class TruthVector:
     """A three-valued outcome: where it is true and where it is unknown."""
 
     true: Mask
     unknown: Mask | None = None
 
-    def __invert__(self) -> Truth:
+    def __invert__(self) -> TruthVector:
         false = ~self.true if self.unknown is None else ~(self.true | self.unknown)
-        return Truth(false, self.unknown)
+        return TruthVector(false, self.unknown)
 
-    def __and__(self, other: Truth) -> Truth:
+    def __and__(self, other: TruthVector) -> TruthVector:
         true = self.true & other.true
         if self.unknown is None and other.unknown is None:
-            return Truth(true)
+            return TruthVector(true)
         possible = self._possible() & other._possible()
-        return Truth(true, possible & ~true)
+        return TruthVector(true, possible & ~true)
 
-    def __or__(self, other: Truth) -> Truth:
+    def __or__(self, other: TruthVector) -> TruthVector:
         true = self.true | other.true
         if self.unknown is None and other.unknown is None:
-            return Truth(true)
-        return Truth(true, (self._possible() | other._possible()) & ~true)
+            return TruthVector(true)
+        return TruthVector(true, (self._possible() | other._possible()) & ~true)
 
     def _possible(self) -> Mask:
         return self.true if self.unknown is None else self.true | self.unknown
@@ -199,7 +199,7 @@ def _texts(vector: Vector) -> NDArray[np.object_]:
     return np.array(vector.dictionary, dtype=object)
 
 
-def compare(operator: Operator, left: Vector, right: Vector) -> Truth:
+def compare_vectors(operator: Operator, left: Vector, right: Vector) -> TruthVector:
     """``left operator right``, unknown where either is null."""
     ufunc = _UFUNCS[operator]
     unknown = _either_missing(left, right)
@@ -218,10 +218,10 @@ def compare(operator: Operator, left: Vector, right: Vector) -> Truth:
         outcome = ufunc(left.floats(), right.floats())
     else:
         outcome = ufunc(left.data, right.data)
-    return Truth(outcome if unknown is None else outcome & ~unknown, unknown)
+    return TruthVector(outcome if unknown is None else outcome & ~unknown, unknown)
 
 
-def equals_any(value: Vector, items: Sequence[Vector]) -> Truth:
+def equals_any(value: Vector, items: Sequence[Vector]) -> TruthVector:
     """Whether a value equals one of several literals of one kind, none of which is null; unknown where it is null.
 
     They are looked up, so that a list of many costs little more than one of few.
@@ -235,7 +235,7 @@ def equals_any(value: Vector, items: Sequence[Vector]) -> Truth:
         outcome = np.isin(value.floats(), np.array([item.floats() for item in items]))
     else:
         outcome = np.isin(value.data, np.array([item.data for item in items]))
-    return Truth(outcome & ~missing, missing) if missing.any() else Truth(outcome)
+    return TruthVector(outcome & ~missing, missing) if missing.any() else TruthVector(outcome)
 
 
 def arithmetic(operator: str, left: Vector, right: Vector) -> Vector:
@@ -311,15 +311,15 @@ def word(operand: Vector, high: bool) -> Vector:
     return Vector(Kind.INTEGER, (values - low) // WORD if high else low)
 
 
-def matches_text(operand: Vector, expression: str) -> Truth:
+def matches_text(operand: Vector, expression: str) -> TruthVector:
     """Whether a regular expression is found in a string, looked for once per distinct string."""
     allowed = found_in(operand.dictionary or [""], expression)
     outcome = allowed[operand.data]
     if operand.nulls is None:
-        return Truth(outcome)
-    return Truth(outcome & ~operand.nulls, operand.nulls)
+        return TruthVector(outcome)
+    return TruthVector(outcome & ~operand.nulls, operand.nulls)
 
 
-def is_null(operand: Vector) -> Truth:
+def is_null(operand: Vector) -> TruthVector:
     """Where a value is null (or NaN)."""
-    return Truth(operand.missing())
+    return TruthVector(operand.missing())

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cerflow.engine.evaluate.measures import bounds, idle_bounds, measures, moments
+from cerflow.engine.evaluate.measures import bounds, event_times, idle_bounds, measures
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.events.signatures import Evaluation, SignatureReader
-from cerflow.engine.events.text_tests import rows_of
+from cerflow.engine.events.text_tests import rows_of_classes
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, Events
 from cerflow.engine.tables.transducer_tables import Program
 from cerflow.language.formula import CountWindow
@@ -57,7 +57,7 @@ class EventReader:
         classes, satisfied = self.signatures.texts.classify(rows)
         if self.program.counted:
             return self.read_some(rows, np.arange(batch.num_rows), classes, satisfied)
-        some = rows_of(classes, [self.signatures.hopeful(s) for s in satisfied])
+        some = rows_of_classes(classes, [self.signatures.hopeful(s) for s in satisfied])
         return self.read_some(rows, some, classes[some], satisfied)
 
     def read_some(
@@ -90,7 +90,7 @@ class EventReader:
             bound=bound,
             keys=np.ascontiguousarray(words),
             columns=columns,
-            moment=moments(here, schema) if forgets else np.zeros(len(some), np.int64),
+            moment=event_times(here, schema) if forgets else np.zeros(len(some), np.int64),
             idle=idle_bounds(here, schema) if forgets else np.zeros(len(some), np.int64),
             ranks=self.program.strings.ranks() if self.program.atoms.ordered else np.zeros(1, np.int64),
         )

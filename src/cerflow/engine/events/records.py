@@ -15,7 +15,7 @@ from cerflow.engine.evaluate.ranges import limits, out_of_range, why, written
 from cerflow.engine.events.store import one_batch
 from cerflow.errors import BadRecordError, InputError
 from cerflow.schema import Kind, Schema, kind_of
-from cerflow.values.arrow_columns import plain, plain_array
+from cerflow.values.arrow_columns import plain_array, with_plain_columns
 
 __all__ = ["DECREASES", "BadRecordPolicy", "RecordChecker"]
 
@@ -115,7 +115,7 @@ class RecordChecker:
         batch = batch.select(columns.names)
         try:
             if isinstance(batch, pa.Table):
-                batch = one_batch(plain(batch, columns))
+                batch = one_batch(with_plain_columns(batch, columns))
             arrays = [plain_array(column, field.type) for column, field in zip(batch.columns, columns)]
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InputError(f"the batch does not fit the schema of the recogniser: {error}") from error

@@ -20,7 +20,7 @@ from cerflow.language.condition import Attribute, Function
 from cerflow.language.node import Node, walk
 from cerflow.schema import Kind
 
-__all__ = ["Evaluation", "SignatureReader", "attributes_read"]
+__all__ = ["Evaluation", "SignatureReader", "columns_of_test"]
 
 Ints = NDArray[np.int64]
 #: Up to this the combinations of codes have numbers of their own, then only those that occur.
@@ -29,7 +29,7 @@ _WIDEST = 1 << 16
 _PACKED = 8
 
 
-def attributes_read(tree: Node, program: Program) -> frozenset[str]:
+def columns_of_test(tree: Node, program: Program) -> frozenset[str]:
     """The columns that a test or expression reads."""
     schema = program.schema
     found: set[str] = set()
@@ -79,7 +79,7 @@ class Evaluation:
         asking = {t for t, test in enumerate(program.tests) if calls_in(test)}
         places = ("position",) if program.schema.time is not None else ("position", "time")
         for number, test in enumerate(program.tests):
-            read = attributes_read(test, program)
+            read = columns_of_test(test, program)
             name = next(iter(read)) if len(read) == 1 else None
             positional = any(isinstance(n, Function) and n.name in places for n in walk(test))
             if (

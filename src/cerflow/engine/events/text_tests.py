@@ -20,7 +20,7 @@ from cerflow.engine.kernels.base.encode import choose_rows, combine
 from cerflow.language.condition import Condition
 from cerflow.schema import Schema
 
-__all__ = ["TextTests", "rows_of"]
+__all__ = ["TextTests", "rows_of_classes"]
 
 Ints = NDArray[np.int64]
 
@@ -28,13 +28,13 @@ Ints = NDArray[np.int64]
 _WIDEST = 1 << 16
 
 
-def rows_of(classes: Ints, wanted: Sequence[bool]) -> Ints:
+def rows_of_classes(classes: Ints, wanted: Sequence[bool]) -> Ints:
     """The rows whose class is wanted."""
     rows = np.empty(len(classes) + 1, np.int64)
     return rows[: choose_rows(classes, np.array(wanted, np.int64), rows)]
 
 
-class _Column:
+class _TextColumn:
     """The tests of one column of text."""
 
     #: Texts whose outcomes are remembered.
@@ -100,7 +100,7 @@ class TextTests:
     """
 
     def __init__(self, tests: Mapping[str, Mapping[int, Condition]], schema: Schema, unit: str) -> None:
-        self._columns = [_Column(name, some, schema, unit) for name, some in tests.items()]
+        self._columns = [_TextColumn(name, some, schema, unit) for name, some in tests.items()]
         self._joint: dict[tuple[int, ...], frozenset[int]] = {}
 
     def classify(self, rows: BatchRows) -> tuple[Ints, list[frozenset[int]]]:

@@ -15,16 +15,16 @@ from cerflow.errors import InputError, nearest
 from cerflow.language.parser import parse_duration
 from cerflow.schema import Schema
 
-__all__ = ["extent", "in_order", "microseconds", "usable_in_order"]
+__all__ = ["duration_in_microseconds", "extent", "sort_by_time", "usable_in_order"]
 
 
-def in_order(table: pa.Table, time: str | None, sequence: str | None) -> pa.Table:
+def sort_by_time(table: pa.Table, time: str | None, sequence: str | None) -> pa.Table:
     """The rows ordered by time, ties by ``sequence``, and then as they came; untouched if they are so already."""
     order = _order(table, time, sequence)
     return table if order is None else table.take(order)
 
 
-def microseconds(duration: timedelta | str | None) -> int | None:
+def duration_in_microseconds(duration: timedelta | str | None) -> int | None:
     """A duration given as such or as text (``"30 minutes"``) in microseconds.
 
     Raises `ValueError` for text that is none, and for one that is not above zero.
@@ -49,7 +49,7 @@ def extent(table: pa.Table, schema: Schema) -> tuple[float | None, float | None]
 def usable_in_order(
     table: pa.Table, checker: RecordChecker, sequence: str | None
 ) -> tuple[pa.Table, NDArray[np.int64] | None]:
-    """The rows that a checker lets through, ordered as by `in_order`, and the number of each in ``table``.
+    """The rows that a checker lets through, ordered as by `sort_by_time`, and the number of each in ``table``.
 
     No numbers if they are the same. Raises what the checker raises.
     """
@@ -62,7 +62,7 @@ def usable_in_order(
 
 
 def _order(table: pa.Table, time: str | None, sequence: str | None) -> pa.Array | None:
-    """The numbers of the rows in the order of `in_order`; None if they stand in it already."""
+    """The numbers of the rows in the order of `sort_by_time`; None if they stand in it already."""
     if sequence is not None and sequence not in table.column_names:
         near = nearest(sequence, table.column_names)
         hint = f"; did you mean '{near}'?" if near else ""

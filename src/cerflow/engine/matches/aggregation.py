@@ -22,7 +22,7 @@ from cerflow.engine.matches.counting import detecting, refuse_if_cut
 from cerflow.engine.matches.folding import EXACT, Folding, Values, ranked
 from cerflow.engine.matches.listing import Detected
 from cerflow.engine.matches.mark_values import MarkValues, check_attribute, check_label
-from cerflow.engine.matches.row_limit import shown
+from cerflow.engine.matches.row_limit import readable_number
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import COUNT_TYPE, Report
 from cerflow.errors import QueryError, TooManyMatchesError, UnsupportedQueryError, expect
@@ -91,7 +91,7 @@ class Aggregation:
         sums = _Sums(part, begins)
         values = MarkValues(part, self._report)
         columns: list[pa.Array] = []
-        makers = [_Matches(sums) if w is None else _column(w, sums, values, part, begins) for _, w in self._wanted]
+        makers = [_MatchCount(sums) if w is None else _column(w, sums, values, part, begins) for _, w in self._wanted]
         sums.compute()
         if limit is not None:
             refuse_if_cut(sums.numbers(0), limit)
@@ -165,14 +165,14 @@ class _Sums:
         return values
 
 
-class _Matches:
+class _MatchCount:
     """The number of matches."""
 
     def __init__(self, sums: _Sums) -> None:
         self._sums = sums
 
     def array(self, target: pa.DataType) -> pa.Array:
-        return counted(self._sums.numbers(0), target)
+        return as_count_array(self._sums.numbers(0), target)
 
 
 class _Pooled:
@@ -195,7 +195,7 @@ class _Pooled:
         sums, known = self._sums.numbers(self._sum), self._sums.numbers(self._known)
         wanted = self._wanted
         if wanted.over == "sum":
-            return counted([s if k or wanted.function == "count" else None for s, k in zip(sums, known)], target)
+            return as_count_array([s if k or wanted.function == "count" else None for s, k in zip(sums, known)], target)
         divisors = known
         if wanted.function != "avg":
             divisors = self._sums.numbers(0)
@@ -237,7 +237,7 @@ class _Extreme:
         if chosen is not None:
             at = pa.array([None if rank is None else int(chosen[int(rank)]) for rank in result], pa.int64())
             return self._values.take(at)
-        return counted(result, target)
+        return as_count_array(result, target)
 
 
 def _column(
@@ -251,10 +251,10 @@ def _column(
     return _Pooled(wanted, sums, given) if wanted.pools else _Extreme(wanted, given, part, begins)
 
 
-def counted(values: list[Any], target: pa.DataType) -> pa.Array:
+def as_count_array(values: list[Any], target: pa.DataType) -> pa.Array:
     """Numbers as an array; raises TooManyMatchesError if whole numbers have more than 38 digits."""
     if pa.types.is_decimal(target):
         beyond = [v for v in values if v is not None and abs(v) >= 10**38]
         if beyond:
-            raise TooManyMatchesError(f"{shown(beyond[0])} does not fit 38 digits")
+            raise TooManyMatchesError(f"{readable_number(beyond[0])} does not fit 38 digits")
     return pa.array(values, target)

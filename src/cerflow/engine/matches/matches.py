@@ -14,8 +14,8 @@ from cerflow.engine.matches.aggregation import AggregateOf, Aggregation
 from cerflow.engine.matches.counting import count_detections, detecting
 from cerflow.engine.matches.display import SHOWN, as_html
 from cerflow.engine.matches.listing import Detected, Listing, join_dictionaries
-from cerflow.engine.matches.picking import First, Order, PartSpan, Picker, Sample, Span, picked
-from cerflow.engine.matches.row_limit import Announced, digits, shown
+from cerflow.engine.matches.picking import First, NumberRange, Order, PartSpan, Picker, Sample, picked
+from cerflow.engine.matches.row_limit import Announced, digits, readable_number
 from cerflow.engine.matches.strategy_parts import ChosenParts
 from cerflow.engine.matches.unfolding import NO_LIMIT, Part, unfolded
 from cerflow.engine.results.report import COUNT_TYPE, CountForm, EventForm, Report
@@ -61,7 +61,7 @@ class Matches:
     def announced(self, tell: Callable[[int, bool], None]) -> Matches:
         """The same matches; ``tell`` learns how many rows follow before they are unfolded, part by part.
 
-        That is the number and whether it is exact, or only the least (see `cerflow.engine.matches.row_limit.rows_of`).
+        That is the number and whether it is exact, or only the least (see `row_limit.row_count`).
         """
         parts = Announced(self._parts, self._limit, bool(self._report.counts), tell)
         return Matches(parts, self._report, self._limit, self._picker)
@@ -81,7 +81,7 @@ class Matches:
 
     def count(self) -> int:
         """The number of matches, computed on the shared graph without unfolding them."""
-        if isinstance(self._picker, Span):
+        if isinstance(self._picker, NumberRange):
             if self._report.counts:
                 last = self.schema.names[-1]
                 return sum(int(n) for batch in self.to_batches(columns=[last]) for n in batch[last].to_pylist())
@@ -95,10 +95,10 @@ class Matches:
         if not self._report.counts:
             return self.count()
         total = sum(len(detecting(part.detections)[0]) for part in self._found)
-        return self._picker.size(total) if isinstance(self._picker, Span) else total
+        return self._picker.size(total) if isinstance(self._picker, NumberRange) else total
 
     def __bool__(self) -> bool:
-        if isinstance(self._picker, Span):
+        if isinstance(self._picker, NumberRange):
             return next(iter(self.to_batches(1, columns=["detected_at"])), None) is not None
         # Every detection is of a match at least.
         return any(len(part.detections) for part in self._found)
@@ -125,7 +125,7 @@ class Matches:
             raise IndexError(f"there is no match number {number}, there are {digits(self._rows())}")
         return found[0]
 
-    def _span(self, at: slice) -> Span:
+    def _span(self, at: slice) -> NumberRange:
         step = 1 if at.step is None else _number(at.step)
         if step < 1:
             raise ValueError(f"matches are read forwards, so the step of a slice is 1 or more, not {step}")
@@ -136,11 +136,11 @@ class Matches:
         begin, stop = ends
         return self._numbered(begin or 0, stop, step)
 
-    def _numbered(self, begin: int, stop: int | None, step: int) -> Span:
+    def _numbered(self, begin: int, stop: int | None, step: int) -> NumberRange:
         """What chooses by number among these matches."""
-        if isinstance(self._picker, Span):
+        if isinstance(self._picker, NumberRange):
             return self._picker.among(begin, stop, step)
-        return Span(begin, stop, step, self._picker)
+        return NumberRange(begin, stop, step, self._picker)
 
     def _chosen(self, picker: Picker) -> Matches:
         return Matches(self._parts, self._report, self._limit, picker)
@@ -170,7 +170,7 @@ class Matches:
         max_rows = min(at_least_one(max_rows, "max_rows"), MANY_ROWS)
         schema = self._report.shown(events, columns, flat, counts)
         if self._report.counts:
-            span = self._picker.start(self._report, self._limit) if isinstance(self._picker, Span) else None
+            span = self._picker.start(self._report, self._limit) if isinstance(self._picker, NumberRange) else None
             for part in self._to_count():
                 yield from self._counted(part, max_rows, schema.names, counts, span)
                 if span is not None and span.done:
@@ -207,7 +207,7 @@ class Matches:
             some = numbers[start : start + max_rows]
             if counts == "decimal" and any(n >= 10**38 for n in some):
                 raise TooManyMatchesError(
-                    f"the number of matches of one event, {shown(max(some))}, does not fit 38 digits; "
+                    f"the number of matches of one event, {readable_number(max(some))}, does not fit 38 digits; "
                     'counts="text" (--counts text) gives it as text'
                 )
             leading = Detected(self._report, detected[start : start + max_rows], part.kept).leading()

@@ -25,7 +25,7 @@ from cerflow.errors import QueryError
 from cerflow.language.select import ProjectionKind
 from cerflow.schema import Kind
 
-__all__ = ["First", "Order", "Picker", "Sample", "Span", "picked"]
+__all__ = ["First", "NumberRange", "Order", "Picker", "Sample", "picked"]
 
 #: How matches are ordered: by what the start is, how many events there are, or what a label's events have.
 Order = str | tuple[str, str | None, str]
@@ -156,7 +156,7 @@ def _ranked(part: Part, counting: MatchCounter, d: int, rank: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Span:
+class NumberRange:
     """The matches with the numbers start, start + step, … below stop (None: to the last), of those that ``of`` chooses.
 
     Matches are numbered from 0 in the order in which they are reported. They are found by the counts of the sets on
@@ -172,10 +172,10 @@ class Span:
         """Begin with the first part of some matches."""
         return PartSpan(self, report, limit)
 
-    def among(self, begin: int, stop: int | None, step: int) -> Span:
+    def among(self, begin: int, stop: int | None, step: int) -> NumberRange:
         """Those with such numbers among these."""
         ends = [end for end in (self.stop, None if stop is None else self.begin + stop * self.step) if end is not None]
-        return Span(self.begin + begin * self.step, min(ends, default=None), self.step * step, self.of)
+        return NumberRange(self.begin + begin * self.step, min(ends, default=None), self.step * step, self.of)
 
     def size(self, total: int) -> int:
         """How many there are among so many matches."""
@@ -186,7 +186,7 @@ class Span:
 class PartSpan:
     """Chooses by numbers that go on from one part to the next."""
 
-    def __init__(self, span: Span, report: Report, limit: int | None) -> None:
+    def __init__(self, span: NumberRange, report: Report, limit: int | None) -> None:
         self._span = span
         self._limit = limit
         self._detects_only = report.select.projection.kind is ProjectionKind.NONE

@@ -10,7 +10,7 @@ from cerflow.engine.matches.counting import MatchCounter, detecting
 from cerflow.engine.matches.unfolding import Part
 from cerflow.errors import TooManyMatchesError
 
-__all__ = ["LESS", "Announced", "Bound", "digits", "rows_of", "shown"]
+__all__ = ["LESS", "Announced", "Bound", "digits", "readable_number", "row_count"]
 
 #: How to ask for less than all matches.
 LESS = "LIMIT n, COUNT(*), SELECT NONE and, in Python, aggregates give less"
@@ -36,7 +36,7 @@ class Bound:
         self.exact &= exact
         if self.most is not None and self.known > self.most:
             raise TooManyMatchesError(
-                f"there are {shown(self.known)} matches or more, and at most {self.most:,} are to be listed; "
+                f"there are {readable_number(self.known)} matches or more, and at most {self.most:,} are to be listed; "
                 f"max_matches (--max-matches N, or none) allows more; {LESS}"
             )
 
@@ -54,11 +54,11 @@ class Announced:
 
     def __iter__(self) -> Iterator[Part]:
         for part in self._parts:
-            self._tell(*rows_of(part, self._limit, self._counts))
+            self._tell(*row_count(part, self._limit, self._counts))
             yield part
 
 
-def rows_of(part: Part, limit: int | None, counts: bool) -> tuple[int, bool]:
+def row_count(part: Part, limit: int | None, counts: bool) -> tuple[int, bool]:
     """How many rows there are for a part, and whether that is all.
 
     One row for each match, at most ``limit`` for each detecting event, or one for each such event if they are only
@@ -79,6 +79,6 @@ def digits(number: int) -> str:
     return format(Decimal(number), "f")
 
 
-def shown(number: int) -> str:
+def readable_number(number: int) -> str:
     """A number for people."""
     return f"{number:,}" if abs(number) < _READABLE else f"{Decimal(number):.1e}".replace("e+", "e")

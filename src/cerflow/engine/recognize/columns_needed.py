@@ -14,7 +14,7 @@ from cerflow.language.node import walk
 from cerflow.language.select import Consumption, Select
 from cerflow.schema import Kind, Schema
 
-__all__ = ["attributes_read", "columns_needed", "holding", "needs_positions", "separable_by_key"]
+__all__ = ["attributes_named", "columns_needed", "holding", "needs_positions", "separable_by_key"]
 
 
 def columns_needed(select: Select, schema: Schema) -> tuple[str, ...]:
@@ -24,7 +24,7 @@ def columns_needed(select: Select, schema: Schema) -> tuple[str, ...]:
     """
     found = set(Report(select, schema, positions=False, position=None).stored)
     found.update(name for name in (schema.time, schema.stream) if name is not None)
-    found |= attributes_read(select)
+    found |= attributes_named(select)
     if _shows_events(select):
         found.update(readable(schema))
     return tuple(name for name in schema.attributes if name in found)
@@ -40,7 +40,7 @@ def holding(schema: Schema, selects: Iterable[Select]) -> Schema:
     """The schema that says which columns some queries have values of, see `Schema.held`."""
     held: dict[str, int] = {}
     for select in selects:
-        found = attributes_read(select) | (set(readable(schema)) if _shows_events(select) else set())
+        found = attributes_named(select) | (set(readable(schema)) if _shows_events(select) else set())
         held.update(dict.fromkeys(found - held.keys(), MOST))
         for key in select.partition:
             if schema.key_kind(key) is Kind.FLOAT:
@@ -50,7 +50,7 @@ def holding(schema: Schema, selects: Iterable[Select]) -> Schema:
     return replace(schema, held=held)
 
 
-def attributes_read(select: Select) -> set[str]:
+def attributes_named(select: Select) -> set[str]:
     """The attributes that a query names, apart from those of reported events."""
     found = {name for key in select.partition for name in key}
     for current in walk(select):

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.records import RecordChecker
-from cerflow.engine.events.signatures import attributes_read
+from cerflow.engine.events.signatures import columns_of_test
 from cerflow.engine.events.store import EventStore, WholeTable, one_batch
-from cerflow.engine.events.text_tests import TextTests, rows_of
+from cerflow.engine.events.text_tests import TextTests, rows_of_classes
 from cerflow.engine.layout import Events
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.unfolding import Part
@@ -59,7 +59,7 @@ class _Member:
         read: list[Node] = [own[t] for t in self.signatures.others]
         read += [c.expression for c in machine.program.columns if c.expression is not None]
         #: The columns that are read beyond texts that are judged.
-        self.columns = frozenset(name for tree in read for name in attributes_read(tree, machine.program))
+        self.columns = frozenset(name for tree in read for name in columns_of_test(tree, machine.program))
 
     def satisfied(self, common: frozenset[int]) -> frozenset[int]:
         """Of the common tests that hold, those of the query, with its numbers."""
@@ -224,7 +224,7 @@ class Together:
         here = self._members[0].machine.reader.rows(rows, first)
         classes, satisfied = self._texts.classify(here)
         concerned = [self._concerns(s) for s in satisfied]
-        some = rows_of(classes, [bool(members) for members in concerned])
+        some = rows_of_classes(classes, [bool(members) for members in concerned])
         hopeful = classes[some]
         occurring = np.bincount(hopeful, minlength=1)
         wanted: dict[_Member, list[int]] = {}
@@ -235,7 +235,7 @@ class Together:
         by_class = None
         for member, ks in wanted.items():
             if _SPARSE * occurring[ks].sum() > len(some):
-                own = some[rows_of(hopeful, [k in ks for k in range(len(occurring))])]
+                own = some[rows_of_classes(hopeful, [k in ks for k in range(len(occurring))])]
             else:
                 by_class = by_class or _by_class(some, hopeful)
                 own = np.sort(np.concatenate([by_class[k] for k in ks]))
@@ -284,11 +284,11 @@ class Together:
         for name, machine in self._apart.items():
             machine.store.forget(machine.live_positions())
             parts[name] = machine.contents(counts, machine.store.kept())
-        packed = [snapshot.write(snapshot.RECOGNIZER, contents) for contents in parts.values()]
+        packed = [snapshot.write_snapshot(snapshot.RECOGNIZER, contents) for contents in parts.values()]
         arrays = {f"part {k}": np.frombuffer(part, np.uint8) for k, part in enumerate(packed)}
         kept = self._store.kept()
         contents = Contents({**counts, "names": list(parts)}, arrays, kept.rows, kept.positions)
-        return snapshot.write(snapshot.SET, contents)
+        return snapshot.write_snapshot(snapshot.SET, contents)
 
     def take_over(self, data: bytes) -> None:
         """Go on from a snapshot of the same queries; raises `SnapshotError` if it is of others, and changes nothing."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from cerflow.analysis.types import check_types
 from cerflow.automata.model.transducer import Transducer
-from cerflow.engine.events.signatures import Evaluation, attributes_read
+from cerflow.engine.events.signatures import Evaluation, columns_of_test
 from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.recognize.input_streams import InputStreams
 from cerflow.engine.recognize.planning import compile_select, detects_only, limit_of, strategy_of, with_windows_of_time
@@ -85,7 +85,7 @@ class Plan:
             # Predicates may be shown whole events.
             return frozenset(self.schema.attributes)
         trees: list[Node] = [*program.tests, *(c.expression for c in program.columns if c.expression is not None)]
-        found = {name for tree in trees for name in attributes_read(tree, program)}
+        found = {name for tree in trees for name in columns_of_test(tree, program)}
         windows = [program.transducer.window, *(column.window for column in program.columns)]
         found.update(window.attribute for window in windows if isinstance(window, AttributeWindow))
         if self.schema.forget is not None or any(isinstance(window, DurationWindow) for window in windows):
@@ -106,7 +106,7 @@ class Plan:
 
     def reading(self, test: Condition) -> frozenset[str]:
         """The columns that a condition on one event reads."""
-        return attributes_read(test, self._program)
+        return columns_of_test(test, self._program)
 
     def _make(self) -> Program:
         strategy, pick = strategy_of(self.select, self.transducer)

@@ -100,7 +100,7 @@ class Recognizer:
         try:
             self._store.forget(self._machine.live_positions())
             contents = self._machine.contents(self._checker.counts, self._store.kept())
-            return snapshot.write(snapshot.RECOGNIZER, contents)
+            return snapshot.write_snapshot(snapshot.RECOGNIZER, contents)
         finally:
             self._in_use.release()
 

@@ -18,7 +18,7 @@ from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.language.parser import parse_query
 from cerflow.schema import Schema
 
-__all__ = ["compiled", "ensure_compiled", "load_kernels", "warm_up"]
+__all__ = ["ensure_compiled", "kernels_are_compiled", "load_kernels", "warm_up"]
 
 
 #: Configurations that outgrow their first tables, and collections of values that have to be cleaned up.
@@ -32,7 +32,7 @@ _EVENTS = 200
 _HELP = "from cerflow.engine.kernels.step.units import prepare_all; prepare_all()"
 
 
-def compiled() -> bool:
+def kernels_are_compiled() -> bool:
     """Whether all kernels are on disk already, for this version and this processor."""
     return is_complete()
 
@@ -44,7 +44,7 @@ def ensure_compiled() -> None:
     For processes that come and go, such as the tasks of a cluster: they load what they need. Where nothing can be
     kept, they compile what they need.
     """
-    if kernels_folder() is not None and not compiled():
+    if kernels_folder() is not None and not kernels_are_compiled():
         warm_up()
 
 
@@ -56,7 +56,7 @@ def warm_up() -> None:
     cache is beside the package where that can be written to, else in the user's cache directory, else in one for
     temporary files; the environment variable ``CERFLOW_CACHE_DIR`` says otherwise.
     """
-    if not compiled():
+    if not kernels_are_compiled():
         compile_once(_compile)
     _use()
     prepare_all()

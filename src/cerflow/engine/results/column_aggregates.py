@@ -16,14 +16,14 @@ from cerflow.engine.evaluate.vectors import Vector, word
 from cerflow.engine.layout import NULL
 from cerflow.schema import Kind
 
-__all__ = ["Groups", "aggregated", "chosen"]
+__all__ = ["Grouping", "aggregated", "chosen"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Groups:
+class Grouping:
     """Values in groups that follow one another: those of group g are ``[starts[g], starts[g] + sizes[g])``."""
 
     sizes: Ints
@@ -49,7 +49,7 @@ class Groups:
         return np.asarray(np.bincount(self.of, weights=values, minlength=len(self.sizes)), np.float64)
 
 
-def chosen(name: str, groups: Groups, values: Vector | None) -> Ints:
+def chosen(name: str, groups: Grouping, values: Vector | None) -> Ints:
     """Which value is the first, last, least or greatest (known) one of each group, -1 in an empty group.
 
     ``values`` may be left out for the first and the last. If all values of a group are null, one of them is chosen.
@@ -83,7 +83,7 @@ def _places(values: Vector) -> Ints:
     return np.asarray(ranks[values.data])
 
 
-def aggregated(name: str, groups: Groups, values: Vector | None) -> Vector:
+def aggregated(name: str, groups: Grouping, values: Vector | None) -> Vector:
     """``count``, ``sum``, ``avg`` or ``stddev`` of each group; to count events no values are needed."""
     if values is None:
         return Vector(Kind.INTEGER, groups.sizes)
@@ -108,7 +108,7 @@ def aggregated(name: str, groups: Groups, values: Vector | None) -> Vector:
         return Vector(Kind.FLOAT, np.where(count < 2, np.nan, np.sqrt(variance)))
 
 
-def _float_sums(groups: Groups, values: Vector) -> Floats:
+def _float_sums(groups: Grouping, values: Vector) -> Floats:
     """The sum of each group as a float; of whole numbers that nearest to it."""
     if values.kind is Kind.FLOAT:
         return groups.sums_in_order(np.asarray(word(values, high=False).data, np.float64))
@@ -116,7 +116,7 @@ def _float_sums(groups: Groups, values: Vector) -> Floats:
     return high.astype(np.float64) * WORD + low.astype(np.float64)
 
 
-def _words(groups: Groups, values: Vector) -> tuple[Ints, Ints]:
+def _words(groups: Grouping, values: Vector) -> tuple[Ints, Ints]:
     """The sum of the whole numbers of each group in two words, the low one in ``[0, WORD)``."""
     high, low = (groups.sums(np.asarray(word(values, high=h).data, np.int64)) for h in (True, False))
     return high + low // WORD, low % WORD

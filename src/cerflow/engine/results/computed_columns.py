@@ -15,7 +15,7 @@ from cerflow.conditions.guards import bare
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.events.store import StoredEvents
-from cerflow.engine.results.column_aggregates import Groups, aggregated, chosen
+from cerflow.engine.results.column_aggregates import Grouping, aggregated, chosen
 from cerflow.language.condition import Aggregate, Attribute, Expression, Function, LabelReference
 from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.language.printer import show
@@ -55,7 +55,7 @@ def compute(
     A label outside aggregates has at most one event in a match. ``position`` names the column with
     the positions of events in the whole stream, if they are not those of ``found``.
     """
-    events = _Gathered(found, label_sets, kept, schema, position)
+    events = _LabelAttributes(found, label_sets, kept, schema, position)
     column = events.attribute(expression)
     if column is not None:
         return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column.cast(target)
@@ -75,7 +75,7 @@ def selected_attribute(expression: Expression) -> Attribute | None:
     return expression if isinstance(expression, Attribute) else None
 
 
-class _Gathered:
+class _LabelAttributes:
     """The attributes of the events of labels, one row per match, under flat names."""
 
     def __init__(
@@ -110,7 +110,7 @@ class _Gathered:
     def events(self, label: str) -> _LabelEvents:
         """All events of a label in all matches."""
         match, positions = self._having(label)
-        groups = Groups(np.bincount(match, minlength=len(self.found)))
+        groups = Grouping(np.bincount(match, minlength=len(self.found)))
         return _LabelEvents(positions, groups, self.kept, self.schema, self.numbered)
 
     def positions(self, label: str) -> NDArray[np.int64]:
@@ -209,7 +209,7 @@ class _LabelEvents:
     """The events of a label in each of some matches, in the order of their positions."""
 
     positions: NDArray[np.int64]
-    groups: Groups
+    groups: Grouping
     kept: StoredEvents
     schema: Schema
     numbered: str | None

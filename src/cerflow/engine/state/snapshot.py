@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from cerflow.errors import SnapshotError
 
-__all__ = ["RECOGNIZER", "SET", "VERSION", "Contents", "decoded", "read", "write"]
+__all__ = ["RECOGNIZER", "SET", "VERSION", "Contents", "decoded", "read", "write_snapshot"]
 
 #: Snapshots of earlier versions were archives of NumPy.
 VERSION = 6
@@ -61,7 +61,7 @@ class Contents:
         self.positions = positions
 
 
-def write(kind: str, contents: Contents) -> bytes:
+def write_snapshot(kind: str, contents: Contents) -> bytes:
     """The bytes of a snapshot."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, contents.events.schema) as stream:

@@ -61,7 +61,7 @@ def check_image(image: Image, program: Program, positions: NDArray[np.int64], ev
     """
     check_marks(image, program, positions)
     check_nodes(image, program)
-    check_partitions(image, program, events)
+    check_partition_images(image, program, events)
     check_configurations(image, program)
     check_classes(image, program)
     check_members(image, program)
@@ -177,7 +177,7 @@ def _check_lists(image: Image) -> None:
         require(fits.all(), "a node of the match graph does not know what is in its list")
 
 
-def check_partitions(image: Image, program: Program, events: int) -> None:
+def check_partition_images(image: Image, program: Program, events: int) -> None:
     """A query without PARTITION BY has one partition; none has counted more events than came."""
     require(program.partitioned or len(image.moved) == 1, "a query without PARTITION BY has several partitions")
     require(len(image.partition_long) == len(image.moved), "there are partitions without a key")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from cerflow.automata.model.transducer import Accumulation, Transducer
-from cerflow.conditions.guards import Collected, InWindow, Stored, conjunction, leaves
+from cerflow.conditions.guards import AllRows, InWindow, Stored, conjunction, leaves
 from cerflow.engine import layout, opcodes
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.tables.emitter import Emitter, Places
@@ -85,7 +85,7 @@ class AtomCompiler(Instructions):
         first = len(self.ranges)
         sets: dict[int, int] = {}
         for leaf in dict.fromkeys(leaf for root in roots for leaf in leaves(root)):
-            if not isinstance(leaf, Stored) or isinstance(leaf, Collected) or self._is_scalar(leaf):
+            if not isinstance(leaf, Stored) or isinstance(leaf, AllRows) or self._is_scalar(leaf):
                 continue
             if leaf.register not in sets:
                 sets[leaf.register] = len(sets)

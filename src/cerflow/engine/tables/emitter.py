@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from cerflow.conditions.guards import Collected, InWindow, NoRow, Satisfied, Stored, leaves
-from cerflow.conditions.guards import Truth as TruthOf
+from cerflow.conditions.guards import AllRows, InWindow, NoRow, Satisfied, Stored, TruthValue, leaves
 from cerflow.conditions.register_values import If, Joined, SquareRoot
 from cerflow.engine import layout, opcodes
 from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
@@ -87,7 +86,7 @@ class Emitter:
             if isinstance(current, Constant):
                 self.to.constant(int(current.value))
             else:
-                self.to.emit(opcodes.COLUMN, self.to.column(TruthOf(current), as_float=False))
+                self.to.emit(opcodes.COLUMN, self.to.column(TruthValue(current), as_float=False))
             return
         match current:
             case And(left, right):
@@ -120,7 +119,7 @@ class Emitter:
                 self._later(*work, *([self._then(opcodes.NOT)] if negated else []))
             case Call(_, arguments):
                 self._later(*map(self._value, _words(arguments)), lambda: self.to.call(current))
-            case CallOfSet(_, arguments, each, Collected(register)):
+            case CallOfSet(_, arguments, each, AllRows(register)):
                 own = [a for a, differs in zip(arguments, each) if not differs or current.here]
                 rows = self._then(opcodes.ROWS, self.places[register])
                 self._later(rows, *map(self._value, _words(own)), lambda: self.to.call_of_set(current))
@@ -197,7 +196,7 @@ class Emitter:
             case _ if not leaves(current):
                 is_float = self.to.kind(current) is Kind.FLOAT
                 self.to.emit(opcodes.COLUMN, self.to.column(current, as_float=is_float))
-            case TruthOf(condition):
+            case TruthValue(condition):
                 self._condition(condition)
             case If(condition, then, otherwise):
                 self._later(self._of(condition), *self._alike(current, then, otherwise), self._then(opcodes.SELECT))

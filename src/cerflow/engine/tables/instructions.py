@@ -12,7 +12,7 @@ from cerflow.engine.evaluate.predicate_words import Argument
 from cerflow.engine.evaluate.rows import finest_unit
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.tables.predicate_calls import Calls
-from cerflow.engine.tables.register_kinds import kind_of
+from cerflow.engine.tables.register_kinds import register_expression_kind
 from cerflow.language.condition import (
     Expression,
     Operator,
@@ -20,7 +20,7 @@ from cerflow.language.condition import (
 from cerflow.language.formula import Window
 from cerflow.schema import Kind, Schema
 
-__all__ = ["OPERATORS", "Column", "Instructions"]
+__all__ = ["OPERATORS", "EventColumn", "Instructions"]
 
 OPERATORS = {
     Operator.LT: layout.LT,
@@ -33,7 +33,7 @@ OPERATORS = {
 
 
 @dataclass(frozen=True)
-class Column:
+class EventColumn:
     """An event column: an expression, or (with ``window``) the measure of a window or its bound."""
 
     expression: Expression | None
@@ -56,8 +56,8 @@ class Instructions:
         self.unit = finest_unit(schema)
         self.code: list[list[int]] = []
         self.constants: list[int] = []
-        self.columns: list[Column] = []
-        self._numbers: dict[Column, int] = {}
+        self.columns: list[EventColumn] = []
+        self._numbers: dict[EventColumn, int] = {}
         self._kinds: dict[Expression, Kind] = {}
         #: The calls of predicates in programs.
         self.calls = Calls(strings, self.unit)
@@ -68,14 +68,14 @@ class Instructions:
     def column(self, expression: Expression, *, as_float: bool) -> int:
         """The number of the column of an expression."""
         if isinstance(expression, Measure):
-            return self._column(Column(None, window=expression.window))
-        return self._column(Column(expression, as_float))
+            return self._column(EventColumn(None, window=expression.window))
+        return self._column(EventColumn(expression, as_float))
 
     def bound_column(self, window: Window) -> int:
         """The number of the column with the bound of a window."""
-        return self._column(Column(None, window=window, bound=True))
+        return self._column(EventColumn(None, window=window, bound=True))
 
-    def _column(self, column: Column) -> int:
+    def _column(self, column: EventColumn) -> int:
         if column not in self._numbers:
             self._numbers[column] = len(self.columns)
             self.columns.append(column)
@@ -87,7 +87,9 @@ class Instructions:
         """The kind of an expression that may read registers."""
         known = self._kinds.get(expression)
         if known is None:
-            known = self._kinds[expression] = kind_of(expression, self.schema, self.kinds) or Kind.OTHER
+            known = self._kinds[expression] = (
+                register_expression_kind(expression, self.schema, self.kinds) or Kind.OTHER
+            )
         return known
 
     def emit(self, opcode: int, argument: int = 0) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cerflow.engine.evaluate.compiled_predicates import compiled
+from cerflow.engine.evaluate.compiled_predicates import compile_predicate
 from cerflow.engine.evaluate.predicate_words import Argument, Words, only_compiled
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.kernels.base.calls import FAILED, UNKNOWN
@@ -127,7 +127,7 @@ class _ValueTarget(_Target):
         super().__init__(predicate)
         self._words = Words(arguments, strings, unit)
         self.words = self._words.count
-        self._called(compiled(predicate, [argument.kind for argument in arguments]))
+        self._called(compile_predicate(predicate, [argument.kind for argument in arguments]))
 
     def _answer(self, words: bytes) -> bool | None:
         return ask(self.predicate, self._words.read(words))

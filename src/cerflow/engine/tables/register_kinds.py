@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 from cerflow.analysis.types import kind_of_expression
 from cerflow.automata.model.transducer import Transducer
-from cerflow.conditions.guards import Measure, Stored
-from cerflow.conditions.guards import Truth as TruthOf
+from cerflow.conditions.guards import Measure, Stored, TruthValue
 from cerflow.conditions.register_values import If, Joined, Known, SquareRoot, Word
 from cerflow.language.condition import Arithmetic, Attribute, Expression, Function, LabelReference, Negative
 from cerflow.language.node import Node, fold
 from cerflow.schema import Kind, Schema
 
-__all__ = ["RegisterKinds", "kind_of", "register_kinds"]
+__all__ = ["RegisterKinds", "register_expression_kind", "register_kinds"]
 
 #: The kind of each field of each register; None as long as it is not known.
 RegisterKinds = Sequence[Sequence[Kind | None]]
@@ -29,7 +28,7 @@ def register_kinds(transducer: Transducer, schema: Schema) -> list[list[Kind]]:
         changed = False
         for register, row in rows:
             for k, expression in enumerate(row):
-                found = kind_of(expression, schema, kinds)
+                found = register_expression_kind(expression, schema, kinds)
                 joined = _join(kinds[register][k], found)
                 if joined != kinds[register][k]:
                     kinds[register][k] = joined
@@ -41,7 +40,7 @@ def register_kinds(transducer: Transducer, schema: Schema) -> list[list[Kind]]:
     return [[kind or Kind.INTEGER for kind in row] for row in kinds]
 
 
-def kind_of(expression: Expression, schema: Schema, kinds: RegisterKinds) -> Kind | None:
+def register_expression_kind(expression: Expression, schema: Schema, kinds: RegisterKinds) -> Kind | None:
     """The kind of an expression on the event at hand and registers; None if it is not known yet."""
 
     def visit(current: Node, below: Sequence[Kind | None]) -> Kind | None:
@@ -52,7 +51,7 @@ def kind_of(expression: Expression, schema: Schema, kinds: RegisterKinds) -> Kin
                 return schema.kind(schema.column(current.name))
             case Stored():
                 return kinds[current.register][current.field]
-            case TruthOf():
+            case TruthValue():
                 return Kind.BOOLEAN
             case Measure() | Known() | Word(_, True):
                 return Kind.INTEGER

@@ -26,7 +26,7 @@ from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.layout import Tables
 from cerflow.engine.tables.atoms import AtomCompiler
 from cerflow.engine.tables.indexes import Indexes
-from cerflow.engine.tables.instructions import Column
+from cerflow.engine.tables.instructions import EventColumn
 from cerflow.engine.tables.register_kinds import register_kinds
 from cerflow.engine.tables.register_steps import Slots, StepCompiler
 from cerflow.engine.tables.windows import Windows
@@ -128,7 +128,7 @@ class Program:
     # -- columns and windows -------------------------------------------------------------------------------------
 
     @property
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[EventColumn]:
         """The expressions that the kernels read, in the order of the event columns."""
         return self.atoms.columns
 

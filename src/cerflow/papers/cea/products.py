@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cerflow.automata.compile.negation import unless
-from cerflow.automata.compile.products import together
+from cerflow.automata.compile.products import product_all
 from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.optimise.simplify import simplify
@@ -19,7 +19,7 @@ def all_of(left: UnaryComplexEventAutomaton, right: UnaryComplexEventAutomaton) 
 
     Each side may begin later than the other, and be done earlier.
     """
-    return _finished(together(_fragment(left), _fragment(right)))
+    return _finished(product_all(_fragment(left), _fragment(right)))
 
 
 def unless_found(

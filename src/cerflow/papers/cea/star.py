@@ -11,7 +11,7 @@ from cerflow.deciding.equivalence import Answer
 from cerflow.language.condition import Condition
 from cerflow.papers.model.cea import ComplexEventAutomaton, UnaryComplexEventAutomaton
 from cerflow.papers.model.runs import reported_matches
-from cerflow.papers.model.srt import SKIPPED, State, in_order
+from cerflow.papers.model.srt import SKIPPED, State, sorted_states
 from cerflow.papers.translations.equivalence import difference
 from cerflow.schema import Schema
 from cerflow.semantics.formulas import ComplexEvent
@@ -44,7 +44,7 @@ def with_star_runs(automaton: A) -> A:
             if t.target in kept.finals:
                 yield t.condition, t.output, (t.target, "•")
 
-    starts = [(q, "◦") for q in in_order(kept.starts)]
+    starts = [(q, "◦") for q in sorted_states(kept.starts)]
     return type(automaton).built(starts, ways, lambda place: place[1] == "•")
 
 

@@ -17,7 +17,7 @@ from cerflow.deciding.budget import Budget
 from cerflow.language.condition import Condition
 from cerflow.papers.constructions.determinize import letters
 from cerflow.papers.model.cea import ComplexEventAutomaton, ComplexEventTransition
-from cerflow.papers.model.srt import MARKED, SKIPPED, State, in_order
+from cerflow.papers.model.srt import MARKED, SKIPPED, State, sorted_states
 from cerflow.papers.translations.cea_models import with_marked_ends
 
 __all__ = ["select_last", "select_max", "select_next", "select_strict"]
@@ -35,7 +35,7 @@ def select_strict(automaton: ComplexEventAutomaton) -> ComplexEventAutomaton:
             if t.marks or phase == "◦":
                 yield t.condition, t.output, (t.target, "•" if t.marks else "◦")
 
-    starts = [(q, "◦") for q in in_order(automaton.starts)]
+    starts = [(q, "◦") for q in sorted_states(automaton.starts)]
     return ComplexEventAutomaton.built(starts, ways, lambda place: place[0] in automaton.finals and place[1] == "•")
 
 
@@ -81,7 +81,7 @@ def select_max(automaton: ComplexEventAutomaton, *, most: int | None = None) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _Allowed:
     """The transitions that events of one kind allow."""
 
     condition: Condition
@@ -99,11 +99,11 @@ class _Steps:
         self._automaton = automaton
         self._budget = Budget(limits.PAPER_STEPS if most is None else most)
 
-    def of(self, states: _Set) -> Iterator[_Step]:
+    def of(self, states: _Set) -> Iterator[_Allowed]:
         """One step for each kind of event that these states tell apart."""
-        leaving = [t for state in in_order(states) for t in self._automaton.leaving(state)]
+        leaving = [t for state in sorted_states(states) for t in self._automaton.leaving(state)]
         for minterm, taken in letters(leaving, self._budget):
-            yield _Step(minterm.condition, tuple(taken))
+            yield _Allowed(minterm.condition, tuple(taken))
 
 
 _Preorder = tuple[_Set, ...]
@@ -128,9 +128,9 @@ def _best(
                     following[i, marks] = reached
             preorder = tuple(following.values())
             for marks in _MARKS:
-                for target in in_order(following.get((own, marks), ())):
+                for target in sorted_states(following.get((own, marks), ())):
                     # Of the runs of one class that meet, one is enough.
-                    origin = in_order(t.source for t in step.taken if _leads(t, classes[own], target, marks))[0]
+                    origin = sorted_states(t.source for t in step.taken if _leads(t, classes[own], target, marks))[0]
                     if origin == state:
                         yield step.condition, MARKED if marks else SKIPPED, (preorder, target)
 
@@ -139,7 +139,7 @@ def _best(
         first = next((members for members in classes if not members.isdisjoint(automaton.finals)), frozenset())
         return state in first & automaton.finals
 
-    starts: list[tuple[_Preorder, State]] = [((automaton.starts,), q) for q in in_order(automaton.starts)]
+    starts: list[tuple[_Preorder, State]] = [((automaton.starts,), q) for q in sorted_states(automaton.starts)]
     return ComplexEventAutomaton.built(starts, ways, is_final)
 
 

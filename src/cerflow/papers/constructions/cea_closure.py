@@ -20,7 +20,7 @@ from cerflow.papers.model.cea import (
     UnaryComplexEventTransition,
 )
 from cerflow.papers.model.faults import TransitionKindError
-from cerflow.papers.model.srt import MARKED, SKIPPED, State, in_order
+from cerflow.papers.model.srt import MARKED, SKIPPED, State, sorted_states
 
 __all__ = ["intersected", "io_complement", "io_determinize", "is_io_deterministic", "united"]
 
@@ -48,7 +48,7 @@ def intersected(left: A, right: A) -> A:
     def ways(pair: tuple[State, State]) -> Iterator[_PairWay]:
         return _together(left.leaving(pair[0]), right.leaving(pair[1]))
 
-    starts = [(p, q) for p in in_order(left.starts) for q in in_order(right.starts)]
+    starts = [(p, q) for p in sorted_states(left.starts) for q in sorted_states(right.starts)]
     return type(left).built(starts, ways, lambda pair: pair[0] in left.finals and pair[1] in right.finals)
 
 
@@ -96,7 +96,7 @@ def _subsets(
     budget = Budget(limits.PAPER_STEPS if most is None else most)
 
     def ways(subset: _Subset) -> Iterator[_Way]:
-        leaving = [t for state in in_order(subset) for t in automaton.leaving(state)]
+        leaving = [t for state in sorted_states(subset) for t in automaton.leaving(state)]
         for minterm, taken in letters(leaving, budget):
             targets: dict[frozenset[str], set[State]] = {output: set() for output in sorted(outputs or (), key=sorted)}
             for t in taken:

@@ -20,7 +20,7 @@ from cerflow.papers.model.srt import (
     SymbolicTransition,
     check_epsilon_free,
     fresh_names,
-    in_order,
+    sorted_states,
 )
 
 __all__ = ["complement", "complement_windowed", "complete"]
@@ -33,7 +33,7 @@ def complete(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransduc
     if dead in transducer.states:
         dead = next(fresh_names((q for q in transducer.states if isinstance(q, str)), "dead"))
     added: list[SymbolicTransition] = []
-    for state in in_order(transducer.states):
+    for state in sorted_states(transducer.states):
         conditions = [t.condition for t in transducer.leaving(state) if t.condition is not None]
         if not exhaustive(conditions):
             left = conjunction([not_satisfied(condition) for condition in conditions])

@@ -27,7 +27,7 @@ from cerflow.papers.model.srt import (
     TransitionLike,
     check_epsilon_free,
     explored,
-    in_order,
+    sorted_states,
 )
 
 __all__ = ["determinize_windowed", "is_determinizable", "letters", "subset_construction", "unchecked_subsets"]
@@ -89,7 +89,7 @@ def unchecked_subsets(
     budget = Budget(limits.PAPER_STEPS if most is None else most)
 
     def leaving(subset: frozenset[State]) -> Iterator[SymbolicTransition]:
-        ways = [t for state in in_order(subset) for t in transducer.leaving(state)]
+        ways = [t for state in sorted_states(subset) for t in transducer.leaving(state)]
         for minterm, taken in letters(ways, budget, satisfiable=satisfiable):
             yield SymbolicTransition(
                 source=subset,

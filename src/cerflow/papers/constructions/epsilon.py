@@ -8,7 +8,7 @@ sets of states are visited, or a cycle would never end.
 from __future__ import annotations
 
 from cerflow.language.condition import Condition
-from cerflow.papers.model.srt import State, SymbolicRegisterTransducer, SymbolicTransition, in_order
+from cerflow.papers.model.srt import State, SymbolicRegisterTransducer, SymbolicTransition, sorted_states
 
 __all__ = ["eliminate_epsilon"]
 
@@ -22,7 +22,7 @@ def eliminate_epsilon(transducer: SymbolicRegisterTransducer) -> SymbolicRegiste
     found = {start}
     for state in (frontier := [start]):
         targets: dict[_Label, set[State]] = {}
-        for inner in in_order(state):
+        for inner in sorted_states(state):
             for t in transducer.leaving(inner):
                 if t.condition is not None:
                     targets.setdefault((t.condition, t.output, t.writes), set()).add(t.target)

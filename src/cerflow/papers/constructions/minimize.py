@@ -34,7 +34,7 @@ from cerflow.papers.model.srt import (
     SymbolicTransition,
     TransitionLike,
     check_epsilon_free,
-    in_order,
+    sorted_states,
 )
 
 __all__ = ["minimize"]
@@ -103,7 +103,7 @@ def _merged(automaton: Automaton, budget: Budget) -> _Merged:
     """The coarsest classes in which states end alike and go on alike, on every minterm of all conditions."""
     basis = list(dict.fromkeys(atom for t in automaton.transitions for atom in _atoms(_asked(t))))
     letters = [frozenset(minterm.positive) for minterm in construct_minterms(basis, budget=budget)]
-    leaving: dict[State, list[TransitionLike]] = {q: [] for q in in_order(automaton.states)}
+    leaving: dict[State, list[TransitionLike]] = {q: [] for q in sorted_states(automaton.states)}
     for t in automaton.transitions:
         leaving[t.source].append(t)
     rows = {q: [[t for t in ways if _allows(_asked(t), letter)] for letter in letters] for q, ways in leaving.items()}
@@ -207,5 +207,5 @@ def _ending_as_marked(automaton: ComplexEventAutomaton) -> ComplexEventAutomaton
         for t in automaton.leaving(place[0]):
             yield t.condition, t.output, (t.target, t.marks)
 
-    starts = [(q, False) for q in in_order(automaton.starts)]
+    starts = [(q, False) for q in sorted_states(automaton.starts)]
     return ComplexEventAutomaton.built(starts, ways, lambda place: place[1] and place[0] in automaton.finals)

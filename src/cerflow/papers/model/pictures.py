@@ -22,8 +22,8 @@ from cerflow.papers.model.srt import (
     Automaton,
     State,
     TransitionLike,
-    in_order,
     show_state,
+    sorted_states,
 )
 
 __all__ = ["show_edge", "to_dot", "to_mermaid"]
@@ -64,7 +64,7 @@ def to_dot(automaton: Automaton) -> str:
     for state, k in number.items():
         shape = ", shape=doublecircle" if state in automaton.finals else ""
         lines.append(f'  s{k} [label="{dot_escape(show_state(state))}"{shape}];')
-    for state in in_order(automaton.starts):
+    for state in sorted_states(automaton.starts):
         k = number[state]
         lines += [f'  begin{k} [shape=point, label=""];', f"  begin{k} -> s{k};"]
     for source, target, text in _edges(automaton, number):
@@ -79,7 +79,7 @@ def to_mermaid(automaton: Automaton) -> str:
     for state, k in number.items():
         left, right = ("(((", ")))") if state in automaton.finals else ("((", "))")
         lines.append(f'  s{k}{left}"{mermaid_escape(show_state(state))}"{right}')
-    for state in in_order(automaton.starts):
+    for state in sorted_states(automaton.starts):
         k = number[state]
         lines += [f'  begin{k}[" "] --> s{k}', f"  style begin{k} fill:none,stroke:none"]
     for source, target, text in _edges(automaton, number):
@@ -88,7 +88,7 @@ def to_mermaid(automaton: Automaton) -> str:
 
 
 def _numbers(automaton: Automaton) -> dict[State, int]:
-    return {state: k for k, state in enumerate(in_order(automaton.states))}
+    return {state: k for k, state in enumerate(sorted_states(automaton.states))}
 
 
 def _edges(automaton: Automaton, number: dict[State, int]) -> Iterator[tuple[int, int, str]]:

@@ -16,7 +16,7 @@ from cerflow.papers.model.srt import (
     SymbolicTransition,
     check_parts,
     fresh_names,
-    in_order,
+    sorted_states,
 )
 
 __all__ = ["MatchTransition", "RegisterMatchAutomaton", "as_register_match_automaton", "as_transducer"]
@@ -107,7 +107,7 @@ def as_transducer(automaton: Automaton) -> SymbolicRegisterTransducer:
     else:
         start = next(fresh_names((q for q in states if isinstance(q, str)), "start"))
         states.add(start)
-        transitions += [SymbolicTransition(source=start, target=q) for q in in_order(automaton.starts)]
+        transitions += [SymbolicTransition(source=start, target=q) for q in sorted_states(automaton.starts)]
     return SymbolicRegisterTransducer(
         states=frozenset(states),
         start=start,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from cerflow.language.condition import Condition
 from cerflow.papers.model.cea import UnaryComplexEventAutomaton
 from cerflow.papers.model.conditions import holds, register_selection
-from cerflow.papers.model.srt import Automaton, State, TransitionLike, in_order, show_state
+from cerflow.papers.model.srt import Automaton, State, TransitionLike, show_state, sorted_states
 from cerflow.semantics.formulas import ComplexEvent
 from cerflow.values.events import Event
 
@@ -59,13 +59,13 @@ class Run:
 
 def accepts(automaton: Automaton, events: Sequence[Event]) -> bool:
     """Whether the whole string is in Lang: some run over it ends in a final state."""
-    reader = _Reader(automaton, events)
+    reader = _Evaluator(automaton, events)
     return any(state in automaton.finals for state, _, _, _ in _last(reader, marks=False))
 
 
 def matches(automaton: Automaton, events: Sequence[Event]) -> frozenset[ComplexEvent]:
     """``Match(T, S)`` for the whole string: what the runs that end in a final state mark, the empty set included."""
-    reader = _Reader(automaton, events)
+    reader = _Evaluator(automaton, events)
     return frozenset(marks for state, _, marks, _ in _last(reader, marks=True) if state in automaton.finals)
 
 
@@ -74,7 +74,7 @@ def reported_matches(automaton: Automaton, events: Sequence[Event]) -> frozenset
 
     Of a `UnaryComplexEventAutomaton` it need not mark that event, nor any.
     """
-    reader = _Reader(automaton, events)
+    reader = _Evaluator(automaton, events)
     marked_or_not = isinstance(automaton, UnaryComplexEventAutomaton)
     return frozenset(
         (n, marks)
@@ -89,9 +89,11 @@ def accepting_runs(automaton: Automaton, events: Sequence[Event]) -> Iterator[Ru
 
     A run takes no ε-transition back into a state in which it already was since it read its last event.
     """
-    reader = _Reader(automaton, events)
+    reader = _Evaluator(automaton, events)
     empty: Contents = (None,) * len(automaton.registers)
-    stack = [Run((Configuration(0, state, empty),), (), frozenset()) for state in reversed(in_order(automaton.starts))]
+    stack = [
+        Run((Configuration(0, state, empty),), (), frozenset()) for state in reversed(sorted_states(automaton.starts))
+    ]
     while stack:
         run = stack.pop()
         here = run.configurations[-1]
@@ -111,13 +113,13 @@ def accepting_runs(automaton: Automaton, events: Sequence[Event]) -> Iterator[Ru
             stack.append(Run((*run.configurations, after), (*run.transitions, t), marks))
 
 
-def _last(reader: _Reader, *, marks: bool) -> set[_Partial]:
+def _last(reader: _Evaluator, *, marks: bool) -> set[_Partial]:
     """The runs after the last event."""
     *_, last = _all(reader, marks=marks)
     return last
 
 
-def _all(reader: _Reader, *, marks: bool) -> Iterator[set[_Partial]]:
+def _all(reader: _Evaluator, *, marks: bool) -> Iterator[set[_Partial]]:
     """The runs before the first event, and after each."""
     current = reader.begin()
     yield current
@@ -126,7 +128,7 @@ def _all(reader: _Reader, *, marks: bool) -> Iterator[set[_Partial]]:
         yield current
 
 
-class _Reader:
+class _Evaluator:
     """One automaton over one string; a condition is evaluated once for each event and what its registers hold."""
 
     def __init__(self, automaton: Automaton, events: Sequence[Event]) -> None:

@@ -35,9 +35,9 @@ __all__ = [
     "check_parts",
     "explored",
     "fresh_names",
-    "in_order",
     "numbered_states",
     "show_state",
+    "sorted_states",
     "useful_states",
 ]
 
@@ -226,7 +226,7 @@ class SymbolicRegisterTransducer:
 def check_parts(automaton: Automaton) -> None:
     """Whether the parts of an automaton fit together; raises the `AutomatonError` of the fault found first."""
     for role, states in (("start", automaton.starts), ("final", automaton.finals)):
-        for state in in_order(states - automaton.states):
+        for state in sorted_states(states - automaton.states):
             raise MissingStateError(f"the {role} state {show_state(state)} is not among the states")
     registers = frozenset(automaton.registers)
     for t in automaton.transitions:
@@ -253,7 +253,7 @@ def fresh_names(taken: Iterable[str], like: str = "r") -> Iterator[str]:
     return (name for number in count(1) if (name := f"{like}{number}") not in used)
 
 
-def in_order(states: Iterable[State]) -> list[State]:
+def sorted_states(states: Iterable[State]) -> list[State]:
     """States in an order that is the same every time."""
     return sorted(states, key=lambda state: (isinstance(state, str), len(show_state(state)), show_state(state)))
 
@@ -266,20 +266,20 @@ def show_state(state: State) -> str:
         case str():
             return state
         case frozenset():
-            return "{" + ", ".join(show_state(s) for s in in_order(state)) + "}" if state else "∅"
+            return "{" + ", ".join(show_state(s) for s in sorted_states(state)) + "}" if state else "∅"
     return "(" + ", ".join(show_state(s) for s in state) + ")"
 
 
 def numbered_states(automaton: Automaton) -> dict[State, int]:
     """Numbers 0, 1, … for the states, in the order in which they are reached from the start states."""
     following = _following((t.source, t.target) for t in automaton.transitions)
-    order = {state: k for k, state in enumerate(in_order(automaton.starts))}
+    order = {state: k for k, state in enumerate(sorted_states(automaton.starts))}
     for state in (frontier := list(order)):
         for target in following.get(state, ()):
             if target not in order:
                 order[target] = len(order)
                 frontier.append(target)
-    for state in in_order(automaton.states - order.keys()):
+    for state in sorted_states(automaton.states - order.keys()):
         order[state] = len(order)
     return order
 

@@ -28,7 +28,7 @@ from cerflow.papers.model.conditions import HEAD, register_selection
 from cerflow.papers.model.rma import MatchTransition, RegisterMatchAutomaton
 from cerflow.papers.model.safety import on_every_trail
 from cerflow.papers.model.srt import SKIPPED
-from cerflow.predicates.registry import speaks_of_set
+from cerflow.predicates.registry import is_about_set
 
 __all__ = ["FormulaLike", "compile_cepl", "formula_tree"]
 
@@ -68,7 +68,7 @@ def compile_cepl(formula: FormulaLike) -> RegisterMatchAutomaton:
     its operand does not give to exactly one event.
     """
     tree = formula_tree(formula)
-    part = _Compiler(tree).run()
+    part = _CeplCompiler(tree).run()
     return RegisterMatchAutomaton.of(
         (
             MatchTransition(
@@ -97,7 +97,7 @@ def formula_tree(formula: FormulaLike) -> Formula:
     return formula
 
 
-class _Compiler:
+class _CeplCompiler:
     """The fold over one formula; occurrences are numbered as `resolve` numbers them."""
 
     def __init__(self, formula: Formula) -> None:
@@ -163,7 +163,7 @@ class _Compiler:
         return _Draft(start, final, edges, {**right.register_of, **left.register_of})
 
     def _check_bounded(self, current: Filter, operand: int) -> None:
-        if any(map(speaks_of_set, walk(current.condition))):
+        if any(map(is_about_set, walk(current.condition))):
             raise UnsupportedQueryError("registers hold one event, so nothing is aggregated", span=current.span)
         bound = self._labels[operand].bound
         for label in register_selection(current.condition):

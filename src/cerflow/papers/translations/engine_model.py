@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from cerflow.automata.model.transducer import TYPE_LABEL, Accumulation, Register, Transducer, Transition, Write
 from cerflow.conditions.guards import (
-    Collected,
+    AllRows,
     InWindow,
     Measure,
     NoRow,
     Satisfied,
     SetCall,
     Stored,
-    Truth,
+    TruthValue,
     conjunction,
     conjuncts,
     is_local,
@@ -49,7 +49,7 @@ from cerflow.papers.translations.cea_models import with_marked_ends
 __all__ = ["from_engine", "to_engine"]
 
 #: What only the engine's transitions know.
-_BEYOND = (Collected, InWindow, Measure, NoRow, SetCall, Truth)
+_BEYOND = (AllRows, InWindow, Measure, NoRow, SetCall, TruthValue)
 
 
 def to_engine(automaton: Automaton) -> Transducer:

@@ -59,7 +59,7 @@ def compile_sremo(expression: SremoLike, *, most: int | None = None) -> Symbolic
     """
     tree = _tree(expression)
     refuse_aggregates(tree)
-    whole = _Compiler(expand(tree), most)
+    whole = _SremoCompiler(expand(tree), most)
     return whole.run()
 
 
@@ -81,7 +81,7 @@ def _tree(expression: SremoLike) -> Sremo:
     return names_told_apart(expression)
 
 
-class _Compiler:
+class _SremoCompiler:
     """The fold over one expression."""
 
     def __init__(self, expression: Sremo, most: int | None) -> None:

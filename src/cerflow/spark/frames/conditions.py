@@ -53,7 +53,7 @@ from cerflow.language.condition import (
 from cerflow.schema import Kind, kind_of
 from cerflow.spark.frames.events import EventColumns
 from cerflow.values.operators import RELATIONS
-from cerflow.values.text_patterns import MANY, ONE, pieces, tokens
+from cerflow.values.text_patterns import MANY, ONE, literal_parts, tokens
 
 __all__ = ["Conditions"]
 
@@ -274,7 +274,7 @@ class Conditions:
         return found
 
     def _like(self, column: Column, pattern: str) -> Column:
-        parts = pieces(self._text(pattern))
+        parts = literal_parts(self._text(pattern))
         if parts is None or len(parts) > 3 or (len(parts) == 3 and (parts[0] or parts[2])):
             return self._like_of_spark(column, pattern)
         if len(parts) == 1:

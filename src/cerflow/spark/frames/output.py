@@ -13,7 +13,7 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from cerflow.errors import InputError, nearest
 
-__all__ = ["OutputMode", "check_output", "check_partitions", "exists", "literal", "write"]
+__all__ = ["OutputMode", "check_output", "check_partition_columns", "exists", "literal", "write_frame"]
 
 #: What happens to what is there already; see `cerflow.spark.run`.
 OutputMode = Literal["error", "overwrite", "append", "ignore", "overwrite-partitions"]
@@ -32,7 +32,7 @@ def check_output(mode: str, partition_by: Sequence[str]) -> None:
         raise ValueError("the output mode 'overwrite-partitions' needs columns to partition by")
 
 
-def check_partitions(frame: DataFrame, partition_by: Sequence[str]) -> None:
+def check_partition_columns(frame: DataFrame, partition_by: Sequence[str]) -> None:
     """Raise `InputError` for columns that the rows cannot be partitioned by."""
     types = {field.name: field.dataType for field in frame.schema.fields}
     for name in partition_by:
@@ -63,7 +63,7 @@ def exists(spark: SparkSession, path: str) -> bool:
     return True
 
 
-def write(
+def write_frame(
     frame: DataFrame,
     path: str,
     *,
@@ -76,7 +76,7 @@ def write(
 
     In CSV, which holds no lists, lists and structs become JSON text.
     """
-    check_partitions(frame, partition_by)
+    check_partition_columns(frame, partition_by)
     if format.lower() == "csv":
         nested = {
             f.name: F.to_json(_column(f.name), _JSON) for f in frame.schema.fields if isinstance(f.dataType, _NESTED)

@@ -8,12 +8,12 @@ from datetime import timedelta
 import pyarrow as pa
 
 from cerflow.engine.events.records import RecordChecker
-from cerflow.engine.events.time_order import in_order, microseconds
+from cerflow.engine.events.time_order import duration_in_microseconds, sort_by_time
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.results.report import CountForm
 from cerflow.language.condition import Condition
 from cerflow.pushdown.relevance import Relevance, relevant_events
-from cerflow.query import Language, Query, query_text
+from cerflow.query import Language, Query, as_query_text
 from cerflow.schema import Schema, TimeUnit
 from cerflow.slices.division import Division, divided
 from cerflow.spark.frames.tasks import pack
@@ -71,10 +71,10 @@ def make_plan(
     Raises `InputError` for roles that are not in the input, `QueryError` if the query does not fit it and
     `UnsupportedQueryError` if the engine cannot evaluate it.
     """
-    schema = Schema(columns, type, time, stream, time_unit, microseconds(forget))
+    schema = Schema(columns, type, time, stream, time_unit, duration_in_microseconds(forget))
     result = query.plan(schema).report.shown("structs", None, flat, counts)
     # Orders nothing: it knows what to say of a sequence column that is not there.
-    in_order(columns.empty_table(), time, sequence)
+    sort_by_time(columns.empty_table(), time, sequence)
     select = query.tree
     # The plan's schema says which values must be held, the checker whether types are text.
     schema = RecordChecker(query.plan(schema).schema, "skip").schema
@@ -83,7 +83,7 @@ def make_plan(
     keys = tuple(tuple(map(schema.column, key)) for key in select.partition)
     transducer = query.plan(schema).transducer
     return JobPlan(
-        text=query_text(query),
+        text=as_query_text(query),
         language=query.language,
         schema=schema,
         sequence=sequence,

@@ -24,7 +24,7 @@ from cerflow.stream_inputs import (
     ratio_of_units,
 )
 
-__all__ = ["in_common_unit", "renamed", "streams", "united"]
+__all__ = ["in_common_unit", "renamed", "streams", "union_frames"]
 
 
 def streams(
@@ -51,7 +51,7 @@ def streams(
         frames.append((name, in_common_unit(frame, one.time_unit or time_unit, common)))
     stream = free_name(stream, [column for _, frame in frames for column in frame.columns])
     told_apart = [(name, frame.select("*", F.lit(name).alias(stream))) for name, frame in frames]
-    return Streams(united(told_apart, last=stream), {**common, "stream": stream})
+    return Streams(union_frames(told_apart, last=stream), {**common, "stream": stream})
 
 
 def renamed(one: Input[DataFrame], names: Sequence[str]) -> DataFrame:
@@ -78,7 +78,7 @@ def in_common_unit(frame: DataFrame, unit: TimeUnit | None, common: Roles) -> Da
     return plain.withColumn(time, value).toDF(*frame.columns)
 
 
-def united(frames: Sequence[tuple[str, DataFrame]], last: str | None = None) -> DataFrame:
+def union_frames(frames: Sequence[tuple[str, DataFrame]], last: str | None = None) -> DataFrame:
     """The rows of all frames one after the other, in columns that hold the values of each.
 
     The columns stand in the order in which they appear, but for the one that is to be the last. Raises `InputError`,

@@ -23,7 +23,7 @@ from cerflow.query import Language, Query, parse
 from cerflow.schema import Schema, TimeUnit
 from cerflow.slices.runner import SliceRunner
 
-__all__ = ["Recognition", "grouped", "named", "pack", "shown"]
+__all__ = ["Recognition", "as_larger_tables", "named", "pack", "readable_value"]
 
 #: Rows and bytes that are pushed at a time; Spark's own batches are small.
 _ROWS = 1 << 16
@@ -60,7 +60,7 @@ class Recognition:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in the events of one task, which come in the order of time."""
         runner = None
-        for rows in grouped(batches, self.columns.names):
+        for rows in as_larger_tables(batches, self.columns.names):
             if runner is None:
                 runner = self.runners()(None)
             yield from runner.report(rows)
@@ -108,7 +108,9 @@ class Recognition:
         """Rows of a distributed input have no number, so the first one is named by its values."""
         *columns, _, reason = rows.column_names
         values = (
-            f"{name}: {shown(rows.column(name)[0].as_py())}" for name in columns if name not in (self.position, GIVEN)
+            f"{name}: {readable_value(rows.column(name)[0].as_py())}"
+            for name in columns
+            if name not in (self.position, GIVEN)
         )
         raise BadRecordError(f"{{{', '.join(values)}}}", rows.column(reason)[0].as_py().replace(GIVEN, self.type))
 
@@ -141,7 +143,7 @@ def _unpacked(packed: bytes) -> tuple[Predicate, ...]:
     return predicates
 
 
-def grouped(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
+def as_larger_tables(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
     """The rows of a task under the names of the input, as larger tables."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
@@ -162,7 +164,7 @@ def named(batches: list[pa.RecordBatch], names: list[str]) -> pa.Table:
     return pa.Table.from_batches([pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches])
 
 
-def shown(value: object) -> str:
+def readable_value(value: object) -> str:
     """A value of an event, as it stands in a message."""
     if value is None:
         return "null"

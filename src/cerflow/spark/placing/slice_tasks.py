@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cerflow.engine.events.time_order import in_order
+from cerflow.engine.events.time_order import sort_by_time
 from cerflow.errors import InputError
 from cerflow.slices.pieces import Pieces, held
 from cerflow.slices.runner import SliceRunner
 from cerflow.spark.frames.axis import Axis
-from cerflow.spark.frames.tasks import Recognition, grouped, named
+from cerflow.spark.frames.tasks import Recognition, as_larger_tables, named
 from cerflow.spark.placing.survey import ROW_BITS
 
 __all__ = ["CHANGED", "OwnSlices", "PartitionInOrder", "PartitionsInOrder"]
@@ -49,7 +49,7 @@ class OwnSlices:
         make: Callable[[int | None], SliceRunner] | None = None
         runner: SliceRunner | None = None
         current, own = -1, 0
-        for rows in grouped(batches, [*_given(self.recognition, self.first), _LAST]):
+        for rows in as_larger_tables(batches, [*_given(self.recognition, self.first), _LAST]):
             make = make or self.recognition.runners()
             codes = rows.column(_LAST).to_numpy()
             rows = rows.drop_columns([_LAST])
@@ -150,7 +150,7 @@ class _Partition:
         self._count += rows.num_rows
         if not self._in_order:
             rows = pa.concat_tables([*self._waiting, rows]) if self._waiting else rows
-            rows = in_order(rows, self._time, self._sequence)
+            rows = sort_by_time(rows, self._time, self._sequence)
             keys = self._keys(rows)
             if self._piece < len(self._pieces.count):
                 following = self._to_come[self._piece - 1]

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from cerflow.engine.evaluate.measures import duration
 from cerflow.engine.events.records import RecordChecker
-from cerflow.engine.events.time_order import in_order
+from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions
 from cerflow.errors import BadRecordError, InputError, UnsupportedQueryError
 from cerflow.language.formula import CountWindow, DurationWindow
@@ -80,7 +80,7 @@ def plan_read(given: Mapping[str, str]) -> Planned:
     columns, alike = columns_of(files)
     schema = Schema(columns, options.type, options.time, options.stream, options.time_unit)
     query.check(schema)
-    in_order(schema.columns.empty_table(), options.time, options.sequence)
+    sort_by_time(schema.columns.empty_table(), options.time, options.sequence)
     work = _work(query, options, schema, files)
     struct, _ = declared(work.result)
     everything = groups_of(files, schema.columns, leading=work.scan.leading, type=schema.type, time=schema.time)

@@ -12,11 +12,11 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from cerflow.engine.events.time_order import in_order
+from cerflow.engine.events.time_order import sort_by_time
 from cerflow.errors import InputError
 from cerflow.spark.source.footers import Group
 from cerflow.spark.source.keys import Key, Keys
-from cerflow.spark.source.row_groups import ROWS, Piece, RowGroups, Scan
+from cerflow.spark.source.row_groups import ROWS, OrderedBatch, RowGroups, Scan
 
 __all__ = ["InOrder"]
 
@@ -34,12 +34,12 @@ class InOrder:
         self._reader = reader
         self._groups = groups
         self._most_waiting = most_waiting
-        self._waiting: list[Piece] = []
+        self._waiting: list[OrderedBatch] = []
         self._latest: Key | None = None
         # With a sequence, events of the same key stay together until all of them are known.
         self._ties = scan.sequence is None
 
-    def __iter__(self) -> Iterator[Piece]:
+    def __iter__(self) -> Iterator[OrderedBatch]:
         for group, (edge, ties) in zip(self._groups, self._edges()):
             for piece in self._reader.pieces(group):
                 self._waiting.append(piece)
@@ -65,7 +65,7 @@ class InOrder:
             edges.append((edge, self._ties and (edge is None or last < first[k + 1])))
         return edges
 
-    def _ready(self, edge: Key | None, ties: bool) -> Iterator[Piece]:
+    def _ready(self, edge: Key | None, ties: bool) -> Iterator[OrderedBatch]:
         """What may go on before the events with key ``edge``, with others of that key if ``ties``."""
         piece = self._waiting[-1]
         here: Key = piece.keys[-1].item()
@@ -77,9 +77,9 @@ class InOrder:
             edge = max(waiting.keys[-1].item() for waiting in self._waiting)
         yield from self._taken(edge, ties)
 
-    def _taken(self, edge: Key | None, ties: bool) -> Iterator[Piece]:
-        done: list[Piece] = []
-        left: list[Piece] = []
+    def _taken(self, edge: Key | None, ties: bool) -> Iterator[OrderedBatch]:
+        done: list[OrderedBatch] = []
+        left: list[OrderedBatch] = []
         for piece in self._waiting:
             size = len(piece.keys)
             cut = size if edge is None else int(np.searchsorted(piece.keys, edge, "right" if ties else "left"))
@@ -91,7 +91,7 @@ class InOrder:
         if done:
             yield from self._handed_on(sorted(done, key=lambda some: some.place))
 
-    def _handed_on(self, pieces: list[Piece]) -> Iterator[Piece]:
+    def _handed_on(self, pieces: list[OrderedBatch]) -> Iterator[OrderedBatch]:
         if self._scan.sequence is not None or any(b.keys[0] < a.keys[-1] for a, b in pairwise(pieces)):
             pieces = [self._sorted(pieces)]
         for piece in pieces:
@@ -104,7 +104,7 @@ class InOrder:
             for start in range(0, len(piece.keys), ROWS):
                 yield piece.slice(start, min(start + ROWS, len(piece.keys)))
 
-    def _sorted(self, pieces: list[Piece]) -> Piece:
+    def _sorted(self, pieces: list[OrderedBatch]) -> OrderedBatch:
         """Some pieces, in the order of the input, as one in the order of keys."""
         table = pa.Table.from_batches([piece.rows for piece in pieces])
         keys: Keys = np.concatenate([piece.keys for piece in pieces])
@@ -112,11 +112,11 @@ class InOrder:
             order = np.argsort(keys, kind="stable")
         else:
             ties = pa.table({"key": keys, "sequence": table.column(self._scan.sequence), "row": np.arange(len(keys))})
-            order = in_order(ties, "key", "sequence").column("row").to_numpy()
+            order = sort_by_time(ties, "key", "sequence").column("row").to_numpy()
         if not (order[1:] > order[:-1]).all():
             table, keys = table.take(pa.array(order)), keys[order]
         (rows,) = table.unify_dictionaries().combine_chunks().to_batches()
-        return Piece(pieces[0].place, keys, rows, last=False)
+        return OrderedBatch(pieces[0].place, keys, rows, last=False)
 
     def _check_room(self) -> None:
         waiting = sum(len(piece.keys) for piece in self._waiting)

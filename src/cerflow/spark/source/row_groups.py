@@ -20,7 +20,7 @@ from cerflow.spark.source.files import DataFile, opened
 from cerflow.spark.source.footers import Group
 from cerflow.spark.source.keys import Key, Keys, keys_of
 
-__all__ = ["ROWS", "Piece", "RowGroups", "Scan"]
+__all__ = ["ROWS", "OrderedBatch", "RowGroups", "Scan"]
 
 #: Rows that are read and handed on at a time.
 ROWS = 1 << 17
@@ -50,7 +50,7 @@ class Scan:
 
 
 @dataclass(frozen=True)
-class Piece:
+class OrderedBatch:
     """Events in the order of their keys, from the row group at ``place``; ``last`` says that none follow from it."""
 
     place: tuple[int, int]
@@ -58,9 +58,9 @@ class Piece:
     rows: pa.RecordBatch
     last: bool
 
-    def slice(self, start: int, stop: int) -> Piece:
+    def slice(self, start: int, stop: int) -> OrderedBatch:
         """Some of them, without a copy."""
-        return Piece(self.place, self.keys[start:stop], self.rows.slice(start, stop - start), self.last)
+        return OrderedBatch(self.place, self.keys[start:stop], self.rows.slice(start, stop - start), self.last)
 
 
 class RowGroups:
@@ -79,7 +79,7 @@ class RowGroups:
         self._body = [name for name in scan.columns.names if name not in self._head]
         self._open: tuple[int, pq.ParquetFile] | None = None
 
-    def pieces(self, group: Group) -> Iterator[Piece]:
+    def pieces(self, group: Group) -> Iterator[OrderedBatch]:
         """The wanted events of a row group, in the order of their keys.
 
         Raises `BadRecordError` for an event that cannot be used, unless these are skipped, and `InputError` if the
@@ -104,7 +104,7 @@ class RowGroups:
         else:
             order = rows[np.argsort(keys[rows], kind="stable")]
             whole = {**head, **self._read(group, file, self._body)}
-            yield Piece(group.place, keys[order], self._batch(_taken(whole, order)), last=True)
+            yield OrderedBatch(group.place, keys[order], self._batch(_taken(whole, order)), last=True)
 
     def _has_noticed(self, types: pa.Array) -> bool:
         """Whether there are events of a type that matters; the dictionary of a group has its types only."""
@@ -115,7 +115,9 @@ class RowGroups:
     def _ascending(keys: Keys) -> bool:
         return bool((keys[1:] >= keys[:-1]).all())
 
-    def _streamed(self, group: Group, file: pq.ParquetFile, head: _Columns, keys: Keys, rows: Ints) -> Iterator[Piece]:
+    def _streamed(
+        self, group: Group, file: pq.ParquetFile, head: _Columns, keys: Keys, rows: Ints
+    ) -> Iterator[OrderedBatch]:
         """The chosen rows of a group, whose keys ascend."""
         first, after = int(rows[0]), int(rows[-1]) + 1
         at = 0
@@ -128,7 +130,7 @@ class RowGroups:
                 if high - low < stop - start:
                     columns = _taken(columns, rows[low:high] - start)
                     some = keys[rows[low:high]]
-                yield Piece(group.place, some, self._batch(columns), last=stop == after)
+                yield OrderedBatch(group.place, some, self._batch(columns), last=stop == after)
             at += count
             if at >= after:
                 return
