@@ -21,8 +21,8 @@ from cerflow.language.sremo import (
     Windowed,
 )
 from cerflow.language.sremo_parser import parse_sremo
-from cerflow.semantics.complex_events import support
 from cerflow.semantics.sremo import SremoDenotation, sremo_match_string, sremo_matches
+from cerflow.values.complex_events import support
 from cerflow.values.events import Stream
 from support.generators.sremo import expressions, strings
 

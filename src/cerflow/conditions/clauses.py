@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from cerflow import limits
 from cerflow.analysis.scopes import condition_labels
+from cerflow.conditions.evaluate import constant_value
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
     And,
@@ -23,7 +24,6 @@ from cerflow.language.condition import (
     PredicateCall,
 )
 from cerflow.language.node import walk
-from cerflow.semantics.values import value_of
 from cerflow.values.operators import NEGATED
 
 __all__ = ["alternatives_of", "clauses", "clauses_asked", "conjuncts_of"]
@@ -93,7 +93,7 @@ def clauses_asked(condition: Condition) -> list[Clause]:
     """The clauses of a condition with what speaks of no event worked out; one that never holds is FALSE alone."""
     found: list[Clause] = []
     for clause in clauses(condition):
-        values = [None if _depends(atom) else value_of(atom, {}, lambda _: ()) is True for atom in clause]
+        values = [None if _depends(atom) else constant_value(atom) is True for atom in clause]
         if True not in values:
             found.append(tuple(a for a, value in zip(clause, values) if value is None) or (Constant(False),))
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
+from cerflow.conditions.evaluate import constant_value
 from cerflow.conditions.guards import Satisfied, TruthValue, TypeTest, conjuncts
 from cerflow.language.condition import (
     And,
@@ -27,7 +28,6 @@ from cerflow.language.condition import (
     Regexp,
 )
 from cerflow.language.node import Node, transform
-from cerflow.semantics.values import value_of
 from cerflow.values.operators import MIRRORED, NEGATED
 
 __all__ = ["FALSE", "TRUE", "UNKNOWN", "constant", "elementary", "normal", "settled"]
@@ -125,7 +125,7 @@ def _fields(current: Like | Regexp | In | IsNull) -> tuple[str, ...]:
 def _computed(current: Expression) -> Expression:
     """The value of an expression that reads no event."""
     if all(isinstance(child, Literal) for child in current.children):
-        return Literal(value_of(current, {}, lambda _: ()), span=current.span)  # type: ignore[arg-type]
+        return Literal(constant_value(current), span=current.span)  # type: ignore[arg-type]
     return current
 
 
@@ -135,7 +135,7 @@ def _comparison(current: Comparison) -> Condition:
         return left.condition
     if isinstance(left, Literal):
         if isinstance(right, Literal):
-            truth = value_of(current, {}, lambda _: ())
+            truth = constant_value(current)
             return constant(truth if truth is None else bool(truth))
         operator, left, right = MIRRORED[operator], right, left
     if right == Literal(None):
@@ -147,7 +147,7 @@ def _comparison(current: Comparison) -> Condition:
 
 def _positive(current: Like | Regexp | In | IsNull) -> Condition:
     if isinstance(current.operand, Literal):
-        truth = value_of(current, {}, lambda _: ())
+        truth = constant_value(current)
         return constant(truth if truth is None else bool(truth))
     if isinstance(current, In) and len(current.items) == 1:
         return _comparison(Comparison(Operator.EQ, current.operand, current.items[0], span=current.span))

@@ -27,7 +27,7 @@ from cerflow.language.formula import Formula
 from cerflow.language.node import Node
 from cerflow.language.printer import show
 from cerflow.schema import Kind, Schema
-from cerflow.semantics.formulas import ComplexEvent
+from cerflow.values.complex_events import ComplexEvent
 
 __all__ = ["Answer", "Witness", "compare_transducers", "find_difference", "shortest_match"]
 

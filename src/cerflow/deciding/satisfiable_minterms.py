@@ -17,6 +17,7 @@ from itertools import combinations, product
 import pyarrow as pa
 
 from cerflow import limits
+from cerflow.conditions.evaluate import value_on
 from cerflow.conditions.guards import TypeTest
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.event_spaces import World, is_moment
@@ -38,7 +39,6 @@ from cerflow.language.condition import (
 )
 from cerflow.language.node import walk
 from cerflow.schema import Kind
-from cerflow.semantics.values import value_of
 from cerflow.values.events import Event, Value
 
 __all__ = ["Cell", "Cells", "Values"]
@@ -190,7 +190,7 @@ class Cells:
             return values[world.type] == condition.type and of_stream
         kind = values.get(world.type)
         event = Event(0, kind if isinstance(kind, str) else "", 0, values)
-        truth = value_of(condition, {None: event}, lambda _: ())
+        truth = value_on(condition, {None: event})
         assert truth is None or isinstance(truth, bool)
         return truth
 

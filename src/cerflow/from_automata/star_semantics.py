@@ -26,7 +26,7 @@ from cerflow.language.formula import (
 from cerflow.language.formula import Sequence as SequenceFormula
 from cerflow.language.node import walk
 from cerflow.rewriting.filters import push_down_filters
-from cerflow.semantics.formulas import ComplexEvent, support
+from cerflow.values.complex_events import ComplexEvent, support
 from cerflow.values.events import Event, Stream
 
 __all__ = [

@@ -6,8 +6,11 @@ events are never null: the function sees which of their attributes are.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,8 +20,9 @@ from numpy.typing import NDArray
 from cerflow.errors import PredicateError
 from cerflow.predicates.arrays import as_answers, given_as
 from cerflow.predicates.predicate import Form, Predicate
+from cerflow.values.events import Event
 
-__all__ = ["Each", "array_of", "ask", "ask_of_each", "ask_of_set", "failure"]
+__all__ = ["Each", "array_of", "as_argument", "ask", "ask_of_each", "ask_of_set", "failure"]
 
 #: Characters of the arguments in a message.
 _SHOWN = 200
@@ -31,6 +35,22 @@ class Each:
     """An argument that has a value at every event; others are the same for all."""
 
     values: Sequence[Any]
+
+
+def as_argument(argument: Any) -> Any:
+    """An argument as predicates get it: a whole event as a mapping of its attributes, zero without a sign.
+
+    A point in time is a plain datetime, of which nanoseconds are cut off; a decimal has no zeros at its end.
+    """
+    if isinstance(argument, Event):
+        return MappingProxyType({name: as_argument(value) for name, value in argument.attributes.items()})
+    if isinstance(argument, datetime.datetime) and type(argument) is not datetime.datetime:
+        moment = argument
+        return datetime.datetime.combine(moment.date(), moment.time(), moment.tzinfo)
+    if isinstance(argument, Decimal):
+        written = f"{argument:f}"
+        return Decimal(written.rstrip("0").rstrip(".") if "." in written else written) if argument else Decimal(0)
+    return argument + 0.0 if isinstance(argument, float) else argument
 
 
 def failure(predicate: Predicate, arguments: Sequence[Any] | None, error: BaseException) -> PredicateError:

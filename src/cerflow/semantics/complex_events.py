@@ -1,4 +1,4 @@
-"""Complex events, their extent, and windows on it (spec §1, §2)."""
+"""Windows on complex events (spec §2)."""
 
 from __future__ import annotations
 
@@ -6,17 +6,10 @@ from collections.abc import Sequence
 
 from cerflow.errors import QueryError
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
+from cerflow.values.complex_events import ComplexEvent, support
 from cerflow.values.events import Event, Stream
 
-__all__ = ["ComplexEvent", "support", "within"]
-
-#: Pairs (label, position); positions count within the stream that is evaluated.
-ComplexEvent = frozenset[tuple[str, int]]
-
-
-def support(complex_event: ComplexEvent) -> frozenset[int]:
-    """The positions of a complex event."""
-    return frozenset(p for _, p in complex_event)
+__all__ = ["within"]
 
 
 def within(complex_event: ComplexEvent, window: Window, events: Sequence[Event]) -> bool:

@@ -41,9 +41,10 @@ from cerflow.language.formula import (
 from cerflow.language.formula import Sequence as SequenceFormula
 from cerflow.language.node import walk
 from cerflow.language.sremo import Regular
-from cerflow.semantics.complex_events import ComplexEvent, support, within
+from cerflow.semantics.complex_events import within
 from cerflow.semantics.conditions import satisfies
 from cerflow.semantics.sremo import SremoDenotation
+from cerflow.values.complex_events import ComplexEvent, support
 from cerflow.values.events import Event
 
 __all__ = ["ComplexEvent", "Denotation", "denotation", "select", "support", "within"]

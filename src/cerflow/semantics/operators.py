@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from functools import lru_cache, reduce
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -35,12 +34,12 @@ from cerflow.language.condition import (
     Regexp,
 )
 from cerflow.language.node import Node, walk
-from cerflow.predicates.asking import array_of, ask, ask_of_each
+from cerflow.predicates.asking import array_of, as_argument, ask, ask_of_each
 from cerflow.predicates.predicate import PredicateKind
 from cerflow.predicates.registry import registered
-from cerflow.values.events import Event, Value, as_value
+from cerflow.values.events import Value, as_value
 
-__all__ = ["RELATIONS", "aggregate", "applied", "arithmetic", "compare", "in_order", "labels_read", "like", "shown"]
+__all__ = ["RELATIONS", "aggregate", "applied", "arithmetic", "compare", "in_order", "labels_read", "like"]
 
 _LOWEST, _HIGHEST = -(2**63) + 1, 2**63 - 1
 
@@ -269,26 +268,10 @@ def _sum(values: Sequence[int | float]) -> int | float:
     return reduce(operator.add, values)
 
 
-def shown(argument: Any) -> Any:
-    """An argument as predicates get it: a whole event as a mapping of its attributes, zero without a sign.
-
-    A point in time is a plain datetime, of which nanoseconds are cut off; a decimal has no zeros at its end.
-    """
-    if isinstance(argument, Event):
-        return MappingProxyType({name: shown(value) for name, value in argument.attributes.items()})
-    if isinstance(argument, datetime.datetime) and type(argument) is not datetime.datetime:
-        moment = argument
-        return datetime.datetime.combine(moment.date(), moment.time(), moment.tzinfo)
-    if isinstance(argument, Decimal):
-        written = f"{argument:f}"
-        return Decimal(written.rstrip("0").rstrip(".") if "." in written else written) if argument else Decimal(0)
-    return argument + 0.0 if isinstance(argument, float) else argument
-
-
 def _call(call: PredicateCall, arguments: Sequence[Any]) -> bool | None:
     """A call of a predicate on one event for each label."""
     predicate = registered(call.name)
-    given = [shown(argument) for argument in arguments]
+    given = [as_argument(argument) for argument in arguments]
     if predicate.kind is PredicateKind.SCALAR:
         return ask(predicate, given)
     if any(argument is None for argument in arguments):

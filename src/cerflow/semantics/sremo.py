@@ -31,8 +31,9 @@ from cerflow.language.sremo import (
     Windowed,
     names_told_apart,
 )
-from cerflow.semantics.complex_events import ComplexEvent, support, within
+from cerflow.semantics.complex_events import within
 from cerflow.semantics.conditions import satisfies_with_registers
+from cerflow.values.complex_events import ComplexEvent, support
 from cerflow.values.events import Event
 
 __all__ = ["SremoDenotation", "sremo_match_string", "sremo_matches"]

@@ -21,9 +21,9 @@ from cerflow.language.condition import (
     SetTest,
 )
 from cerflow.language.node import Node, walk
-from cerflow.predicates.asking import Each, ask_of_set
+from cerflow.predicates.asking import Each, as_argument, ask_of_set
 from cerflow.predicates.registry import calls_of_sets, is_about_set, registered
-from cerflow.semantics.operators import aggregate, applied, in_order, labels_read, shown
+from cerflow.semantics.operators import aggregate, applied, in_order, labels_read
 from cerflow.values.events import Event, Value, as_value
 
 __all__ = ["EventsOf", "labels_outside_aggregates", "steps", "value_of"]
@@ -137,6 +137,6 @@ def _call_of_set(
     def argument(current: Node) -> Any:
         if not labels_read(current):
             return value_of(current, {}, events_of)
-        return Each([shown(value_of(current, {label: event, None: event}, events_of)) for event in events])
+        return Each([as_argument(value_of(current, {label: event, None: event}, events_of)) for event in events])
 
     return ask_of_set(registered(call.name), [argument(current) for current in call.arguments])

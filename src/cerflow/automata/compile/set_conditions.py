@@ -17,6 +17,7 @@ from cerflow.automata.compile.conditions import Relating, guarded, own_labels
 from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
+from cerflow.conditions.evaluate import constant_value
 from cerflow.conditions.guards import (
     AllRows,
     Asked,
@@ -47,7 +48,6 @@ from cerflow.language.condition import (
     Or,
 )
 from cerflow.language.node import walk
-from cerflow.semantics.values import value_of
 from cerflow.values.operators import NEGATED, ORDERS
 
 __all__ = ["apply_set_atoms"]
@@ -275,6 +275,6 @@ class _Ends:
                 check = substitute(atom.atom, values | choice)
                 if not all(isinstance(n, _PLAIN) for n in walk(check)):
                     found.append(check)
-                elif value_of(check, {}, lambda _: ()) is not True:
+                elif constant_value(check) is not True:
                     return None
         return found

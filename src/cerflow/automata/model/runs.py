@@ -9,13 +9,14 @@ is written with `Satisfied`). Complex events are given by their positions in the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
 from cerflow.automata.model.transducer import TYPE_LABEL, Accumulation, Transducer, Transition, Write
+from cerflow.conditions.evaluate import arithmetic, compare, constant_value, value_on
 from cerflow.conditions.guards import (
     AllRows,
     InWindow,
@@ -34,11 +35,9 @@ from cerflow.errors import QueryError
 from cerflow.language.condition import Comparison, Condition, Constant, LabelReference, Literal, Operator
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.language.node import Node, transform
-from cerflow.predicates.asking import Each, ask_of_set
+from cerflow.predicates.asking import Each, as_argument, ask_of_set
 from cerflow.predicates.registry import registered
-from cerflow.semantics.formulas import ComplexEvent, within
-from cerflow.semantics.operators import arithmetic, compare, shown
-from cerflow.semantics.values import value_of
+from cerflow.values.complex_events import ComplexEvent, support
 from cerflow.values.events import Event, Stream, Value
 
 __all__ = ["Content", "Memory", "Run", "accepting_runs", "choices", "kept", "matches", "registers_read"]
@@ -131,7 +130,7 @@ class _Evaluator:
         if state not in self.transducer.final or (reporting and not last.labels):
             return False
         window = self.transducer.window
-        return window is None or within(labelled, window, self.events)
+        return window is None or self._within(window, support(labelled))
 
     # -- guards --------------------------------------------------------------------------------------------------
 
@@ -158,7 +157,7 @@ class _Evaluator:
         event = self.events[position]
 
         def value(current: Node) -> Value:
-            return value_of(current, single, lambda _: ())
+            return value_on(current, single)
 
         def known(current: Node) -> Node:
             match current:
@@ -203,6 +202,13 @@ class _Evaluator:
             return current
 
         return value(transform(root, known))
+
+    def _within(self, window: Window, positions: Collection[int]) -> bool:
+        """Whether events lie inside a window; none always do."""
+        if not positions:
+            return True
+        first, last = (self._measure(window, position) for position in (min(positions), max(positions)))
+        return first is not None and last is not None and last - first < self._size(window)
 
     def _in_window(self, window: Window, position: int, start: Node) -> Condition:
         assert isinstance(start, Literal)  # the register has been read
@@ -284,9 +290,9 @@ def _asked_of_set(call: SetCall, earlier: Iterable[tuple[Value, ...]], here: Seq
     of_event = [reads_events(argument) for argument in call.arguments]
     if here is not None:
         rows.append([argument for argument, differs in zip(here, of_event) if differs])
-    columns = iter([[shown(row[k]) for row in rows] for k in range(sum(of_event))])
+    columns = iter([[as_argument(row[k]) for row in rows] for k in range(sum(of_event))])
     arguments = [
-        Each(next(columns)) if differs else value_of(argument, {}, lambda _: ())
+        Each(next(columns)) if differs else constant_value(argument)
         for argument, differs in zip(call.arguments, of_event)
     ]
     return ask_of_set(registered(call.name), arguments)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from cerflow.conditions.evaluate import operation
 from cerflow.conditions.guards import Satisfied
 from cerflow.language.condition import (
     And,
@@ -28,7 +29,6 @@ from cerflow.language.condition import (
 )
 from cerflow.language.node import Node, fold
 from cerflow.schema import Kind, Schema
-from cerflow.semantics.operators import applied
 from cerflow.values.operators import RELATIONS
 
 __all__ = ["Read", "scalar"]
@@ -70,8 +70,7 @@ def _node(current: Node, operands: Sequence[Read], schema: Schema) -> Read | Non
     if isinstance(current, In) and _is_looked_up(current, schema):
         return _among(current, operands[0])
     if isinstance(current, _PLAIN) or (isinstance(current, Function) and current.name not in ("position", "time")):
-        given = operands[:1] if isinstance(current, In) else operands
-        return lambda event: applied(current, [read(event) for read in given])
+        return _computed(operation(current), operands[:1] if isinstance(current, In) else operands)
     return None
 
 
@@ -107,4 +106,14 @@ def _comparison(current: Comparison, operands: Sequence[Read], schema: Schema) -
                 return None if found is None else test(found, value)
 
             return quick
-    return lambda event: applied(current, [read(event) for read in operands])
+    return _computed(operation(current), operands)
+
+
+def _computed(operate: Callable[..., Any], operands: Sequence[Read]) -> Read:
+    if len(operands) == 1:
+        (only,) = operands
+        return lambda event: operate(only(event))
+    if len(operands) == 2:
+        left, right = operands
+        return lambda event: operate(left(event), right(event))
+    return lambda event: operate(*[read(event) for read in operands])

@@ -14,7 +14,7 @@ from cerflow.papers.model.runs import reported_matches
 from cerflow.papers.model.srt import SKIPPED, State, sorted_states
 from cerflow.papers.translations.equivalence import difference
 from cerflow.schema import Schema
-from cerflow.semantics.formulas import ComplexEvent
+from cerflow.values.complex_events import ComplexEvent
 from cerflow.values.events import Event
 
 __all__ = ["delete_unlabelled", "star_difference", "star_matches", "with_star_runs"]

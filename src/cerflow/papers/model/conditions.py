@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cerflow.analysis.scopes import condition_labels
-from cerflow.conditions.guards import TRUE, Satisfied, TypeTest
-from cerflow.language.condition import Attribute, Condition, Constant, LabelReference, Not
+from cerflow.conditions.evaluate import value_on
+from cerflow.conditions.guards import TRUE, Satisfied, TypeTest, without_brackets
+from cerflow.language.condition import And, Attribute, Bracket, Condition, Constant, LabelReference, Not, Or
 from cerflow.language.node import Node, transform
-from cerflow.semantics.conditions import satisfies_with_registers
 from cerflow.values.events import Event
 
 __all__ = ["HEAD", "holds", "not_satisfied", "register_selection", "rename_registers"]
@@ -68,14 +68,22 @@ def holds(condition: Condition, event: Event, registers: Mapping[str, Event]) ->
     if condition == TRUE:
         return True
 
+    events: dict[str | None, Event | None] = {None: event}
+    events.update(registers)
+
     def settle(current: Node) -> Node:
         match current:
+            case And() | Or() | Not():
+                return current
             case Satisfied(inner):
-                return Constant(satisfies_with_registers(inner, event, registers))
+                return Constant(value_on(inner, events) is True)
             case TypeTest(type_, stream):
                 return Constant(event.type == type_ and (stream is None or event.stream in (None, stream)))
+            case Condition() if any(register not in registers for register in register_selection(current)):
+                return Constant(False)
+            case Bracket():
+                return without_brackets(current)
         return current
 
-    settled = transform(condition, settle)
-    assert isinstance(settled, Condition)
-    return satisfies_with_registers(settled, event, registers)
+    # What is neither true nor false stays unknown below AND, OR and NOT, so neither an atom nor its negation holds.
+    return value_on(transform(condition, settle), events) is True

@@ -16,7 +16,7 @@ from cerflow.language.condition import Condition
 from cerflow.papers.model.cea import UnaryComplexEventAutomaton
 from cerflow.papers.model.conditions import holds, register_selection
 from cerflow.papers.model.srt import Automaton, State, TransitionLike, show_state, sorted_states
-from cerflow.semantics.formulas import ComplexEvent
+from cerflow.values.complex_events import ComplexEvent
 from cerflow.values.events import Event
 
 __all__ = ["Configuration", "Run", "accepting_runs", "accepts", "matches", "reported_matches"]

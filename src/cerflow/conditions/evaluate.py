@@ -1,0 +1,274 @@
+"""Expressions and conditions evaluated on single events (spec §3), for constants, runs, decisions and single pushes.
+
+`cerflow.semantics` says the same in its own code, which tests compare with this; neither imports the other. Aggregates
+and brackets have no value here; a predicate of sets is asked about the one event.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from functools import lru_cache, partial
+from typing import Any
+
+from cerflow.conditions.guards import reads_events
+from cerflow.errors import InputError
+from cerflow.language.condition import (
+    And,
+    Arithmetic,
+    Attribute,
+    Between,
+    Comparison,
+    Constant,
+    Function,
+    In,
+    IsNull,
+    LabelReference,
+    Like,
+    Literal,
+    Negative,
+    Not,
+    Or,
+    PredicateCall,
+    Regexp,
+)
+from cerflow.language.lexicon import LARGEST_INTEGER
+from cerflow.language.node import Node, walk
+from cerflow.predicates.asking import Each, array_of, as_argument, ask, ask_of_each, ask_of_set
+from cerflow.predicates.predicate import PredicateKind
+from cerflow.predicates.registry import registered
+from cerflow.values.events import Event, Value, as_value
+from cerflow.values.operators import RELATIONS, Operator
+from cerflow.values.text_patterns import found_in, like_expression
+
+__all__ = ["arithmetic", "compare", "constant_value", "operation", "value_on"]
+
+
+def constant_value(root: Node) -> Value:
+    """The value of an expression or condition that reads no event."""
+    return value_on(root, {})
+
+
+def value_on(root: Node, events: Mapping[str | None, Event | None]) -> Value:
+    """The value of an expression, or the truth value of a condition (None for unknown).
+
+    ``events`` gives the event of each label, and that at hand for None; a label without event reads as null. Raises
+    TypeError for an aggregate, a test on all events of a label, SOME and a bracket.
+    """
+    stack: list[Any] = []
+    for current, operate, count in _steps(root):
+        if operate is not None:
+            operands = stack[len(stack) - count :]
+            del stack[len(stack) - count :]
+            stack.append(operate(*operands))
+        elif isinstance(current, Attribute):
+            event = events.get(current.label)
+            stack.append(None if event is None else event.attribute(current.name))
+        elif isinstance(current, LabelReference):
+            stack.append(events.get(current.label))
+        else:
+            assert isinstance(current, Literal | Constant)
+            stack.append(as_value(current.value))
+    (value,) = stack
+    return value  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=4096)
+def _steps(root: Node) -> tuple[tuple[Node, Callable[..., Any] | None, int], ...]:
+    """The nodes from the leaves up, each with its operation (none for a leaf) and the number of its operands."""
+    leaf = (Attribute, LabelReference, Literal, Constant)
+    return tuple((n, None if isinstance(n, leaf) else operation(n), len(n.children)) for n in walk(root))
+
+
+def operation(current: Node) -> Callable[..., Any]:
+    """The function from the values of a node's operands to its own value; after that of IN the items may follow.
+
+    Raises TypeError for other nodes: leaves, aggregates, tests on all events of a label, SOME, brackets.
+    """
+    match current:
+        case Arithmetic(sign):
+            return partial(arithmetic, sign)
+        case Negative():
+            return _negative
+        case Function(name):
+            return _FUNCTIONS[name]
+        case Comparison(relation):
+            return partial(compare, relation)
+        case Like(_, pattern, negated):
+            return _negatable(partial(_found, like_expression(pattern)), negated)
+        case Regexp(_, pattern, negated):
+            return _negatable(partial(_found, pattern), negated)
+        case In(_, items, negated):
+            return _negatable(partial(_among, [as_value(item.value) for item in items]), negated)
+        case Between(_, low, high, negated):
+            return _negatable(partial(_between, low is not None, high is not None), negated)
+        case IsNull(_, negated):
+            return lambda value: (value is None) != negated
+        case PredicateCall():
+            return partial(_call, current)
+        case Not():
+            return _not
+        case And():
+            return _and
+        case Or():
+            return _or
+    raise TypeError(f"{type(current).__name__} has no value on single events")
+
+
+# -- truth values ------------------------------------------------------------------------------------------------
+
+
+def _not(truth: bool | None) -> bool | None:
+    return None if truth is None else not truth
+
+
+def _and(left: bool | None, right: bool | None) -> bool | None:
+    if left is None:
+        return False if right is False else None
+    return right if left else False
+
+
+def _or(left: bool | None, right: bool | None) -> bool | None:
+    return _not(_and(_not(left), _not(right)))
+
+
+def _negatable(test: Callable[..., bool | None], negated: bool) -> Callable[..., bool | None]:
+    return (lambda *values: _not(test(*values))) if negated else test
+
+
+# -- comparisons and texts ---------------------------------------------------------------------------------------
+
+
+def compare(relation: Operator, left: Value, right: Value) -> bool | None:
+    """Compare two values: unknown beside null, floats beside a float, exact beside a decimal, texts by code points."""
+    if left is None or right is None:
+        return None
+    if type(left) is not type(right):
+        left, right = _alike(left, right), _alike(right, left)
+    return RELATIONS[relation](left, right)
+
+
+def _alike(value: Any, other: Any) -> Any:
+    """A value as it is compared with another one that is of another kind."""
+    kinds = (type(value), type(other))
+    if Decimal in kinds:
+        # A float is the number that it is written as.
+        return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if isinstance(value, float) or isinstance(other, float):
+        return float(value)
+    if isinstance(value, str) and isinstance(other, datetime.datetime):
+        return as_value(datetime.datetime.fromisoformat(value))
+    return value
+
+
+def _among(items: Sequence[Value], value: Value, *_: Value) -> bool | None:
+    answers = {compare(Operator.EQ, value, item) for item in items}
+    return True if True in answers else None if None in answers else False
+
+
+def _between(low: bool, high: bool, value: Value, *ends: Value) -> bool | None:
+    above = compare(Operator.LE, ends[0], value) if low else True
+    return _and(above, compare(Operator.LE, value, ends[-1]) if high else True)
+
+
+def _found(expression: str, text: str | None) -> bool | None:
+    return None if text is None else bool(found_in([text], expression)[0])
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------
+
+
+def arithmetic(sign: str, left: Any, right: Any) -> Value:
+    """``left sign right`` of 64-bit integers or floats: null beside null, and where there is no such number.
+
+    Raises `InputError` for decimals.
+    """
+    if left is None or right is None:
+        return None
+    _check_computable(left)
+    _check_computable(right)
+    match sign:
+        case "+":
+            return _representable(left + right)
+        case "-":
+            return _representable(left - right)
+        case "*":
+            return _representable(left * right)
+        case "/":
+            return _representable(float(left) / float(right)) if right else None
+        case "%" if not right:
+            return None
+        case "%" if isinstance(left, float) or isinstance(right, float):
+            return None if math.isinf(left) else math.fmod(left, right)
+        case "%":
+            rest: int = left % right
+            # The remainder has the sign of what is divided, in Python that of the divisor.
+            return rest - right if rest and (left < 0) != (right < 0) else rest
+    raise TypeError(f"there is no operator '{sign}'")
+
+
+def _check_computable(value: Any) -> None:
+    if isinstance(value, Decimal):
+        raise InputError("nothing is computed with decimals, which are compared exactly; make them floats or integers")
+
+
+def _representable(number: Any) -> Value:
+    if isinstance(number, float):
+        return None if number != number else number
+    return number if abs(number) <= LARGEST_INTEGER else None
+
+
+def _negative(value: Any) -> Value:
+    return None if value is None else _representable(-value) if isinstance(value, int) else -value
+
+
+def _absolute(value: Any) -> Value:
+    _check_computable(value)
+    return _representable(abs(value))
+
+
+def _whole(away: Callable[[float], float], value: Any) -> Value:
+    """A number without its fraction, and with what that adds."""
+    _check_computable(value)
+    if isinstance(value, int):
+        return value
+    fraction, whole = math.modf(value)
+    return whole + away(fraction)
+
+
+def _known(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The function, and null of null."""
+    return lambda value: None if value is None else function(value)
+
+
+#: Zeros are positive, as integers are.
+_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "position": _known(lambda event: event.position),
+    "time": _known(lambda event: _representable(event.time)),
+    "abs": _known(_absolute),
+    "floor": _known(partial(_whole, lambda fraction: -1.0 if fraction < 0 else 0.0)),
+    "ceil": _known(partial(_whole, lambda fraction: 1.0 if fraction > 0 else 0.0)),
+    "round": _known(partial(_whole, lambda fraction: math.copysign(1.0, fraction) if abs(fraction) >= 0.5 else 0.0)),
+    "lower": _known(str.lower),
+    "upper": _known(str.upper),
+    "length": _known(len),
+}
+
+
+# -- predicates --------------------------------------------------------------------------------------------------
+
+
+def _call(call: PredicateCall, *arguments: Any) -> bool | None:
+    predicate = registered(call.name)
+    given = [(as_argument(value), reads_events(argument)) for value, argument in zip(arguments, call.arguments)]
+    match predicate.kind:
+        case PredicateKind.SCALAR:
+            return ask(predicate, [value for value, _ in given])
+        case PredicateKind.SET:
+            return ask_of_set(predicate, [Each([value]) if of_event else value for value, of_event in given])
+    if None in arguments:
+        return None
+    true, unknown = ask_of_each(predicate, [array_of([v]) if of_event else v for v, of_event in given], 1)
+    return None if unknown[0] else bool(true[0])
