@@ -22,7 +22,7 @@ ORDER = (
     ("language",),
     ("predicates",),
     ("analysis",),
-    ("conditions", "semantics"),
+    ("conditions",),
     ("rewriting",),
     ("automata",),
     ("deciding",),
@@ -31,6 +31,7 @@ ORDER = (
     ("engine",),
     ("slices",),
     ("pushdown",),
+    ("semantics",),  # a second opinion on all above, of which it uses what is written down or registered alone
     (
         *("builder", "equivalence", "explain", "explain_text", "query", "query_set", "reference"),
         *("rewritings", "stream_inputs"),
@@ -121,6 +122,14 @@ def test_no_module_imports_upwards(path):
             assert own == len(ORDER) - 1, f"{path} imports {name}"
         else:
             assert _level(name) <= own, f"{path} imports {name}"
+
+
+def test_the_semantics_is_a_second_opinion():
+    users = {path for path in FILES if any(name.startswith("cerflow.semantics") for name in _imports(path))}
+    own = {path for path in FILES if (SOURCE / "semantics") in path.parents}
+    assert users - own == {SOURCE / "reference.py"}
+    used = {name.split(".")[1] for path in own for name in _imports(path)}
+    assert used <= {"errors", "values", "language", "predicates", "analysis", "semantics"}
 
 
 def test_every_room_has_its_place():

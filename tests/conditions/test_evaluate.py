@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cerflow.conditions.evaluate import arithmetic, compare, constant_value, value_on
@@ -45,7 +45,9 @@ INTEGERS = st.one_of(
     st.integers(-(2**63) + 1, 2**63 - 1),
 )
 FLOATS = st.one_of(
-    st.sampled_from([0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, math.inf, -math.inf, 5e-324, 2.0**53, 0.49999999999999994]),
+    st.sampled_from(
+        [0.0, -0.0, 0.1, 0.5, -0.5, 1.5, 2.5, -2.5, math.inf, -math.inf, 5e-324, 2.0**53, 0.49999999999999994]
+    ),
     st.floats(allow_nan=False),
 )
 TEXTS = st.one_of(
@@ -155,6 +157,7 @@ def test_arithmetic_is_that_of_the_semantics(sign, left, right):
     assert (found, type(found)) == (meant, type(meant))
 
 
+@example(Operator.EQ, 0.1, Decimal("0.1"))
 @given(OPERATORS, st.one_of(SCALARS, DECIMALS), st.one_of(SCALARS, DECIMALS))
 def test_comparisons_are_those_of_the_semantics(relation, left, right):
     assert compare(relation, left, right) is meant_comparison(relation, left, right)

@@ -147,7 +147,7 @@ def compare(relation: Operator, left: Value, right: Value) -> bool | None:
         return None
     if type(left) is not type(right):
         left, right = _alike(left, right), _alike(right, left)
-    return RELATIONS[relation](left, right)
+    return bool(RELATIONS[relation](left, right))
 
 
 def _alike(value: Any, other: Any) -> Any:
