@@ -1,11 +1,9 @@
 """Queries on Spark: a DataFrame of events goes in, a DataFrame of matches comes out.
 
 Spark moves and orders the events, the recognisers of `cerflow.engine` run in its tasks. `batch` is the front door,
-`plan` decides what a query needs, `pushdown` and `narrowing` what need not be sent, `placement` which task gets which
-events, by what `survey` finds out and by the arithmetic of `slices`. `frames`, `conditions`, `slice_frames` and
-`positions` prepare the events as Spark expressions, `ordering` puts them together; `tasks` and `slice_tasks` are what
-runs on the workers, and `explanation` tells of all that. `job` writes matches and bad records to files and counts them;
-`stream_frames` makes several DataFrames one. `source` is another way, for Parquet files that tasks read themselves.
+`job` writes matches and bad records to files and counts them, `explanation` tells how a query is evaluated. The room
+`frames` prepares events as columns of DataFrames and leaves out those that need not be sent; `placing` decides which
+task gets which events, and puts them in order. `source` is another way, for Parquet files that tasks read themselves.
 """
 
 from importlib.util import find_spec
