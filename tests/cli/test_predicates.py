@@ -4,6 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cerflow.cli.app import app
+from cerflow.predicates import registry
 from cerflow.predicates.registry import using
 
 QUERY = "SELECT COUNT(*) AS n WHERE (A AS x ; B AS y) FILTER close(x.v, y.v)"
@@ -66,7 +67,9 @@ def test_run_with_a_module(files, monkeypatch):
     assert '"n": 2' in result.stdout
 
 
-def test_check_and_explain(files):
+def test_check_and_explain(files, monkeypatch):
+    # Other tests may have left predicates of this name behind.
+    monkeypatch.setattr(registry, "_registered", {})
     for command in ("check", "explain"):
         with using(()):
             result = cerflow(command, "-e", QUERY)

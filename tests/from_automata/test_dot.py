@@ -107,7 +107,7 @@ def test_the_notation_of_accumulators():
 
 
 def test_the_picture_in_the_documentation_is_that_of_its_query():
-    page = (Path(__file__).parents[2] / "docs" / "automata.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "theory" / "automata.md").read_text("utf-8")
     (query,) = re.findall(r"^```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     (picture,) = re.findall(r"^```mermaid\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert picture == to_mermaid(compile_formula(parse_query(query).formula))

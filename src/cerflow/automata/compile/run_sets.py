@@ -329,7 +329,7 @@ class Crowds:
             compared = (
                 Comparison(relation, value, own[field])
                 for (field, relation), value in zip(relations.items(), row)
-                if relation is not None
+                if relation is not None and value != own[field]
             )
             asked = [*where, *compared]
             if any(isinstance(leaf, Of) for condition in asked for leaf in leaves(condition)):
