@@ -135,6 +135,7 @@ def check_nodes(image: Image, program: Program) -> None:
     below = right >= 0
     ranked = _within(rank, 1, _HIGHEST + 1) and (rank[below] == rank[right[below]] + 1).all()
     require(ranked, "the ranks of nodes of the match graph are not those of a heap")
+    require((small[:, layout.I_REST] == layout.BOTTOM).all(), "a node of a heap leads on like one of a list")
 
 
 def _check_lists(image: Image) -> None:
