@@ -307,7 +307,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
             signal.signal(number, _interrupt)
-    # What was done so far was starting.
+    # All time until now counts as starting.
     app(obj=time.perf_counter() - time.process_time())
 
 

@@ -28,7 +28,7 @@ __all__ = ["ReadEvents", "as_refused", "input_remarks", "read_inputs", "with_mis
 
 @dataclass(frozen=True)
 class ReadEvents:
-    """What was read.
+    """The events of the inputs as a table.
 
     ``rows`` numbers the rows of ``table`` in the whole input, from 0; None if nothing was refused. ``refused`` has
     the columns ``row``, ``reason``, ``text`` (the line, if it could not even be split) and the attributes as text.

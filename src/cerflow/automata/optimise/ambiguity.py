@@ -22,14 +22,15 @@ def ambiguous(transducer: Transducer) -> bool:
     leaving: list[dict[frozenset[str], list[Transition]]] = [{} for _ in range(transducer.states)]
     for t in transducer.transitions:
         leaving[t.source].setdefault(t.labels, []).append(t)
-    registers = transducer.registers
     compatible: dict[tuple[int, int, bool], bool] = {}
     tests = {t: conjuncts(t.test) for t in transducer.transitions}
+    register = transducer.registers.__getitem__
+    exclusive = {t: [c for c in t.atoms if not asks_all_rows(c, register)] for t in transducer.transitions}
 
     def together(a: Transition, b: Transition, differ: bool) -> bool:
         key = (id(a), id(b), differ)
         if key not in compatible:
-            atoms = () if differ else [c for c in (*a.atoms, *b.atoms) if not asks_all_rows(c, registers.__getitem__)]
+            atoms = () if differ else (*exclusive[a], *exclusive[b])
             compatible[key] = not contradicts([*tests[a], *tests[b], *atoms])
         return compatible[key]
 

@@ -1,4 +1,4 @@
-"""What the command line says on standard error: errors, warnings, and a closing line.
+"""Messages on standard error: errors, warnings, and a closing line.
 
 Nothing that it says makes a terminal do anything: see `cerflow.errors.visible`.
 """
@@ -23,7 +23,7 @@ __all__ = ["Interrupted", "RunSummary", "count", "errors_reported", "located", "
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What a run came to: usable events, matches written, records refused, the seconds of each phase.
+    """The result of a run: usable events, matches written, records refused, the seconds of each phase.
 
     ``where`` says where it ran, if that was for the run to decide; ``ignored`` that there was an output already, and
     nothing was done.

@@ -179,7 +179,7 @@ def open_target(target: str) -> Iterator[OutputStream]:
             yield stream
         return
     try:
-        # What is open already goes on where it is, as a redirection of the shell does.
+        # Writing to an open output goes on from where it stands, as a shell's redirection does.
         below = os.fdopen(os.dup(number) if number is not None else os.open(target, os.O_WRONLY), "wb")
     except OSError as error:
         raise _failed(repr(target), error) from error
@@ -261,7 +261,7 @@ def _remove_left_behind(path: Path) -> None:
     for name in os.listdir(path.parent):
         if left.fullmatch(name) is None:
             continue
-        # What cannot be opened or removed is not ours.
+        # We leave files that we cannot open or remove: others own them.
         with suppress(OSError):
             number = os.open(path.with_name(name), os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:

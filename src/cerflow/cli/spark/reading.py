@@ -77,7 +77,7 @@ class _InputRows:
 
 @dataclass(frozen=True)
 class RowCounts:
-    """What is known of the rows without a pass of its own: how many can be used, and how many cannot.
+    """Facts about the rows that cost no pass of their own: how many can be used, and how many cannot.
 
     If times are numbers, also the least and the greatest, and of the event types asked for those that occur, perhaps
     only in other upper and lower case; else None.
@@ -91,7 +91,7 @@ class RowCounts:
 
 @dataclass(frozen=True)
 class SparkEvents:
-    """What was read.
+    """The events of the inputs as DataFrames.
 
     ``everything`` has a row for each row of the input, its columns converted (those that cannot be used may be
     missing); ``usable`` leaves out those that cannot be used. ``schema`` says which columns have a role. ``stream``
