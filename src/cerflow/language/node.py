@@ -26,8 +26,12 @@ class Node:
     span: Span | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        key = (type(self).__name__, *(_token(value) for value in self._values()))
-        object.__setattr__(self, "_hash", hash(key))
+        # Trees do not change and are walked and compared again and again, so this is worked out once.
+        known = self.__dict__
+        values = known["_values"] = tuple([known[name] for name in _parts(type(self))])
+        below = [v for value in values for v in (value if isinstance(value, tuple) else (value,))]
+        known["_children"] = tuple([v for v in below if isinstance(v, Node)])
+        known["_hash"] = hash((type(self).__name__, *map(_token, values)))
 
     def __getstate__(self) -> dict[str, Any]:
         # What is remembered beside the fields stays here: hashes of strings differ from process to process.
@@ -37,24 +41,10 @@ class Node:
         self.__dict__.update(state)
         self.__post_init__()
 
-    def _values(self) -> tuple[Any, ...]:
-        return tuple([getattr(self, name) for name in _parts(type(self))])
-
     @property
     def children(self) -> tuple[Node, ...]:
         """The nodes directly below this one, in the order of the text."""
-        # Trees do not change and are walked again and again, so the answer stays with the node.
-        known: tuple[Node, ...] | None = self.__dict__.get("_children")
-        if known is not None:
-            return known
-        found: list[Node] = []
-        for value in self._values():
-            if isinstance(value, Node):
-                found.append(value)
-            elif isinstance(value, tuple):
-                found.extend(v for v in value if isinstance(v, Node))
-        children = self.__dict__["_children"] = tuple(found)
-        return children
+        return self.__dict__["_children"]  # type: ignore[no-any-return]
 
     def notation(self) -> tuple[str | Node, ...]:
         """How a node that belongs to no language is shown to people; those of the languages have a printer."""
@@ -74,7 +64,7 @@ class Node:
             if isinstance(a, Node):
                 if type(a) is not type(b) or hash(a) != hash(b):
                     return False
-                stack.extend(zip(a._values(), b._values()))
+                stack.extend(zip(a.__dict__["_values"], b.__dict__["_values"]))
             elif isinstance(a, tuple):
                 if not isinstance(b, tuple) or len(a) != len(b):
                     return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from cerflow.automata.model.transducer import Accumulation, Transducer
 from cerflow.conditions.guards import AllRows, InWindow, Stored, conjunction, leaves
@@ -92,28 +93,25 @@ class AtomCompiler(Instructions):
                 self.ranges.append([places[leaf.register], self.transducer.registers[leaf.register].fields])
         return first, sets
 
-    def _computed_once(self, expression: Expression, places: Places, kind: Kind) -> tuple[int, int]:
-        """The program of an expression that reads registers with one value each: its first and last instruction.
+    def _computed_once(
+        self, expression: Expression, places: Places, sets: Mapping[int, int], kind: Kind
+    ) -> tuple[int, int]:
+        """The program of an expression that reads registers: its first and last instruction.
 
         ``kind`` is that of the register it is written to. Transitions that compute the same share the program.
         """
         read = sorted({leaf.register for leaf in leaves(expression) if isinstance(leaf, Stored)})
-        key = (expression, kind, *((register, places[register]) for register in read))
+        key = (expression, kind, *((register, places[register], sets.get(register)) for register in read))
         known = self._computed.get(key)
         if known is None:
-            known = self._computed[key] = self._value_program(expression, places, {}, kind)
+            start = len(self.code)
+            Emitter(self, places, sets).expression(expression, as_float=kind is Kind.FLOAT)
+            known = self._computed[key] = start, len(self.code)
             return known
         for opcode, argument in self.code[slice(*known)]:
             if opcode == opcodes.COLUMN:
                 self.readers[argument].add(self.move)
         return known
-
-    def _value_program(
-        self, expression: Expression, places: Places, sets: Mapping[int, int], kind: Kind
-    ) -> tuple[int, int]:
-        start = len(self.code)
-        Emitter(self, places, sets).expression(expression, as_float=kind is Kind.FLOAT)
-        return start, len(self.code)
 
     def product(
         self, row: Sequence[Expression], where: Sequence[Condition], places: Places, kinds: Sequence[Kind]
@@ -128,7 +126,7 @@ class AtomCompiler(Instructions):
         return [first, len(self.ranges), start, end], fields
 
     def field(
-        self, expression: Expression, places: Places, kind: Kind, sets: Mapping[int, int] | None = None
+        self, expression: Expression, places: Places, kind: Kind, sets: Mapping[int, int] = MappingProxyType({})
     ) -> list[int]:
         """Where a value to be stored comes from: source, index or first instruction, last instruction.
 
@@ -136,8 +134,6 @@ class AtomCompiler(Instructions):
         """
         if not leaves(expression):
             return [layout.FROM_COLUMN, self.column(expression, as_float=kind is Kind.FLOAT), 0]
-        if sets and any(isinstance(leaf, Stored) and leaf.register in sets for leaf in leaves(expression)):
-            return [layout.FROM_PROGRAM, *self._value_program(expression, places, sets, kind)]
-        if isinstance(expression, Stored):
+        if isinstance(expression, Stored) and expression.register not in sets:
             return [layout.FROM_SLOT, places[expression.register] + expression.field, 0]
-        return [layout.FROM_PROGRAM, *self._computed_once(expression, places, kind)]
+        return [layout.FROM_PROGRAM, *self._computed_once(expression, places, sets, kind)]
