@@ -5,9 +5,11 @@ import importlib.metadata
 import pickle
 import subprocess
 import sys
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
+import pyarrow as pa
 import pytest
 
 import cerflow
@@ -24,6 +26,25 @@ def queries():
         "first-order": cerflow.parse(TEXT, reading="first-order"),
         "long": cerflow.parse("SELECT * WHERE A OR " + " OR ".join(f"T{k}" for k in range(3_000))),
     }
+
+
+def test_a_query_is_parsed_checked_and_made_ready_once():
+    calls = Counter()
+
+    def note(frame, event, _):
+        if event == "call":
+            calls[frame.f_code.co_qualname] += 1
+
+    sys.setprofile(note)
+    try:
+        query = cerflow.parse(TEXT)
+        matches = [query.match(EVENTS).to_pylist() for _ in range(2)]
+        query.result_schema(pa.Table.from_pylist(EVENTS).schema)
+    finally:
+        sys.setprofile(None)
+    assert len(matches[0]) == 2
+    once = ("parse_query", "check_query", "check_types", "compile_formula", "Plan.__init__")
+    assert {name: calls[name] for name in once} == dict.fromkeys(once, 1)
 
 
 @pytest.mark.parametrize("name", queries())

@@ -154,9 +154,8 @@ def _formula(given: FormulaLike) -> tuple[Formula, str | None]:
 
 def _check(formula: Formula, schema: Schema | None) -> None:
     select = Select(formula)
-    if schema is None:
-        check_query(select)
-    else:
+    check_query(select)
+    if schema is not None:
         check_types(select, schema)
 
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 from cerflow.analysis.checks import check_query
 from cerflow.analysis.first_order import check_first_order, refuse_by
 from cerflow.analysis.scopes import relation_names
-from cerflow.analysis.types import check_types
 from cerflow.deciding.remarks import remarks
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.events.time_order import duration_in_microseconds, extent, usable_in_order
@@ -184,7 +183,7 @@ class Query:
             return Matches((), report, limit_of(self.tree))
         schema = Schema(table.schema, type, time, stream, time_unit, duration_in_microseconds(forget))
         with _Located(self.text):
-            check_types(self.tree, schema)
+            self._plans.check(schema)
         self.warn_of_times(schema, extent(table, schema))
         # Before sorting, so that a refused event is named by its place in the input.
         table, numbers = usable_in_order(
@@ -240,7 +239,7 @@ class Query:
         """The Arrow schema of the result for events of an Arrow schema (spec §6)."""
         events = Schema(schema, type, time, stream, time_unit)
         with _Located(self.text):
-            check_types(self.tree, events)
+            self._plans.check(events)
             return Report(self.tree, events, positions=True, position=None).schema
 
     def check(self, schema: Schema | None = None) -> None:
@@ -282,7 +281,7 @@ class Query:
         branches = self.reading == "second-order"
         with _Located(self.text):
             if schema is not None:
-                check_types(self.tree, schema)
+                self._plans.check(schema)
             found = remarks(self.tree.formula, window=window, branches=branches, schema=schema)
         warnings = [QueryWarning(r.text, span=r.span or self.written.formula.span) for r in found]
         if schema is not None and times is not None:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from cerflow.analysis.checks import check_query, check_sremo
 from cerflow.errors import QueryError, nearest
 from cerflow.language.condition import (
     Aggregate,
@@ -37,19 +36,18 @@ from cerflow.language.select import ExpressionItem, LabelItem, Select
 from cerflow.language.sremo import Regular, Sremo, Terminal, Windowed
 from cerflow.schema import Kind, Schema
 
-__all__ = ["check_query", "check_sremo_types", "check_types", "kind_of_expression"]
+__all__ = ["check_sremo_types", "check_types", "kind_of_expression"]
 
 #: A decimal that is written out as a text.
 _NUMBER = re.compile(r"[+-]?[0-9]{1,100}(\.[0-9]{1,100})?", re.ASCII)
 
 
 def check_types(select: Select, schema: Schema) -> None:
-    """Whether a query fits a schema.
+    """Whether a query that `check_query` accepts fits a schema.
 
-    Raises `QueryError`, with the place, for all that `check_query` refuses and for unknown attributes and partition
-    keys, values of kinds that cannot be compared or computed with, and windows on what is no number or without times.
+    Raises `QueryError`, with the place, for unknown attributes and partition keys, values of kinds that cannot be
+    compared or computed with, and windows on what is no number or without times.
     """
-    check_query(select)
     for current in walk(select.formula):
         if isinstance(current, Filter | NotEvent) and current.condition is not None:
             _check_condition(current.condition, schema)
@@ -70,8 +68,7 @@ def check_types(select: Select, schema: Schema) -> None:
 
 
 def check_sremo_types(expression: Sremo, schema: Schema) -> None:
-    """Whether a SREMO expression fits a schema; raises `QueryError` as `check_types` does."""
-    check_sremo(expression)
+    """Whether a SREMO expression that `check_sremo` accepts fits a schema; raises as `check_types` does."""
     for current in walk(expression):
         if isinstance(current, Terminal):
             _check_condition(current.condition, schema)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from cerflow.analysis.checks import check_query
 from cerflow.analysis.types import check_types
 from cerflow.automata.model.transducer import Transducer
 from cerflow.engine.events.signatures import Evaluation, columns_of_test
@@ -39,8 +40,9 @@ class Plan:
 
     ``given`` are conditions that are evaluated already, by whoever hands over the events with a column
     `cerflow.engine.evaluate.given_conditions.GIVEN`; columns that nothing else reads need not be in the schema then.
-    Raises `QueryError` if the query does not fit the schema, `InputError` if the positions are no integers, and
-    `UnsupportedQueryError` if the engine cannot evaluate it.
+    Whoever hands over these or the ``transducer`` has checked the query. Raises `QueryError` if the query does not fit
+    the schema, `InputError` if the positions are no integers, and `UnsupportedQueryError` if the engine cannot
+    evaluate it.
     """
 
     def __init__(
@@ -53,8 +55,8 @@ class Plan:
         transducer: Transducer | None = None,
         given: Sequence[Condition] = (),
     ) -> None:
-        if not given:
-            # Otherwise that was done where the columns were that are not here.
+        if transducer is None and not given:
+            check_query(select)
             check_types(select, schema)
         if position is not None and (position not in schema.attributes or schema.kind(position) is not Kind.INTEGER):
             raise InputError(f"the position column '{position}' is no column of integers of the input")
@@ -146,6 +148,17 @@ class Plans:
         self._transducer: Transducer | None = None
         self._plans: list[Plan] = []
         self._lasting = lasting(select)
+        self._checked: Schema | None = None
+
+    def check(self, schema: Schema) -> None:
+        """Whether the query fits a schema; raises `QueryError`."""
+        if schema == self._checked:
+            return
+        if not self._lasting:
+            # Its predicates may have changed since the query was made.
+            check_query(self._select)
+        check_types(self._select, schema)
+        self._checked = schema if self._lasting else None
 
     def transducer(self) -> Transducer:
         """The automaton of the query; raises `UnsupportedQueryError`."""
@@ -158,10 +171,10 @@ class Plans:
         for plan in self._plans:
             if plan.fits(schema, position, positions):
                 return plan
-        check_types(self._select, schema)
+        self.check(schema)
         # Most queries have an automaton that serves all schemas.
-        own = with_windows_of_time(self._select, schema) is not self._select
-        transducer = None if own else self.transducer()
+        evaluated = with_windows_of_time(self._select, schema)
+        transducer = self.transducer() if evaluated is self._select else compile_select(evaluated)
         plan = Plan(self._select, schema, position=position, positions=positions, transducer=transducer)
         if self._lasting:
             self._plans = [plan, *self._plans[: self.MOST - 1]]

@@ -14,6 +14,7 @@ from cerflow.engine.evaluate.measures import duration
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions
+from cerflow.engine.results.report import Report
 from cerflow.errors import BadRecordError, InputError, UnsupportedQueryError
 from cerflow.language.formula import CountWindow, DurationWindow
 from cerflow.predicates.registry import predicates_in
@@ -149,7 +150,7 @@ def _work(query: Query, options: Options, schema: Schema, files: Sequence[DataFi
     sent = replace(schema, columns=read_columns)
     # Raises if types are no text.
     RecordChecker(sent, "skip")
-    result = query.plan(sent, positions=positions).report.shown("structs", None, options.flat, options.counts)
+    report = Report(query.tree, sent, positions=positions, position=None)
     return Work(
         query=options.query,
         language=options.language,
@@ -158,7 +159,7 @@ def _work(query: Query, options: Options, schema: Schema, files: Sequence[DataFi
         time_unit=schema.time_unit,
         stream=schema.stream,
         positions=positions,
-        result=result,
+        result=report.shown("structs", None, options.flat, options.counts),
         counts=options.counts,
         flat=options.flat,
         max_matches=options.max_matches,
