@@ -132,6 +132,16 @@ def test_the_semantics_is_a_second_opinion():
     assert used <= {"errors", "values", "language", "predicates", "analysis", "semantics"}
 
 
+def test_no_class_has_a_twin():
+    """One word for one thing: a class is known by its name alone, be it public or not."""
+    homes: dict[str, list[Path]] = {}
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name.lstrip("_"), []).append(path)
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
+
+
 def test_every_room_has_its_place():
     rooms = {path.relative_to(SOURCE).with_suffix("").parts[0] for path in FILES}
     assert rooms == {room for rooms in ORDER for room in rooms}

@@ -19,7 +19,7 @@ from cerflow.engine.events.signatures import Evaluation, columns_of_test
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.recognize.planning import detects_only, limit_of, made_ready, transducer_of, with_windows_of_time
 from cerflow.engine.results.report import Report, kept_labels
-from cerflow.engine.tables.transducer_tables import Program
+from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import UnsupportedQueryError
 from cerflow.explain_text import as_text
 from cerflow.from_automata.diagrams import show_condition, show_expression, show_guard, show_labels, show_write, to_dot
@@ -61,14 +61,14 @@ def explain_query(
         check_types(select, schema)
     compiled: Transducer | None = None
     transducer: Transducer | None = None
-    program: Program | None = None
+    tables: TransducerTables | None = None
     refused: UnsupportedQueryError | None = None
     try:
         evaluated = select if schema is None else with_windows_of_time(select, schema)
         compiled = transducer_of(evaluated)
         transducer = made_ready(evaluated, compiled)
         if schema is not None:
-            program = Program(transducer, schema, keys=select.partition)
+            tables = TransducerTables(transducer, schema, keys=select.partition)
     except UnsupportedQueryError as error:
         refused = error
         if text is not None:
@@ -91,7 +91,7 @@ def explain_query(
         "window": _window(select, transducer),
         "automaton": None if transducer is None else _automaton(transducer, compiled, detects_only(select)),
         "recognition": None if transducer is None else _recognition(select, transducer),
-        "evaluation": None if transducer is None else _evaluation(select, transducer, program),
+        "evaluation": None if transducer is None else _evaluation(select, transducer, tables),
         "threads": None if transducer is None else _threads(select, transducer, schema),
         "relevant_events": None if transducer is None else _relevant(select, transducer, schema),
         "spark": None if transducer is None else _spark(select, schema),
@@ -258,7 +258,7 @@ def _recognition(select: Select, transducer: Transducer) -> _Facts:
     }
 
 
-def _evaluation(select: Select, transducer: Transducer, program: Program | None) -> _Facts:
+def _evaluation(select: Select, transducer: Transducer, tables: TransducerTables | None) -> _Facts:
     """What is evaluated once per event, and what at run time; how, is known only with a schema."""
     registers = transducer.registers
     tests = dict.fromkeys(test for t in transducer.transitions for test in conjuncts(t.test))
@@ -269,17 +269,17 @@ def _evaluation(select: Select, transducer: Transducer, program: Program | None)
         "atoms": [{"atom": show_condition(atom, registers), "as": None} for atom in atoms],
         "columns": None,
     }
-    if program is None:
+    if tables is None:
         return facts
-    registers = program.transducer.registers
-    evaluation = Evaluation.of(program)
+    registers = tables.transducer.registers
+    evaluation = Evaluation.of(tables)
     by_string = {number: name for name, numbers in evaluation.by_string.items() for number in numbers}
     facts["tests"] = [
         {
             "test": show_condition(test, registers),
             "per": f"distinct value of {by_string[k]}" if k in by_string else "event",
         }
-        for k, test in enumerate(program.tests)
+        for k, test in enumerate(tables.tests)
     ]
     facts["expressions"] = [
         {
@@ -288,32 +288,32 @@ def _evaluation(select: Select, transducer: Transducer, program: Program | None)
             else f"{'begin' if c.bound else 'measure'} of the window {show(c.window) if c.window else ''}",
             "type": "float64" if c.as_float else "int64",
         }
-        for c in program.columns
+        for c in tables.columns
     ]
-    rows = iter(program.atoms.rows)
+    rows = iter(tables.atoms.rows)
     facts["atoms"] = list(
         {
             (text := show_condition(atom, registers)): {
                 "atom": text,
                 "as": "program" if next(rows)[layout.A_OPERATOR] == layout.PROGRAM else "comparison",
             }
-            for move in program.moves
+            for move in tables.moves
             for atom in move.transition.atoms
         }.values()
     )
-    facts["columns"] = _columns(select, program)
+    facts["columns"] = _columns(select, tables)
     return facts
 
 
-def _columns(select: Select, program: Program) -> _Facts:
-    schema = program.schema
+def _columns(select: Select, tables: TransducerTables) -> _Facts:
+    schema = tables.schema
     recognition: set[str] = {schema.type} | ({schema.time} if schema.time is not None else set())
-    for test in program.tests:
-        recognition |= columns_of_test(test, program)
-    for column in program.columns:
+    for test in tables.tests:
+        recognition |= columns_of_test(test, tables)
+    for column in tables.columns:
         if column.expression is not None:
-            recognition |= columns_of_test(column.expression, program)
-    windows = [program.transducer.window, *(r.window for r in program.transducer.registers)]
+            recognition |= columns_of_test(column.expression, tables)
+    windows = [tables.transducer.window, *(r.window for r in tables.transducer.registers)]
     recognition.update(w.attribute for w in windows if isinstance(w, AttributeWindow))
     for key in select.partition:
         recognition.update(map(schema.column, key))

@@ -16,7 +16,7 @@ from cerflow.engine.events.time_order import duration_in_microseconds, extent, u
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.columns_needed import holding
-from cerflow.engine.recognize.lockstep import Together
+from cerflow.engine.recognize.lockstep import LockstepRecognizer
 from cerflow.engine.recognize.plan import Plan
 from cerflow.errors import CerflowError, expect
 from cerflow.query import Query, parse
@@ -148,29 +148,29 @@ class SetRecognizer:
     """
 
     def __init__(self, plans: Mapping[str, Plan], schema: Schema, on_bad_record: BadRecordPolicy) -> None:
-        self._together = Together(plans, RecordChecker(schema, on_bad_record))
+        self._lockstep = LockstepRecognizer(plans, RecordChecker(schema, on_bad_record))
 
     @property
     def events(self) -> int:
         """The number of events accepted so far."""
-        return self._together.events
+        return self._lockstep.events
 
     @property
     def bad_records(self) -> int:
         """The number of events refused so far, those included that only some of the queries refuse."""
-        return self._together.bad_records
+        return self._lockstep.bad_records
 
     def push(self, events: Any) -> dict[str, Matches]:
         """Process events; returns the matches they detect, of each query that has any. See `Recognizer.push`."""
-        return self._together.push(events)
+        return self._lockstep.push(events)
 
     def snapshot(self) -> bytes:
         """All that is remembered, as bytes; see `QuerySet.restore`."""
-        return self._together.snapshot()
+        return self._lockstep.snapshot()
 
     def take_over(self, data: bytes) -> None:
         """Go on from a snapshot of the same queries, in place of what was seen so far."""
-        self._together.take_over(data)
+        self._lockstep.take_over(data)
 
 
 class _Pass:
@@ -188,7 +188,7 @@ class _Pass:
     def parts(self, name: str) -> list[Part]:
         if self._found is None:
             found: dict[str, list[Part]] = {name: [] for name in self._plans}
-            for some, parts in Together.parts_of(self._plans, self._schema, self._table, self._numbers):
+            for some, parts in LockstepRecognizer.parts_of(self._plans, self._schema, self._table, self._numbers):
                 found[some].extend(parts)
             self._found = found
         return self._found[name]

@@ -2,9 +2,17 @@ import pytest
 
 from cerflow.analysis.checks import check_expression, check_query, check_sremo
 from cerflow.errors import QueryError
-from cerflow.language.condition import Aggregate, Attribute, Comparison, Function, LabelReference, Literal, Operator
+from cerflow.language.condition import (
+    Aggregate,
+    Attribute,
+    Comparison,
+    Function,
+    LabelReference,
+    Literal,
+)
 from cerflow.language.parser import parse_query
 from cerflow.language.sremo_parser import parse_sremo
+from cerflow.values.operators import Operator
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from cerflow.analysis.column_usage import Usage
+from cerflow.analysis.column_usage import ColumnUsage
 from cerflow.cli.app import app
 from cerflow.cli.commands.mappings import ColumnOptions, mapped
 from cerflow.files.input_plans import ColumnRoles
@@ -85,7 +85,7 @@ def test_text_stays_text_under_its_new_name(tmp_path):
     result = cerflow("run", "-e", query, "--input", tmp_path / "a.csv", "--rename", "code=c", "--runner", "local")
     assert json.loads(result.stdout)["events"][0]["code"] == "007"
     one = Input(None, type="kind", rename={"c": "code", "e": "other"})
-    columns = ColumnRoles(usage=Usage(text=frozenset({"code", "d"}), numbers=frozenset({"other"})))
+    columns = ColumnRoles(usage=ColumnUsage(text=frozenset({"code", "d"}), numbers=frozenset({"other"})))
     uses = [columns.use_in(one, name) for name in ("kind", "c", "d", "e", "x")]
     assert uses == ["text", "text", "text", "number", "other"]
 

@@ -26,7 +26,6 @@ from cerflow.language.condition import (
     Literal,
     Negative,
     Not,
-    Operator,
     Or,
     PredicateCall,
     Regexp,
@@ -38,6 +37,7 @@ from cerflow.semantics.operators import arithmetic as meant_arithmetic
 from cerflow.semantics.operators import compare as meant_comparison
 from cerflow.semantics.values import value_of
 from cerflow.values.events import Event
+from cerflow.values.operators import Operator
 
 INTEGERS = st.one_of(
     st.integers(-3, 3),

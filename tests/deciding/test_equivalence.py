@@ -11,8 +11,8 @@ import cerflow
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.equivalence import find_difference, shortest_match
-from cerflow.deciding.event_spaces import worlds_of
-from cerflow.deciding.minterms import Minterms
+from cerflow.deciding.event_spaces import event_spaces_of
+from cerflow.deciding.minterms import EventMinterms
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language import condition as c
 from cerflow.language import formula as f
@@ -22,6 +22,7 @@ from cerflow.rewriting.rebuild import transformed
 from cerflow.schema import Schema
 from cerflow.semantics.formulas import Denotation
 from cerflow.values.events import Stream
+from cerflow.values.operators import Operator
 from support.generators.queries import Fragment, formulas, stream_of, streams
 from support.runners import examples
 
@@ -41,17 +42,17 @@ def detected(formula, events):
     return {(n, complex_event) for n in range(len(stream)) for complex_event in denotation(0, n)}
 
 
-def letters_of(first, second):
-    """Events that between them satisfy the tests of both formulas in all ways that are known, in every world."""
+def events_of_minterms(first, second):
+    """Events that between them satisfy the tests of both formulas in all ways that are known, in every event space."""
     one, other = (compile_formula(x) for x in (first, second))
     mentioned = one.mentioned | other.mentioned
     tests = tuple(dict.fromkeys(t.test for x in (one, other) for t in x.transitions))
     found = []
-    for world in worlds_of((first, second)):
-        names = sorted(world.kinds)
-        for letter in Minterms(world, mentioned, Budget(10**6)).letters(tests):
-            if not letter.assumed:
-                found.append({**dict.fromkeys(names), **letter.values})
+    for event_space in event_spaces_of((first, second)):
+        names = sorted(event_space.kinds)
+        for minterm in EventMinterms(event_space, mentioned, Budget(10**6)).minterms(tests):
+            if not minterm.assumed:
+                found.append({**dict.fromkeys(names), **minterm.values})
     return found
 
 
@@ -75,12 +76,12 @@ def _equal(node, draw):
             return f.Filter(f.Filter(operand, right), left)
         case f.Filter(operand, c.Or(left, right)):
             return f.Disjunction(f.Filter(operand, left), f.Filter(operand, right))
-        case f.Filter(operand, c.Comparison(c.Operator.GE, a, b)):
-            either = c.Or(c.Comparison(c.Operator.LT, b, a), c.Comparison(c.Operator.EQ, a, b))
+        case f.Filter(operand, c.Comparison(Operator.GE, a, b)):
+            either = c.Or(c.Comparison(Operator.LT, b, a), c.Comparison(Operator.EQ, a, b))
             bracketed = isinstance(a, c.Attribute) and isinstance(b, c.Literal)
             if bracketed:
                 bare = c.Attribute(None, a.name)
-                either = c.Or(c.Comparison(c.Operator.LT, b, bare), c.Comparison(c.Operator.EQ, bare, b))
+                either = c.Or(c.Comparison(Operator.LT, b, bare), c.Comparison(Operator.EQ, bare, b))
                 return f.Filter(operand, c.Bracket(a.label, either))
     return f.Disjunction(node, node) if draw(st.booleans()) else None
 
@@ -89,7 +90,7 @@ def _different(node, draw):
     """A node that usually means something else, or None."""
     match node:
         case f.Filter(operand, c.Comparison(operator, a, b)):
-            other = draw(st.sampled_from([o for o in c.Operator if o is not operator]))
+            other = draw(st.sampled_from([o for o in Operator if o is not operator]))
             return f.Filter(operand, c.Comparison(other, a, b))
         case f.Filter(operand, _):
             return operand
@@ -151,8 +152,8 @@ def check(first, second, data):
     if found is None:
         return None
     event(f"differ: {found.exists}")
-    letters = letters_of(first, second)
-    pool = data.draw(st.permutations(letters))[:4] if letters else []
+    minterms = events_of_minterms(first, second)
+    pool = data.draw(st.permutations(minterms))[:4] if minterms else []
     if found.exists:
         witness = found.witness
         events = list(witness.events)
@@ -212,8 +213,8 @@ def test_a_formula_is_satisfiable_if_it_is_not_equal_to_nothing(formula, data):
     if found.exists:
         witness = found.witness
         assert (witness.detected_at, witness.complex_event) in detected(formula, list(witness.events))
-        letters = letters_of(formula, formula)
-        pool = data.draw(st.permutations(letters))[:4]
+        minterms = events_of_minterms(formula, formula)
+        pool = data.draw(st.permutations(minterms))[:4]
         for length in range(1, len(witness.events)):
             for shorter in islice(product(pool, repeat=length), 60):
                 assert not detected(formula, shorter)
@@ -290,7 +291,7 @@ def test_different(first, second, length):
     assert (witness.detected_at, witness.complex_event) not in detected(
         formulas[1 - witness.side], list(witness.events)
     )
-    assert {letter["type"] for letter in witness.events} >= {t for t, _ in witness.complex_event if t in "AB"}
+    assert {minterm["type"] for minterm in witness.events} >= {t for t, _ in witness.complex_event if t in "AB"}
 
 
 def test_containment_looks_at_one_side():

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from cerflow.conditions.guards import Satisfied, TypeTest, bare, without_brackets
 from cerflow.deciding.budget import Budget
-from cerflow.deciding.event_spaces import worlds_of
-from cerflow.deciding.minterms import Minterms
+from cerflow.deciding.event_spaces import event_spaces_of
+from cerflow.deciding.minterms import EventMinterms
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.condition import Not
 from cerflow.language.parser import parse_condition
@@ -25,14 +25,14 @@ def bare_condition(text):
     return parse_condition(text, bare_attributes=True)
 
 
-def spaces(*tests, schema=None, steps=10**6, mentioned=frozenset()):
-    return [Minterms(world, mentioned, Budget(steps)) for world in worlds_of(tests, schema)]
+def algebras(*tests, schema=None, steps=10**6, mentioned=frozenset()):
+    return [EventMinterms(event_space, mentioned, Budget(steps)) for event_space in event_spaces_of(tests, schema)]
 
 
 def satisfiable(*texts, schema=None):
-    """Whether some event, in some world, satisfies all of the tests."""
+    """Whether some event, in some event space, satisfies all of the tests."""
     tests = tuple(map(bare_condition, texts))
-    answers = [space.satisfiable(tests) for space in spaces(*tests, schema=schema)]
+    answers = [algebra.satisfiable(tests) for algebra in algebras(*tests, schema=schema)]
     return True if True in answers else None if None in answers else False
 
 
@@ -164,13 +164,13 @@ def unary_tests(draw):
 
 @examples(200)
 @given(unary_tests(), st.data())
-def test_every_event_has_its_letter(tests, data):
-    letters = [letter for space in spaces(*tests) for letter in space.letters(tests)]
-    known = {letter.holds for letter in letters}
-    for letter in letters:
-        if not letter.assumed:
-            event = Event(0, letter.type, 0, letter.values)
-            assert letter.holds == frozenset(t for t in tests if holds(t, event))
+def test_every_event_has_its_minterm(tests, data):
+    minterms = [minterm for algebra in algebras(*tests) for minterm in algebra.minterms(tests)]
+    known = {minterm.holds for minterm in minterms}
+    for minterm in minterms:
+        if not minterm.assumed:
+            event = Event(0, minterm.type, 0, minterm.values)
+            assert minterm.holds == frozenset(t for t in tests if holds(t, event))
     for _ in range(20):
         values = {name: data.draw(st.sampled_from(some)) for name, some in VALUES.items()}
         event = Event(0, data.draw(st.sampled_from((*TYPES, "D"))), 0, values)
@@ -186,25 +186,27 @@ def test_kinds_that_do_not_go_together(texts):
 
 
 def test_kinds_are_read_off_the_conditions():
-    (world,) = worlds_of(map(bare_condition, ("v > 1", "s LIKE 'a'", "b = TRUE", "w > v", "lower(r) = s", "o IS NULL")))
+    (event_space,) = event_spaces_of(
+        map(bare_condition, ("v > 1", "s LIKE 'a'", "b = TRUE", "w > v", "lower(r) = s", "o IS NULL"))
+    )
     kinds = dict.fromkeys(("v", "w", "o"), Kind.FLOAT) | dict.fromkeys(("s", "r"), Kind.STRING)
-    assert world.kinds == {**kinds, "b": Kind.BOOLEAN}
-    assert world.computed == {"r"}
+    assert event_space.kinds == {**kinds, "b": Kind.BOOLEAN}
+    assert event_space.computed == {"r"}
 
 
 def test_names_of_streams_count_only_where_there_are_any():
     tests = (TypeTest("A", "s"), TypeTest("A", "t"))
-    unnamed, named = (space.letters(tests) for space in spaces(*tests))
-    assert {letter.holds for letter in unnamed} == {frozenset(), frozenset(tests)}
-    assert {letter.holds for letter in named} == {frozenset(), frozenset(tests[:1]), frozenset(tests[1:])}
+    unnamed, named = (algebra.minterms(tests) for algebra in algebras(*tests))
+    assert {minterm.holds for minterm in unnamed} == {frozenset(), frozenset(tests)}
+    assert {minterm.holds for minterm in named} == {frozenset(), frozenset(tests[:1]), frozenset(tests[1:])}
 
 
 def test_other_types_have_names_that_are_not_mentioned():
-    (space,) = spaces(TypeTest("A"), mentioned=frozenset({"A", "other", "other1"}))
-    assert {letter.type for letter in space.letters((TypeTest("A"),))} == {"A", "other2"}
+    (algebra,) = algebras(TypeTest("A"), mentioned=frozenset({"A", "other", "other1"}))
+    assert {minterm.type for minterm in algebra.minterms((TypeTest("A"),))} == {"A", "other2"}
 
 
 def test_the_budget_is_kept():
     tests = tuple(bare_condition(f"a{k} > 0") for k in range(20))
     with pytest.raises(UnsupportedQueryError, match="more than 10,000 steps"):
-        spaces(*tests, steps=10_000)[0].letters(tests)
+        algebras(*tests, steps=10_000)[0].minterms(tests)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow.analysis.column_usage import Usage
+from cerflow.analysis.column_usage import ColumnUsage
 from cerflow.errors import InputError
 from cerflow.files import column_types as looks
 from cerflow.files import conversion, csv_blocks
@@ -36,9 +36,9 @@ COLUMN = st.one_of(
     st.lists(VALUES, min_size=6, max_size=6),
 )
 USES = [
-    ColumnRoles(usage=Usage(numbers=frozenset({"v"}))),
-    ColumnRoles(usage=Usage(ordered=frozenset({"v"}))),
-    ColumnRoles(usage=Usage(text=frozenset({"v"}))),
+    ColumnRoles(usage=ColumnUsage(numbers=frozenset({"v"}))),
+    ColumnRoles(usage=ColumnUsage(ordered=frozenset({"v"}))),
+    ColumnRoles(usage=ColumnUsage(text=frozenset({"v"}))),
     ColumnRoles(time="v"),
     ColumnRoles(),
 ]

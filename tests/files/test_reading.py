@@ -7,7 +7,7 @@ import pyarrow.orc
 import pyarrow.parquet
 import pytest
 
-from cerflow.analysis.column_usage import Usage
+from cerflow.analysis.column_usage import ColumnUsage
 from cerflow.cli.spark.file_groups import file_groups
 from cerflow.errors import InputError
 from cerflow.files.input_plans import ColumnRoles
@@ -26,7 +26,7 @@ BUY,27.2,300,2024-03-15T09:30:05,INTC
 SELL,27.6,400,2024-03-15T09:30:06,007
 """
 
-USED = ColumnRoles(time="when", usage=Usage(numbers=frozenset({"volume"}), ordered=frozenset({"price"})))
+USED = ColumnRoles(time="when", usage=ColumnUsage(numbers=frozenset({"volume"}), ordered=frozenset({"price"})))
 
 
 def read(*paths, columns=USED, **options):
@@ -63,7 +63,7 @@ def test_clean_rows_leave_nothing_aside(tmp_path):
 
 def test_text_in_the_query_keeps_digits_as_text(tmp_path):
     path = write(tmp_path, "t.csv", "type,name,other\n1,007,007\n2,008,008\n")
-    table = read(path, columns=ColumnRoles(usage=Usage(text=frozenset({"name"})))).table
+    table = read(path, columns=ColumnRoles(usage=ColumnUsage(text=frozenset({"name"})))).table
     assert table.to_pylist()[0] == {"type": "1", "name": "007", "other": 7}
 
 
@@ -222,7 +222,7 @@ def test_directories_say_more_of_their_files(tmp_path):
         {"type": "A", "v": 1.0, "day": "2024-03-15", "hour": 7},
         {"type": "B", "v": 2.5, "day": "a b", "hour": None},
     ]
-    columns = ColumnRoles(usage=Usage(numbers=frozenset({"hour"})))
+    columns = ColumnRoles(usage=ColumnUsage(numbers=frozenset({"hour"})))
     assert read(tmp_path / "root", columns=columns).table.to_pylist() == expected
     assert read(tmp_path / "root" / "day=*", columns=columns).table.to_pylist() == expected
     assert read(tmp_path / "root" / "**" / "*.csv", columns=columns).table.to_pylist() == expected

@@ -1,6 +1,6 @@
 import pytest
 
-from cerflow.analysis.column_usage import Usage, usage_of
+from cerflow.analysis.column_usage import ColumnUsage, usage_of
 from cerflow.language.parser import parse_query
 
 
@@ -35,11 +35,11 @@ def test_compared_with_strings(condition):
 
 
 def test_columns_compared_by_size_only_with_each_other():
-    assert usage("x.v > y.w") == Usage(ordered=frozenset({"v", "w"}))
+    assert usage("x.v > y.w") == ColumnUsage(ordered=frozenset({"v", "w"}))
 
 
 def test_equality_says_nothing():
-    assert usage("x.v = y.v") == Usage()
+    assert usage("x.v = y.v") == ColumnUsage()
 
 
 def test_use_spreads_through_comparisons():
@@ -48,11 +48,11 @@ def test_use_spreads_through_comparisons():
 
 
 def test_contradictions_say_nothing():
-    assert usage("x.v > 3 AND x.v = 'a'") == Usage()
+    assert usage("x.v > 3 AND x.v = 'a'") == ColumnUsage()
 
 
 def test_a_date_may_be_meant_for_a_timestamp():
-    assert usage("x.v = '2024-01-01'") == Usage()
+    assert usage("x.v = '2024-01-01'") == ColumnUsage()
     assert usage("x.v = '2024-01-01 or so'").text == {"v"}
 
 

@@ -16,13 +16,13 @@ from cerflow.language.condition import (
     Attribute,
     Comparison,
     Literal,
-    Operator,
 )
 from cerflow.language.formula import Project, Start
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_formula
 from cerflow.rewriting.rebuild import size
 from cerflow.semantics.formulas import Denotation
+from cerflow.values.operators import Operator
 from support.generators.conditions import TYPES, Fragment
 from support.generators.queries import formulas, stream_of, streams
 from support.generators.transducers import transducers

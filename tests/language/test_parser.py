@@ -12,6 +12,7 @@ from cerflow.language import formula as f
 from cerflow.language import select as s
 from cerflow.language.node import walk
 from cerflow.language.parser import _grammar, parse_condition, parse_expression, parse_formula, parse_query
+from cerflow.values.operators import Operator
 
 A, B, C, D = (f.EventType(name) for name in "ABCD")
 STOCK = (
@@ -27,7 +28,7 @@ def attribute(text: str) -> c.Attribute:
 
 def compare(left: str, sign: str, right: object) -> c.Comparison:
     other = attribute(right) if isinstance(right, str) and "." in right else c.Literal(right)
-    return c.Comparison(c.Operator(sign), attribute(left), other)
+    return c.Comparison(Operator(sign), attribute(left), other)
 
 
 # -- formulas
@@ -201,7 +202,7 @@ def test_window(text: str, window: f.Window) -> None:
         ("x.not = 1", compare("x.not", "=", 1)),
         ("x[limit > 3 AND from = 2]", c.Bracket("x", c.And(compare("limit", ">", 3), compare("from", "=", 2)))),
         ("x[last IS NULL]", c.Bracket("x", c.IsNull(attribute("last")))),
-        ("x[3 < limit]", c.Bracket("x", c.Comparison(c.Operator.LT, c.Literal(3), attribute("limit")))),
+        ("x[3 < limit]", c.Bracket("x", c.Comparison(Operator.LT, c.Literal(3), attribute("limit")))),
         ("x[p(EVENT, y)]", c.Bracket("x", c.PredicateCall("p", (c.LabelReference(None), c.LabelReference("y"))))),
     ],
 )

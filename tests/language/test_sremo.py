@@ -9,12 +9,13 @@ from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language import sremo as r
 from cerflow.language.sremo_parser import _grammar, parse_sremo
+from cerflow.values.operators import Operator
 
 T = r.Terminal(c.Constant(True))
 
 
 def test_terminal() -> None:
-    high = c.Comparison(c.Operator.GT, c.Attribute(None, "value"), c.Attribute("r", "value"))
+    high = c.Comparison(Operator.GT, c.Attribute(None, "value"), c.Attribute("r", "value"))
     assert parse_sremo("[TRUE]") == T
     assert parse_sremo("[value > r.value]") == r.Terminal(high)
     assert parse_sremo("[value > r.value] MARK") == r.Terminal(high, r.MARK)
@@ -34,8 +35,8 @@ def test_attributes_of_the_event_read() -> None:
     times = (c.Function("time", (c.LabelReference(None),)), c.Function("time", (c.LabelReference("r"),)))
     assert last.left == c.Arithmetic("-", *times)
     assert conjunction.left == c.And(
-        c.Comparison(c.Operator.EQ, c.Attribute(None, "type"), c.Literal("T")),
-        c.Comparison(c.Operator.GT, c.Attribute(None, "limit"), c.Literal(3)),
+        c.Comparison(Operator.EQ, c.Attribute(None, "type"), c.Literal("T")),
+        c.Comparison(Operator.GT, c.Attribute(None, "limit"), c.Literal(3)),
     )
 
 

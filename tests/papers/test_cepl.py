@@ -25,10 +25,20 @@ from cerflow.automata.model.runs import matches as engine_matches
 from cerflow.builder import event
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language import formula as f
-from cerflow.language.condition import And, Attribute, Comparison, Condition, IsNull, Literal, Not, Operator, Or
+from cerflow.language.condition import (
+    And,
+    Attribute,
+    Comparison,
+    Condition,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+)
 from cerflow.language.node import transform
 from cerflow.language.parser import parse_formula
 from cerflow.semantics.formulas import Denotation, support
+from cerflow.values.operators import Operator
 from support.generators.queries import stream_of, streams
 from support.golden import rows
 from support.register_automata import supports

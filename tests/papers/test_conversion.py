@@ -24,12 +24,16 @@ from cerflow.conditions.guards import Stored
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import Attribute, Comparison, Operator
+from cerflow.language.condition import (
+    Attribute,
+    Comparison,
+)
 from cerflow.language.formula import CountWindow, DurationWindow
 from cerflow.language.parser import parse_formula, parse_query
 from cerflow.schema import Schema
 from cerflow.semantics.sremo import sremo_matches
 from cerflow.values.events import Stream
+from cerflow.values.operators import Operator
 from support.generators.sremo import strings
 from support.golden import SIX
 from support.register_automata import E1, TABLE_1, compiled, condition, supports, word

@@ -6,9 +6,17 @@ from hypothesis import event, given
 
 from cerflow.conditions.guards import Satisfied, TypeTest
 from cerflow.conditions.propositions import is_not_true, is_true, leaves_of
-from cerflow.language.condition import Attribute, Comparison, Like, Literal, Not, Operator, Regexp
+from cerflow.language.condition import (
+    Attribute,
+    Comparison,
+    Like,
+    Literal,
+    Not,
+    Regexp,
+)
 from cerflow.pushdown.arrow import _Translation, arrow_filter
 from cerflow.pushdown.relevance import plainly
+from cerflow.values.operators import Operator
 from support import adversarial
 from support.runners import examples
 

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerflow.analysis.scopes import labels_of
-from cerflow.language.condition import Attribute, Bracket, Comparison, Condition, In, Like, Literal, Operator
+from cerflow.language.condition import (
+    Attribute,
+    Bracket,
+    Comparison,
+    Condition,
+    In,
+    Like,
+    Literal,
+)
 from cerflow.language.formula import (
     All,
     As,
@@ -32,6 +40,7 @@ from cerflow.language.formula import (
     Without,
 )
 from cerflow.semantics.formulas import Denotation, last_at_most, next_at_most, support
+from cerflow.values.operators import Operator
 from support.generators.queries import Fragment, formulas, stream_of, streams
 from support.runners import examples
 

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerflow.errors import InputError
-from cerflow.language.condition import Operator
 from cerflow.language.parser import parse_condition, parse_expression
 from cerflow.semantics.conditions import satisfies
 from cerflow.semantics.operators import aggregate, arithmetic, compare, like
 from cerflow.semantics.values import value_of
 from cerflow.values.events import Stream, as_value
+from cerflow.values.operators import Operator
 
 LARGEST = 2**63 - 1
 UTC = datetime.UTC

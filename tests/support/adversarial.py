@@ -29,11 +29,11 @@ from cerflow.language.condition import (
     Literal,
     Negative,
     Not,
-    Operator,
     Or,
     Regexp,
 )
 from cerflow.schema import Schema
+from cerflow.values.operators import Operator
 
 INTEGERS = (0, 1, -1, 7, 127, -128, 2**31 - 1, -(2**31), 2**53, 2**53 + 1, -(2**53) - 1, 2**62, 2**63 - 1, -(2**63))
 FLOATS = (0.0, -0.0, 1.0, 2.5, -2.5, 0.1, math.nan, math.inf, -math.inf, 5e-324, 2.0**53, 2.0**53 + 2, 1e308, -1e308)

@@ -22,15 +22,15 @@ from cerflow.language.condition import (
     Like,
     Literal,
     Negative,
-    Operator,
     Regexp,
     SetTest,
 )
 from cerflow.language.formula import AttributeWindow
 from cerflow.language.node import Node, walk
 from cerflow.language.select import LabelItem
+from cerflow.values.operators import Operator
 
-__all__ = ["Usage", "usage_of"]
+__all__ = ["ColumnUsage", "usage_of"]
 
 _NUMBER_FUNCTIONS = ("abs", "floor", "ceil", "round")
 _TEXT_FUNCTIONS = ("lower", "upper", "length")
@@ -38,7 +38,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:[\d:.+Z-]+)?")
 
 
 @dataclass(frozen=True)
-class Usage:
+class ColumnUsage:
     """Names of columns by use. No column is in more than one of the sets but for ``names``, all that the query reads.
 
     ``numbers`` are computed with or compared with numbers, ``text`` with strings, ``booleans`` with truth values; of
@@ -52,7 +52,7 @@ class Usage:
     names: frozenset[str] = field(default=frozenset(), compare=False)
 
 
-def usage_of(tree: Node) -> Usage:
+def usage_of(tree: Node) -> ColumnUsage:
     """What a query tree says about the columns it reads; what it says in two ways, it does not say."""
     numbers: set[str] = set()
     text: set[str] = set()
@@ -79,7 +79,7 @@ def usage_of(tree: Node) -> Usage:
             pairs.extend((a, b) for a in _column(left) for b in _column(right) if a != b)
     _spread(pairs, numbers)
     _spread(pairs, text)
-    return Usage(
+    return ColumnUsage(
         numbers=frozenset(numbers - text),
         text=frozenset(text - numbers),
         ordered=frozenset(ordered - numbers - text),

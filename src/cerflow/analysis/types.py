@@ -24,7 +24,6 @@ from cerflow.language.condition import (
     Like,
     Literal,
     Negative,
-    Operator,
     PredicateCall,
     Regexp,
     Rounded,
@@ -35,6 +34,7 @@ from cerflow.language.node import Node, fold, walk
 from cerflow.language.select import ExpressionItem, LabelItem, Select
 from cerflow.language.sremo import Regular, Sremo, Terminal, Windowed
 from cerflow.schema import Kind, Schema
+from cerflow.values.operators import Operator
 
 __all__ = ["check_sremo_types", "check_types", "kind_of_expression"]
 

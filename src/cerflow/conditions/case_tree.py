@@ -16,7 +16,7 @@ __all__ = ["Case", "cases", "merged_cases"]
 
 @dataclass(frozen=True)
 class Case:
-    """A conjunction of ``literals`` (conditions as they stand in guards), and the guards that hold in it by number."""
+    """A conjunction of ``literals`` (conditions as they stand in guards), and what holds in it, by number."""
 
     literals: tuple[Condition, ...]
     held: frozenset[int]

@@ -19,9 +19,8 @@ from cerflow.language.condition import (
     IsNull,
     Literal,
     Not,
-    Operator,
 )
-from cerflow.values.operators import NEGATED
+from cerflow.values.operators import NEGATED, Operator
 
 __all__ = ["contradicts"]
 

@@ -23,10 +23,10 @@ from cerflow.language.condition import (
     IsNull,
     LabelReference,
     Literal,
-    Operator,
 )
 from cerflow.language.formula import Window
 from cerflow.language.node import Node, node, transform, walk, with_children
+from cerflow.values.operators import Operator
 
 __all__ = [
     "TRUE",

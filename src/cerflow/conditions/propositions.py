@@ -1,6 +1,6 @@
 """Conditions on one event as plain two-valued propositions: AND and OR of what is true of the event and what is not.
 
-A *leaf* is an elementary condition c, which says that c is true, or ``NOT satisfied(c)``, which says that it is false
+A *leaf* is an atomic condition c, which says that c is true, or ``NOT satisfied(c)``, which says that it is false
 or unknown. So no negation stands anywhere else, and a leaf that somebody cannot decide may be taken for TRUE: what is
 left is satisfied by more events, never by fewer.
 """
@@ -92,14 +92,14 @@ def _forms(condition: Condition) -> _Forms:
                     dual(left.false, right.false),
                     same(left.not_false, right.not_false),
                 )
-        return _elementary(current)
+        return _atomic(current)
 
     forms = fold(condition, visit)
     assert forms is not None
     return forms
 
 
-def _elementary(condition: Condition) -> _Forms:
+def _atomic(condition: Condition) -> _Forms:
     match condition:
         case TypeTest():
             # Never unknown.

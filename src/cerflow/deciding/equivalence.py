@@ -18,9 +18,9 @@ import pyarrow as pa
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
 from cerflow.deciding.budget import Budget
-from cerflow.deciding.event_spaces import World, worlds_of
+from cerflow.deciding.event_spaces import EventSpace, event_spaces_of
 from cerflow.deciding.finite_memory import Configuration
-from cerflow.deciding.minterms import Letter, Minterms
+from cerflow.deciding.minterms import EventMinterm, EventMinterms
 from cerflow.deciding.subset_construction import Labels, Subset, Subsets
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import Formula
@@ -64,12 +64,12 @@ class _PathStep:
     """The last step of a way, with the steps before it."""
 
     before: _PathStep | None
-    letter: Letter
+    minterm: EventMinterm
     labels: Labels
 
 
-#: Finds a way to a witness and its side, in one world, perhaps over events of which it is not known that they exist.
-_Search = Callable[[Minterms, bool], tuple[_PathStep, int] | None]
+#: Finds a way to a witness and its side, in one event space, perhaps over events that need not exist.
+_Search = Callable[[EventMinterms, bool], tuple[_PathStep, int] | None]
 
 
 def find_difference(
@@ -108,13 +108,13 @@ def shortest_match(formula: Formula, *, schema: Schema | None = None, budget: Bu
         runs = Subsets(transducer, budget)
     except UnsupportedQueryError:
         freed = Subsets(_without_memory(transducer), budget)
-        spaces = [Minterms(w, transducer.mentioned, budget) for w in worlds_of((formula,), schema)]
-        if all(_match(space, freed, assume=True) is None for space in spaces):
+        algebras = [EventMinterms(w, transducer.mentioned, budget) for w in event_spaces_of((formula,), schema)]
+        if all(_match(algebra, freed, assume=True) is None for algebra in algebras):
             return Answer(False)
         raise
 
-    def search(space: Minterms, assume: bool) -> tuple[_PathStep, int] | None:
-        way = _match(space, runs, assume)
+    def search(algebra: EventMinterms, assume: bool) -> tuple[_PathStep, int] | None:
+        way = _match(algebra, runs, assume)
         return None if way is None else (way, 0)
 
     return _searched((formula,), transducer.mentioned, search, schema, budget)
@@ -139,8 +139,8 @@ def _compared(
 ) -> Answer:
     left, right = Subsets(one, budget), Subsets(other, budget)
 
-    def search(space: Minterms, assume: bool) -> tuple[_PathStep, int] | None:
-        return _difference(space, left, right, one_sided, assume)
+    def search(algebra: EventMinterms, assume: bool) -> tuple[_PathStep, int] | None:
+        return _difference(algebra, left, right, one_sided, assume)
 
     return _searched(roots, one.mentioned, search, schema, budget)
 
@@ -155,16 +155,16 @@ def _without_memory(transducer: Transducer) -> Transducer:
 def _searched(
     roots: Sequence[Node], mentioned: frozenset[str], search: _Search, schema: Schema | None, budget: Budget
 ) -> Answer:
-    """Search every world for what certainly exists; if there is nothing, for what might."""
-    spaces = [Minterms(world, mentioned, budget) for world in worlds_of(roots, schema)]
-    found = [(*hit, space.world) for space in spaces if (hit := search(space, False)) is not None]
+    """Search every event space for what certainly exists; if there is nothing, for what might."""
+    algebras = [EventMinterms(event_space, mentioned, budget) for event_space in event_spaces_of(roots, schema)]
+    found = [(*hit, algebra.event_space) for algebra in algebras if (hit := search(algebra, False)) is not None]
     if found:
-        way, side, world = min(found, key=lambda f: len(_steps(f[0])))
-        return Answer(True, _witness(_steps(way), side, world))
-    for space in spaces:
-        hit = search(space, True)
+        way, side, event_space = min(found, key=lambda f: len(_steps(f[0])))
+        return Answer(True, _witness(_steps(way), side, event_space))
+    for algebra in algebras:
+        hit = search(algebra, True)
         if hit is not None:
-            doubts = dict.fromkeys(c for step in _steps(hit[0]) for c in step.letter.assumed)
+            doubts = dict.fromkeys(c for step in _steps(hit[0]) for c in step.minterm.assumed)
             named = ", ".join(show(c) for c in doubts)
             return Answer(None, reason=f"it is not known which events satisfy {named}")
     return Answer(False)
@@ -174,7 +174,7 @@ def _searched(
 
 
 def _difference(
-    space: Minterms, left: Subsets, right: Subsets, one_sided: bool, assume: bool
+    algebra: EventMinterms, left: Subsets, right: Subsets, one_sided: bool, assume: bool
 ) -> tuple[_PathStep, int] | None:
     """A shortest way to a difference, and the side that detects; with ``assume`` over events that need not exist."""
     nothing: Subset = frozenset()
@@ -183,17 +183,17 @@ def _difference(
     pending: deque[tuple[tuple[Subset, Subset], _PathStep | None]] = deque([(begin, None)])
     while pending:
         (a, b), way = pending.popleft()
-        for letter in space.letters(tuple(dict.fromkeys((*left.tests(a), *right.tests(b))))):
-            if letter.assumed and not assume:
+        for minterm in algebra.minterms(tuple(dict.fromkeys((*left.tests(a), *right.tests(b))))):
+            if minterm.assumed and not assume:
                 continue
-            after_a = left.step(a, letter.holds, letter.type)
-            after_b = right.step(b, letter.holds, letter.type)
+            after_a = left.step(a, minterm.holds, minterm.type)
+            after_b = right.step(b, minterm.holds, minterm.type)
             for labels in sorted({*after_a, *after_b}, key=sorted):
                 pair = (after_a.get(labels, nothing), after_b.get(labels, nothing))
                 if pair in seen or (one_sided and not pair[0]):
                     continue
                 seen.add(pair)
-                step = _PathStep(way, letter, labels)
+                step = _PathStep(way, minterm, labels)
                 detects = left.accepts(pair[0]), right.accepts(pair[1])
                 if detects == (True, False) or (detects == (False, True) and not one_sided):
                     return step, int(detects[1])
@@ -201,7 +201,7 @@ def _difference(
     return None
 
 
-def _match(space: Minterms, runs: Subsets, assume: bool) -> _PathStep | None:
+def _match(algebra: EventMinterms, runs: Subsets, assume: bool) -> _PathStep | None:
     """A shortest way to a match."""
     seen: set[Configuration] = set(runs.initial)
     pending: deque[tuple[Configuration, _PathStep | None]] = deque((c, None) for c in sorted(seen, key=lambda c: c[0]))
@@ -210,12 +210,12 @@ def _match(space: Minterms, runs: Subsets, assume: bool) -> _PathStep | None:
         for test, labels, after in runs.moves(configuration):
             if after in seen:
                 continue
-            letter = next((x for x in space.letters((test,)) if x.holds and (assume or not x.assumed)), None)
-            if letter is None:
+            minterm = next((x for x in algebra.minterms((test,)) if x.holds and (assume or not x.assumed)), None)
+            if minterm is None:
                 continue
             seen.add(after)
-            named = labels - {TYPE_LABEL} | {letter.type} if TYPE_LABEL in labels else labels
-            step = _PathStep(way, letter, named)
+            named = labels - {TYPE_LABEL} | {minterm.type} if TYPE_LABEL in labels else labels
+            step = _PathStep(way, minterm, named)
             if runs.accepts((after,)):
                 return step
             pending.append((after, step))
@@ -233,33 +233,37 @@ def _steps(way: _PathStep | None) -> list[_PathStep]:
     return found[::-1]
 
 
-def _witness(steps: Sequence[_PathStep], side: int, world: World) -> Witness:
-    letters = [step.letter for step in steps]
+def _witness(steps: Sequence[_PathStep], side: int, event_space: EventSpace) -> Witness:
+    minterms = [step.minterm for step in steps]
     columns: dict[str, tuple[pa.DataType, Sequence[Any]]] = {}
-    for name in dict.fromkeys((world.type, world.stream, world.time, *sorted(map(world.column, world.kinds)))):
+    for name in dict.fromkeys(
+        (event_space.type, event_space.stream, event_space.time, *sorted(map(event_space.column, event_space.kinds)))
+    ):
         if name is None:
             continue
-        if name == world.time:
-            columns[name] = _times(world.columns[name], len(letters))
+        if name == event_space.time:
+            columns[name] = _times(event_space.columns[name], len(minterms))
         else:
-            columns[name] = _column(name, [letter.values.get(name) for letter in letters], world)
+            columns[name] = _column(name, [minterm.values.get(name) for minterm in minterms], event_space)
     return Witness(
-        tuple({name: values[k] for name, (_, values) in columns.items()} for k in range(len(letters))),
+        tuple({name: values[k] for name, (_, values) in columns.items()} for k in range(len(minterms))),
         pa.schema([(name, kind) for name, (kind, _) in columns.items()]),
         frozenset((label, k) for k, step in enumerate(steps) for label in step.labels),
         side,
     )
 
 
-def _column(name: str, values: Sequence[Any], world: World) -> tuple[pa.DataType, Sequence[Any]]:
-    if name in world.columns:
-        return world.columns[name], values
-    if name in (world.type, world.stream):
+def _column(name: str, values: Sequence[Any], event_space: EventSpace) -> tuple[pa.DataType, Sequence[Any]]:
+    if name in event_space.columns:
+        return event_space.columns[name], values
+    if name in (event_space.type, event_space.stream):
         return pa.string(), values
-    match world.kinds[name]:
+    match event_space.kinds[name]:
         case Kind.FLOAT:
             # Whole numbers read better as such, and where they are only compared they are the same.
-            if name not in world.computed and all(v is None or (v.is_integer() and abs(v) < 2**53) for v in values):
+            if name not in event_space.computed and all(
+                v is None or (v.is_integer() and abs(v) < 2**53) for v in values
+            ):
                 return pa.int64(), [None if v is None else int(v) for v in values]
             return pa.float64(), values
         case Kind.INTEGER:

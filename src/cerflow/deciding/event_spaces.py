@@ -1,7 +1,7 @@
 """What the events of a stream can look like: the kind of every attribute, and whether streams have names.
 
 A column has one kind throughout. Without a schema it is read off the conditions; where these leave a choice that
-matters, each way is a world of its own, and what is to hold of all streams must hold in every world.
+matters, each way is an event space of its own, and what is to hold of all streams must hold in every event space.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from cerflow.language.formula import AttributeWindow, EventType
 from cerflow.language.node import Node, fold, walk
 from cerflow.schema import Kind, Schema
 
-__all__ = ["World", "is_moment", "worlds_of"]
+__all__ = ["EventSpace", "event_spaces_of", "is_moment"]
 
 #: From here on integers are rounded where they meet floats, so that it matters which of both an attribute holds.
 _EXACT = 2**53 - 2**10
 
 
 @dataclass(frozen=True)
-class World:
+class EventSpace:
     """One way the columns can be.
 
     ``kinds`` gives the kind of every attribute that is read, ``columns`` the types where a schema names them. ``type``
@@ -62,13 +62,13 @@ class World:
         return self.type if attribute == "type" and "type" not in self.columns else attribute
 
 
-def worlds_of(roots: Iterable[Node], schema: Schema | None = None) -> list[World]:
-    """The worlds that formulas or conditions can be evaluated in.
+def event_spaces_of(roots: Iterable[Node], schema: Schema | None = None) -> list[EventSpace]:
+    """The event spaces that formulas or conditions can be evaluated in.
 
     Raises `QueryError` if an attribute is used in ways that no kind of value allows, `UnsupportedQueryError` if there
-    are too many worlds.
+    are too many event spaces.
     """
-    reading = _Usage()
+    reading = _KindDemands()
     named = False
     for root in roots:
         for current in walk(root):
@@ -83,7 +83,7 @@ def worlds_of(roots: Iterable[Node], schema: Schema | None = None) -> list[World
     if schema is not None:
         kinds = {name: schema.kind(schema.type if name not in schema.attributes else name) for name in reading.above}
         columns = {f.name: f.type for f in schema.columns}
-        return [World(kinds, schema.type, schema.stream, schema.time, columns, computed)]
+        return [EventSpace(kinds, schema.type, schema.stream, schema.time, columns, computed)]
     for name, is_string in (("type", True), ("stream", named)):
         if is_string and name in reading.above:
             reading.demand(name, Kind.STRING, Attribute(None, name))
@@ -91,17 +91,17 @@ def worlds_of(roots: Iterable[Node], schema: Schema | None = None) -> list[World
     choices = [reading.kinds(name) for name in names]
     groups = [reading.find(name) for name in names]
     streams: list[str | None] = [None, "stream"] if named else [None]
-    worlds = []
+    event_spaces = []
     for chosen in _choices(groups, choices):
         for stream in streams:
-            worlds.append(World(dict(zip(names, chosen)), stream=stream, computed=computed))
-            if len(worlds) > limits.EVENT_SPACES:
+            event_spaces.append(EventSpace(dict(zip(names, chosen)), stream=stream, computed=computed))
+            if len(event_spaces) > limits.EVENT_SPACES:
                 raise UnsupportedQueryError(
                     f"too large to decide: the attributes can be of more than {limits.EVENT_SPACES} combinations of "
                     "kinds",
                     hint="Give a schema.",
                 )
-    return worlds
+    return event_spaces
 
 
 def _choices(groups: Sequence[str], choices: Sequence[Sequence[Kind]]) -> Iterable[tuple[Kind, ...]]:
@@ -126,7 +126,7 @@ def is_moment(value: object) -> bool:
     return True
 
 
-class _Usage:
+class _KindDemands:
     """What the conditions say of the attributes: which are compared with one another, and with what.
 
     A demand is FLOAT for a number of either kind, STRING, BOOLEAN, or TIMESTAMP for a literal that may be read as a

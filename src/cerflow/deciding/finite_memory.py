@@ -11,7 +11,7 @@ from itertools import product
 
 from cerflow.automata.model.runs import Content, Memory, choices, kept, registers_read
 from cerflow.automata.model.transducer import Transducer, Transition, Write
-from cerflow.conditions.elementary import FALSE, TRUE, UNKNOWN, constant, normal
+from cerflow.conditions.atomic_conditions import FALSE, TRUE, UNKNOWN, constant, normal
 from cerflow.conditions.guards import InWindow, Measure, NoRow, Satisfied, Stored, TruthValue, conjunction, conjuncts
 from cerflow.conditions.register_values import If
 from cerflow.deciding.budget import Budget

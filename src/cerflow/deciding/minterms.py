@@ -1,6 +1,6 @@
 """The Boolean algebra of tests on one event: which of them can hold together (P1 App. C.3.2, predicate types).
 
-A *letter* stands for all events that some tests cannot tell apart; every event belongs to exactly one. Letters are
+A *minterm* stands for all events that some tests cannot tell apart; every event belongs to exactly one. Minterms are
 found lazily, for the tests that are asked about: the type of the event is decided first, and with it most tests.
 """
 
@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cerflow.conditions.elementary import TRUE, elementary, normal, settled
+from cerflow.conditions.atomic_conditions import TRUE, atomic_conditions, normal, settled
 from cerflow.deciding.budget import Budget
-from cerflow.deciding.event_spaces import World
+from cerflow.deciding.event_spaces import EventSpace
 from cerflow.deciding.sample_strings import fresh_word
-from cerflow.deciding.satisfiable_minterms import Cells, Values
+from cerflow.deciding.truth_assignments import TruthAssignments, Values
 from cerflow.language.condition import Condition, Constant
 
-__all__ = ["Letter", "Minterms"]
+__all__ = ["EventMinterm", "EventMinterms"]
 
 
 @dataclass(frozen=True)
-class Letter:
+class EventMinterm:
     """Events that some tests cannot tell apart.
 
     ``holds`` are the tests that hold of them; of all others it is certain that they do not. ``values`` are the
@@ -34,71 +34,71 @@ class Letter:
     assumed: tuple[Condition, ...] = ()
 
 
-class Minterms:
-    """The letters of tests in one world. ``mentioned`` are names that the type of any other event may not have."""
+class EventMinterms:
+    """The minterms of tests in one event space. No other event has a type among the ``mentioned`` names."""
 
-    def __init__(self, world: World, mentioned: frozenset[str], budget: Budget) -> None:
-        self.world = world
+    def __init__(self, event_space: EventSpace, mentioned: frozenset[str], budget: Budget) -> None:
+        self.event_space = event_space
         self._budget = budget
-        self._cells = Cells(world, mentioned, budget)
+        self._assignments = TruthAssignments(event_space, mentioned, budget)
         self._other_type = fresh_word(mentioned)
-        self._known: dict[tuple[Condition, ...], tuple[Letter, ...]] = {}
+        self._known: dict[tuple[Condition, ...], tuple[EventMinterm, ...]] = {}
 
-    def letters(self, tests: Sequence[Condition]) -> tuple[Letter, ...]:
-        """The letters of distinct tests, those of which there certainly is an event first.
+    def minterms(self, tests: Sequence[Condition]) -> tuple[EventMinterm, ...]:
+        """The minterms of distinct tests, those of which there certainly is an event first.
 
         Raises `UnsupportedQueryError` when the budget is spent.
         """
         key = tuple(tests)
         if key not in self._known:
-            self._known[key] = self._letters(key)
+            self._known[key] = self._minterms(key)
         return self._known[key]
 
     def satisfiable(self, tests: Sequence[Condition]) -> bool | None:
         """Whether some event satisfies all of the tests; None if that is not known."""
         whole = frozenset(tests)
-        found = [letter for letter in self.letters(tuple(whole)) if letter.holds == whole]
+        found = [minterm for minterm in self.minterms(tuple(whole)) if minterm.holds == whole]
         return None if found and found[0].assumed else bool(found)
 
-    def _letters(self, tests: tuple[Condition, ...]) -> tuple[Letter, ...]:
-        found: dict[frozenset[Condition], Letter] = {}
+    def _minterms(self, tests: tuple[Condition, ...]) -> tuple[EventMinterm, ...]:
+        found: dict[frozenset[Condition], EventMinterm] = {}
         begin = tuple(map(normal, tests))
         seen: tuple[set[tuple[Condition, ...]], ...] = ({begin}, set())
         certain: list[tuple[tuple[Condition, ...], Values, tuple[Condition, ...]]] = [(begin, {}, ())]
         assumed: list[tuple[tuple[Condition, ...], Values, tuple[Condition, ...]]] = []
-        # What is certain comes first, so that no letter is taken for a mere assumption.
+        # What is certain comes first, so that no minterm is taken for a mere assumption.
         while certain or assumed:
             current, values, doubts = (certain or assumed).pop()
             open_ = [c for c in current if not isinstance(c, Constant)]
             if not open_:
                 holds = frozenset(test for test, truth in zip(tests, current) if truth == TRUE)
-                found.setdefault(holds, self._letter(holds, values, doubts))
+                found.setdefault(holds, self._minterm(holds, values, doubts))
                 continue
             # To settle a test takes as long as it has conditions.
-            work = len(current) + sum(len(elementary(test)) for test in open_)
+            work = len(current) + sum(len(atomic_conditions(test)) for test in open_)
             self._budget.spend(work)
-            for cell in reversed(self._cells.of(self._next(open_))):
+            for assignment in reversed(self._assignments.of(self._next(open_))):
                 self._budget.spend(work)
-                after = tuple(settled(c, cell.truths) for c in current)
-                more = tuple(dict.fromkeys((*doubts, *cell.assumed)))
+                after = tuple(settled(c, assignment.truths) for c in current)
+                more = tuple(dict.fromkeys((*doubts, *assignment.assumed)))
                 if after in seen[0] or (more and after in seen[1]):
                     continue
                 seen[bool(more)].add(after)
-                (assumed if more else certain).append((after, {**values, **cell.values}, more))
-        return tuple(sorted(found.values(), key=lambda letter: len(letter.assumed)))
+                (assumed if more else certain).append((after, {**values, **assignment.values}, more))
+        return tuple(sorted(found.values(), key=lambda minterm: len(minterm.assumed)))
 
-    def _letter(self, holds: frozenset[Condition], values: Values, assumed: tuple[Condition, ...]) -> Letter:
-        world = self.world
+    def _minterm(self, holds: frozenset[Condition], values: Values, assumed: tuple[Condition, ...]) -> EventMinterm:
+        event_space = self.event_space
         complete = dict(values)
-        kind = str(complete.setdefault(world.type, self._other_type))
-        if world.stream is not None:
-            complete.setdefault(world.stream, "other")
-        return Letter(holds, kind, complete, assumed)
+        kind = str(complete.setdefault(event_space.type, self._other_type))
+        if event_space.stream is not None:
+            complete.setdefault(event_space.stream, "other")
+        return EventMinterm(holds, kind, complete, assumed)
 
     def _next(self, open_: Sequence[Condition]) -> list[Condition]:
-        """The elementary conditions to decide next: some, and all that share attributes with them."""
-        left = {c: self._cells.columns(c) for test in open_ for c in elementary(test)}
-        chosen = min(left, key=lambda c: (self.world.type not in left[c], not self._cells.certain(c)))
+        """The atomic conditions to decide next: some, and all that share attributes with them."""
+        left = {c: self._assignments.columns(c) for test in open_ for c in atomic_conditions(test)}
+        chosen = min(left, key=lambda c: (self.event_space.type not in left[c], not self._assignments.certain(c)))
         columns = set(left[chosen])
         group = {chosen}
         grown = True

@@ -1,6 +1,6 @@
 """I/O-determinisation: one run for every output (P1 Proposition 1 and App. C.1, P2 §4.2), and what rests on it.
 
-States become sets of configurations; from a set there is one way on for every letter of the events and every set of
+States become sets of configurations; from a set there is one way on for every minterm of the tests and every set of
 labels. Registers are part of the configurations, so they have to hold finitely many values.
 """
 
@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
 from cerflow.conditions.guards import Satisfied, TypeTest, conjunction
 from cerflow.deciding.budget import Budget
-from cerflow.deciding.event_spaces import worlds_of
+from cerflow.deciding.event_spaces import event_spaces_of
 from cerflow.deciding.finite_memory import Configuration, FiniteMemory, Move
-from cerflow.deciding.minterms import Minterms
+from cerflow.deciding.minterms import EventMinterms
 from cerflow.language.condition import Condition, Not
 
 __all__ = ["Labels", "Subset", "Subsets", "determinize"]
@@ -82,14 +82,14 @@ def determinize(transducer: Transducer, *, steps: int | None = None) -> Transduc
     """
     budget = Budget(steps)
     subsets = Subsets(transducer, budget)
-    spaces = _spaces(transducer, budget)
+    algebras = _algebras(transducer, budget)
     numbers: dict[Subset, int] = {subsets.initial: 0}
     pending = [subsets.initial]
     transitions: list[Transition] = []
     while pending:
         subset = pending.pop()
         tests = subsets.tests(subset)
-        for holds in dict.fromkeys(letter.holds for space in spaces for letter in space.letters(tests)):
+        for holds in dict.fromkeys(minterm.holds for algebra in algebras for minterm in algebra.minterms(tests)):
             guard = conjunction([t if t in holds else _refused(t) for t in tests])
             for labels, target in subsets.step(subset, holds).items():
                 budget.spend()
@@ -101,11 +101,11 @@ def determinize(transducer: Transducer, *, steps: int | None = None) -> Transduc
     return Transducer(len(numbers), frozenset((0,)), final, tuple(transitions), mentioned=transducer.mentioned)
 
 
-def _spaces(transducer: Transducer, budget: Budget) -> list[Minterms]:
+def _algebras(transducer: Transducer, budget: Budget) -> list[EventMinterms]:
     read = [
         e for t in transducer.transitions for e in (t.test, *t.atoms, *(e for write in t.writes for e in write.row))
     ]
-    return [Minterms(world, transducer.mentioned, budget) for world in worlds_of(read)]
+    return [EventMinterms(event_space, transducer.mentioned, budget) for event_space in event_spaces_of(read)]
 
 
 def _refused(test: Condition) -> Condition:

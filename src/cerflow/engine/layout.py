@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Events", "Ranking", "Scratch", "State", "Tables"]
+__all__ = ["EventArrays", "Ranking", "Scratch", "State", "TableArrays"]
 
 # Arrays as kernels take them: in C order, with one or two dimensions
 Ints = Annotated[NDArray[np.int64], 1]
@@ -24,17 +24,17 @@ NOT_BEGUN = 2**63 - 1
 #: The bound that everything is beyond (no window).
 NO_BOUND = -(2**63) + 1
 
-# Columns of Tables.transitions
+# Columns of TableArrays.transitions
 T_SOURCE, T_TARGET, T_LABEL, T_FINAL, T_ATOM, T_ATOM_END, T_COPY, T_COPY_END, T_STEP, T_STEP_END = range(10)
 
-# Columns of Tables.atoms: operator, kind, event column or first instruction, slot or end, collections
+# Columns of TableArrays.atoms: operator, kind, event column or first instruction, slot or end, collections
 A_OPERATOR, A_KIND, A_LEFT, A_RIGHT, A_RANGE, A_RANGE_END = range(6)
 # operators 0-5 compare a column with a slot
 LT, LE, EQ, NE, GE, GT, PROGRAM = range(7)
 # kinds of values
 INT, FLOAT, RANK = range(3)
 
-# Columns of Tables.indexes, one row for each state: how configurations are found, by which slot, whether that is a
+# Columns of TableArrays.indexes, one row for each state: how configurations are found, by which slot, whether that is a
 # float, the column of State.tops
 X_KIND, X_SLOT, X_FLOAT, X_NUMBER = range(4)
 SCAN, EQUAL, LEAST_FIRST, GREATEST_FIRST = range(4)
@@ -53,11 +53,11 @@ FROM_COLUMN, FROM_SLOT, FROM_PROGRAM = range(3)
 # is equal, not less, not greater (for integers and floats; null is the worst), or anything
 SAME_BITS, LEAST_INT, GREATEST_INT, LEAST_FLOAT, GREATEST_FLOAT, ANYTHING = range(6)
 
-# What adds rows to a collection reads others: in Tables.products the first and last of their ranges, and of the
+# What adds rows to a collection reads others: in TableArrays.products the first and last of their ranges, and of the
 # instructions of a condition on their rows; the step has its number in the place of the source
 Q_RANGE, Q_RANGE_END, Q_FILTER, Q_FILTER_END = range(4)
 
-# Columns of Tables.copies: slot of the target, slot of the source, bound column of a window register or -1
+# Columns of TableArrays.copies: slot of the target, slot of the source, bound column of a window register or -1
 P_TARGET, P_SOURCE, P_BOUND = range(3)
 
 # Columns of Scratch.updates and Scratch.results
@@ -114,13 +114,12 @@ NO_EVENTS = 0
     N_RANK,  # greatest rank of a node: bounds the cost of melding
     N_LIVE,  # configurations alive
     N_VISITED,  # configurations looked at (a measure of work)
-    N_ROWS,  # events for which positions in the substream were counted
     N_CLASSES,  # classes ever taken (high-water mark)
     N_FREE_CLASS,  # the first free class, or 0
     N_MARKS,  # marks of events
-    N_CROWDED,  # 1 + a state that has many configurations and no index yet, or 0
-) = range(17)
-COUNTERS = 17
+    N_TO_INDEX,  # 1 + a state that has many configurations and no index yet, or 0
+) = range(16)
+COUNTERS = 16
 
 # Node records: an int64 word, the measure, then int32 words
 W_MEASURE = 0
@@ -157,7 +156,7 @@ NO_MARK = 0
 D_POSITION, D_BOUND, D_MARK, D_ROOT = range(4)
 
 
-class Tables(NamedTuple):
+class TableArrays(NamedTuple):
     """A transducer as tables; those by signature grow as new signatures appear."""
 
     transitions: SmallRows  # (transitions, 10)
@@ -171,8 +170,8 @@ class Tables(NamedTuple):
     products: SmallRows  # (steps that add rows, 4)
     skips: Smalls  # (states,): 1 if events may be skipped there, all but those whose signature says otherwise
     slots: Smalls  # (states,): number of register slots
-    telling: Smalls  # (states,): so many of them, the first, tell configurations apart; see `Program`
-    expiring: SmallRows  # (entries, 3): slot, bound column, whether it holds for all partitions; see `Program`
+    telling: Smalls  # (states,): so many of them, the first, tell configurations apart; see `TransducerTables`
+    expiring: SmallRows  # (entries, 3): slot, bound column, whether it holds for all partitions; see `TransducerTables`
     expiring_start: Smalls  # (states + 1,)
     initial: Smalls  # (states,): 1 if initial
     dominated: Smalls  # (states,): slot of which only the greatest value matters among runs of equal output, or -1
@@ -218,7 +217,7 @@ OPTIONS = 20
 EVERYTHING, EARLIEST, LATEST = range(3)
 
 
-class Events(NamedTuple):
+class EventArrays(NamedTuple):
     """The events of a batch that the kernel looks at."""
 
     signature: Smalls  # (events,)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow.analysis.column_usage import Usage
+from cerflow.analysis.column_usage import ColumnUsage
 from cerflow.engine.events.time_order import duration_in_microseconds
 from cerflow.errors import InputError, nearest
 from cerflow.files.blocks import name_of
@@ -53,11 +53,11 @@ class ColumnRoles:
     time: str | None = None
     time_unit: TimeUnit | None = None
     sequence: str | None = None
-    usage: Usage = field(default_factory=Usage)
+    usage: ColumnUsage = field(default_factory=ColumnUsage)
     forget: str | None = None
 
     @classmethod
-    def of(cls, roles: Roles, usage: Usage, forget: str | None = None) -> ColumnRoles:
+    def of(cls, roles: Roles, usage: ColumnUsage, forget: str | None = None) -> ColumnRoles:
         """The columns with these roles."""
         return cls(roles["type"], roles.get("time"), roles.get("time_unit"), roles.get("sequence"), usage, forget)
 

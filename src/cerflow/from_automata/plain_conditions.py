@@ -30,7 +30,6 @@ from cerflow.language.condition import (
     Like,
     Literal,
     Not,
-    Operator,
     Or,
     PredicateCall,
     Regexp,
@@ -38,6 +37,7 @@ from cerflow.language.condition import (
 from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.language.printer import show
 from cerflow.rewriting.rebuild import mentions_set
+from cerflow.values.operators import Operator
 
 __all__ = ["as_language_condition", "assuming"]
 

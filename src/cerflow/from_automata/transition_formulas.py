@@ -17,12 +17,12 @@ from cerflow.language.condition import (
     Function,
     LabelReference,
     Literal,
-    Operator,
 )
 from cerflow.language.formula import AnyEvent, As, Disjunction, EventType, Filter, Formula, NotEvent, Project, Rename
 from cerflow.language.node import Node, transform, walk
 from cerflow.language.printer import show
 from cerflow.rewriting.names import FreshNames
+from cerflow.values.operators import Operator
 
 __all__ = ["Descriptions"]
 

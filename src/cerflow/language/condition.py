@@ -31,7 +31,6 @@ __all__ = [
     "Literal",
     "Negative",
     "Not",
-    "Operator",
     "Or",
     "PredicateCall",
     "Regexp",

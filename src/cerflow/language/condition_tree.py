@@ -30,7 +30,6 @@ from cerflow.language.condition import (
     Literal,
     Negative,
     Not,
-    Operator,
     Or,
     PredicateCall,
     Regexp,
@@ -42,6 +41,7 @@ from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindo
 from cerflow.language.grammars import Name, Parsed, Piece, TreeBuilder, span_of
 from cerflow.language.lexicon import BUILT_IN, LARGEST_INTEGER, UNITS, quote_string
 from cerflow.language.node import walk
+from cerflow.values.operators import Operator
 from cerflow.values.text_patterns import check_like, check_regexp
 
 __all__ = ["ConditionBuilder", "positive_integer"]

@@ -27,20 +27,19 @@ from cerflow.language.condition import (
     Like,
     Literal,
     Not,
-    Operator,
 )
 from cerflow.pushdown.relevance import by_types
 from cerflow.schema import Kind, Schema
-from cerflow.values.operators import RELATIONS
+from cerflow.values.operators import RELATIONS, Operator
 from cerflow.values.text_patterns import literal_parts
 
-__all__ = ["arrow_filter"]
+__all__ = ["UndecidedError", "arrow_filter"]
 
 _PER_MICROSECOND = {"s": (1, 10**6), "ms": (1, 1000), "us": (1, 1), "ns": (1000, 1)}
 
 
-class _UndecidedError(Exception):
-    """Arrow might see it otherwise."""
+class UndecidedError(Exception):
+    """Arrow or Spark might decide a leaf otherwise than the engine."""
 
 
 def arrow_filter(proposition: Condition, schema: Schema) -> pc.Expression | None:
@@ -62,7 +61,7 @@ class _Translation:
         """Whether a leaf has a translation."""
         try:
             self.leaf(leaf)
-        except _UndecidedError:
+        except UndecidedError:
             return False
         return True
 
@@ -71,7 +70,7 @@ class _Translation:
         return translated(whole, lambda leaf: pc.scalar(False) if leaf == FALSE else self.leaf(leaf))
 
     def leaf(self, leaf: Condition) -> pc.Expression:
-        """The expression of a leaf; raises `_UndecidedError`."""
+        """The expression of a leaf; raises `UndecidedError`."""
         match leaf:
             case Not(Satisfied(condition)):
                 return ~pc.coalesce(self.leaf(condition), pc.scalar(False))
@@ -87,7 +86,7 @@ class _Translation:
             case Like(Attribute(_, name), pattern, negated):
                 accepted = self._like(self._text(name), pattern)
                 return ~accepted if negated else accepted
-        raise _UndecidedError
+        raise UndecidedError
 
     # -- columns
 
@@ -97,12 +96,12 @@ class _Translation:
     def _text(self, name: str) -> pc.Expression:
         name = self.schema.column(name)
         if not (pa.types.is_string(self._type(name)) or pa.types.is_large_string(self._type(name))):
-            raise _UndecidedError  # there are no functions of dictionaries
+            raise UndecidedError  # there are no functions of dictionaries
         return pc.field(name)
 
     def _missing(self, operand: Expression) -> pc.Expression:
         if not isinstance(operand, Attribute):
-            raise _UndecidedError
+            raise UndecidedError
         name = self.schema.column(operand.name)
         missing = ~pc.field(name).is_valid()
         return missing | pc.is_nan(pc.field(name)) if _is_float(self._type(name)) else missing
@@ -112,15 +111,15 @@ class _Translation:
     def _comparison(self, operator: Operator, left: Expression, right: Expression) -> pc.Expression:
         if isinstance(left, Function) and left.name == "length" and isinstance(left.arguments[0], Attribute):
             if not isinstance(right, Literal) or type(right.value) is not int or abs(right.value) >= 2**31:
-                raise _UndecidedError
+                raise UndecidedError
             return RELATIONS[operator](pc.utf8_length(self._text(left.arguments[0].name)), pa.scalar(right.value))
         if not isinstance(left, Attribute):
-            raise _UndecidedError
+            raise UndecidedError
         name = self.schema.column(left.name)
         if isinstance(right, Attribute):
             return self._two(operator, name, self.schema.column(right.name))
         if not isinstance(right, Literal):
-            raise _UndecidedError
+            raise UndecidedError
         if right.value is None:
             return pc.scalar(False)
         found = RELATIONS[operator](pc.field(name), self._scalar(name, operator, right.value))
@@ -129,7 +128,7 @@ class _Translation:
     def _two(self, operator: Operator, left: str, right: str) -> pc.Expression:
         own = self._type(left)
         if own != self._type(right) or not (_is_float(own) or pa.types.is_integer(own) or pa.types.is_string(own)):
-            raise _UndecidedError
+            raise UndecidedError
         found = RELATIONS[operator](pc.field(left), pc.field(right))
         return found & ~pc.is_nan(pc.field(left)) & ~pc.is_nan(pc.field(right)) if _is_float(own) else found
 
@@ -145,19 +144,19 @@ class _Translation:
                 return pa.scalar(float(value))
             case Kind.STRING, str() if _is_unicode(value):
                 if pa.types.is_dictionary(own) and operator not in (Operator.EQ, Operator.NE):
-                    raise _UndecidedError
+                    raise UndecidedError
                 return pa.scalar(value)
             case Kind.TIMESTAMP, str() if pa.types.is_timestamp(own):
                 times, parts = _PER_MICROSECOND[own.unit]
                 moment = instant(value, "us") * times
                 if moment % parts or abs(moment // parts) >= 2**62:
-                    raise _UndecidedError
+                    raise UndecidedError
                 return pa.scalar(moment // parts, own)
-        raise _UndecidedError
+        raise UndecidedError
 
     def _among(self, operand: Expression, items: Sequence[Literal], negated: bool) -> pc.Expression:
         if not isinstance(operand, Attribute):
-            raise _UndecidedError
+            raise UndecidedError
         name = self.schema.column(operand.name)
         own = self._type(name)
         for item in items:
@@ -165,7 +164,7 @@ class _Translation:
         if pa.types.is_dictionary(own):
             return self._any_of(name, items, negated)
         if not (pa.types.is_integer(own) or self.schema.kind(name) is Kind.STRING):
-            raise _UndecidedError
+            raise UndecidedError
         values = [item.value for item in items if not isinstance(item.value, int) or _fits(item.value, own)]
         found = pc.field(name).isin(pa.array(values, own))
         return ~found & pc.field(name).is_valid() if negated else found
@@ -173,14 +172,14 @@ class _Translation:
     def _any_of(self, name: str, items: Sequence[Literal], negated: bool) -> pc.Expression:
         """IN for dictionaries, which are not looked up."""
         if len(items) > limits.PUSHED_LEAVES:
-            raise _UndecidedError
+            raise UndecidedError
         found = reduce(or_, [pc.field(name) == self._scalar(name, Operator.EQ, item.value) for item in items])
         return ~found if negated else found
 
     def _like(self, text: pc.Expression, pattern: str) -> pc.Expression:
         parts = literal_parts(pattern) if _is_unicode(pattern) else None
         if parts is None or len(parts) > 3 or (len(parts) == 3 and (parts[0] or parts[2])):
-            raise _UndecidedError
+            raise UndecidedError
         if len(parts) == 1:
             return text == pa.scalar(parts[0])
         if len(parts) == 3:

@@ -42,13 +42,12 @@ from cerflow.language.condition import (
     IsNull,
     Literal,
     Not,
-    Operator,
     Or,
 )
 from cerflow.language.node import walk
 from cerflow.language.select import Select
 from cerflow.schema import Kind, Schema
-from cerflow.values.operators import MIRRORED, NEGATED
+from cerflow.values.operators import MIRRORED, NEGATED, Operator
 
 __all__ = ["Relevance", "by_types", "or_unusable", "plainly", "relevant_events"]
 

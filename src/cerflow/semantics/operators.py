@@ -28,7 +28,6 @@ from cerflow.language.condition import (
     Like,
     Negative,
     Not,
-    Operator,
     Or,
     PredicateCall,
     Regexp,
@@ -38,6 +37,7 @@ from cerflow.predicates.asking import array_of, as_argument, ask, ask_of_each
 from cerflow.predicates.predicate import PredicateKind
 from cerflow.predicates.registry import registered
 from cerflow.values.events import Value, as_value
+from cerflow.values.operators import Operator
 
 __all__ = ["RELATIONS", "aggregate", "applied", "arithmetic", "compare", "in_order", "labels_read", "like"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pyspark.sql.types import StructType
 
 from cerflow.conditions.guards import TRUE
-from cerflow.engine.evaluate.given_conditions import GIVEN
+from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.explain_text import relevant_lines, section, table
 from cerflow.language.printer import show
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.pushdown import Pushdown, pushdown
-from cerflow.spark.placing.placement import Clustered, Placement, Way
+from cerflow.spark.placing.placement import Clustered, Placement, PlacementKind
 
 __all__ = ["explained"]
 
@@ -28,7 +28,7 @@ def explained(plan: JobPlan, sent: JobPlan, types: StructType, placement: Placem
 
 def _sent(plan: JobPlan, sent: JobPlan, types: StructType, placement: Placement) -> list[tuple[str, str]]:
     pushed = pushdown(plan.relevance, types, EventColumns(plan.schema))
-    if plan.positions and placement.way is not Way.BY_KEY:
+    if plan.positions and placement.kind is not PlacementKind.BY_KEY:
         # By key events are numbered before; else tasks count them.
         pushed = Pushdown(TRUE, (), ("positions count every event",))
     condition = None if pushed.condition == TRUE else show(pushed.condition)
@@ -37,14 +37,14 @@ def _sent(plan: JobPlan, sent: JobPlan, types: StructType, placement: Placement)
     rows[0] = ("rows", lines[0])
     if pushed.left:
         rows.append(("left to the tasks", "; ".join(map(show, pushed.left))))
-    rows.append(("columns", ", ".join(name for name in sent.needed if name != GIVEN)))
-    if sent.given:
-        rows.append(("as bits", "; ".join(map(show, sent.given))))
+    rows.append(("columns", ", ".join(name for name in sent.needed if name != PRECOMPUTED)))
+    if sent.precomputed:
+        rows.append(("as bits", "; ".join(map(show, sent.precomputed))))
     return rows
 
 
 def _divided(plan: JobPlan, placement: Placement) -> list[tuple[str, str]]:
-    rows = [("how", str(placement.way)), ("why", placement.reason)]
+    rows = [("how", str(placement.kind)), ("why", placement.reason)]
     if isinstance(placement.how, Clustered):
         rows.append(("put in order", "by the tasks, as they read" if placement.how.in_order else "by Spark"))
     rows.append(("positions", "numbered" if plan.positions else "not asked for"))

@@ -7,11 +7,16 @@ from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.runs import accepting_runs, matches
 from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, Write
 from cerflow.conditions.guards import TRUE, Satisfied, Stored, TypeTest
-from cerflow.language.condition import Attribute, Comparison, Not, Operator
+from cerflow.language.condition import (
+    Attribute,
+    Comparison,
+    Not,
+)
 from cerflow.language.formula import Strategy
 from cerflow.language.parser import parse_formula
 from cerflow.semantics.formulas import Denotation, select
 from cerflow.values.events import Stream
+from cerflow.values.operators import Operator
 from support.golden import at_end, rows
 
 MARK = frozenset({"event"})

@@ -12,11 +12,17 @@ from cerflow.automata.model.transducer import HIDDEN_LABEL, Accumulation, Regist
 from cerflow.automata.optimise.ambiguity import ambiguous
 from cerflow.conditions.guards import Satisfied, Stored, TypeTest, conjunction
 from cerflow.errors import QueryError
-from cerflow.language.condition import Attribute, Comparison, Literal, Not, Operator
+from cerflow.language.condition import (
+    Attribute,
+    Comparison,
+    Literal,
+    Not,
+)
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.language.parser import parse_formula
 from cerflow.semantics.formulas import Denotation, support, within
 from cerflow.values.events import Stream
+from cerflow.values.operators import Operator
 from support.generators import predicates as random_predicates
 from support.generators.conditions import FIRST, Fragment
 from support.generators.queries import formulas, stream_of, streams

@@ -25,13 +25,13 @@ from cerflow.language.condition import (
     IsNull,
     Literal,
     Not,
-    Operator,
     Or,
 )
 from cerflow.language.parser import parse_formula
 from cerflow.semantics.conditions import satisfies
 from cerflow.semantics.formulas import Denotation
 from cerflow.values.events import Stream
+from cerflow.values.operators import Operator
 from support.generators.conditions import conditions
 from support.generators.queries import formulas, stream_of, streams
 from support.runners import examples

@@ -36,15 +36,15 @@ def test_replacing_starts_anew(monkeypatch):
     monkeypatch.setattr(Strings, "SLACK", 2)
     strings = Strings()
     strings.codes(["a", "b"])
-    assert not strings.crowded
+    assert not strings.wants_cleaning
     strings.code("c")
-    assert strings.crowded
+    assert strings.wants_cleaning
     strings.ranks()
     strings.replace(["c", "d", "a"])
     assert strings.codes(["a", "c", "x"]).tolist() == [2, 0, 3]
     assert strings.ranks().tolist() == [1, 2, 0, 3]
     # The next time is when twice as many have come.
-    assert not strings.crowded
+    assert not strings.wants_cleaning
 
 
 def test_going_back():

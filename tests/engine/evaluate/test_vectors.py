@@ -28,7 +28,6 @@ from cerflow.language.condition import (
     Literal,
     Negative,
     Not,
-    Operator,
     Or,
     Regexp,
 )
@@ -37,6 +36,7 @@ from cerflow.semantics.operators import like
 from cerflow.semantics.values import value_of
 from cerflow.values.decimals import decimal_text, text_decimal
 from cerflow.values.events import Stream
+from cerflow.values.operators import Operator
 from support.runners import examples
 
 INTEGERS = st.one_of(

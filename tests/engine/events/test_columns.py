@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow.engine.events.reader import EventReader
 from cerflow.engine.recognize.planning import compile_select
-from cerflow.engine.tables.transducer_tables import Program
+from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.schema import Schema
 from support.runners import bag, examples, one_batch, semantics
 
@@ -17,8 +17,8 @@ from support.runners import bag, examples, one_batch, semantics
 def reader_of(text, table, **roles):
     select = cerflow.parse(text).tree
     schema = Schema(table.schema, **roles)
-    program = Program(compile_select(select), schema, keys=select.partition)
-    return program, EventReader(program, select.partition)
+    tables = TransducerTables(compile_select(select), schema, keys=select.partition)
+    return tables, EventReader(tables, select.partition)
 
 
 def disjunction(conditions):
@@ -36,8 +36,8 @@ def batch_of(table):
 def test_as_many_signatures_as_combinations_that_occur(count):
     conditions = [f"@.v < {k}" for k in range(count)]
     table = pa.table({"type": ["A"] * (count + 5) + ["B"], "v": [*range(-2, count + 3), 0]})
-    program, reader = reader_of(f"SELECT * WHERE {disjunction(conditions)}", table)
-    assert len(program.tests) > count
+    tables, reader = reader_of(f"SELECT * WHERE {disjunction(conditions)}", table)
+    assert len(tables.tests) > count
     events, chosen = reader.read(batch_of(table), 0)
     assert chosen.tolist() == list(range(count + 1))
     # Events that satisfy the same tests have the same signature.
@@ -65,7 +65,7 @@ def test_many_signatures_in_a_large_batch():
 
 
 def test_signatures_are_forgotten_between_batches(monkeypatch):
-    monkeypatch.setattr(Program, "MANY_SIGNATURES", 40)
+    monkeypatch.setattr(TransducerTables, "MANY_SIGNATURES", 40)
     steps = " ; ".join(f"(A AS x{k} FILTER x{k}.c{k} < 1)" for k in range(3))
     several = cerflow.parse(f"SELECT * WHERE {steps}")
     rows = [{"type": "A", "c0": k % 5, "c1": k % 3, "c2": k % 7} for k in range(60)]
@@ -75,21 +75,21 @@ def test_signatures_are_forgotten_between_batches(monkeypatch):
         recognizer = query.recognizer(table.schema)
         found = [row for k in range(table.num_rows) for row in recognizer.push(table.slice(k, 1)).to_pylist()]
         assert bag(found) == bag(one_batch(query, table))
-        assert len(recognizer._program.relevant) <= 42
+        assert len(recognizer._tables.relevant) <= 42
 
 
 def test_tests_of_strings_are_made_once_per_string():
     conditions = ["@.s LIKE 'p%'", "@.s = 'pq'", "@.s IS NULL", "length(@.s) > 2", "@.s NOT IN ('a', 'pq')"]
     values = ["p", "pq", None, "a", "long", "pq", None, ""]
     table = pa.table({"type": ["A"] * len(values), "s": values})
-    program, reader = reader_of(f"SELECT * WHERE {disjunction(conditions)}", table)
+    tables, reader = reader_of(f"SELECT * WHERE {disjunction(conditions)}", table)
     assert {name: len(tests) for name, tests in reader.signatures.by_string.items()} == {
         "s": len(conditions),
         "type": 1,
     }
     query = cerflow.parse(f"SELECT * WHERE {disjunction(conditions)}")
     assert bag(one_batch(query, table)) == bag(semantics(query, table))
-    assert program.strings.texts == []
+    assert tables.strings.texts == []
 
 
 def test_only_events_that_matter_are_chosen():
@@ -115,7 +115,7 @@ def test_zero_and_null_have_one_bit_pattern():
     query = "SELECT * WHERE (A AS x ; A AS y) FILTER x.f = y.f PARTITION BY g"
     _, reader = reader_of(query, table)
     events, _ = reader.read(batch_of(table), 0)
-    (column,) = [events.columns[:, k] for k, c in enumerate(reader.program.columns) if c.expression is not None]
+    (column,) = [events.columns[:, k] for k, c in enumerate(reader.tables.columns) if c.expression is not None]
     assert column[0] == column[1] != column[2] == column[3]
 
 

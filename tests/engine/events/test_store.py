@@ -50,20 +50,20 @@ def test_all_can_be_forgotten(store):
     assert shown(store.kept(), 8) == [(80, "text 80")]
 
 
-def test_it_says_when_it_is_crowded(monkeypatch):
+def test_it_says_when_it_wants_cleaning(monkeypatch):
     monkeypatch.setattr(EventStore, "SLACK", 3)
     store = EventStore(SCHEMA)
     store.add(np.arange(3), batch(0, 1, 2))
-    assert not store.crowded
+    assert not store.wants_cleaning
     store.add(np.array([3]), batch(3))
-    assert store.crowded
+    assert store.wants_cleaning
     store.forget(np.array([1, 3]))
-    assert not store.crowded
+    assert not store.wants_cleaning
     # Looking again is put off until the events that are needed are few among those kept.
     store.add(np.arange(4, 9), batch(4, 5, 6, 7, 8))
-    assert not store.crowded
+    assert not store.wants_cleaning
     store.add(np.array([9]), batch(9))
-    assert store.crowded
+    assert store.wants_cleaning
 
 
 def test_whole_batches_are_forgotten_as_rarely_as_small_ones(monkeypatch):
@@ -72,14 +72,14 @@ def test_whole_batches_are_forgotten_as_rarely_as_small_ones(monkeypatch):
     store = EventStore(SCHEMA)
     # All rows of a batch count, chosen or not.
     store.keep(0, batch(0, 1, 2, 3), np.array([1, 3]))
-    assert store.crowded
+    assert store.wants_cleaning
     store.forget(np.array([1, 3]))
     store.keep(4, batch(4, 5), np.array([0]))
     store.keep(6, batch(6, 7), np.array([1]))
-    assert not store.crowded
+    assert not store.wants_cleaning
     store.keep(8, batch(8, 9), np.array([1]))
     store.keep(10, batch(10), np.array([0]))
-    assert store.crowded
+    assert store.wants_cleaning
     assert shown(store.kept(), 10, 4, 1, 9, 3, 4) == [(v, f"text {v}") for v in (10, 4, 1, 9, 3, 4)]
 
 

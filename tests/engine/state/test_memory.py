@@ -101,7 +101,7 @@ def test_many_members_of_sets(lacking):
     found = [m for k in range(0, 900, 90) for m in recognizer.push(table.slice(k, 90)).to_pylist()]
     assert found == one.to_pylist()
     ambiguous = cerflow.parse("SELECT u WHERE ((A+ ; A AS x ; A+) AS u ; B AS y) FILTER x.v < y.v WITHIN 9 EVENTS")
-    assert ambiguous.recognizer(table.schema)._program.grouped
+    assert ambiguous.recognizer(table.schema)._tables.grouped
     found = ambiguous.match(table)
     events = [(m["detected_at"], *(e["position"] for e in m["events"])) for m in found]
     assert len(events) == len(set(events)) == found.count() > 1_000

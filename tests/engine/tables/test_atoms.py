@@ -23,11 +23,11 @@ from cerflow.language.condition import (
     Literal,
     Negative,
     Not,
-    Operator,
     Or,
 )
 from cerflow.language.formula import As, EventType, Filter, Iteration, Sequence
 from cerflow.language.select import Select
+from cerflow.values.operators import Operator
 from support.runners import bag, examples, one_batch, semantics
 
 INTEGERS = st.one_of(st.integers(-3, 3), st.sampled_from([2**63 - 1, -(2**63) + 1, 2**62, -(2**62), 2**53, 2**53 + 1]))
@@ -139,7 +139,7 @@ def operators_of(text, schema=None):
     """The operators of the atoms that a condition is compiled to."""
     names = list(schema or [("type", pa.string()), ("i", pa.int64()), ("f", pa.float64()), ("s", pa.string())])
     recognizer = cerflow.parse(f"SELECT * WHERE (A AS x ; B AS y) FILTER {text}").recognizer(pa.schema(names))
-    return recognizer._program.tables.atoms[:, layout.A_OPERATOR].tolist()
+    return recognizer._tables.arrays.atoms[:, layout.A_OPERATOR].tolist()
 
 
 @pytest.mark.parametrize("text", ["x.i < y.i", "y.i >= x.i", "x.s = y.s", "x.f < y.f", "x.i + 1 < y.i * 2"])

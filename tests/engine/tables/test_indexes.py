@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow.engine import layout
 from cerflow.engine.recognize.planning import compile_select
-from cerflow.engine.tables.transducer_tables import Program
+from cerflow.engine.tables.transducer_tables import TransducerTables
 from support.conformance import assert_conforms, drawn
 from support.runners import ENGINE_RUNNERS, examples
 
@@ -17,7 +17,7 @@ from support.runners import ENGINE_RUNNERS, examples
 @pytest.fixture
 def at_once(monkeypatch):
     """Every state that can have an index has one from its first configuration on."""
-    monkeypatch.setattr(Program, "MANY_CONFIGURATIONS", 0)
+    monkeypatch.setattr(TransducerTables, "MANY_CONFIGURATIONS", 0)
 
 
 @pytest.mark.usefixtures("at_once")
@@ -149,8 +149,8 @@ def test_which_register_is_looked_up():
     schema = cerflow.Schema(pa.schema({"type": pa.string(), "a": pa.int64(), "b": pa.float64()}))
 
     def kinds(text):
-        program = Program(compile_select(cerflow.parse(text).tree), schema)
-        return sorted(program.tables.indexes[:, layout.X_KIND].tolist())
+        tables = TransducerTables(compile_select(cerflow.parse(text).tree), schema)
+        return sorted(tables.arrays.indexes[:, layout.X_KIND].tolist())
 
     assert kinds("SELECT * WHERE (A AS x ; B AS y) FILTER x.a = y.a")[-1] == layout.EQUAL
     assert kinds("SELECT * WHERE (A AS x ; B AS y) FILTER x.a = y.a AND x.b < y.b")[-1] == layout.EQUAL

@@ -15,7 +15,7 @@ from cerflow.spark.frames.plan import make_plan
 from cerflow.spark.frames.schemas import arrow_schema
 from cerflow.spark.placing import placement
 from cerflow.spark.placing.ordering import selected
-from cerflow.spark.placing.placement import Clustered, Cut, Way, place
+from cerflow.spark.placing.placement import Clustered, Cut, PlacementKind, place
 from support.spark.results import bag
 
 pytestmark = pytest.mark.slow
@@ -171,21 +171,21 @@ def test_partitions_too_far_out_of_order_are_sorted_by_spark(spark, tmp_path, on
 
 
 @pytest.mark.parametrize(
-    ("query", "way", "says"),
+    ("query", "kind", "says"),
     [
-        (PAIR, Way.ONE_TASK, "no window"),
-        (f"{PAIR} PARTITION BY k", Way.BY_KEY, "no window"),
-        (f"{PAIR} PARTITION BY k WITHIN 3 EVENTS", Way.BY_KEY, "each partition"),
-        (f"{PAIR} WITHIN 5 MILLISECONDS CONSUME BY ANY", Way.ONE_TASK, "CONSUME"),
-        ("SELECT * WHERE (A ; B) UNLESS C WITHIN 5 MILLISECONDS", Way.ONE_TASK, "no window"),
-        (f"{PAIR} WITHIN 9 HOURS", Way.ONE_TASK, "long compared"),
-        (f"{PAIR} PARTITION BY k WITHIN 9 HOURS", Way.BY_KEY, "in the order of time"),
+        (PAIR, PlacementKind.ONE_TASK, "no window"),
+        (f"{PAIR} PARTITION BY k", PlacementKind.BY_KEY, "no window"),
+        (f"{PAIR} PARTITION BY k WITHIN 3 EVENTS", PlacementKind.BY_KEY, "each partition"),
+        (f"{PAIR} WITHIN 5 MILLISECONDS CONSUME BY ANY", PlacementKind.ONE_TASK, "CONSUME"),
+        ("SELECT * WHERE (A ; B) UNLESS C WITHIN 5 MILLISECONDS", PlacementKind.ONE_TASK, "no window"),
+        (f"{PAIR} WITHIN 9 HOURS", PlacementKind.ONE_TASK, "long compared"),
+        (f"{PAIR} PARTITION BY k WITHIN 9 HOURS", PlacementKind.BY_KEY, "in the order of time"),
     ],
 )
-def test_what_is_not_cut(spark, tmp_path, one_file_each, query, way, says):
+def test_what_is_not_cut(spark, tmp_path, one_file_each, query, kind, says):
     frame = written(spark, tmp_path, in_parts(stream(200)))
     decided = placed(query, frame, time="t")
-    assert decided.way is way
+    assert decided.kind is kind
     assert says in decided.reason
     assert decided.how is None
 
@@ -254,7 +254,7 @@ def test_explain_says_what_is_done_and_why(spark, tmp_path, one_file_each):
 
 def test_small_input_is_not_worth_a_job(spark, monkeypatch):
     monkeypatch.setattr(limits, "SPARK_SMALL_BYTES", 1 << 22)
-    monkeypatch.setattr(placement, "survey", lambda *_: pytest.fail("a job was run"))
+    monkeypatch.setattr(placement, "survey_partitions", lambda *_: pytest.fail("a job was run"))
     frame = spark.createDataFrame(stream(50))
     assert placed(f"{PAIR} WITHIN 6 MILLISECONDS", frame, time="t").reason == "the input is small"
 

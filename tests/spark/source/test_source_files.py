@@ -185,9 +185,9 @@ def test_only_what_is_needed_is_read(tmp_path, monkeypatch):
     assert plan.work.scan.columns.names == ["type", "t", "v"]
     assert pa.types.is_dictionary(plan.work.scan.columns.field("type").type)
     read = []
-    pieces = row_groups.RowGroups.pieces
+    pieces = row_groups.RowGroupReader.pieces
     monkeypatch.setattr(
-        row_groups.RowGroups, "pieces", lambda self, group: read.append(group.index) or pieces(self, group)
+        row_groups.RowGroupReader, "pieces", lambda self, group: read.append(group.index) or pieces(self, group)
     )
     work, tasks = plan.packed()
     list(task.matches_of(work, tasks[1]))
@@ -315,9 +315,9 @@ def test_row_groups_without_anything_to_notice_are_not_read(tmp_path, monkeypatc
     table = ticks(1000, type=kinds, w=pa.array([float(n) for n in range(1000)]))
     write(tmp_path, table, [[10] * 100])
     read = []
-    batches = row_groups.RowGroups._batches
+    batches = row_groups.RowGroupReader._batches
     monkeypatch.setattr(
-        row_groups.RowGroups,
+        row_groups.RowGroupReader,
         "_batches",
         lambda self, group, file: read.append(group.index) or batches(self, group, file),
     )

@@ -27,13 +27,13 @@ from cerflow.language.condition import (
     Literal,
     Negative,
     Not,
-    Operator,
     Or,
     PredicateCall,
     Regexp,
     SetTest,
     Some,
 )
+from cerflow.values.operators import Operator
 
 TYPES = ("A", "B", "C")
 STRINGS = ("", "p", "pq", "Pq", "q_")

@@ -5,7 +5,15 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from cerflow.analysis.first_order import bound_variables, is_well_formed
-from cerflow.language.condition import And, Attribute, Comparison, Condition, Literal, Not, Operator, Or
+from cerflow.language.condition import (
+    And,
+    Attribute,
+    Comparison,
+    Condition,
+    Literal,
+    Not,
+    Or,
+)
 from cerflow.language.formula import (
     AnyEvent,
     As,
@@ -21,6 +29,7 @@ from cerflow.language.formula import (
     Strategy,
     Within,
 )
+from cerflow.values.operators import Operator
 
 VARIABLES = ("x", "y", "z")
 TYPES = ("A", "B")

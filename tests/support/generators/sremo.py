@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from cerflow.language.condition import And, Attribute, Comparison, Condition, Constant, Literal, Not, Operator, Or
+from cerflow.language.condition import (
+    And,
+    Attribute,
+    Comparison,
+    Condition,
+    Constant,
+    Literal,
+    Not,
+    Or,
+)
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.language.sremo import (
     Alternation,
@@ -23,6 +32,7 @@ from cerflow.language.sremo import (
     Unordered,
     Windowed,
 )
+from cerflow.values.operators import Operator
 
 TYPES = ("A", "B")
 

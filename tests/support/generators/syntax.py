@@ -16,6 +16,7 @@ from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language import select as s
 from cerflow.language import sremo as r
+from cerflow.values.operators import Operator
 
 Names: TypeAlias = SearchStrategy[str] | Collection[str]
 
@@ -120,7 +121,7 @@ def conditions(
     reference = st.builds(c.LabelReference, st.one_of(label, st.none()) if bare else label)
     pattern = st.text("ab%_'\\.", max_size=4)
     atoms: list[SearchStrategy[c.Condition]] = [
-        st.builds(c.Comparison, st.sampled_from(c.Operator), value, value),
+        st.builds(c.Comparison, st.sampled_from(Operator), value, value),
         st.builds(c.Constant, st.booleans()),
         st.builds(c.Like, value, pattern, st.booleans()),
         st.builds(c.Regexp, value, st.sampled_from(("a.*", "^it's$", "", "[ab]+")), st.booleans()),

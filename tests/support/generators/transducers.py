@@ -20,10 +20,10 @@ from cerflow.language.condition import (
     Like,
     Literal,
     Not,
-    Operator,
     Or,
 )
 from cerflow.language.formula import CountWindow
+from cerflow.values.operators import Operator
 
 
 def _attribute(name: str) -> Attribute:

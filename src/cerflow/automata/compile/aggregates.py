@@ -26,7 +26,6 @@ from cerflow.language.condition import (
     LabelReference,
     Like,
     Literal,
-    Operator,
     Or,
     PredicateCall,
     Regexp,
@@ -35,6 +34,7 @@ from cerflow.language.condition import (
 )
 from cerflow.language.node import Node, fold, transform, walk, with_children
 from cerflow.predicates.registry import calls_of_sets
+from cerflow.values.operators import Operator
 
 __all__ = ["Accumulator", "accumulator", "alone", "between_bounds", "gather", "value_of_no_events", "without_some"]
 

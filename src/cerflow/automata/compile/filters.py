@@ -19,9 +19,20 @@ from cerflow.automata.model.registers import RegisterFile
 from cerflow.conditions.clauses import alternatives_of, clauses, conjuncts_of
 from cerflow.conditions.guards import Asked, LabelAggregate, Of, Satisfied, TruthValue, leaves, substitute
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import And, Comparison, Condition, Expression, IsNull, Literal, Not, Operator, Or, Some
+from cerflow.language.condition import (
+    And,
+    Comparison,
+    Condition,
+    Expression,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    Some,
+)
 from cerflow.language.node import Node, fold, walk
 from cerflow.rewriting.rebuild import mentions_set
+from cerflow.values.operators import Operator
 
 __all__ = ["apply_filter"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from cerflow.automata.compile.conditions import reguarded
-from cerflow.automata.compile.run_sets import Crowd, Crowds
+from cerflow.automata.compile.run_sets import FollowedRuns, RunSet
 from cerflow.automata.model.fragment import Fragment, reachable_states, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition
@@ -23,25 +23,25 @@ def unless(operand: Fragment, excluded: Fragment, registers: RegisterFile) -> Fr
     The runs of ψ are followed from every event on; where one ends the run of φ ends, too.
     """
     watch = _ExcludedRuns(excluded, registers)
-    return without_dead_states(track(operand, watch.crowds.beginning(), watch.past))
+    return without_dead_states(track(operand, watch.followed.beginning(), watch.past))
 
 
 class _ExcludedRuns:
     """The runs of the excluded formula, begun at every event."""
 
     def __init__(self, excluded: Fragment, registers: RegisterFile) -> None:
-        self.crowds = Crowds(excluded, registers, alone=True)
+        self.followed = FollowedRuns(excluded, registers, alone=True)
 
-    def past(self, crowd: Crowd, t: Transition) -> Iterator[tuple[Crowd, Transition]]:
+    def past(self, run_set: RunSet, t: Transition) -> Iterator[tuple[RunSet, Transition]]:
         """What becomes of a transition, given the runs begun before: all cases in which none of them ends."""
-        sources = [(_EXCLUDED, crowd, _any)]
-        for situation in self.crowds.situations(t, [crowd]):
-            guards = self.crowds.none_ends(situation, sources)
+        sources = [(_EXCLUDED, run_set, _any)]
+        for case in self.followed.cases(t, [run_set]):
+            guards = self.followed.none_ends(case, sources)
             if guards is None:
                 continue
-            after, writes = self.crowds.step(situation, _EXCLUDED, sources, crowd)
-            asked = reguarded(t, [*situation.literals, *guards])
-            yield after.with_states(self.crowds.initial), replace(asked, writes=(*t.writes, *writes))
+            after, writes = self.followed.step(case, _EXCLUDED, sources, run_set)
+            asked = reguarded(t, [*case.literals, *guards])
+            yield after.with_states(self.followed.initial), replace(asked, writes=(*t.writes, *writes))
 
 
 def _any(_: Transition) -> bool:
@@ -61,7 +61,7 @@ def without(operand: Fragment, excluded: Fragment, registers: RegisterFile) -> F
     quiet = _ending_unmarked(operand)
     loud = _marking_on(operand)
 
-    def step(memory: Crowd | str, t: Transition) -> Iterator[tuple[Crowd | str, Transition]]:
+    def step(memory: RunSet | str, t: Transition) -> Iterator[tuple[RunSet | str, Transition]]:
         if not t.labels and isinstance(memory, str):
             yield memory, t
             return
@@ -71,9 +71,9 @@ def without(operand: Fragment, excluded: Fragment, registers: RegisterFile) -> F
             yield _CLOSED, t
             if t.target not in loud:
                 return
-        yield from watch.past(memory if isinstance(memory, Crowd) else watch.crowds.beginning(), t)
+        yield from watch.past(memory if isinstance(memory, RunSet) else watch.followed.beginning(), t)
 
-    start: Crowd | str = _BEFORE
+    start: RunSet | str = _BEFORE
     return without_dead_states(track(operand, start, step))
 
 

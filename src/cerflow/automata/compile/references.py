@@ -15,8 +15,15 @@ from cerflow.automata.model.registers import RegisterFile, reduced
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.conditions.guards import AllRows, InWindow, Of, Stored, TruthValue, leaves, substitute
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import Comparison, Condition, Expression, Literal, Operator, PredicateCall
+from cerflow.language.condition import (
+    Comparison,
+    Condition,
+    Expression,
+    Literal,
+    PredicateCall,
+)
 from cerflow.language.node import Node, fold, walk, with_children
+from cerflow.values.operators import Operator
 
 __all__ = ["resolve_reference"]
 

@@ -18,50 +18,46 @@ from cerflow.automata.model.fragment import Fragment, reachable_states, with_own
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, Write
 from cerflow.automata.optimise.covering import Field, covering_relations
-from cerflow.conditions.case_tree import cases
+from cerflow.conditions.case_tree import Case, cases
 from cerflow.conditions.guards import NoRow, Of, Satisfied, Stored, conjunction, conjuncts, leaves, substitute
 from cerflow.conditions.register_values import If
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import Comparison, Condition, Expression, Literal, Not, Operator
+from cerflow.language.condition import (
+    Comparison,
+    Condition,
+    Expression,
+    Literal,
+    Not,
+)
 from cerflow.language.node import Node
+from cerflow.values.operators import Operator
 
-__all__ = ["EMPTY", "Crowd", "Crowds", "Situation", "Source"]
+__all__ = ["EMPTY", "FollowedRuns", "RunSet", "Source"]
 
 
 @dataclass(frozen=True)
-class Crowd:
+class RunSet:
     """A set of configurations: certain states without memory, and states that may have rows in their collection."""
 
     states: frozenset[int] = frozenset()
     rows: frozenset[int] = frozenset()
 
-    def with_states(self, states: Iterable[int]) -> Crowd:
+    def with_states(self, states: Iterable[int]) -> RunSet:
         """Also these states (without memory)."""
-        return Crowd(self.states | frozenset(states), self.rows)
+        return RunSet(self.states | frozenset(states), self.rows)
 
 
-EMPTY = Crowd()
+EMPTY = RunSet()
 
 
 #: The values of a run's registers, and the conditions under which it has them.
 _Row = tuple[tuple[Expression, ...], tuple[Condition, ...]]
 
 #: Runs that are followed: their name, which they are, and which of their transitions count.
-Source = tuple[str, Crowd, Callable[[Transition], bool]]
+Source = tuple[str, RunSet, Callable[[Transition], bool]]
 
 
-@dataclass(frozen=True)
-class Situation:
-    """One case of an event: what is tested to be in it, and the transitions of the followed runs that it allows.
-
-    For states with rows it allows what the event alone allows; the rows have their say in the collections.
-    """
-
-    literals: tuple[Condition, ...]
-    allowed: frozenset[int]
-
-
-class Crowds:
+class FollowedRuns:
     """The runs of one fragment, followed in any number of sets by name.
 
     If there is only one set (``alone``), runs that remember no more than where their window began need no collection:
@@ -86,7 +82,7 @@ class Crowds:
         for k, t in enumerate(self.fragment.transitions):
             self._leaving[t.source].append(k)
         self._collections: dict[tuple[str, int], int] = {}
-        self._known: dict[object, list[Situation]] = {}
+        self._known: dict[object, list[Case]] = {}
         self._rows: dict[tuple[str, Transition, bool], _Row] = {}
         self._work = 0
         self._most_work = limits.RUN_SET_WORK if most_work is None else most_work
@@ -149,7 +145,7 @@ class Crowds:
         return max(1, sum(registers[r].fields for r in self._live[state]))
 
     def collection(self, name: str, state: int) -> int:
-        """The register with the rows of a state in the crowd of that name."""
+        """The register with the rows of a state in the set of runs of that name."""
         key = (name, state)
         if key not in self._collections:
             meaning = "; ".join(self._registers.registers[r].meaning for r in self._live[state]) or "whether any"
@@ -161,18 +157,20 @@ class Crowds:
 
     # -- steps ---------------------------------------------------------------------------------------------------
 
-    def beginning(self) -> Crowd:
-        """The crowd of the runs that have not read anything."""
-        return Crowd(self.initial)
+    def beginning(self) -> RunSet:
+        """The runs that have not read anything."""
+        return RunSet(self.initial)
 
-    def situations(self, t: Transition, crowds: Iterable[Crowd]) -> list[Situation]:
-        """The cases of an event that a transition ``t`` of the follower reads, as far as these crowds tell apart.
+    def cases(self, t: Transition, run_sets: Iterable[RunSet]) -> list[Case]:
+        """The cases of an event that a transition ``t`` of the follower reads, as far as these sets of runs tell apart.
 
-        Raises `UnsupportedQueryError` if there are too many of them in all.
+        Each case holds the transitions of the followed runs that it allows, by number; for states with rows it holds
+        those that the event alone allows, and the rows have their say in the collections. Raises
+        `UnsupportedQueryError` if there are too many cases in all.
         """
-        crowds = list(crowds)
-        plain = sorted(frozenset[int]().union(*(c.states for c in crowds)))
-        remembering = sorted(frozenset[int]().union(*(c.rows for c in crowds)))
+        run_sets = list(run_sets)
+        plain = sorted(frozenset[int]().union(*(c.states for c in run_sets)))
+        remembering = sorted(frozenset[int]().union(*(c.rows for c in run_sets)))
         numbers: list[int] = []
         guards: list[list[Condition]] = []
         for state in plain:
@@ -187,9 +185,9 @@ class Crowds:
                 guards.append(conjuncts(self.fragment.transitions[k].test))
         key = (t.test, t.atoms, tuple(numbers))
         if key not in self._known:
-            # Many crowds are divided alike.
+            # Many sets of runs are divided alike.
             self._known[key] = [
-                Situation(case.literals, frozenset(numbers[k] for k in case.held))
+                Case(case.literals, frozenset(numbers[k] for k in case.held))
                 for case in cases([*conjuncts(t.test), *t.atoms], guards)
             ]
         self._work += len(self._known[key])
@@ -200,33 +198,33 @@ class Crowds:
             )
         return self._known[key]
 
-    def _moves(self, situation: Situation, sources: Sequence[Source]) -> Iterator[tuple[str, bool, Transition]]:
+    def _moves(self, case: Case, sources: Sequence[Source]) -> Iterator[tuple[str, bool, Transition]]:
         """The transitions that runs of the sources may take: the name, whether they have rows, the transition."""
-        for name, crowd, counts in sources:
-            for state in sorted(crowd.states | crowd.rows):
+        for name, run_set, counts in sources:
+            for state in sorted(run_set.states | run_set.rows):
                 for k in self._leaving[state]:
                     u = self.fragment.transitions[k]
-                    if k in situation.allowed and counts(u):
-                        yield name, state in crowd.rows, u
+                    if k in case.held and counts(u):
+                        yield name, state in run_set.rows, u
 
     def step(
         self,
-        situation: Situation,
+        case: Case,
         target: str,
         sources: Sequence[Source],
-        before: Crowd,
+        before: RunSet,
         empty: frozenset[int] = frozenset(),
-    ) -> tuple[Crowd, list[Write]]:
-        """The crowd ``target`` (``before`` until now) after the event, and what is written for it.
+    ) -> tuple[RunSet, list[Write]]:
+        """The set of runs ``target`` (``before`` until now) after the event, and what is written for it.
 
-        It consists of all that the runs of the ``sources`` (names, crowds, which of their transitions count) become.
-        There are none in the states of ``empty``.
+        It consists of all that the runs of the ``sources`` become (names, sets of runs, which of their transitions
+        count). There are none in the states of ``empty``.
         """
         states: set[int] = set()
         kept: set[int] = set()
         rows: dict[int, list[_Row]] = {}
         begun: dict[int, dict[Expression, None]] = {}
-        for name, remembered, u in self._moves(situation, sources):
+        for name, remembered, u in self._moves(case, sources):
             if not self._leaving[u.target] or u.target in empty:
                 continue
             if u.target not in self._remembering:
@@ -244,7 +242,7 @@ class Crowds:
             for row, where in dict.fromkeys(rows[state]):
                 writes.append(Write(register, row, not goes_on, where))
                 goes_on = True
-        return Crowd(frozenset(states), frozenset(kept | rows.keys())), writes
+        return RunSet(frozenset(states), frozenset(kept | rows.keys())), writes
 
     def _latest(self, state: int, beginnings: list[Expression]) -> list[Write]:
         """The latest of the beginnings of windows with which runs come to a state; that of this event is the last."""
@@ -259,7 +257,7 @@ class Crowds:
         """The row of a run after a transition, and the conditions on its row before."""
         key = (name, u, remembered)
         if key not in self._rows:
-            # Many crowds have the same runs.
+            # Many sets of runs have the same runs.
             self._rows[key] = self._new_row(name, u, remembered)
         return self._rows[key]
 
@@ -273,7 +271,7 @@ class Crowds:
                     old[Stored(register, k)] = Stored(collection, first + k)
         row = self._after(u, old)
         if not remembered:
-            # Its atoms were decided with the situation.
+            # Its atoms were decided with the case.
             return tuple(row) or (Literal(0),), ()
         where = [substitute(atom, old) for atom in u.atoms]
         if not any(leaf.register == collection for e in [*row, *where] for leaf in _stored(e)):
@@ -301,7 +299,7 @@ class Crowds:
 
     def none_covers(
         self,
-        situation: Situation,
+        case: Case,
         sources: Sequence[Source],
         t: Transition,
         simulates: Callable[[int, int], bool],
@@ -315,7 +313,7 @@ class Crowds:
         found: set[int] = set()
         waiting: set[int] = set()
         own = dict(zip(self._covering[t.target], self._after(t, {})))
-        for name, remembered, u in self._moves(situation, sources):
+        for name, remembered, u in self._moves(case, sources):
             if not self._leaving[u.target] or not simulates(u.target, t.target):
                 continue
             if u.target not in self._remembering:
@@ -341,19 +339,19 @@ class Crowds:
                 guards.append(self._none(asked, name, u.source if remembered else None))
         return list(dict.fromkeys(guards)), frozenset(found - waiting)
 
-    def none_ends(self, situation: Situation, sources: Sequence[Source]) -> list[Condition] | None:
+    def none_ends(self, case: Case, sources: Sequence[Source]) -> list[Condition] | None:
         """The guards under which no run of the sources enters a final state with this event; None if one does."""
-        return self.none_enters(situation, sources, self.final)
+        return self.none_enters(case, sources, self.final)
 
     def none_enters(
         self,
-        situation: Situation,
+        case: Case,
         sources: Sequence[Source],
         states: frozenset[int],
     ) -> list[Condition] | None:
         """The same for any states."""
         guards: list[Condition] = []
-        for name, remembered, u in self._moves(situation, sources):
+        for name, remembered, u in self._moves(case, sources):
             if u.target not in states:
                 continue
             if not remembered:

@@ -15,7 +15,7 @@ from itertools import combinations_with_replacement, permutations
 
 from cerflow import limits
 from cerflow.automata.compile.conditions import reguarded
-from cerflow.automata.compile.run_sets import EMPTY, Crowd, Crowds, Source
+from cerflow.automata.compile.run_sets import EMPTY, FollowedRuns, RunSet, Source
 from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transducer, Transition, Write
@@ -41,8 +41,8 @@ _EQUAL, _BETTER, _ALL = "equal", "preferred", "all"
 class _Rivals:
     """The runs beside a run: its equals (of LAST all), and those preferred to it."""
 
-    others: Crowd
-    better: Crowd
+    others: RunSet
+    better: RunSet
     #: Whether runs that mark an event now, where the run does not, are preferred to it.
     compared: bool = True
 
@@ -93,8 +93,10 @@ def preferred(
     With ``each_start`` only runs are compared that begin to mark with the same event; there is another way to evaluate
     them, so less may be spent on it.
     """
-    crowds = Crowds(operand, registers, most_work=limits.RUN_SET_WORK if not each_start else limits.RUN_SET_WORK // 6)
-    fragment = crowds.fragment
+    followed = FollowedRuns(
+        operand, registers, most_work=limits.RUN_SET_WORK if not each_start else limits.RUN_SET_WORK // 6
+    )
+    fragment = followed.fragment
     going_on = {t.source for t in fragment.transitions}
     name = _ALL if strategy is Strategy.LAST else _EQUAL
     # With NEXT what is preferred stays so, wherever it goes.
@@ -113,27 +115,27 @@ def preferred(
         if not rivals.compared:
             better = []
         others: _Sources = [(name, rivals.others, others_counts(t))]
-        for situation in crowds.situations(t, [rivals.others, rivals.better]):
+        for case in followed.cases(t, [rivals.others, rivals.better]):
             if t.target in fragment.final:
-                guards = crowds.none_ends(situation, better)
+                guards = followed.none_ends(case, better)
                 if guards is not None:
-                    yield None, reguarded(t, [*situation.literals, *guards])
+                    yield None, reguarded(t, [*case.literals, *guards])
             if t.target not in going_on:
                 continue
-            alone = crowds.none_covers(situation, better, t, overtaken)
+            alone = followed.none_covers(case, better, t, overtaken)
             if alone is None:
                 continue  # whatever ends this run, ends a preferred one
             guards, empty = alone
-            ahead, writes = crowds.step(situation, _BETTER, better, rivals.better, empty)
+            ahead, writes = followed.step(case, _BETTER, better, rivals.better, empty)
             if abreast is not None:
-                ahead = Crowd(ahead.states & abreast[t.target], ahead.rows & abreast[t.target])
-            beside, more = crowds.step(situation, name, others, rivals.others)
+                ahead = RunSet(ahead.states & abreast[t.target], ahead.rows & abreast[t.target])
+            beside, more = followed.step(case, name, others, rivals.others)
             if strategy is not Strategy.LAST:
-                beside = Crowd(beside.states - ahead.states, beside.rows)
-            asked = reguarded(t, [*situation.literals, *guards])
+                beside = RunSet(beside.states - ahead.states, beside.rows)
+            asked = reguarded(t, [*case.literals, *guards])
             yield _Rivals(beside, ahead, rivals.compared or bool(t.labels)), _writing(asked, [*writes, *more])
 
-    start: _Rivals | None = _Rivals(crowds.beginning(), EMPTY, not each_start)
+    start: _Rivals | None = _Rivals(followed.beginning(), EMPTY, not each_start)
     return without_dead_states(track(fragment, start, step, lambda rivals: rivals is None))
 
 

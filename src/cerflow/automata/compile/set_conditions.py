@@ -44,11 +44,10 @@ from cerflow.language.condition import (
     Literal,
     Negative,
     Not,
-    Operator,
     Or,
 )
 from cerflow.language.node import walk
-from cerflow.values.operators import NEGATED, ORDERS
+from cerflow.values.operators import NEGATED, ORDERS, Operator
 
 __all__ = ["apply_set_atoms"]
 

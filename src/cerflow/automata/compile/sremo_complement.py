@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from cerflow.automata.compile.conditions import reguarded
-from cerflow.automata.compile.run_sets import Crowd, Crowds
+from cerflow.automata.compile.run_sets import FollowedRuns, RunSet
 from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition
@@ -28,7 +28,7 @@ _DENIED = "denied"
 class _Place:
     """Where the following run is: the runs beside it (None: they will end whatever comes), whether none ended now."""
 
-    crowd: Crowd | None
+    run_set: RunSet | None
     free: bool = False
 
 
@@ -37,29 +37,29 @@ def complement_of(operand: Fragment, registers: RegisterFile) -> Fragment:
 
     Raises `UnsupportedQueryError` if the runs of the operand remember sets, or divide events into too many cases.
     """
-    crowds = Crowds(operand, registers, alone=True)
-    final, ending = crowds.final, _universal(crowds.fragment)
+    followed = FollowedRuns(operand, registers, alone=True)
+    final, ending = followed.final, _universal(followed.fragment)
 
     def step(place: _Place, t: Transition) -> Iterator[tuple[_Place, Transition]]:
-        crowd = place.crowd
-        if crowd is None:
+        run_set = place.run_set
+        if run_set is None:
             return
-        sources = [(_DENIED, crowd, _any)]
-        for situation in crowds.situations(t, [crowd]):
-            free = _both_ways(crowds.none_enters(situation, sources, final))
-            open_ = _both_ways(crowds.none_enters(situation, sources, ending))
-            after, writes = crowds.step(situation, _DENIED, sources, crowd)
+        sources = [(_DENIED, run_set, _any)]
+        for case in followed.cases(t, [run_set]):
+            free = _both_ways(followed.none_enters(case, sources, final))
+            open_ = _both_ways(followed.none_enters(case, sources, ending))
+            after, writes = followed.step(case, _DENIED, sources, run_set)
             for is_free, not_ended in free:
                 for is_open, not_lost in open_:
                     if is_free or is_open:
-                        asked = reguarded(t, [*situation.literals, *not_ended, *not_lost])
+                        asked = reguarded(t, [*case.literals, *not_ended, *not_lost])
                         yield (
                             _Place(after if is_open else None, is_free),
                             replace(asked, writes=tuple(writes)) if is_open else asked,
                         )
 
     follower = Fragment(1, {0}, {0}, [Transition(0, 0)])
-    return without_dead_states(track(follower, _Place(crowds.beginning()), step, lambda place: place.free))
+    return without_dead_states(track(follower, _Place(followed.beginning()), step, lambda place: place.free))
 
 
 def _both_ways(guards: list[Condition] | None) -> list[tuple[bool, list[Condition]]]:

@@ -32,15 +32,22 @@ from cerflow.conditions.guards import (
 )
 from cerflow.conditions.register_values import WORD, If, Joined, Known, SquareRoot, Word
 from cerflow.errors import QueryError
-from cerflow.language.condition import Comparison, Condition, Constant, LabelReference, Literal, Operator
+from cerflow.language.condition import (
+    Comparison,
+    Condition,
+    Constant,
+    LabelReference,
+    Literal,
+)
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.language.node import Node, transform
 from cerflow.predicates.asking import Each, as_argument, ask_of_set
 from cerflow.predicates.registry import registered
 from cerflow.values.complex_events import ComplexEvent, support
 from cerflow.values.events import Event, Stream, Value
+from cerflow.values.operators import Operator
 
-__all__ = ["Content", "Memory", "Run", "accepting_runs", "choices", "kept", "matches", "registers_read"]
+__all__ = ["Content", "Memory", "TransducerRun", "accepting_runs", "choices", "kept", "matches", "registers_read"]
 
 #: What a register holds: nothing yet, a row of values, or the rows of a collection.
 Content = tuple[Value, ...] | frozenset[tuple[Value, ...]] | None
@@ -50,7 +57,7 @@ _UNKNOWN = Comparison(Operator.EQ, Literal(None), Literal(None))
 
 
 @dataclass(frozen=True)
-class Run:
+class TransducerRun:
     """A run over the events 0 … ``end``: a transition for each, and the complex event that they label."""
 
     transitions: tuple[Transition, ...]
@@ -62,14 +69,16 @@ class Run:
         return len(self.transitions) - 1
 
 
-def accepting_runs(transducer: Transducer, events: Sequence[Event], *, reporting: bool = False) -> Iterator[Run]:
+def accepting_runs(
+    transducer: Transducer, events: Sequence[Event], *, reporting: bool = False
+) -> Iterator[TransducerRun]:
     """All runs that enter a final state with their last event, by length; there may be exponentially many.
 
     With ``reporting`` only those count that label their last event, as complex event automata, register match
     automata and symbolic register transducers want it (P1 §6, 003 Def. 7, 004 Def. 24). The window of the transducer
     holds for all. Raises `QueryError` for a window of time over events without times.
     """
-    reader = _Evaluator(transducer, events)
+    reader = _TransducerRuns(transducer, events)
     current: list[tuple[tuple[Transition, ...], int, Memory, ComplexEvent]] = [
         ((), state, reader.empty, frozenset()) for state in sorted(transducer.initial)
     ]
@@ -83,14 +92,14 @@ def accepting_runs(transducer: Transducer, events: Sequence[Event], *, reporting
         current = following
         for path, state, _, labelled in current:
             if reader.accepts(path[-1], state, labelled, reporting):
-                yield Run(path, labelled)
+                yield TransducerRun(path, labelled)
 
 
 def matches(
     transducer: Transducer, events: Sequence[Event], *, reporting: bool = False
 ) -> set[tuple[int, ComplexEvent]]:
     """All (n, C) such that some accepting run over the events 0 … n gives the complex event C; see `accepting_runs`."""
-    reader = _Evaluator(transducer, events)
+    reader = _TransducerRuns(transducer, events)
     found: set[tuple[int, ComplexEvent]] = set()
     # Runs that agree in state, registers and complex event have the same future.
     current = {(state, reader.empty, frozenset[tuple[str, int]]()) for state in transducer.initial}
@@ -107,7 +116,7 @@ def matches(
     return found
 
 
-class _Evaluator:
+class _TransducerRuns:
     """One transducer over one list of events; what depends on one event alone is evaluated once."""
 
     def __init__(self, transducer: Transducer, events: Sequence[Event]) -> None:

@@ -14,8 +14,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from cerflow.conditions.guards import TRUE, AllRows, Stored, is_local, leaves
-from cerflow.language.condition import Condition, Expression, Operator
+from cerflow.language.condition import (
+    Condition,
+    Expression,
+)
 from cerflow.language.formula import Window
+from cerflow.values.operators import Operator
 
 __all__ = [
     "HIDDEN_LABEL",

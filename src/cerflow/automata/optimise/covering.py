@@ -12,8 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.transducer import Accumulation, Register, Transition
 from cerflow.conditions.guards import InWindow, Satisfied, Stored, leaves
-from cerflow.language.condition import And, Comparison, Condition, Expression, Operator, Or
+from cerflow.language.condition import (
+    And,
+    Comparison,
+    Condition,
+    Expression,
+    Or,
+)
 from cerflow.language.node import Node
+from cerflow.values.operators import Operator
 
 __all__ = ["Field", "Relation", "covering_relations"]
 

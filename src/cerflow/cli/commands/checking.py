@@ -15,13 +15,20 @@ from cerflow.engine.events.time_order import extent
 from cerflow.errors import nearest
 from cerflow.files.reading import ReadEvents, read_inputs
 from cerflow.files.sources import InputFormat
-from cerflow.language.condition import Attribute, Comparison, Expression, In, Literal, Operator
+from cerflow.language.condition import (
+    Attribute,
+    Comparison,
+    Expression,
+    In,
+    Literal,
+)
 from cerflow.language.formula import As, EventType, Rename, Window
 from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.language.sremo import Terminal
 from cerflow.query import Language, Query
 from cerflow.schema import Kind, Schema
+from cerflow.values.operators import Operator
 
 __all__ = ["event_types", "explain_query", "summarise_query", "types_in", "warn_of_types"]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cerflow.conditions.guards import Satisfied, TruthValue, TypeTest
 from cerflow.conditions.register_values import Known, Word
 from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
-from cerflow.engine.evaluate.given_conditions import GIVEN, Given, given_truth
+from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precomputed, precomputed_truth
 from cerflow.engine.evaluate.predicate_answers import EventArgument, answer_for_none, answers
 from cerflow.engine.evaluate.vectors import (
     TruthVector,
@@ -43,13 +43,13 @@ from cerflow.language.condition import (
     Literal,
     Negative,
     Not,
-    Operator,
     Or,
     Regexp,
 )
 from cerflow.language.node import Node, fold
 from cerflow.schema import Kind, Schema
 from cerflow.values.decimals import written_text
+from cerflow.values.operators import Operator
 from cerflow.values.text_patterns import like_expression
 
 __all__ = ["PER_SECOND", "BatchRows", "finest_unit", "instant"]
@@ -230,8 +230,8 @@ class BatchRows:
                 return TruthVector(truths[0].true)
             case TypeTest():
                 return self._type_test(current)
-            case Given():
-                return given_truth(self.attribute(GIVEN), current.number)
+            case Precomputed():
+                return precomputed_truth(self.attribute(PRECOMPUTED), current.number)
             case Comparison():
                 return self._compare(current.operator, *operands)
             case Between():

@@ -25,7 +25,7 @@ class Strings:
     SLACK = 100_000
 
     @property
-    def crowded(self) -> bool:
+    def wants_cleaning(self) -> bool:
         """Whether it is time to `replace` the table by what is still in use."""
         return len(self.texts) > self._limit
 

@@ -18,10 +18,10 @@ from cerflow.conditions.register_values import WORD
 from cerflow.engine.evaluate.encoding import encoded
 from cerflow.engine.layout import NULL
 from cerflow.errors import InputError
-from cerflow.language.condition import Operator
 from cerflow.schema import Kind, kind_of
 from cerflow.values.arrow_columns import plain_array, plain_type
 from cerflow.values.decimals import decimal_text
+from cerflow.values.operators import Operator
 from cerflow.values.text_patterns import found_in
 
 __all__ = [

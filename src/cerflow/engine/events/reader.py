@@ -13,8 +13,8 @@ from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.events.signatures import Evaluation, SignatureReader
 from cerflow.engine.events.text_tests import rows_of_classes
-from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, Events
-from cerflow.engine.tables.transducer_tables import Program
+from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
+from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import CountWindow
 from cerflow.schema import Kind
 
@@ -32,58 +32,58 @@ class EventReader:
 
     def __init__(
         self,
-        program: Program,
+        tables: TransducerTables,
         keys: Sequence[tuple[str, ...]],
         position: str | None = None,
         evaluation: Evaluation | None = None,
     ) -> None:
-        self.program = program
+        self.tables = tables
         self.keys = keys
         self.position = position
-        self.unit = program.atoms.unit
-        evaluation = Evaluation.of(program) if evaluation is None else evaluation
-        self.signatures = SignatureReader(program, evaluation)
+        self.unit = tables.atoms.unit
+        evaluation = Evaluation.of(tables) if evaluation is None else evaluation
+        self.signatures = SignatureReader(tables, evaluation)
         self._asking = evaluation.asking
 
     def rows(self, batch: pa.RecordBatch, first: int) -> BatchRows:
         """The rows of a batch that begins at position ``first`` of the stream."""
         positions = range(first, first + batch.num_rows)
         numbers = None if self.position is None else _whole_numbers(batch.column(self.position))
-        return BatchRows(batch, self.program.schema, positions, self.unit, numbers)
+        return BatchRows(batch, self.tables.schema, positions, self.unit, numbers)
 
-    def read(self, batch: pa.RecordBatch, first: int) -> tuple[Events, Ints]:
+    def read(self, batch: pa.RecordBatch, first: int) -> tuple[EventArrays, Ints]:
         """The events that matter, and their row numbers; the batch begins at position ``first`` of the stream."""
         rows = self.rows(batch, first)
         classes, satisfied = self.signatures.texts.classify(rows)
-        if self.program.counted:
+        if self.tables.counted:
             return self.read_some(rows, np.arange(batch.num_rows), classes, satisfied)
-        some = rows_of_classes(classes, [self.signatures.hopeful(s) for s in satisfied])
+        some = rows_of_classes(classes, [self.signatures.may_be_relevant(s) for s in satisfied])
         return self.read_some(rows, some, classes[some], satisfied)
 
     def read_some(
         self, rows: BatchRows, some: Ints, classes: Ints, satisfied: Sequence[frozenset[int]]
-    ) -> tuple[Events, Ints]:
+    ) -> tuple[EventArrays, Ints]:
         """The events that matter among ``some`` rows of a batch, and their row numbers.
 
         ``classes`` are the classes of these rows by their texts, ``satisfied`` says which tests hold in each.
         """
-        self.program.forget_signatures()
+        self.tables.forget_signatures()
         here = rows.at(some)
         signatures = self.signatures.read(here, classes, satisfied)
         words, known = self._key_words(here)
         wanted = np.ones(len(some), bool) if known is None else known
-        if not self.program.counted:
-            wanted = wanted & np.array(self.program.relevant, bool)[signatures]
+        if not self.tables.counted:
+            wanted = wanted & np.array(self.tables.relevant, bool)[signatures]
         if not wanted.all():
             kept = np.flatnonzero(wanted)
             some, signatures, words, here = some[kept], signatures[kept], words[kept], here.at(kept)
-        columns = np.zeros((len(some), max(1, len(self.program.columns))), np.int64)
-        for k in range(len(self.program.columns)):
+        columns = np.zeros((len(some), max(1, len(self.tables.columns))), np.int64)
+        for k in range(len(self.tables.columns)):
             columns[:, k] = self._column(k, here, signatures)
         measure, bound = self._window(here, len(some))
-        schema = self.program.schema
+        schema = self.tables.schema
         forgets = schema.forget is not None
-        events = Events(
+        events = EventArrays(
             signature=signatures,
             position=here.positions,
             measure=measure,
@@ -92,7 +92,7 @@ class EventReader:
             columns=columns,
             moment=event_times(here, schema) if forgets else np.zeros(len(some), np.int64),
             idle=idle_bounds(here, schema) if forgets else np.zeros(len(some), np.int64),
-            ranks=self.program.strings.ranks() if self.program.atoms.ordered else np.zeros(1, np.int64),
+            ranks=self.tables.strings.ranks() if self.tables.atoms.ordered else np.zeros(1, np.int64),
         )
         return events, some
 
@@ -109,7 +109,7 @@ class EventReader:
             value = np.zeros(n, np.int64)
             missing = np.ones(n, bool)
             vectors = [rows.attribute(name) for name in names]
-            as_float = self.program.schema.key_kind(names) is Kind.FLOAT
+            as_float = self.tables.schema.key_kind(names) is Kind.FLOAT
             for vector in vectors:
                 bits = self._bits(vector, as_float)
                 value = np.where(missing, bits, value)
@@ -120,7 +120,7 @@ class EventReader:
 
     def _bits(self, vector: Vector, as_float: bool) -> Ints:
         if vector.kind.coded:
-            codes = self.program.strings.codes(vector.dictionary)
+            codes = self.tables.strings.codes(vector.dictionary)
             data = codes[vector.data] if len(codes) else np.zeros(vector.data.shape, np.int64)
             return Vector(Kind.INTEGER, data, vector.nulls).integers()
         if as_float:
@@ -133,23 +133,23 @@ class EventReader:
         return vector.integers()
 
     def _column(self, k: int, rows: BatchRows, signatures: NDArray[np.int32]) -> Ints:
-        column = self.program.columns[k]
+        column = self.tables.columns[k]
         n = rows.count
         if column.window is not None:
-            if self.program.partitioned and isinstance(column.window, CountWindow):
+            if self.tables.partitioned and isinstance(column.window, CountWindow):
                 return np.zeros(n, np.int64)  # the kernel counts positions in the substream
             make = bounds if column.bound else measures
-            return make(column.window, rows, self.program.schema)
+            return make(column.window, rows, self.tables.schema)
         assert column.expression is not None
-        asked = self.program.wanted(k)[signatures] if k in self._asking else None
+        asked = self.tables.wanted(k)[signatures] if k in self._asking else None
         return np.broadcast_to(self._bits(rows.value(column.expression, asked), column.as_float), (n,))
 
     def _window(self, rows: BatchRows, n: int) -> tuple[Ints, Ints]:
-        window = self.program.transducer.window
-        if window is None or (self.program.partitioned and isinstance(window, CountWindow)):
+        window = self.tables.transducer.window
+        if window is None or (self.tables.partitioned and isinstance(window, CountWindow)):
             return np.zeros(n, np.int64), np.full(n, NO_BOUND)
-        measure = measures(window, rows, self.program.schema)
-        bound = bounds(window, rows, self.program.schema)
+        measure = measures(window, rows, self.tables.schema)
+        bound = bounds(window, rows, self.tables.schema)
         if not n or (measure.min() != NULL and bound.min() != NULL):
             return measure, bound
         # Without a measure an event can neither begin nor end a complex event, and forgets nothing.

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cerflow.engine.evaluate.given_conditions import GIVEN
+from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.evaluate.ranges import limits, out_of_range, why, written
 from cerflow.engine.events.store import one_batch
 from cerflow.errors import BadRecordError, InputError
@@ -45,7 +45,7 @@ class RecordChecker:
         if not callable(policy) and policy not in ("fail", "skip"):
             raise ValueError(f"on_bad_record must be 'fail', 'skip' or a callable, not {policy!r}")
         # Where nobody reads the types of events, what was found out about them stands in their place.
-        if schema.type != GIVEN and schema.kind(schema.type) is not Kind.STRING:
+        if schema.type != PRECOMPUTED and schema.kind(schema.type) is not Kind.STRING:
             found = schema.columns.field(schema.type).type
             raise InputError(f"the type column '{schema.type}' must hold text, not {found}")
         self.schema = schema

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from cerflow.conditions.guards import TypeTest
 from cerflow.engine.evaluate.binding import calls_in
 from cerflow.engine.evaluate.encoding import read_only
-from cerflow.engine.evaluate.given_conditions import GIVEN, Given
+from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precomputed
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.text_tests import TextTests
 from cerflow.engine.kernels.base.encode import combine
-from cerflow.engine.tables.transducer_tables import Program
+from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.condition import Attribute, Function
 from cerflow.language.node import Node, walk
 from cerflow.schema import Kind
@@ -29,9 +29,9 @@ _WIDEST = 1 << 16
 _PACKED = 8
 
 
-def columns_of_test(tree: Node, program: Program) -> frozenset[str]:
+def columns_of_test(tree: Node, tables: TransducerTables) -> frozenset[str]:
     """The columns that a test or expression reads."""
-    schema = program.schema
+    schema = tables.schema
     found: set[str] = set()
     for current in walk(tree):
         if isinstance(current, Attribute):
@@ -40,8 +40,8 @@ def columns_of_test(tree: Node, program: Program) -> frozenset[str]:
             found.add(schema.type)
             if current.stream is not None and schema.stream is not None:
                 found.add(schema.stream)
-        elif isinstance(current, Given):
-            found.add(GIVEN)
+        elif isinstance(current, Precomputed):
+            found.add(PRECOMPUTED)
         elif isinstance(current, Function) and current.name == "time" and schema.time is not None:
             found.add(schema.time)
     return frozenset(found)
@@ -69,37 +69,32 @@ class Evaluation:
     #: The tests of text, with what was found of texts so far.
     texts: TextTests
     #: For sets of tests of text that hold, whether such events may matter, as far as that was asked.
-    hopeful: dict[frozenset[int], bool] = field(default_factory=dict)
+    may_be_relevant: dict[frozenset[int], bool] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, program: Program) -> Evaluation:
+    def of(cls, tables: TransducerTables) -> Evaluation:
         """That of one program."""
         by_string: dict[str, list[int]] = {}
         others: list[int] = []
-        asking = {t for t, test in enumerate(program.tests) if calls_in(test)}
-        places = ("position",) if program.schema.time is not None else ("position", "time")
-        for number, test in enumerate(program.tests):
-            read = columns_of_test(test, program)
+        asking = {t for t, test in enumerate(tables.tests) if calls_in(test)}
+        places = ("position",) if tables.schema.time is not None else ("position", "time")
+        for number, test in enumerate(tables.tests):
+            read = columns_of_test(test, tables)
             name = next(iter(read)) if len(read) == 1 else None
             positional = any(isinstance(n, Function) and n.name in places for n in walk(test))
-            if (
-                name is not None
-                and not positional
-                and number not in asking
-                and program.schema.kind(name) is Kind.STRING
-            ):
+            if name is not None and not positional and number not in asking and tables.schema.kind(name) is Kind.STRING:
                 by_string.setdefault(name, []).append(number)
             else:
                 others.append(number)
         return cls(
             by_string,
             others,
-            {t: [others_of - asking for others_of in program.other_tests(t)] for t in asking},
-            frozenset(k for k, c in enumerate(program.columns) if c.expression is not None and calls_in(c.expression)),
+            {t: [others_of - asking for others_of in tables.other_tests(t)] for t in asking},
+            frozenset(k for k, c in enumerate(tables.columns) if c.expression is not None and calls_in(c.expression)),
             TextTests(
-                {name: {t: program.tests[t] for t in tests} for name, tests in by_string.items()},
-                program.schema,
-                program.atoms.unit,
+                {name: {t: tables.tests[t] for t in tests} for name, tests in by_string.items()},
+                tables.schema,
+                tables.atoms.unit,
             ),
         )
 
@@ -107,8 +102,8 @@ class Evaluation:
 class SignatureReader:
     """Evaluates the tests of one program: first those of texts, then the others where these leave a chance."""
 
-    def __init__(self, program: Program, evaluation: Evaluation) -> None:
-        self.program = program
+    def __init__(self, tables: TransducerTables, evaluation: Evaluation) -> None:
+        self.tables = tables
         self.by_string, self.others = evaluation.by_string, evaluation.others
         self._before = evaluation.before
         groups = [self.others[start : start + _PACKED] for start in range(0, len(self.others), _PACKED)]
@@ -118,13 +113,13 @@ class SignatureReader:
         ]
         self.texts = evaluation.texts
         self._open = frozenset(self.others)
-        self._hopeful = evaluation.hopeful
+        self._may_be_relevant = evaluation.may_be_relevant
 
-    def hopeful(self, satisfied: frozenset[int]) -> bool:
+    def may_be_relevant(self, satisfied: frozenset[int]) -> bool:
         """Whether an event whose texts satisfy just these tests may matter, whatever the others say."""
-        if satisfied not in self._hopeful:
-            self._hopeful[satisfied] = self.program.may_matter(satisfied, self._open)
-        return self._hopeful[satisfied]
+        if satisfied not in self._may_be_relevant:
+            self._may_be_relevant[satisfied] = self.tables.may_be_relevant(satisfied, self._open)
+        return self._may_be_relevant[satisfied]
 
     def read(self, rows: BatchRows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> NDArray[np.int32]:
         """The signature of each row, given its class by `TextTests` and what holds in each class."""
@@ -136,7 +131,7 @@ class SignatureReader:
             current = _both(current, _Feature(codes.astype(np.int64), outcomes))
         occurring = np.flatnonzero(np.bincount(current.codes, minlength=1))
         numbers = np.zeros(len(current.satisfied) or 1, np.int32)
-        numbers[occurring] = self.program.signatures([current.satisfied[c] for c in occurring.tolist()])
+        numbers[occurring] = self.tables.signatures([current.satisfied[c] for c in occurring.tolist()])
         return numbers[current.codes]
 
     def _test(
@@ -145,7 +140,7 @@ class SignatureReader:
         if number not in self._open:
             return np.array([number in s for s in satisfied], bool)[classes]
         asked = self._asked(number, rows, classes, satisfied) if number in self._before else None
-        return np.broadcast_to(rows.truth(self.program.tests[number], asked).true, classes.shape)
+        return np.broadcast_to(rows.truth(self.tables.tests[number], asked).true, classes.shape)
 
     def _asked(
         self, number: int, rows: BatchRows, classes: Ints, satisfied: Sequence[frozenset[int]]

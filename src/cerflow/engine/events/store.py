@@ -133,7 +133,7 @@ class EventStore:
         return self._count
 
     @property
-    def crowded(self) -> bool:
+    def wants_cleaning(self) -> bool:
         """Whether it is time to `forget`: more came since the last time than was needed then."""
         return self._count > self._limit
 

@@ -1,7 +1,7 @@
 """Several queries over one pass: events are checked, read, judged by their texts and kept once for all of them.
 
 Each query has its own tables and memory. What its texts say of an event decides which queries look at it at all, so
-that a query costs in proportion to the events that may concern it.
+that a query costs in proportion to the events that may be relevant to it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.signatures import columns_of_test
 from cerflow.engine.events.store import EventStore, WholeTable, one_batch
 from cerflow.engine.events.text_tests import TextTests, rows_of_classes
-from cerflow.engine.layout import Events
+from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.machine import ROWS, Machine
@@ -36,7 +36,7 @@ from cerflow.language.node import Node
 from cerflow.schema import Schema
 from cerflow.values.event_tables import as_rows
 
-__all__ = ["Together"]
+__all__ = ["LockstepRecognizer"]
 
 Ints = NDArray[np.int64]
 #: To sort a row costs so many times as much as to look at its class.
@@ -50,16 +50,16 @@ class _Member:
         self.name = name
         self.machine = machine
         self.signatures = machine.reader.signatures
-        own = machine.program.tests
+        own = machine.tables.tests
         #: Numbers of common tests to those of the query.
         self._own = {numbers[own[t]]: t for tests in self.signatures.by_string.values() for t in tests}
         self._seen: dict[frozenset[int], frozenset[int]] = {}
-        self.singles = SingleEvents(machine.plan, machine.program, self.signatures)
-        self.everything = machine.program.counted
+        self.singles = SingleEvents(machine.plan, machine.tables, self.signatures)
+        self.everything = machine.tables.counted
         read: list[Node] = [own[t] for t in self.signatures.others]
-        read += [c.expression for c in machine.program.columns if c.expression is not None]
+        read += [c.expression for c in machine.tables.columns if c.expression is not None]
         #: The columns that are read beyond texts that are judged.
-        self.columns = frozenset(name for tree in read for name in columns_of_test(tree, machine.program))
+        self.columns = frozenset(name for tree in read for name in columns_of_test(tree, machine.tables))
 
     def satisfied(self, common: frozenset[int]) -> frozenset[int]:
         """Of the common tests that hold, those of the query, with its numbers."""
@@ -68,12 +68,12 @@ class _Member:
             found = self._seen[common] = frozenset(self._own[t] for t in common if t in self._own)
         return found
 
-    def concerned(self, common: frozenset[int]) -> bool:
-        """Whether an event may matter to the query."""
-        return self.everything or self.signatures.hopeful(self.satisfied(common))
+    def relevant_to(self, common: frozenset[int]) -> bool:
+        """Whether an event may be relevant to the query."""
+        return self.everything or self.signatures.may_be_relevant(self.satisfied(common))
 
 
-class Together:
+class LockstepRecognizer:
     """Recognises the matches of several queries in a stream that comes in batches.
 
     ``plans`` are for the schema of the checker.
@@ -99,15 +99,15 @@ class Together:
         numbers: dict[Condition, int] = {}
         for machine in machines.values():
             for column, own in machine.reader.signatures.by_string.items():
-                for test in (machine.program.tests[t] for t in own):
+                for test in (machine.tables.tests[t] for t in own):
                     tests.setdefault(column, {})[test] = numbers.setdefault(test, len(numbers))
         self._members = [_Member(name, machine, numbers) for name, machine in machines.items()]
         self._texts = TextTests(
             {column: {k: test for test, k in some.items()} for column, some in tests.items()},
             schema,
-            self._members[0].machine.program.atoms.unit if self._members else "us",
+            self._members[0].machine.tables.atoms.unit if self._members else "us",
         )
-        self._concerned: dict[frozenset[int], tuple[_Member, ...]] = {}
+        self._relevant_to: dict[frozenset[int], tuple[_Member, ...]] = {}
         self._in_use = Lock()
 
     @classmethod
@@ -192,8 +192,8 @@ class Together:
 
     def _may_fail(self, strict: bool) -> bool:
         """Whether a batch may fail after some queries have processed it."""
-        programs = [machine.program for machine in self._machines()]
-        return any((len(p.tables.checked) > 0 and strict) or p.asks for p in programs)
+        tables = [machine.tables for machine in self._machines()]
+        return any((len(p.arrays.checked) > 0 and strict) or p.asks for p in tables)
 
     def _process(self, rows: pa.RecordBatch, begin: int) -> Iterator[tuple[str, list[Part]]]:
         checker = self._checker
@@ -217,27 +217,27 @@ class Together:
         for member, events, some in prepared:
             yield member.name, member.machine.advance(events, lambda at, some=some: refuse(int(some[at])))  # type: ignore[misc]
 
-    def _read(self, rows: pa.RecordBatch, first: int) -> Iterator[tuple[_Member, Events, Ints]]:
-        """For each query that may be concerned the events that matter, and their rows."""
+    def _read(self, rows: pa.RecordBatch, first: int) -> Iterator[tuple[_Member, EventArrays, Ints]]:
+        """For each query the events that may be relevant to it, and their rows."""
         if not self._members:
             return
         here = self._members[0].machine.reader.rows(rows, first)
         classes, satisfied = self._texts.classify(here)
-        concerned = [self._concerns(s) for s in satisfied]
-        some = rows_of_classes(classes, [bool(members) for members in concerned])
-        hopeful = classes[some]
-        occurring = np.bincount(hopeful, minlength=1)
+        relevant_to = [self._members_for(s) for s in satisfied]
+        some = rows_of_classes(classes, [bool(members) for members in relevant_to])
+        relevant = classes[some]
+        occurring = np.bincount(relevant, minlength=1)
         wanted: dict[_Member, list[int]] = {}
         for k in np.flatnonzero(occurring).tolist():
-            for member in concerned[k]:
+            for member in relevant_to[k]:
                 wanted.setdefault(member, []).append(k)
         self._share_columns(here, wanted)
         by_class = None
         for member, ks in wanted.items():
             if _SPARSE * occurring[ks].sum() > len(some):
-                own = some[rows_of_classes(hopeful, [k in ks for k in range(len(occurring))])]
+                own = some[rows_of_classes(relevant, [k in ks for k in range(len(occurring))])]
             else:
-                by_class = by_class or _by_class(some, hopeful)
+                by_class = by_class or _by_class(some, relevant)
                 own = np.sort(np.concatenate([by_class[k] for k in ks]))
             of_class: list[frozenset[int]] = [frozenset()] * len(satisfied)
             for k in ks:
@@ -255,15 +255,15 @@ class Together:
                     rows.attribute(name)
                 seen.add(name)
 
-    def _concerns(self, satisfied: frozenset[int]) -> tuple[_Member, ...]:
-        found = self._concerned.get(satisfied)
+    def _members_for(self, satisfied: frozenset[int]) -> tuple[_Member, ...]:
+        found = self._relevant_to.get(satisfied)
         if found is None:
-            found = tuple(member for member in self._members if member.concerned(satisfied))
-            self._concerned[satisfied] = found
+            found = tuple(member for member in self._members if member.relevant_to(satisfied))
+            self._relevant_to[satisfied] = found
         return found
 
     def _clean_up(self) -> None:
-        if self._store.crowded:
+        if self._store.wants_cleaning:
             self._store.forget(self._live_positions())
 
     def _live_positions(self) -> Ints:
@@ -328,11 +328,11 @@ class Together:
         if ready is None or values is None:
             return self._push_rows(as_batch(event, self._schema.columns))
         satisfied = self._texts.of(values)
-        members = self._concerns(satisfied)
-        if not all(member.singles.ready and not len(member.machine.program.tables.checked) for member in members):
+        members = self._members_for(satisfied)
+        if not all(member.singles.ready and not len(member.machine.tables.arrays.checked) for member in members):
             return self._push_rows(as_batch(event, self._schema.columns))
         position = checker.numbered
-        prepared: list[tuple[_Member, Events]] = []
+        prepared: list[tuple[_Member, EventArrays]] = []
         for member in members:
             events = member.singles.read(values, position, member.satisfied(satisfied))
             if events is not None:

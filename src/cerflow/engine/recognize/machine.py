@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cerflow.engine import layout
 from cerflow.engine.events.reader import EventReader
 from cerflow.engine.events.store import EventStore, StoredEvents
-from cerflow.engine.layout import Events, State
+from cerflow.engine.layout import EventArrays, State
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.state.memory import Memory
@@ -37,9 +37,9 @@ class Machine:
         self.plan = plan
         self.store = store
         # What asks predicates is made for one recogniser only.
-        self.program = plan.program()
-        self.reader = EventReader(self.program, plan.select.partition, plan.streams.position, plan.evaluation)
-        self.memory = Memory(self.program)
+        self.tables = plan.tables()
+        self.reader = EventReader(self.tables, plan.select.partition, plan.streams.position, plan.evaluation)
+        self.memory = Memory(self.tables)
         #: The number of the next event among those of the query's streams.
         self.next = 0
         #: Where the window of the last event begins.
@@ -56,12 +56,12 @@ class Machine:
         if not len(chosen):
             return []
         # The last batch is not looked through before there is another.
-        if self.store.crowded:
+        if self.store.wants_cleaning:
             self.store.forget(self.live_positions())
         self.store.keep(first, rows, chosen)
         return self.advance(events, lambda at: refuse(int(index[chosen[at]])))
 
-    def advance(self, events: Events, refuse: Refuse) -> list[Part]:
+    def advance(self, events: EventArrays, refuse: Refuse) -> list[Part]:
         """Let prepared events pass, which are in the store; ``refuse`` is told of those that cannot be used."""
         parts: list[Part] = []
         at = 0
@@ -71,7 +71,7 @@ class Machine:
             if reason == layout.DONE:
                 break
             if reason == layout.CALL_FAILED:
-                self.program.atoms.calls.raise_failure(self.program.tables.failure)
+                self.tables.atoms.calls.raise_failure(self.tables.arrays.failure)
             if reason == layout.FULL_NODES:
                 # The nodes found so far move away with their detections.
                 self._close_part(parts)
@@ -82,20 +82,20 @@ class Machine:
             memory.make_room(reason, events, at)
         self._close_part(parts)
         self.last_bound = max(self.last_bound, int(events.bound[-1]))
-        if self.program.strings.crowded:
-            forget_strings(self.program, memory)
+        if self.tables.strings.wants_cleaning:
+            forget_strings(self.tables, memory)
         return parts
 
     def _close_part(self, parts: list[Part]) -> None:
         detections, nodes, marks = self.memory.take_detections()
         if len(detections):
-            program = self.program
+            tables = self.tables
             kept = self.store.kept()
-            parts.append(Part(detections, nodes, marks, kept, program.label_sets, program.pick, program.alone))
+            parts.append(Part(detections, nodes, marks, kept, tables.label_sets, tables.pick, tables.alone))
 
     def live_positions(self) -> Ints:
         """The positions of all events that may still be part of a match."""
-        return self.memory.live_positions(self.last_bound if self.program.global_window else layout.NO_BOUND)
+        return self.memory.live_positions(self.last_bound if self.tables.global_window else layout.NO_BOUND)
 
     # -- snapshots -----------------------------------------------------------------------------------------------
 
@@ -114,8 +114,8 @@ class Machine:
             "evaluated": None if plan.evaluated is plan.select else show(plan.evaluated),
             "position": plan.position,
             "positions": plan.positions,
-            "labels": [sorted(labels) for labels in self.program.label_sets],
-            "slots": [sorted(map(list, places.items())) for places in self.program.slots.at],
+            "labels": [sorted(labels) for labels in self.tables.label_sets],
+            "slots": [sorted(map(list, places.items())) for places in self.tables.slots.at],
         }
 
     def contents(self, counts: Mapping[str, object], events: StoredEvents) -> Contents:
@@ -123,7 +123,7 @@ class Machine:
         description = {
             **self.identity(),
             **counts,
-            "strings": self.program.strings.texts,
+            "strings": self.tables.strings.texts,
             "next": self.next,
             "bound": self.last_bound,
             "visited": int(self.memory.state.counters[layout.N_VISITED]),
@@ -139,15 +139,15 @@ class Machine:
         if {name: header.get(name) for name in self.identity()} != self.identity():
             raise SnapshotError("the snapshot numbers states or labels in another way than this cerflow does")
         texts = header.get("strings")
-        check_strings(texts, self.program)
+        check_strings(texts, self.tables)
         assert isinstance(texts, list)
         count, bound = check_number(header, "next", least=0), check_number(header, "bound")
         visited = check_number(header, "visited", least=0)
         image = image_in(contents.arrays, self.memory.state)
-        check_image(image, self.program, positions, count, len(texts))
+        check_image(image, self.tables, positions, count, len(texts))
 
         def restore() -> None:
-            self.program.strings.replace(texts)
+            self.tables.strings.replace(texts)
             self.memory.take_over(image)
             self.memory.state.counters[layout.N_VISITED] = visited
             self.next, self.last_bound = count, bound
@@ -163,9 +163,9 @@ class Machine:
         counts = (self.next, self.last_bound)
         # After others were processed, events are refused only where windows measure attributes, and in later slices;
         # there predicates fail too.
-        late = (len(self.program.tables.checked) > 0 and strict) or self.program.asks or slices
+        late = (len(self.tables.arrays.checked) > 0 and strict) or self.tables.asks or slices
         state = State._make(array.copy() for array in memory.state) if late else memory.state
-        strings = self.program.strings.checkpoint()
+        strings = self.tables.strings.checkpoint()
 
         def undo() -> None:
             self.next, self.last_bound = counts

@@ -14,7 +14,7 @@ from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.recognize.input_streams import InputStreams
 from cerflow.engine.recognize.planning import compile_select, detects_only, limit_of, strategy_of, with_windows_of_time
 from cerflow.engine.results.report import Report
-from cerflow.engine.tables.transducer_tables import Program
+from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import InputError
 from cerflow.language.condition import Condition, PredicateCall
 from cerflow.language.formula import AttributeWindow, DurationWindow
@@ -38,11 +38,11 @@ def lasting(select: Select) -> bool:
 class Plan:
     """What `Recognizer` needs of a query, a schema and where positions come from.
 
-    ``given`` are conditions that are evaluated already, by whoever hands over the events with a column
-    `cerflow.engine.evaluate.given_conditions.GIVEN`; columns that nothing else reads need not be in the schema then.
-    Whoever hands over these or the ``transducer`` has checked the query. Raises `QueryError` if the query does not fit
-    the schema, `InputError` if the positions are no integers, and `UnsupportedQueryError` if the engine cannot
-    evaluate it.
+    ``precomputed`` are conditions that are evaluated already, by whoever hands over the events with a column
+    `PRECOMPUTED` (see `cerflow.engine.evaluate.precomputed_conditions`); columns that nothing else reads need not be
+    in the schema then. Whoever hands over these or the ``transducer`` has checked the query. Raises `QueryError` if the
+    query does not fit the schema, `InputError` if the positions are no integers, and `UnsupportedQueryError` if the
+    engine cannot evaluate it.
     """
 
     def __init__(
@@ -53,9 +53,9 @@ class Plan:
         position: str | None = None,
         positions: bool = True,
         transducer: Transducer | None = None,
-        given: Sequence[Condition] = (),
+        precomputed: Sequence[Condition] = (),
     ) -> None:
-        if transducer is None and not given:
+        if transducer is None and not precomputed:
             check_query(select)
             check_types(select, schema)
         if position is not None and (position not in schema.attributes or schema.kind(position) is not Kind.INTEGER):
@@ -64,7 +64,7 @@ class Plan:
         self.schema = schema = holding(schema, [select])
         self.position = position
         self.positions = positions
-        self._given = given
+        self._precomputed = precomputed
         self.streams = InputStreams(select, schema, position)
         inner = self.streams.schema
         # A column of the caller is always reported; one that FROM needs, only if asked for.
@@ -76,19 +76,19 @@ class Plan:
         #: The query as it is evaluated, see `with_windows_of_time`; ``transducer`` is its.
         self.evaluated = with_windows_of_time(select, inner)
         self.transducer = compile_select(self.evaluated) if transducer is None else transducer
-        self._program = self._make()
-        self.evaluation = Evaluation.of(self._program)
+        self._tables = self._make()
+        self.evaluation = Evaluation.of(self._tables)
         #: The columns that recognition reads, in the order of the input; at least one says how many rows there are.
         self.reads = [name for name in schema.attributes if name in self._read() | {schema.type}]
 
     def _read(self) -> frozenset[str]:
-        program = self._program
+        tables = self._tables
         if not lasting(self.select):
             # Predicates may be shown whole events.
             return frozenset(self.schema.attributes)
-        trees: list[Node] = [*program.tests, *(c.expression for c in program.columns if c.expression is not None)]
-        found = {name for tree in trees for name in columns_of_test(tree, program)}
-        windows = [program.transducer.window, *(column.window for column in program.columns)]
+        trees: list[Node] = [*tables.tests, *(c.expression for c in tables.columns if c.expression is not None)]
+        found = {name for tree in trees for name in columns_of_test(tree, tables)}
+        windows = [tables.transducer.window, *(column.window for column in tables.columns)]
         found.update(window.attribute for window in windows if isinstance(window, AttributeWindow))
         if self.schema.forget is not None or any(isinstance(window, DurationWindow) for window in windows):
             found.add(self.schema.time or "")
@@ -104,15 +104,15 @@ class Plan:
     @property
     def tests(self) -> list[Condition]:
         """The conditions on one event alone that its transitions have."""
-        return self._program.tests
+        return self._tables.tests
 
     def reading(self, test: Condition) -> frozenset[str]:
         """The columns that a condition on one event reads."""
-        return columns_of_test(test, self._program)
+        return columns_of_test(test, self._tables)
 
-    def _make(self) -> Program:
+    def _make(self) -> TransducerTables:
         strategy, pick = strategy_of(self.select, self.transducer)
-        return Program(
+        return TransducerTables(
             self.transducer,
             self.streams.schema,
             keys=self.select.partition,
@@ -121,7 +121,7 @@ class Plan:
             strategy=strategy,
             pick=pick,
             detecting=detects_only(self.select),
-            given=self._given,
+            precomputed=self._precomputed,
         )
 
     @property
@@ -129,9 +129,9 @@ class Plan:
         """Whether every event of the input is one of the query, numbered as it comes."""
         return self.streams.position is None
 
-    def program(self) -> Program:
+    def tables(self) -> TransducerTables:
         """The tables for one recogniser, which numbers strings and signatures for itself."""
-        return self._program.fresh() if lasting(self.select) else self._make()
+        return self._tables.fresh() if lasting(self.select) else self._make()
 
     def fits(self, schema: Schema, position: str | None, positions: bool) -> bool:
         """Whether this is the plan for such events."""

@@ -56,7 +56,7 @@ class Recognizer:
         self._checker = RecordChecker(plan.schema, on_bad_record)
         self._store = EventStore(plan.stored)
         self._machine = Machine(plan, self._store)
-        self._program = self._machine.program
+        self._tables = self._machine.tables
         self._singles: SingleEvents | None = None
         self._in_use = Lock()
 
@@ -89,7 +89,7 @@ class Recognizer:
             "nodes": int(c[layout.N_NODES]),
             "partitions": int(c[layout.N_PARTITIONS] - c[layout.N_FREE_PARTITIONS]),
             "events": len(self._store),
-            "strings": len(self._program.strings),
+            "strings": len(self._tables.strings),
             "visited": int(c[layout.N_VISITED]),
         }
 
@@ -190,7 +190,7 @@ class Recognizer:
     def _push_one(self, event: Mapping[str, Any]) -> Matches:
         plan, checker = self._plan, self._checker
         if self._singles is None:
-            self._singles = SingleEvents(plan, self._program, self._machine.reader.signatures)
+            self._singles = SingleEvents(plan, self._tables, self._machine.reader.signatures)
         singles = self._singles
         values = singles.plain(event, checker.latest) if singles.ready else None
         if values is None:
@@ -206,7 +206,7 @@ class Recognizer:
                 # It has to be refused, like one of a batch.
                 self._store.drop_last()
                 return self._push_rows(as_batch(event, plan.schema.columns))
-            if self._store.crowded:
+            if self._store.wants_cleaning:
                 self._store.forget(self._machine.live_positions())
         self._machine.next += 1
         checker.numbered += 1

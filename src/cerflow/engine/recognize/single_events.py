@@ -19,9 +19,9 @@ from cerflow.engine.evaluate.measures import duration
 from cerflow.engine.evaluate.scalar import scalar
 from cerflow.engine.events.signatures import SignatureReader
 from cerflow.engine.events.store import one_batch
-from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, Events
+from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
 from cerflow.engine.recognize.plan import Plan
-from cerflow.engine.tables.transducer_tables import Program
+from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.schema import Kind
 from cerflow.values.event_tables import from_rows
@@ -40,26 +40,26 @@ _OfEvent = Callable[[Mapping[str, Any], int], int]
 class SingleEvents:
     """Prepares single events for one program; ``ready`` says whether that is possible at all."""
 
-    def __init__(self, plan: Plan, program: Program, signatures: SignatureReader) -> None:
+    def __init__(self, plan: Plan, tables: TransducerTables, signatures: SignatureReader) -> None:
         schema, keys = plan.schema, plan.select.partition
-        self.program = program
+        self.tables = tables
         self._signatures = signatures
         self._schema = schema
         self._type = schema.type
         self._time = schema.time
         self._fields = [(field.name, *_plain(field.type)) for field in schema.columns]
         self._kinds = {name: kind for name, kind, _ in self._fields}
-        tests = [(number, scalar(program.tests[number], schema)) for number in signatures.others]
-        columns = [self._column(k) for k in range(len(program.columns))]
+        tests = [(number, scalar(tables.tests[number], schema)) for number in signatures.others]
+        columns = [self._column(k) for k in range(len(tables.columns))]
         words = [[(self._schema.column(name), self._word(name)) for name in key] for key in keys]
-        window = program.transducer.window
-        counted_here = program.partitioned and isinstance(window, CountWindow)
+        window = tables.transducer.window
+        counted_here = tables.partitioned and isinstance(window, CountWindow)
         self._window = None if window is None or counted_here else self._measured(window)
         self.ready = not (
-            program.asks
+            tables.asks
             or schema.forget is not None
             or not plan.counts_all
-            or program.atoms.ordered
+            or tables.atoms.ordered
             or any(test is None for _, test in tests)
             or any(column is None for column in columns)
             or any(word is None for key in words for _, word in key)
@@ -67,19 +67,19 @@ class SingleEvents:
             or (self._time is not None and self._kinds[self._time] is None)
             or (window is not None and not counted_here and self._window is None)
         )
-        self._counted = program.counted
+        self._counted = tables.counted
         #: The time of the last event that was found `plain`, as its column has it (None without times).
         self.moment: int | float | None = None
         self._tests = [(number, test) for number, test in tests if test is not None]
         self._columns = [column for column in columns if column is not None]
         self._keys = [[(name, word) for name, word in key if word is not None] for key in words]
-        self._events = Events(
+        self._events = EventArrays(
             signature=np.zeros(1, np.int32),
             position=np.zeros(1, np.int64),
             measure=np.zeros(1, np.int64),
             bound=np.full(1, NO_BOUND),
             keys=np.zeros((1, max(1, len(keys))), np.int64),
-            columns=np.zeros((1, max(1, len(program.columns))), np.int64),
+            columns=np.zeros((1, max(1, len(tables.columns))), np.int64),
             moment=np.zeros(1, np.int64),
             idle=np.zeros(1, np.int64),
             ranks=np.zeros(1, np.int64),
@@ -92,10 +92,10 @@ class SingleEvents:
         return self._word_of(kind) if kind in (int, bool, float, str) else None
 
     def _word_of(self, kind: type | None) -> _Word:
-        return self.program.strings.code if kind is str else _float_word if kind is float else int
+        return self.tables.strings.code if kind is str else _float_word if kind is float else int
 
     def _column(self, k: int) -> _OfEvent | None:
-        column = self.program.columns[k]
+        column = self.tables.columns[k]
         if column.window is not None:
             return self._window_column(column.window, column.bound)
         assert column.expression is not None
@@ -115,7 +115,7 @@ class SingleEvents:
         return value_of
 
     def _window_column(self, window: Window, bound: bool) -> _OfEvent | None:
-        if self.program.partitioned and isinstance(window, CountWindow):
+        if self.tables.partitioned and isinstance(window, CountWindow):
             return lambda event, position: 0  # the kernel counts positions in the substream
         measured = self._measured(window)
         if measured is None:
@@ -134,7 +134,7 @@ class SingleEvents:
             return lambda event, position: position, window.events
         if isinstance(window, DurationWindow):
             assert self._time is not None
-            name, size = self._time, duration(window, self._schema, self.program.atoms.unit)
+            name, size = self._time, duration(window, self._schema, self.tables.atoms.unit)
         else:
             assert isinstance(window, AttributeWindow)
             name, size = window.attribute, Fraction(window.size)
@@ -145,7 +145,7 @@ class SingleEvents:
             return lambda event, position: event[name], whole
         if self._kinds[name] is datetime.datetime:
             target = self._schema.columns.field(name).type
-            finest = pa.timestamp(self.program.atoms.unit, tz=target.tz)
+            finest = pa.timestamp(self.tables.atoms.unit, tz=target.tz)
 
             def moment(event: Mapping[str, Any], position: int) -> int | None:
                 value = event[name]
@@ -187,17 +187,17 @@ class SingleEvents:
             return pa.scalar(time, self._schema.columns.field(self._time).type).value  # type: ignore[no-any-return]
         return time  # type: ignore[no-any-return]
 
-    def read(self, values: Mapping[str, Any], position: int, satisfied: frozenset[int]) -> Events | None:
+    def read(self, values: Mapping[str, Any], position: int, satisfied: frozenset[int]) -> EventArrays | None:
         """The event as the kernels read it, valid until the next call; None if it does not matter.
 
         ``satisfied`` are the tests of texts that hold, see `TextTests.of`.
         """
-        program = self.program
-        if not self._counted and not self._signatures.hopeful(satisfied):
+        tables = self.tables
+        if not self._counted and not self._signatures.may_be_relevant(satisfied):
             return None
         held = [number for number, test in self._tests if test(values) is True]
-        signature = program.signature(satisfied.union(held) if held else satisfied)
-        if not self._counted and not program.relevant[signature]:
+        signature = tables.signature(satisfied.union(held) if held else satisfied)
+        if not self._counted and not tables.relevant[signature]:
             return None
         events = self._events
         for k, key in enumerate(self._keys):

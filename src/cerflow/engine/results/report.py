@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from cerflow.analysis.scopes import condition_labels
 from cerflow.analysis.types import kind_of_expression
-from cerflow.engine.evaluate.given_conditions import GIVEN
+from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.evaluate.rows import finest_unit
 from cerflow.engine.results.computed_columns import ARROW_TYPES, selected_attribute
 from cerflow.engine.results.flat import FlatColumn, flat_columns
@@ -79,7 +79,7 @@ class Report:
             wanted.update(item.attributes)
         if not self.listed:
             wanted = None
-        names = [n for n in self.events.attributes if n not in (self.events.type, self.position, GIVEN)]
+        names = [n for n in self.events.attributes if n not in (self.events.type, self.position, PRECOMPUTED)]
         return [n for n in names if wanted is None or n in wanted]
 
     @property

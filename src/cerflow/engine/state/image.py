@@ -16,7 +16,7 @@ from cerflow.engine import layout
 from cerflow.engine.kernels.state.classes import GAP
 from cerflow.engine.kernels.state.partitions import FREE
 from cerflow.engine.layout import State
-from cerflow.engine.tables.transducer_tables import Program
+from cerflow.engine.tables.transducer_tables import TransducerTables
 
 __all__ = [
     "CLASS",
@@ -57,7 +57,7 @@ class Image(NamedTuple):
     set_words: Ints
 
 
-def image_of(state: State, program: Program, order: Smalls) -> Image:
+def image_of(state: State, tables: TransducerTables, order: Smalls) -> Image:
     """The image of a state whose living configurations are ``order`` (see `kernels.upkeep.list_configurations`)."""
     counters = state.counters
     config = state.config[order]
@@ -69,7 +69,7 @@ def image_of(state: State, program: Program, order: Smalls) -> Image:
     configs[:, ROOT] = config[:, layout.C_ROOT]
     configs[:, CLASS] = _places_in_order(state, config)
     configs[:, COUNT] = config[:, layout.C_COUNT]
-    several = configs[:, GROUP] == program.transducer.states
+    several = configs[:, GROUP] == tables.transducer.states
     rows = _ranges(config[several, layout.C_MEMBER], configs[several, COUNT])
     image = Image(
         nodes=state.nodes[: counters[layout.N_NODES]],
@@ -84,7 +84,7 @@ def image_of(state: State, program: Program, order: Smalls) -> Image:
         set_sizes=np.zeros(1, np.int64),
         set_words=np.zeros(0, np.int64),
     )
-    return _with_sets(image, state, program)
+    return _with_sets(image, state, tables)
 
 
 def _places_in_order(state: State, config: Smalls) -> Smalls:
@@ -105,13 +105,13 @@ def _ranges(starts: Ints | Smalls, counts: Ints | Smalls) -> Ints:
     return np.repeat(starts - before, counts) + np.arange(int(counts.sum()))
 
 
-def set_holders(image: Image, program: Program) -> list[tuple[Ints, Ints, int, int]]:
+def set_holders(image: Image, tables: TransducerTables) -> list[tuple[Ints, Ints, int, int]]:
     """Where collections are held: an array, its rows, the slot, and the register."""
     found: list[tuple[Ints, Ints, int, int]] = []
-    for q, slots in enumerate(program.set_slots):
+    for q, slots in enumerate(tables.set_slots):
         if not slots:
             continue
-        registers = {slot: register for register, slot in program.slots.at[q].items()}
+        registers = {slot: register for register, slot in tables.slots.at[q].items()}
         rows, members = np.flatnonzero(image.configs[:, GROUP] == q), np.flatnonzero(image.members == q)
         for slot in slots:
             found.append((image.values, rows, slot, registers[slot]))
@@ -119,18 +119,18 @@ def set_holders(image: Image, program: Program) -> list[tuple[Ints, Ints, int, i
     return found
 
 
-def set_widths(image: Image, program: Program) -> Ints:
+def set_widths(image: Image, tables: TransducerTables) -> Ints:
     """For each collection the words of a row; 0 if no register holds it."""
     widths = np.zeros(len(image.set_sizes), np.int64)
-    for array, rows, slot, register in set_holders(image, program):
-        widths[array[rows, slot]] = program.transducer.registers[register].fields
+    for array, rows, slot, register in set_holders(image, tables):
+        widths[array[rows, slot]] = tables.transducer.registers[register].fields
     widths[0] = 0
     return widths
 
 
-def _with_sets(image: Image, state: State, program: Program) -> Image:
+def _with_sets(image: Image, state: State, tables: TransducerTables) -> Image:
     """The image with the collections that it holds, numbered anew."""
-    holders = set_holders(image, program)
+    holders = set_holders(image, tables)
     if not holders:
         return image
     held = np.unique(np.concatenate([np.zeros(1, np.int64), *(array[rows, slot] for array, rows, slot, _ in holders)]))
@@ -140,7 +140,7 @@ def _with_sets(image: Image, state: State, program: Program) -> Image:
     return image._replace(set_sizes=sizes, set_words=state.set_words[_ranges(state.set_index[held, 0], sizes)])
 
 
-def state_of(image: Image, program: Program, empty: State) -> State:
+def state_of(image: Image, tables: TransducerTables, empty: State) -> State:
     """The state of which a valid image was taken, but for hashes and what is found by them (see `Memory.take_over`).
 
     ``empty`` is the state of a recogniser that has seen nothing.
@@ -149,9 +149,9 @@ def state_of(image: Image, program: Program, empty: State) -> State:
     partitions, sets = len(image.moved), len(image.set_sizes)
     room = _power(configs, len(empty.config))
     slots = _power(partitions, len(empty.partition))
-    arena = max(len(empty.nodes), 1 if program.detecting else _power(2 * nodes, 1))
+    arena = max(len(empty.nodes), 1 if tables.detecting else _power(2 * nodes, 1))
     collections = _power(4 * sets, len(empty.set_index))
-    strategy = bool(program.tables.options[layout.O_STRATEGY])
+    strategy = bool(tables.arrays.options[layout.O_STRATEGY])
     classes = int(image.configs[:, CLASS].max(initial=0)) + 1
     counters = np.zeros(layout.COUNTERS, np.int64)
     counters[layout.N_NODES] = nodes
@@ -191,7 +191,7 @@ def state_of(image: Image, program: Program, empty: State) -> State:
     state.set_index[:sets, 1] = image.set_sizes
     state.partition[:partitions, layout.R_MOVED] = image.moved
     state.classes[layout.NO_EVENTS] = empty.classes[layout.NO_EVENTS]
-    _link_configurations(image, state, program)
+    _link_configurations(image, state, tables)
     _link_classes(image, state, classes)
     return state
 
@@ -210,7 +210,7 @@ def _in(array: NDArray[Any], rows: int) -> NDArray[Any]:
     return larger
 
 
-def _link_configurations(image: Image, state: State, program: Program) -> None:
+def _link_configurations(image: Image, state: State, tables: TransducerTables) -> None:
     configs = image.configs
     count = len(configs)
     numbers = np.arange(count, dtype=np.int32)
@@ -222,14 +222,14 @@ def _link_configurations(image: Image, state: State, program: Program) -> None:
     config[:, layout.C_ROOT], config[:, layout.C_COUNT] = configs[:, ROOT], configs[:, COUNT]
     config[:, layout.C_NEXT] = np.where(ends, -1, numbers + 1)
     config[:, layout.C_PREVIOUS] = np.where(fresh, -1, numbers - 1)
-    several = group == program.transducer.states
+    several = group == tables.transducer.states
     inside = np.where(several, configs[:, COUNT], 0)
     config[:, layout.C_MEMBER] = np.where(several, np.cumsum(inside) - inside, 0)
     state.heads[partition[fresh], group[fresh]] = numbers[fresh]
     state.config_long[:count, [layout.L_LAST, layout.L_START]] = image.config_long
     state.partition[: len(image.moved), layout.R_LIVE] = np.bincount(partition, minlength=len(image.moved))
     sizes = np.bincount(group[~several], minlength=len(state.sizes))
-    indexed = program.tables.indexes[:, layout.X_KIND] != layout.SCAN
+    indexed = tables.arrays.indexes[:, layout.X_KIND] != layout.SCAN
     state.sizes[:] = np.where(indexed, sizes, 0)
 
 

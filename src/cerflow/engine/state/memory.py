@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cerflow.engine import layout
-from cerflow.engine.kernels.base.blocks import Block
+from cerflow.engine.kernels.base.shared_arrays import SharedArrays
 from cerflow.engine.kernels.state.classes import WORST
 from cerflow.engine.kernels.state.graph import collect
 from cerflow.engine.kernels.state.upkeep import (
@@ -21,9 +21,9 @@ from cerflow.engine.kernels.state.upkeep import (
 )
 from cerflow.engine.kernels.step.advance import advance
 from cerflow.engine.kernels.step.units import prepare
-from cerflow.engine.layout import Events, Ranking, Scratch, State
+from cerflow.engine.layout import EventArrays, Ranking, Scratch, State
 from cerflow.engine.state.image import Image, image_of, set_widths, state_of
-from cerflow.engine.tables.transducer_tables import Program
+from cerflow.engine.tables.transducer_tables import TransducerTables
 
 __all__ = ["Memory"]
 
@@ -42,24 +42,24 @@ def _grown(array: NDArray[W], rows: int) -> NDArray[W]:
 class Memory:
     """Arrays of one recogniser. They are replaced, not resized: who holds the old nodes can still read them."""
 
-    def __init__(self, program: Program) -> None:
-        slots = int(program.tables.options[layout.O_SLOTS])
-        groups = program.transducer.states + 1
-        words = int(program.tables.options[layout.O_KEY])
-        index = program.tables.indexes
+    def __init__(self, tables: TransducerTables) -> None:
+        slots = int(tables.arrays.options[layout.O_SLOTS])
+        groups = tables.transducer.states + 1
+        words = int(tables.arrays.options[layout.O_KEY])
+        index = tables.arrays.indexes
         counters = np.zeros(layout.COUNTERS, np.int64)
         counters[layout.N_NODES] = 1
         counters[layout.N_MARKS] = 1
         counters[layout.N_SETS] = 1
         counters[layout.N_CLASSES] = 1
-        forgets = int(program.tables.options[layout.O_FORGET])
+        forgets = int(tables.arrays.options[layout.O_FORGET])
         partitions = 1
         # A class is held by a configuration; only strategies have more than the one that needs none.
-        classes = 65 if program.tables.options[layout.O_STRATEGY] else 1
-        if not program.partitioned:
+        classes = 65 if tables.arrays.options[layout.O_STRATEGY] else 1
+        if not tables.partitioned:
             counters[layout.N_PARTITIONS] = 1
-        nodes = 1 if program.detecting else _NODES
-        width = layout.LIST_NODE_WORDS if program.tables.options[layout.O_PICK] else layout.NODE_WORDS
+        nodes = 1 if tables.detecting else _NODES
+        width = layout.LIST_NODE_WORDS if tables.arrays.options[layout.O_PICK] else layout.NODE_WORDS
         self.state = State(
             counters=counters,
             nodes=_first_nodes(nodes, width),
@@ -73,7 +73,7 @@ class Memory:
             member_values=np.zeros((64, slots), np.int64),
             heads=np.full((partitions, groups), -1, np.int32),
             partition=np.zeros((partitions, layout.PARTITION_COLUMNS), np.int32),
-            partition_long=np.full((partitions, 2 + words + len(program.tables.checked) + forgets), layout.NULL),
+            partition_long=np.full((partitions, 2 + words + len(tables.arrays.checked) + forgets), layout.NULL),
             free_partitions=np.zeros(partitions, np.int32),
             partition_table=np.full(2, -1, np.int32),
             set_index=np.zeros((64, 3), np.int64),
@@ -87,52 +87,52 @@ class Memory:
             classes=np.zeros((classes, 4), np.int64),
         )
         self.state.classes[layout.NO_EVENTS, layout.K_NUMBER] = WORST
-        self.scratch = _scratch(64, slots, program)
+        self.scratch = _scratch(64, slots, tables)
         self.ranking = _ranking(64, slots)
         self._slots = slots
-        self._program = program
+        self._tables = tables
         self._last_request = (-1, -1)
-        prepare(program.tables)
-        self._block = Block()
-        #: What the block tells kernels of.
+        prepare(tables.arrays)
+        self._shared = SharedArrays()
+        #: The groups of arrays that kernels see now.
         self._shown: tuple[object, ...] = (None,) * 5
 
-    def advance(self, events: Events, at: int) -> tuple[int, int]:
+    def advance(self, events: EventArrays, at: int) -> tuple[int, int]:
         """Process events from number ``at`` on; returns (what stopped it, the first event not processed).
 
         What was given last time costs least, also if its arrays hold other events now.
         """
         return advance(self._address(events), at, len(events.signature))  # type: ignore[no-any-return]
 
-    def _address(self, events: Events | None = None) -> int:
-        """The address of the block, which tells of all arrays as they are now; without events, of the last ones."""
-        block = self._block
-        state, tables, scratch, ranking, shown = self._shown
+    def _address(self, events: EventArrays | None = None) -> int:
+        """The address of the shared arrays, brought up to date; without events, with the last ones."""
+        shared = self._shared
+        state, arrays, scratch, ranking, shown = self._shown
         if (
             self.state is not state
-            or self._program.tables is not tables
+            or self._tables.arrays is not arrays
             or self.scratch is not scratch
             or self.ranking is not ranking
             or events is not shown
         ):
-            now = (self.state, self._program.tables, self.scratch, self.ranking, events or shown)
+            now = (self.state, self._tables.arrays, self.scratch, self.ranking, events or shown)
             for group, before in zip(now, self._shown):
                 if group is not None and group is not before:
-                    block.hold(group)
+                    shared.hold(group)
             self._shown = now
-        return block.address
+        return shared.address
 
-    def make_room(self, lacking: int, events: Events, k: int) -> None:
+    def make_room(self, lacking: int, events: EventArrays, k: int) -> None:
         """Make room for event ``k``, for which the kernel lacked it."""
         # Cleaning up may not be enough for an event that needs very much; then it is asked for again.
         request = (lacking, int(events.position[k]))
         again = request == self._last_request
         self._last_request = request
         if lacking == layout.FULL_SCRATCH:
-            self.scratch = _scratch(2 * len(self.scratch.updates), self._slots, self._program)
+            self.scratch = _scratch(2 * len(self.scratch.updates), self._slots, self._tables)
             self.ranking = _ranking(2 * len(self.ranking.entries), self._slots)
         elif lacking == layout.FULL_NODES:
-            if self._program.tables.options[layout.O_FORGET]:
+            if self._tables.arrays.options[layout.O_FORGET]:
                 self._sweep(events, k)
             self._collect_nodes(int(events.bound[k]), grow=again)
         elif lacking == layout.FULL_CONFIGS:
@@ -161,14 +161,14 @@ class Memory:
 
     def live_positions(self, bound: int) -> Ints:
         """The positions of all events that may still be part of a match that is reported."""
-        if not self._program.detecting:
+        if not self._tables.detecting:
             self._collect_nodes(bound)
         n = int(self.state.counters[layout.N_MARKS])
         return np.unique(self.state.marks[1:n, layout.M_POSITION])
 
     @property
     def _bound_is_global(self) -> bool:
-        return self._program.global_window
+        return self._tables.global_window
 
     def _collect_nodes(self, bound: int, *, grow: bool = False) -> None:
         """Copy what is alive to a new arena, which is larger if that is more than half of the old one."""
@@ -199,7 +199,7 @@ class Memory:
         state.counters[layout.N_MARKS] = mark_count
         self.state = state._replace(nodes=new, marks=marks)
 
-    def _free_configurations(self, events: Events, k: int) -> None:
+    def _free_configurations(self, events: EventArrays, k: int) -> None:
         self._sweep(events, k)
         state = self.state
         capacity = len(state.config)
@@ -218,11 +218,11 @@ class Memory:
             table=np.full(2 * capacity, -1, np.int32),
             index_table=np.full(2 * capacity if len(state.index_table) > 1 else 1, -1, np.int32),
         )
-        if self._program.tables.options[layout.O_STRATEGY]:
+        if self._tables.arrays.options[layout.O_STRATEGY]:
             self.state = self.state._replace(classes=_grown(state.classes, capacity + 1))
         self._rebuild()
 
-    def _sweep(self, events: Events, k: int) -> None:
+    def _sweep(self, events: EventArrays, k: int) -> None:
         bound = int(events.bound[k]) if self._bound_is_global else layout.NO_BOUND
         sweep(self._address(events), bound, k)
 
@@ -233,7 +233,7 @@ class Memory:
         self.state.tops.fill(-1)
         rebuild_tables(self._address())
 
-    def _free_partitions(self, events: Events, k: int) -> None:
+    def _free_partitions(self, events: EventArrays, k: int) -> None:
         self._sweep(events, k)
         state = self.state
         capacity = len(state.partition)
@@ -302,7 +302,7 @@ class Memory:
             self.rehash()
 
     def _set_holders(self) -> list[tuple[Ints, Ints, int]]:
-        return self.holders(self._program.set_slots)
+        return self.holders(self._tables.set_slots)
 
     def holders(self, slots_of: list[list[int]]) -> list[tuple[Ints, Ints, int]]:
         """Where the registers in some slots of each state are: (array, rows, slot)."""
@@ -325,12 +325,12 @@ class Memory:
         """What has to be kept of the state, for a snapshot."""
         order = np.empty(int(self.state.counters[layout.N_LIVE]), np.int32)
         count = list_configurations(self._address(), order)
-        return image_of(self.state, self._program, order[:count])
+        return image_of(self.state, self._tables, order[:count])
 
     def take_over(self, image: Image) -> None:
         """Go on from an image, which must be valid; see `cerflow.engine.state.validation`."""
-        self.state = state_of(image, self._program, Memory(self._program).state)
-        enter_sets(self._address(), set_widths(image, self._program))
+        self.state = state_of(image, self._tables, Memory(self._tables).state)
+        enter_sets(self._address(), set_widths(image, self._tables))
         self.rehash()
 
     def rehash(self) -> None:
@@ -348,10 +348,10 @@ def _first_nodes(capacity: int, width: int) -> Ints:
     return nodes
 
 
-def _scratch(capacity: int, slots: int, program: Program) -> Scratch:
-    members = max(capacity, 4 * program.transducer.states)
-    code = len(program.tables.code) + 4
-    fields = max([1, *(r.fields for r in program.transducer.registers)])
+def _scratch(capacity: int, slots: int, tables: TransducerTables) -> Scratch:
+    members = max(capacity, 4 * tables.transducer.states)
+    code = len(tables.arrays.code) + 4
+    fields = max([1, *(r.fields for r in tables.transducer.registers)])
     return Scratch(
         updates=np.zeros((capacity, layout.UPDATE_COLUMNS), np.int32),
         starts=np.zeros(capacity, np.int64),
@@ -363,7 +363,7 @@ def _scratch(capacity: int, slots: int, program: Program) -> Scratch:
         removed=np.zeros(capacity, np.int32),
         path=np.zeros(256, np.int32),
         stack=np.zeros(code, np.int64),
-        odometer=np.zeros(max(fields, len(program.transducer.registers)), np.int64),
+        odometer=np.zeros(max(fields, len(tables.transducer.registers)), np.int64),
         row=np.zeros(fields, np.int64),
         registers=np.zeros((1, slots), np.int64),
         answers=np.zeros(3, np.int64),

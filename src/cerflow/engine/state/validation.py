@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cerflow.engine import layout
 from cerflow.engine.layout import State
 from cerflow.engine.state.image import CLASS, COUNT, GROUP, PARTITION, ROOT, START, Image, set_holders, set_widths
-from cerflow.engine.tables.transducer_tables import Program
+from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import SnapshotError
 from cerflow.schema import Schema
 
@@ -54,19 +54,21 @@ def image_in(arrays: Mapping[str, NDArray[Any]], empty: State) -> Image:
     return Image(**{name: arrays[name] for name in Image._fields})
 
 
-def check_image(image: Image, program: Program, positions: NDArray[np.int64], events: int, strings: int) -> None:
+def check_image(
+    image: Image, tables: TransducerTables, positions: NDArray[np.int64], events: int, strings: int
+) -> None:
     """Check everything: an image beside ``strings`` known ones and the ``positions`` of kept events.
 
     ``events`` events came in all.
     """
-    check_marks(image, program, positions)
-    check_nodes(image, program)
-    check_partition_images(image, program, events)
-    check_configurations(image, program)
-    check_classes(image, program)
-    check_members(image, program)
-    check_collections(image, program, strings)
-    check_codes(image, program, strings)
+    check_marks(image, tables, positions)
+    check_nodes(image, tables)
+    check_partition_images(image, tables, events)
+    check_configurations(image, tables)
+    check_classes(image, tables)
+    check_members(image, tables)
+    check_collections(image, tables, strings)
+    check_codes(image, tables, strings)
 
 
 def check_counts(header: Mapping[str, Any], schema: Schema) -> None:
@@ -97,30 +99,30 @@ def check_events(events: pa.Table, positions: NDArray[np.int64], columns: pa.Sch
     require(not rows or (positions[0] >= 0 and positions[-1] < came), f"not all positions are among {came} events")
 
 
-def check_marks(image: Image, program: Program, positions: NDArray[np.int64]) -> None:
+def check_marks(image: Image, tables: TransducerTables, positions: NDArray[np.int64]) -> None:
     """After the mark that stands for none, marks are of kept events, in their order, with label sets of the query."""
     marks = image.marks
     require(len(marks), "there is not even the mark that stands for none")
     require(tuple(marks[layout.NO_MARK].tolist()) == (-1, 0), "the mark that stands for none marks an event")
-    require(len(marks) == 1 or not program.detecting, "a query that only detects has marks")
+    require(len(marks) == 1 or not tables.detecting, "a query that only detects has marks")
     at, labels = marks[1:, layout.M_POSITION], marks[1:, layout.M_LABEL]
     require((at[1:] >= at[:-1]).all(), "the marks are not in the order of the events")
     places = np.searchsorted(positions, at)
     beyond = places == len(positions)
     kept = not beyond.any() and bool((positions[places] == at).all())
     require(kept, "a mark is of an event that is not kept")
-    require(_within(labels, 1, len(program.label_sets)), "a mark has a label set that the query does not have")
+    require(_within(labels, 1, len(tables.label_sets)), "a mark has a label set that the query does not have")
 
 
-def check_nodes(image: Image, program: Program) -> None:
+def check_nodes(image: Image, tables: TransducerTables) -> None:
     """Nodes point to older ones, which leave the window no earlier (children) or no later (neighbours in the heap)."""
     nodes = image.nodes
     require(len(nodes), "there is not even the node of the complex event without events")
-    require(len(nodes) == 1 or not program.detecting, "a query that only detects has nodes")
+    require(len(nodes) == 1 or not tables.detecting, "a query that only detects has nodes")
     small = nodes.view(np.int32)
     measure, numbers = nodes[:, layout.W_MEASURE], np.arange(len(nodes))
     require(measure[layout.BOTTOM] == layout.NOT_BEGUN, "the complex event without events has begun")
-    if program.pick != layout.EVERYTHING:
+    if tables.pick != layout.EVERYTHING:
         _check_lists(image)
         return
     for column in (layout.I_CHILD, layout.I_LEFT, layout.I_RIGHT):
@@ -178,22 +180,22 @@ def _check_lists(image: Image) -> None:
         require(fits.all(), "a node of the match graph does not know what is in its list")
 
 
-def check_partition_images(image: Image, program: Program, events: int) -> None:
+def check_partition_images(image: Image, tables: TransducerTables, events: int) -> None:
     """A query without PARTITION BY has one partition; none has counted more events than came."""
-    require(program.partitioned or len(image.moved) == 1, "a query without PARTITION BY has several partitions")
+    require(tables.partitioned or len(image.moved) == 1, "a query without PARTITION BY has several partitions")
     require(len(image.partition_long) == len(image.moved), "there are partitions without a key")
     require(_within(image.moved, 0, 2), "a partition has neither moved on nor stayed")
-    if program.partitioned:
+    if tables.partitioned:
         require(_within(image.partition_long[:, 0], 0, events + 1), "a partition counts more events than came")
 
 
-def check_configurations(image: Image, program: Program) -> None:
+def check_configurations(image: Image, tables: TransducerTables) -> None:
     """Configurations stand by partition and group, and have a root; only sets of several have more than one member."""
-    configs, states = image.configs, program.transducer.states
+    configs, states = image.configs, tables.transducer.states
     for name in ("config_long", "values"):
         require(len(getattr(image, name)) == len(configs), "there are configurations without registers")
     group, partition = configs[:, GROUP], configs[:, PARTITION].astype(np.int64)
-    groups = states + 1 if program.grouped else states
+    groups = states + 1 if tables.grouped else states
     require(_within(group, 0, groups), "a configuration is in a state that the query does not have")
     require(_within(partition, 0, len(image.moved)), "a configuration is of a partition that is not there")
     place = partition * (states + 1) + group
@@ -202,16 +204,16 @@ def check_configurations(image: Image, program: Program) -> None:
     several = group == states
     require((configs[~several, COUNT] == 1).all(), "a configuration of one member has several")
     require((configs[several, COUNT] >= 2).all(), "a configuration of several members has one")
-    if not program.detecting:
+    if not tables.detecting:
         starts = image.nodes[configs[:, ROOT], layout.W_MEASURE]
         require((image.config_long[:, START] == starts).all(), "a configuration does not begin where its root does")
 
 
-def check_classes(image: Image, program: Program) -> None:
+def check_classes(image: Image, tables: TransducerTables) -> None:
     """Classes are numbered without gaps, those of a partition one after the other; only strategies have any."""
     own, partition = image.configs[:, CLASS], image.configs[:, PARTITION]
     require(_within(own, 0, len(own) + 1), "a configuration has a class that is not there")
-    if not program.tables.options[layout.O_STRATEGY]:
+    if not tables.arrays.options[layout.O_STRATEGY]:
         require(not own.any(), "a query without a strategy has classes")
         return
     held = np.flatnonzero(own)
@@ -223,17 +225,17 @@ def check_classes(image: Image, program: Program) -> None:
     require((of[1:] >= of[:-1]).all(), "the classes are not in the order of their partitions")
 
 
-def check_members(image: Image, program: Program) -> None:
+def check_members(image: Image, tables: TransducerTables) -> None:
     """Sets of several members have them, sorted by state and registers, each once."""
-    several = image.configs[:, GROUP] == program.transducer.states
+    several = image.configs[:, GROUP] == tables.transducer.states
     counts = image.configs[several, COUNT].astype(np.int64)
     members, values = image.members, image.member_values
     require(int(counts.sum()) == len(members) == len(values), "configurations do not have the members that are there")
-    require(_within(members, 0, program.transducer.states), "a member is in a state that the query does not have")
-    tables = program.tables
+    require(_within(members, 0, tables.transducer.states), "a member is in a state that the query does not have")
+    arrays = tables.arrays
     # Registers that are not of the state, and the one of which the greatest value is kept, do not count.
     slot = np.arange(values.shape[1])
-    counts_not = (slot >= tables.slots[members][:, None]) | (slot == tables.dominated[members][:, None])
+    counts_not = (slot >= arrays.slots[members][:, None]) | (slot == arrays.dominated[members][:, None])
     words = np.column_stack([members, np.where(counts_not, 0, values)])
     before, after = words[:-1], words[1:]
     differ = before != after
@@ -244,48 +246,48 @@ def check_members(image: Image, program: Program) -> None:
     require((less | (together[1:] != together[:-1])).all(), "the members of a configuration are not in order")
 
 
-def check_collections(image: Image, program: Program, known: int) -> None:
+def check_collections(image: Image, tables: TransducerTables, known: int) -> None:
     """Registers hold collections that are there, of whole rows; nothing else is a collection."""
     sizes = image.set_sizes
     require(len(sizes) and sizes[0] == 0, "there is not even the empty collection")
     require((sizes >= 0).all() and (sizes <= len(image.set_words)).all(), "a collection has an impossible size")
     require(int(sizes.sum()) == len(image.set_words), "collections do not have the words that are there")
-    for array, rows, slot, register in set_holders(image, program):
-        numbers, fields = array[rows, slot], program.transducer.registers[register].fields
+    for array, rows, slot, register in set_holders(image, tables):
+        numbers, fields = array[rows, slot], tables.transducer.registers[register].fields
         require(_within(numbers, 0, len(sizes)), "a register holds a collection that is not there")
         require((sizes[numbers] % fields == 0).all(), "a collection does not have whole rows")
-        _check_rows(image, program, numbers, register, known)
-    require((set_widths(image, program)[1:] > 0).all(), "there is a collection that no register holds")
+        _check_rows(image, tables, numbers, register, known)
+    require((set_widths(image, tables)[1:] > 0).all(), "there is a collection that no register holds")
 
 
-def _check_rows(image: Image, program: Program, numbers: NDArray[np.int64], register: int, known: int) -> None:
+def _check_rows(image: Image, tables: TransducerTables, numbers: NDArray[np.int64], register: int, known: int) -> None:
     """In the rows of a register's collections strings are codes of known ones."""
-    fields = [f for f, kind in enumerate(program.kinds[register]) if kind.coded]
+    fields = [f for f, kind in enumerate(tables.kinds[register]) if kind.coded]
     if not fields:
         return
     starts = np.cumsum(image.set_sizes) - image.set_sizes
     for number in np.unique(numbers).tolist():
         size = int(image.set_sizes[number])
-        rows = image.set_words[starts[number] : starts[number] + size].reshape(-1, len(program.kinds[register]))
+        rows = image.set_words[starts[number] : starts[number] + size].reshape(-1, len(tables.kinds[register]))
         require(_are_codes(rows[:, fields], known), "a collection holds a string that is not there")
 
 
-def check_codes(image: Image, program: Program, known: int) -> None:
+def check_codes(image: Image, tables: TransducerTables, known: int) -> None:
     """Registers and keys of strings hold codes of known strings."""
-    for q, slots in enumerate(program.string_slots):
+    for q, slots in enumerate(tables.string_slots):
         rows, members = image.configs[:, GROUP] == q, image.members == q
         for words in (image.values[rows][:, slots], image.member_values[members][:, slots]):
             require(_are_codes(words, known), "a register holds a string that is not there")
-    keys = [1 + k for k, kind in enumerate(program.key_kinds) if kind.coded]
+    keys = [1 + k for k, kind in enumerate(tables.key_kinds) if kind.coded]
     require(_are_codes(image.partition_long[:, keys], known), "a partition has a key that is not there")
 
 
-def check_strings(texts: object, program: Program) -> None:
+def check_strings(texts: object, tables: TransducerTables) -> None:
     """The strings are texts, each once, and those of the query come first."""
     require(isinstance(texts, list) and all(type(text) is str for text in texts), "its strings are no list of texts")
     assert isinstance(texts, list)
     require(len(set(texts)) == len(texts), "a string is there twice")
-    own = program.strings.texts[: program.own_strings]
+    own = tables.strings.texts[: tables.own_strings]
     require(texts[: len(own)] == own, "the strings do not begin with those of the query")
     try:
         "".join(texts[len(own) :]).encode()

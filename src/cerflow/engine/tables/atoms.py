@@ -15,11 +15,10 @@ from cerflow.language.condition import (
     Comparison,
     Condition,
     Expression,
-    Operator,
 )
 from cerflow.language.node import Node
 from cerflow.schema import Kind, Schema
-from cerflow.values.operators import MIRRORED
+from cerflow.values.operators import MIRRORED, Operator
 
 __all__ = ["AtomCompiler"]
 

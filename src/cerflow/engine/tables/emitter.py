@@ -26,11 +26,11 @@ from cerflow.language.condition import (
     Literal,
     Negative,
     Not,
-    Operator,
     Or,
 )
 from cerflow.schema import Kind
 from cerflow.values.decimals import written_text
+from cerflow.values.operators import Operator
 
 __all__ = ["Emitter", "Places"]
 

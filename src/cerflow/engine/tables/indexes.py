@@ -23,8 +23,8 @@ _Way = tuple[int, int, int]
 class Indexes:
     """The indexes of all states.
 
-    ``atoms[move]`` are the rows of `Tables.atoms` of each move without those of windows, ``sources[move]`` the states
-    they leave, ``allowed[state]`` whether a state may have an index.
+    ``atoms[move]`` are the rows of `TableArrays.atoms` of each move without those of windows, ``sources[move]`` the
+    states they leave, ``allowed[state]`` whether a state may have an index.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Indexes:
             self._chosen.append(max(count, key=lambda way: (count[way], way[0] == layout.EQUAL), default=None))
 
     def rows(self) -> list[list[int]]:
-        """The rows of `Tables.indexes`."""
+        """The rows of `TableArrays.indexes`."""
         heaps = 0
         rows = []
         for way in self._chosen:

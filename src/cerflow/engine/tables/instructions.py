@@ -15,10 +15,10 @@ from cerflow.engine.tables.predicate_calls import Calls
 from cerflow.engine.tables.register_kinds import register_expression_kind
 from cerflow.language.condition import (
     Expression,
-    Operator,
 )
 from cerflow.language.formula import Window
 from cerflow.schema import Kind, Schema
+from cerflow.values.operators import Operator
 
 __all__ = ["OPERATORS", "EventColumn", "Instructions"]
 

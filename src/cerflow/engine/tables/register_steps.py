@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from cerflow.automata.model.transducer import Accumulation, Register, Transition
 from cerflow.engine import layout
 from cerflow.engine.tables.atoms import AtomCompiler
-from cerflow.language.condition import Operator
 from cerflow.schema import Kind
+from cerflow.values.operators import Operator
 
 __all__ = ["Slots", "StepCompiler"]
 
@@ -33,7 +33,7 @@ class Slots:
 
 
 class StepCompiler:
-    """Collects the rows of `cerflow.engine.layout.Tables` for ``copies``, ``steps``, ``fields`` and ``products``."""
+    """Collects the rows of `TableArrays` for ``copies``, ``steps``, ``fields`` and ``products``."""
 
     def __init__(
         self, registers: Sequence[Register], slots: Slots, kinds: Sequence[Sequence[Kind]], atoms: AtomCompiler

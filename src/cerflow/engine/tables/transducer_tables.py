@@ -20,10 +20,10 @@ from cerflow.automata.optimise.detection import begun, latest_starts
 from cerflow.conditions.guards import InWindow, conjuncts
 from cerflow.engine import layout
 from cerflow.engine.evaluate.binding import bind, readable
-from cerflow.engine.evaluate.given_conditions import numbered, with_given
 from cerflow.engine.evaluate.measures import is_global
+from cerflow.engine.evaluate.precomputed_conditions import numbered_conditions, with_precomputed
 from cerflow.engine.evaluate.string_codes import Strings
-from cerflow.engine.layout import Tables
+from cerflow.engine.layout import TableArrays
 from cerflow.engine.tables.atoms import AtomCompiler
 from cerflow.engine.tables.indexes import Indexes
 from cerflow.engine.tables.instructions import EventColumn
@@ -34,7 +34,7 @@ from cerflow.language.condition import Condition
 from cerflow.language.formula import CountWindow
 from cerflow.schema import Schema
 
-__all__ = ["Program"]
+__all__ = ["TransducerTables"]
 
 
 @dataclass
@@ -47,13 +47,13 @@ class _Move:
     number: int = field(default=-1)
 
 
-class Program:
+class TransducerTables:
     """The tables of one transducer for one schema, with all that is needed to prepare events for them.
 
-    ``position`` is a column of the schema that is no attribute of whole events; ``given`` are conditions that are
-    evaluated already (see `cerflow.engine.evaluate.given_conditions`). With ``detecting`` nobody asks which events a
-    match has, only where there is one (the transducer is one `for_detection`). Predicates are looked up now: raises
-    `QueryError` if one is not registered any more.
+    ``position`` is a column of the schema that is no attribute of whole events; ``precomputed`` are conditions that
+    were evaluated before (see `cerflow.engine.evaluate.precomputed_conditions`). With ``detecting`` nobody asks which
+    events a match has, only where there is one (the transducer is one `for_detection`). Predicates are looked up now:
+    raises `QueryError` if one is not registered any more.
     """
 
     #: Signatures that are remembered from batch to batch.
@@ -72,7 +72,7 @@ class Program:
         strategy: int = layout.EVERYTHING,
         pick: int = layout.EVERYTHING,
         detecting: bool = False,
-        given: Sequence[Condition] = (),
+        precomputed: Sequence[Condition] = (),
     ) -> None:
         self.transducer = transducer = bind(transducer, readable(schema, position))
         self.schema = schema
@@ -91,7 +91,7 @@ class Program:
         self._label_numbers: dict[frozenset[str], int] = {frozenset(): 0}
         #: The tests of which signatures are made.
         self.tests: list[Condition] = []
-        self._given = numbered(given)
+        self._precomputed = numbered_conditions(precomputed)
         self._test_numbers: dict[Condition, int] = {}
         #: For each state the tests of its loops that change nothing: where one holds, a run may stay as it is.
         self.loops = self._loops()
@@ -110,12 +110,12 @@ class Program:
         self._allowed: list[frozenset[int]] = []
         #: For each signature whether it allows any move, or ends any waiting.
         self.relevant: list[bool] = []
-        self.tables = self._tables(len(keys), consume, strategy)
+        self.arrays = self._arrays(len(keys), consume, strategy)
         #: The strings of the query itself, which come first and never go.
         self.own_strings = len(self.strings)
         self.signatures([frozenset()])
 
-    def fresh(self) -> Program:
+    def fresh(self) -> TransducerTables:
         """The same tables with strings and signatures of their own; not for programs that ask predicates."""
         other = copy(self)
         other.strings = Strings(self.strings.texts)
@@ -172,7 +172,7 @@ class Program:
         together = [*self._needs, *(needs for loops in self.loops for needs in loops)]
         return [needs - {test} for needs in together if test in needs]
 
-    def may_matter(self, satisfied: frozenset[int], unknown: frozenset[int]) -> bool:
+    def may_be_relevant(self, satisfied: frozenset[int], unknown: frozenset[int]) -> bool:
         """Whether an event may fire a transition or end some waiting, if of the unknown tests any may hold too."""
         if any(needs <= satisfied | unknown for needs in self._needs):
             return True
@@ -278,7 +278,7 @@ class Program:
     def _tests_of(self, t: Transition) -> frozenset[int]:
         found = set()
         for own in conjuncts(t.test):
-            test = with_given(own, self._given)
+            test = with_precomputed(own, self._precomputed)
             if test not in self._test_numbers:
                 self._test_numbers[test] = len(self.tests)
                 self.tests.append(test)
@@ -304,7 +304,7 @@ class Program:
 
     # -- tables --------------------------------------------------------------------------------------------------
 
-    def _tables(self, key_words: int, consume: int, strategy: int) -> Tables:
+    def _arrays(self, key_words: int, consume: int, strategy: int) -> TableArrays:
         transitions: list[list[int]] = []
         compared: list[list[list[int]]] = []
         steps = StepCompiler(self.transducer.registers, self.slots, self.kinds, self.atoms)
@@ -346,7 +346,7 @@ class Program:
         options[layout.O_FORGET] = self.schema.forget is not None
         options[layout.O_WINDOWED] = window is not None
         options[layout.O_MANY] = self.MANY_CONFIGURATIONS
-        return Tables(
+        return TableArrays(
             transitions=_table(transitions, 10),
             atoms=_table(self.atoms.rows, 6),
             code=_table(self.atoms.code, 2),
@@ -389,7 +389,7 @@ class Program:
                     added.append(effect)
                 self._signatures[satisfied] = self._by_effect[effect]
         if added:
-            self.tables = self._with_signatures(self.tables, added)
+            self.arrays = self._with_signatures(self.arrays, added)
         return [self._signatures[satisfied] for satisfied in found]
 
     def _effect(self, satisfied: frozenset[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -417,15 +417,17 @@ class Program:
             self._by_effect = {}
             self._allowed = []
             self.relevant = []
-            self.tables = self.tables._replace(
-                signature_start=self.tables.signature_start[:1],
-                signature_rows=self.tables.signature_rows[:0],
-                signature_transitions=self.tables.signature_transitions[:0],
-                signature_state=self.tables.signature_state[:0],
+            self.arrays = self.arrays._replace(
+                signature_start=self.arrays.signature_start[:1],
+                signature_rows=self.arrays.signature_rows[:0],
+                signature_transitions=self.arrays.signature_transitions[:0],
+                signature_state=self.arrays.signature_state[:0],
             )
             self.signatures([frozenset()])
 
-    def _with_signatures(self, tables: Tables, added: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> Tables:
+    def _with_signatures(
+        self, tables: TableArrays, added: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
+    ) -> TableArrays:
         states = np.full((len(added), self.transducer.states), -1, np.int32)
         starts: list[int] = []
         rows: list[list[int]] = []

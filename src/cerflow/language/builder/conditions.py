@@ -12,6 +12,7 @@ from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import Node
 from cerflow.language.parser import parse_condition, parse_expression
 from cerflow.language.select import ExpressionItem
+from cerflow.values.operators import Operator
 from cerflow.values.text_patterns import check_like, check_regexp
 
 __all__ = [
@@ -73,22 +74,22 @@ class ValueExpr(Expr[c.Expression]):
         return ValueExpr(c.Negative(self.tree))
 
     def __eq__(self, other: AnyValue) -> ConditionExpr:  # type: ignore[override]
-        return _comparison(c.Operator.EQ, self, other)
+        return _comparison(Operator.EQ, self, other)
 
     def __ne__(self, other: AnyValue) -> ConditionExpr:  # type: ignore[override]
-        return _comparison(c.Operator.NE, self, other)
+        return _comparison(Operator.NE, self, other)
 
     def __lt__(self, other: AnyValue) -> ConditionExpr:
-        return _comparison(c.Operator.LT, self, other)
+        return _comparison(Operator.LT, self, other)
 
     def __le__(self, other: AnyValue) -> ConditionExpr:
-        return _comparison(c.Operator.LE, self, other)
+        return _comparison(Operator.LE, self, other)
 
     def __gt__(self, other: AnyValue) -> ConditionExpr:
-        return _comparison(c.Operator.GT, self, other)
+        return _comparison(Operator.GT, self, other)
 
     def __ge__(self, other: AnyValue) -> ConditionExpr:
-        return _comparison(c.Operator.GE, self, other)
+        return _comparison(Operator.GE, self, other)
 
     def like(self, pattern: str, *, negated: bool = False) -> ConditionExpr:
         """``value [NOT] LIKE pattern``: ``%`` any characters, ``_`` one, a backslash takes the next literally."""
@@ -345,5 +346,5 @@ def _arithmetic(operator: str, left: AnyValue, right: AnyValue) -> ValueExpr:
     return ValueExpr(c.Arithmetic(operator, _value(left), _value(right)))
 
 
-def _comparison(operator: c.Operator, left: AnyValue, right: AnyValue) -> ConditionExpr:
+def _comparison(operator: Operator, left: AnyValue, right: AnyValue) -> ConditionExpr:
     return ConditionExpr(c.Comparison(operator, _value(left), _value(right)))

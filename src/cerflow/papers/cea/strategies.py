@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from cerflow import limits
 from cerflow.deciding.budget import Budget
 from cerflow.language.condition import Condition
-from cerflow.papers.constructions.determinize import letters
+from cerflow.papers.constructions.determinize import transitions_by_minterm
 from cerflow.papers.model.cea import ComplexEventAutomaton, ComplexEventTransition
 from cerflow.papers.model.srt import MARKED, SKIPPED, State, sorted_states
 from cerflow.papers.translations.cea_models import with_marked_ends
@@ -102,7 +102,7 @@ class _Steps:
     def of(self, states: _Set) -> Iterator[_Allowed]:
         """One step for each kind of event that these states tell apart."""
         leaving = [t for state in sorted_states(states) for t in self._automaton.leaving(state)]
-        for minterm, taken in letters(leaving, self._budget):
+        for minterm, taken in transitions_by_minterm(leaving, self._budget):
             yield _Allowed(minterm.condition, tuple(taken))
 
 

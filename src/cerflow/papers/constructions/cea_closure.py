@@ -10,7 +10,7 @@ from cerflow import limits
 from cerflow.conditions.guards import conjunction, conjuncts
 from cerflow.deciding.budget import Budget
 from cerflow.language.condition import Condition
-from cerflow.papers.constructions.determinize import letters
+from cerflow.papers.constructions.determinize import transitions_by_minterm
 from cerflow.papers.constructions.minterms import contradictory
 from cerflow.papers.model.cea import (
     ComplexEventAutomaton,
@@ -97,7 +97,7 @@ def _subsets(
 
     def ways(subset: _Subset) -> Iterator[_Way]:
         leaving = [t for state in sorted_states(subset) for t in automaton.leaving(state)]
-        for minterm, taken in letters(leaving, budget):
+        for minterm, taken in transitions_by_minterm(leaving, budget):
             targets: dict[frozenset[str], set[State]] = {output: set() for output in sorted(outputs or (), key=sorted)}
             for t in taken:
                 if outputs is None or t.output in outputs:

@@ -30,7 +30,13 @@ from cerflow.papers.model.srt import (
     sorted_states,
 )
 
-__all__ = ["determinize_windowed", "is_determinizable", "letters", "subset_construction", "unchecked_subsets"]
+__all__ = [
+    "determinize_windowed",
+    "is_determinizable",
+    "subset_construction",
+    "transitions_by_minterm",
+    "unchecked_subsets",
+]
 
 T = TypeVar("T", bound=TransitionLike)
 
@@ -90,7 +96,7 @@ def unchecked_subsets(
 
     def leaving(subset: frozenset[State]) -> Iterator[SymbolicTransition]:
         ways = [t for state in sorted_states(subset) for t in transducer.leaving(state)]
-        for minterm, taken in letters(ways, budget, satisfiable=satisfiable):
+        for minterm, taken in transitions_by_minterm(ways, budget, satisfiable=satisfiable):
             yield SymbolicTransition(
                 source=subset,
                 target=frozenset(t.target for t in taken),
@@ -110,7 +116,9 @@ def unchecked_subsets(
     )
 
 
-def letters(transitions: Iterable[T], budget: Budget, *, satisfiable: bool = True) -> Iterator[tuple[Minterm, list[T]]]:
+def transitions_by_minterm(
+    transitions: Iterable[T], budget: Budget, *, satisfiable: bool = True
+) -> Iterator[tuple[Minterm, list[T]]]:
     """The minterms of the conditions of some transitions, and with each the transitions that it allows."""
     ways = [(t, t.condition) for t in transitions if t.condition is not None]
     for minterm in construct_minterms((c for _, c in ways), satisfiable=satisfiable, budget=budget):

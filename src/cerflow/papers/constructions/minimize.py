@@ -102,11 +102,13 @@ class _Merged:
 def _merged(automaton: Automaton, budget: Budget) -> _Merged:
     """The coarsest classes in which states end alike and go on alike, on every minterm of all conditions."""
     basis = list(dict.fromkeys(atom for t in automaton.transitions for atom in _atoms(_asked(t))))
-    letters = [frozenset(minterm.positive) for minterm in construct_minterms(basis, budget=budget)]
+    minterms = [frozenset(minterm.positive) for minterm in construct_minterms(basis, budget=budget)]
     leaving: dict[State, list[TransitionLike]] = {q: [] for q in sorted_states(automaton.states)}
     for t in automaton.transitions:
         leaving[t.source].append(t)
-    rows = {q: [[t for t in ways if _allows(_asked(t), letter)] for letter in letters] for q, ways in leaving.items()}
+    rows = {
+        q: [[t for t in ways if _allows(_asked(t), minterm)] for minterm in minterms] for q, ways in leaving.items()
+    }
     classes = {q: int(q in automaton.finals) for q in rows}
     while True:
         signatures = {
@@ -122,7 +124,7 @@ def _merged(automaton: Automaton, budget: Budget) -> _Merged:
     for k, state in sorted(first.items()):
         for behaviour in dict.fromkeys(_behaviour(t, classes) for t in leaving[state]):
             does = [any(_behaviour(t, classes) == behaviour for t in taken) for taken in rows[state]]
-            ways += [(k, _condition(case), behaviour) for case in _cases(list(zip(letters, does)), basis)]
+            ways += [(k, _condition(case), behaviour) for case in _cases(list(zip(minterms, does)), basis)]
     return _Merged(classes, ways)
 
 
@@ -147,24 +149,24 @@ def _atoms(condition: Condition) -> list[Condition]:
     return [condition]
 
 
-def _allows(condition: Condition, letter: frozenset[Condition]) -> bool:
+def _allows(condition: Condition, minterm: frozenset[Condition]) -> bool:
     """Whether a condition holds where of the atoms these and no others hold."""
     match condition:
         case And():
-            return _allows(condition.left, letter) and _allows(condition.right, letter)
+            return _allows(condition.left, minterm) and _allows(condition.right, minterm)
         case Or():
-            return _allows(condition.left, letter) or _allows(condition.right, letter)
+            return _allows(condition.left, minterm) or _allows(condition.right, minterm)
         case Satisfied(inner):
-            return _allows(inner, letter)
+            return _allows(inner, minterm)
         case Not(Satisfied(inner)):
-            return not _allows(inner, letter)
+            return not _allows(inner, minterm)
         case Constant(value):
             return value
-    return condition in letter
+    return condition in minterm
 
 
 def _cases(choices: list[tuple[frozenset[Condition], bool]], atoms: list[Condition]) -> list[_Case]:
-    """The letters that are chosen, as cases that exclude one another and ask no more atoms than needed."""
+    """The minterms that are chosen, as cases that exclude one another and ask no more atoms than needed."""
     if all(chosen for _, chosen in choices):
         return [()]
     if not any(chosen for _, chosen in choices):

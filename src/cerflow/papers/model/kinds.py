@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from cerflow.language.condition import And, Comparison, Condition, Constant, Not, Operator, Or
+from cerflow.language.condition import (
+    And,
+    Comparison,
+    Condition,
+    Constant,
+    Not,
+    Or,
+)
 from cerflow.language.node import walk
 from cerflow.papers.model.conditions import register_selection
 from cerflow.papers.model.srt import SymbolicRegisterTransducer
+from cerflow.values.operators import Operator
 
 __all__ = ["AutomatonKind", "kinds"]
 

@@ -11,14 +11,14 @@ from cerflow.papers.model.srt import Automaton, State, TransitionLike
 __all__ = ["is_register_safe", "on_every_trail", "unsafe_reads"]
 
 
-class _Edge(Protocol):
+class _Arc(Protocol):
     @property
     def source(self) -> State: ...
     @property
     def target(self) -> State: ...
 
 
-T = TypeVar("T", bound=_Edge)
+T = TypeVar("T", bound=_Arc)
 
 
 def on_every_trail(

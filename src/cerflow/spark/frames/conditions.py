@@ -48,11 +48,11 @@ from cerflow.language.condition import (
     Literal,
     Negative,
     Not,
-    Operator,
 )
+from cerflow.pushdown.arrow import UndecidedError
 from cerflow.schema import Kind, kind_of
 from cerflow.spark.frames.events import EventColumns
-from cerflow.values.operators import RELATIONS
+from cerflow.values.operators import RELATIONS, Operator
 from cerflow.values.text_patterns import MANY, ONE, literal_parts, tokens
 
 __all__ = ["Conditions"]
@@ -63,10 +63,6 @@ _LEAST = -(2**63)
 
 #: What values are to Spark; timestamps with a time zone and those without are different things.
 _NUMBER, _REAL, _TEXT, _TRUTH, _INSTANT, _MOMENT, _NULL = range(7)
-
-
-class _UndecidedError(Exception):
-    """Spark might see it otherwise."""
 
 
 class Conditions:
@@ -91,7 +87,7 @@ class Conditions:
         """Whether a leaf has a translation."""
         try:
             self._leaf(leaf)
-        except _UndecidedError:
+        except UndecidedError:
             return False
         return True
 
@@ -122,10 +118,10 @@ class Conditions:
             case Like(operand, pattern, negated):
                 column, kind = self._value(operand)
                 if kind != _TEXT:
-                    raise _UndecidedError
+                    raise UndecidedError
                 accepted = self._like(column, pattern)
                 return ~accepted if negated else accepted
-        raise _UndecidedError
+        raise UndecidedError
 
     # -- values
 
@@ -139,7 +135,7 @@ class Conditions:
             case Function("length", (operand,)):
                 column, kind = self._value(operand)
                 if kind != _TEXT:
-                    raise _UndecidedError
+                    raise UndecidedError
                 return F.length(column).cast("bigint"), _NUMBER
             case Function("abs", (operand,)):
                 column, kind = self._computed(operand)
@@ -151,7 +147,7 @@ class Conditions:
                 return -column if kind == _REAL else _opposite(column), kind
             case Arithmetic(operator, left, right):
                 return self._arithmetic(operator, *self._computed(left), *self._computed(right))
-        raise _UndecidedError
+        raise UndecidedError
 
     def _column(self, name: str) -> str:
         return self._type if name == "type" and name not in self._types else name
@@ -178,7 +174,7 @@ class Conditions:
             return column, _NUMBER
         if isinstance(data_type, _FLOATS):
             return column if isinstance(data_type, DoubleType) else column.cast("double"), _REAL
-        raise _UndecidedError
+        raise UndecidedError
 
     def _constant(self, value: int | float | str | bool | None) -> tuple[Column, int]:
         match value:
@@ -192,11 +188,11 @@ class Conditions:
                 return F.lit(value), _REAL
             case str():
                 return F.lit(self._text(value)), _TEXT
-        raise _UndecidedError
+        raise UndecidedError
 
     def _text(self, text: str) -> str:
         if any("\ud800" <= c <= "\udfff" for c in text):
-            raise _UndecidedError  # halves of characters, which no event has
+            raise UndecidedError  # halves of characters, which no event has
         return text
 
     def _literal(self, value: int | float | str | bool | None, beside: Expression) -> int | str:
@@ -207,7 +203,7 @@ class Conditions:
                 return self._text(value)
             case int() if kind == _NUMBER and not isinstance(value, bool) and _LEAST < value < 2**63:
                 return value
-        raise _UndecidedError
+        raise UndecidedError
 
     def _known(self, operand: Expression) -> Column:
         if not isinstance(operand, Attribute):
@@ -227,7 +223,7 @@ class Conditions:
             return column.cast("bigint"), kind
         if kind == _REAL:
             return column, kind
-        raise _UndecidedError
+        raise UndecidedError
 
     def _arithmetic(self, operator: str, left: Column, a: int, right: Column, b: int) -> tuple[Column, int]:
         """Whole numbers that leave 64 bits, and what is divided by zero, are null to the engine; nothing may fail."""
@@ -253,7 +249,7 @@ class Conditions:
                 return _whole(F.try_multiply(left, right)), _NUMBER
             case "%":
                 return _whole(F.try_mod(left, right)), _NUMBER
-        raise _UndecidedError
+        raise UndecidedError
 
     # -- conditions
 
@@ -266,7 +262,7 @@ class Conditions:
         if kind in (_INSTANT, _MOMENT) and isinstance(right, Literal) and isinstance(right.value, str):
             b, other = _instant(right.value, kind), kind
         if kind != other or (kind == _TRUTH and operator not in (Operator.EQ, Operator.NE)):
-            raise _UndecidedError
+            raise UndecidedError
         found: Column = RELATIONS[operator](a, b)
         if kind == _REAL:
             for column, expression in ((a, left), (b, right)):
@@ -288,9 +284,9 @@ class Conditions:
         """Spark's own LIKE, which wants every backslash to stand before a wildcard or another one."""
         parts = tokens(pattern)
         if any(c > "\uffff" for c in pattern):
-            raise _UndecidedError  # it looks for the halves of such characters
+            raise UndecidedError  # it looks for the halves of such characters
         if parts.count(MANY) > limits.SPARK_LIKE_WILDCARDS:
-            raise _UndecidedError
+            raise UndecidedError
         written = []
         for token in parts:
             if isinstance(token, str):
@@ -325,5 +321,5 @@ def _instant(text: str, kind: int) -> Column:
     try:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
     except OverflowError:
-        raise _UndecidedError from None
+        raise UndecidedError from None
     return F.lit(moment.replace(tzinfo=None).isoformat(" ", "microseconds")).cast("timestamp_ntz")

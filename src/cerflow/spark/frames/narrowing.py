@@ -1,7 +1,7 @@
 """Conditions that Spark evaluates so that the columns which only they read need not be sent.
 
-What Spark found travels as the bits of one integer column (see `cerflow.engine.evaluate.given_conditions`). Types of
-events and texts that only conditions read never leave Spark so.
+What Spark found travels as the bits of one integer column (see `cerflow.engine.evaluate.precomputed_conditions`). Types
+of events and texts that only conditions read never leave Spark so.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow import limits
-from cerflow.conditions.elementary import elementary
+from cerflow.conditions.atomic_conditions import atomic_conditions
 from cerflow.conditions.guards import TRUE
 from cerflow.conditions.propositions import is_true, leaves_of
-from cerflow.engine.evaluate.given_conditions import GIVEN, GIVEN_BITS, with_bits
+from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, PRECOMPUTED_BITS, with_bits
 from cerflow.engine.recognize.plan import Plan as EnginePlan
 from cerflow.language.condition import Condition, Not
 from cerflow.predicates.registry import predicates_in
@@ -30,7 +30,7 @@ from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.pushdown import relevant
 
-__all__ = ["given_conditions", "narrowed"]
+__all__ = ["conditions_to_precompute", "narrowed"]
 
 #: The bits of so many conditions fit a column of 32.
 _NARROW = 15
@@ -44,40 +44,44 @@ def narrowed(query: Query, plan: JobPlan, df: DataFrame, *, skip: bool) -> tuple
     events = EventColumns(plan.schema)
     conditions = Conditions.of(df.schema, events)
     stream = plan.schema.stream if query.tree.streams else None
-    given = () if plan.positions else given_conditions(query, plan.schema, conditions, stream)
-    if not given:
+    precomputed = () if plan.positions else conditions_to_precompute(query, plan.schema, conditions, stream)
+    if not precomputed:
         return plan, df
-    wide = len(given) > _NARROW
+    wide = len(precomputed) > _NARROW
     schema = with_bits(plan.schema, pa.int64() if wide else pa.int32())
-    engine = EnginePlan(query.tree, schema, transducer=query.plan(plan.schema).transducer, given=given)
+    engine = EnginePlan(query.tree, schema, transducer=query.plan(plan.schema).transducer, precomputed=precomputed)
     frame = events.renamed(df)
     if skip:
         frame = frame.filter(events.usable())
     frame = relevant(frame, plan, df.schema, events, skip=skip)
-    bits = _bits(given, plan.schema, conditions, stream).cast("bigint" if wide else "int")
+    bits = _bits(precomputed, plan.schema, conditions, stream).cast("bigint" if wide else "int")
     # What has no type is a bad record, also where types are not sent.
     bits = F.when(F.col(events.plain(schema.type)).isNotNull(), bits)
     needed = tuple(name for name in schema.attributes if name in engine.needs)
-    plan = replace(plan, schema=schema, needed=needed, given=given, relevance=Relevance(TRUE))
-    return plan, frame.withColumn(EventColumns(schema).plain(GIVEN), bits)
+    plan = replace(plan, schema=schema, needed=needed, precomputed=precomputed, relevance=Relevance(TRUE))
+    return plan, frame.withColumn(EventColumns(schema).plain(PRECOMPUTED), bits)
 
 
-def given_conditions(query: Query, schema: Schema, conditions: Conditions, stream: str | None) -> tuple[Condition, ...]:
+def conditions_to_precompute(
+    query: Query, schema: Schema, conditions: Conditions, stream: str | None
+) -> tuple[Condition, ...]:
     """The conditions to evaluate in Spark: none if that saves no column, or only one that costs no more than bits."""
     if predicates_in(query.tree):
         return ()
     engine = query.plan(schema)
-    parts = dict.fromkeys(part for test in engine.tests for part in elementary(test))
+    parts = dict.fromkeys(part for test in engine.tests for part in atomic_conditions(test))
     if len(parts) > limits.NARROWED_CONDITIONS:
         return ()
     sure = [part for part in parts if all(conditions.decides(leaf) for leaf in _leaves(part, schema, stream))]
     if not sure:
         return ()
-    saved = engine.needs - EnginePlan(query.tree, with_bits(schema), transducer=engine.transducer, given=sure).needs
+    saved = (
+        engine.needs - EnginePlan(query.tree, with_bits(schema), transducer=engine.transducer, precomputed=sure).needs
+    )
     if len(saved) < 2 and not any(schema.kind(name) is Kind.STRING for name in saved):
         return ()
     chosen = tuple(part for part in sure if engine.reading(part) & saved)
-    return chosen if len(chosen) <= GIVEN_BITS else ()
+    return chosen if len(chosen) <= PRECOMPUTED_BITS else ()
 
 
 def _leaves(condition: Condition, schema: Schema, stream: str | None) -> list[Condition]:
@@ -89,9 +93,9 @@ def _known(condition: Condition, schema: Schema, stream: str | None) -> tuple[Co
     return plainly(is_true(condition), schema, stream), plainly(is_true(Not(condition)), schema, stream)
 
 
-def _bits(given: Sequence[Condition], schema: Schema, conditions: Conditions, stream: str | None) -> Column:
+def _bits(precomputed: Sequence[Condition], schema: Schema, conditions: Conditions, stream: str | None) -> Column:
     found = []
-    for number, condition in enumerate(given):
+    for number, condition in enumerate(precomputed):
         true, false = (conditions.holds(known) for known in _known(condition, schema, stream))
         found.append(F.when(true, 1 << 2 * number).when(false, 0).otherwise(2 << 2 * number).cast("bigint"))
     return reduce(Column.bitwiseOR, found)

@@ -29,8 +29,8 @@ class JobPlan:
     of which the first that is not null counts. ``by_key`` says that substreams may be evaluated apart from each
     other, otherwise one task sees the whole stream. ``positions`` says that positions are reported or read.
     ``predicates`` are those that the query calls, packed to travel. ``division`` says whether and how the stream may be
-    cut into slices, ``relevance`` which events have to be sent, and ``given`` which conditions Spark evaluates so that
-    less of them has to. ``counts`` and ``flat`` are forms of the result. No task lists more than ``max_matches``.
+    cut into slices, ``relevance`` which events have to be sent, and ``precomputed`` which conditions Spark evaluates so
+    that less of them has to. ``counts`` and ``flat`` are forms of the result. No task lists more than ``max_matches``.
     """
 
     text: str
@@ -45,7 +45,7 @@ class JobPlan:
     predicates: bytes | None
     division: Division
     relevance: Relevance
-    given: tuple[Condition, ...] = ()
+    precomputed: tuple[Condition, ...] = ()
     counts: CountForm = "decimal"
     flat: bool = False
     max_matches: int | None = None

@@ -9,7 +9,7 @@ from functools import lru_cache
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from cerflow.engine.evaluate.given_conditions import GIVEN
+from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.matches.row_limit import Bound
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.recognizer import Recognizer
@@ -50,7 +50,7 @@ class Recognition:
     positions: bool
     predicates: bytes | None = None
     language: Language = "ceql"
-    given: tuple[Condition, ...] = ()
+    precomputed: tuple[Condition, ...] = ()
     counts: CountForm = "decimal"
     flat: bool = False
     max_matches: int | None = None
@@ -75,7 +75,7 @@ class Recognition:
         """The columns with their roles."""
         columns = self.columns
         # Perhaps not even the type is sent.
-        type = self.type if self.type in columns.names else GIVEN
+        type = self.type if self.type in columns.names else PRECOMPUTED
         return Schema(columns, type, self.time, self.stream, self.time_unit, self.forget)
 
     def runners(self) -> Callable[[int | None], SliceRunner]:
@@ -90,15 +90,17 @@ class Recognition:
         predicates = () if self.predicates is None else _unpacked(self.predicates)
         with using(predicates):
             query = parse(self.query, language=self.language)
-        given = None
-        if self.given:
+        precomputed = None
+        if self.precomputed:
             # Queries with predicates have none of these.
-            given = Plan(query.tree, schema, position=self.position, positions=self.positions, given=self.given)
+            precomputed = Plan(
+                query.tree, schema, position=self.position, positions=self.positions, precomputed=self.precomputed
+            )
 
         def runner(first: int | None) -> SliceRunner:
             # A worker process may serve queries with other predicates of the same names.
             with using(predicates):
-                plan = given or query.plan(schema, self.position, self.positions)
+                plan = precomputed or query.plan(schema, self.position, self.positions)
                 made = Recognizer(query.tree, schema, on_bad_record=self._refuse, plan=plan)
                 return SliceRunner(made, bound, self.counts, self.flat, position=self.position, first=first)
 
@@ -110,9 +112,9 @@ class Recognition:
         values = (
             f"{name}: {readable_value(rows.column(name)[0].as_py())}"
             for name in columns
-            if name not in (self.position, GIVEN)
+            if name not in (self.position, PRECOMPUTED)
         )
-        raise BadRecordError(f"{{{', '.join(values)}}}", rows.column(reason)[0].as_py().replace(GIVEN, self.type))
+        raise BadRecordError(f"{{{', '.join(values)}}}", rows.column(reason)[0].as_py().replace(PRECOMPUTED, self.type))
 
 
 def pack(query: Query) -> bytes | None:

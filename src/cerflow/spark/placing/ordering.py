@@ -15,7 +15,7 @@ from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.pushdown import relevant
 from cerflow.spark.frames.schemas import spark_schema
 from cerflow.spark.frames.tasks import Recognition
-from cerflow.spark.placing.placement import Clustered, Cut, Placement, Way
+from cerflow.spark.placing.placement import Clustered, Cut, Placement, PlacementKind
 from cerflow.spark.placing.positions import number_rows, number_sorted
 from cerflow.spark.placing.slice_frames import (
     SLICE,
@@ -24,7 +24,7 @@ from cerflow.spark.placing.slice_frames import (
     first_in_cut,
     in_slices,
     own_counts,
-    together,
+    slices_in_tasks,
 )
 from cerflow.spark.placing.slice_tasks import OwnSlices, PartitionsInOrder
 
@@ -70,8 +70,8 @@ def recognized(given: Selected, plan: JobPlan, placement: Placement) -> DataFram
             return _in_slices(given.frame, plan, given.events, how)
         case Clustered() as how:
             return _in_partitions(given.frame, plan, given.events, how)
-    numbered = plan.positions and placement.way is Way.BY_KEY
-    rows = _ordered(given, plan, by_key=placement.way is Way.BY_KEY, numbered=numbered)
+    numbered = plan.positions and placement.kind is PlacementKind.BY_KEY
+    rows = _ordered(given, plan, by_key=placement.kind is PlacementKind.BY_KEY, numbered=numbered)
     return _mapped(rows, plan, _recognition(plan, numbered=numbered))
 
 
@@ -98,7 +98,7 @@ def _ordered(given: Selected, plan: JobPlan, *, by_key: bool, numbered: bool) ->
 
 def _in_slices(frame: DataFrame, plan: JobPlan, events: EventColumns, how: Cut) -> DataFrame:
     """Every slice in a task, with the events before it that it needs."""
-    rows = together(in_slices(frame, events, Axis(plan.schema), how), plan, events, len(how.slices))
+    rows = slices_in_tasks(in_slices(frame, events, Axis(plan.schema), how), plan, events, len(how.slices))
     first = first_in_cut(how) if plan.positions else None
     task = OwnSlices(_recognition(plan, numbered=plan.positions), first, own_counts(how))
     return _mapped(rows.select(*_names(plan, events), SLICE), plan, task)
@@ -127,7 +127,7 @@ def _in_partitions(frame: DataFrame, plan: JobPlan, events: EventColumns, how: C
         return found
     between = between_partitions(frame, events, Axis(plan.schema), how)
     first = first_between(between, how) if plan.positions else None
-    rows = together(between, plan, events, len(how.boundaries)).select(*names, SLICE)
+    rows = slices_in_tasks(between, plan, events, len(how.boundaries)).select(*names, SLICE)
     return found.union(_mapped(rows, plan, OwnSlices(recognition, first, None)))
 
 
@@ -161,7 +161,7 @@ def _recognition(plan: JobPlan, *, numbered: bool) -> Recognition:
         position=position,
         positions=plan.positions,
         predicates=plan.predicates,
-        given=plan.given,
+        precomputed=plan.precomputed,
         counts=plan.counts,
         flat=plan.flat,
         max_matches=plan.max_matches,

@@ -21,14 +21,14 @@ from cerflow.spark.frames.axis import Axis, exact
 from cerflow.spark.frames.events import EventColumns, number_of_cuts
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.placing.slice_tasks import PartitionInOrder
-from cerflow.spark.placing.survey import PartitionSurvey, bounds_of, counted, estimate, sample, survey
+from cerflow.spark.placing.survey import PartitionSurvey, bounds_of, estimate, sample, survey_partitions, survey_parts
 
-__all__ = ["Clustered", "Cut", "Placement", "Way", "place"]
+__all__ = ["Clustered", "Cut", "Placement", "PlacementKind", "place"]
 
 Ints = NDArray[np.int64]
 
 
-class Way(StrEnum):
+class PlacementKind(StrEnum):
     """How the events of a query are divided among tasks."""
 
     ONE_TASK = "in one ordered task"
@@ -62,12 +62,12 @@ class Clustered:
 class Placement:
     """What was decided, and why."""
 
-    way: Way
+    kind: PlacementKind
     reason: str
     how: Cut | Clustered | None = None
 
     def __str__(self) -> str:
-        return f"{self.way}: {self.reason}"
+        return f"{self.kind}: {self.reason}"
 
 
 def place(frame: DataFrame, plan: JobPlan, events: EventColumns) -> Placement:
@@ -100,7 +100,7 @@ class _Placing:
             return self._otherwise("the input is small")
         if not guess.stays and (plan.by_key or schema.time is None):
             return self._otherwise("whether the input lies in the order of time is not known before it is computed")
-        found = survey(self._frame, self._events, self._axis, self._window, limits.SPARK_PIECE_BITS)
+        found = survey_partitions(self._frame, self._events, self._axis, self._window, limits.SPARK_PIECE_BITS)
         if not found.complete:
             return self._otherwise("some events cannot be used")
         if found.pieces.total < limits.SPARK_SMALL_EVENTS:
@@ -117,8 +117,8 @@ class _Placing:
     def _otherwise(self, why: str) -> Placement:
         plan = self._plan
         if plan.by_key:
-            return Placement(Way.BY_KEY, f"each key has its own matches (no slices of time: {why})")
-        return Placement(Way.ONE_TASK, why)
+            return Placement(PlacementKind.BY_KEY, f"each key has its own matches (no slices of time: {why})")
+        return Placement(PlacementKind.ONE_TASK, why)
 
     def _reach(self, pieces: Pieces) -> Reach:
         window = self._window
@@ -151,7 +151,7 @@ class _Placing:
             f"{share:.0%} of the events"
         )
         return Placement(
-            Way.SLICES, reason, Clustered(partitions, tuple(between), in_order, 1 << limits.SPARK_PIECE_BITS)
+            PlacementKind.SLICES, reason, Clustered(partitions, tuple(between), in_order, 1 << limits.SPARK_PIECE_BITS)
         )
 
     def _cut(self, found: PartitionSurvey) -> Placement:
@@ -177,13 +177,13 @@ class _Placing:
                     f"{self._plan.division.reason}; {len(slices)} slices, which overlap by the window, "
                     f"{overlap:.0%} of the events"
                 )
-                return Placement(Way.SLICES, reason, Cut(tuple(slices), pieces))
+                return Placement(PlacementKind.SLICES, reason, Cut(tuple(slices), pieces))
             most //= 2
         return self._otherwise("the window is long compared with the stream")
 
     def _counted(self, cuts: list[int]) -> Pieces:
         part = number_of_cuts(self._events.leading(), self._axis, cuts)
-        return counted(self._frame, part, self._events, self._axis, self._window).pieces
+        return survey_parts(self._frame, part, self._events, self._axis, self._window).pieces
 
 
 def _quantiles(keys: Ints, parts: int) -> list[int]:

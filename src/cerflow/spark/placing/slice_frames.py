@@ -16,7 +16,7 @@ from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.placing.placement import Clustered, Cut
 from cerflow.spark.placing.survey import estimate
 
-__all__ = ["SLICE", "between_partitions", "first_between", "first_in_cut", "in_slices", "own_counts", "together"]
+__all__ = ["SLICE", "between_partitions", "first_between", "first_in_cut", "in_slices", "own_counts", "slices_in_tasks"]
 
 #: Twice the number of the slice, one more if the event is its own.
 SLICE = "slice"
@@ -93,7 +93,7 @@ def _likely(frame: DataFrame, events: EventColumns, axis: Axis, slices: Sequence
     return likely if estimate(likely).pruned == estimate(frame).pruned else frame
 
 
-def together(rows: DataFrame, plan: JobPlan, events: EventColumns, slices: int) -> DataFrame:
+def slices_in_tasks(rows: DataFrame, plan: JobPlan, events: EventColumns, slices: int) -> DataFrame:
     """Rows with `SLICE`, those of a slice in one task and in order."""
     shuffled = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or slices)
     tasks = max(1, min(slices, shuffled))

@@ -24,7 +24,16 @@ from cerflow.slices.reach import Bounds
 from cerflow.spark.frames.axis import Axis, one_array
 from cerflow.spark.frames.events import IDENTIFIER, EventColumns
 
-__all__ = ["ROW_BITS", "Estimate", "PartitionSurvey", "bounds_of", "counted", "estimate", "sample", "survey"]
+__all__ = [
+    "ROW_BITS",
+    "Estimate",
+    "PartitionSurvey",
+    "bounds_of",
+    "estimate",
+    "sample",
+    "survey_partitions",
+    "survey_parts",
+]
 
 Ints = NDArray[np.int64]
 
@@ -88,7 +97,9 @@ class PartitionSurvey:
     complete: bool
 
 
-def survey(frame: DataFrame, events: EventColumns, axis: Axis, window: object, piece_bits: int) -> PartitionSurvey:
+def survey_partitions(
+    frame: DataFrame, events: EventColumns, axis: Axis, window: object, piece_bits: int
+) -> PartitionSurvey:
     """Count the rows of each piece of the partitions, and find the least and greatest key of each, in one job.
 
     A piece has ``2 ** piece_bits`` rows, the last one of a partition may have fewer.
@@ -108,7 +119,7 @@ def survey(frame: DataFrame, events: EventColumns, axis: Axis, window: object, p
     return _survey(found, part, events, axis, window)
 
 
-def counted(frame: DataFrame, part: Column, events: EventColumns, axis: Axis, window: object) -> PartitionSurvey:
+def survey_parts(frame: DataFrame, part: Column, events: EventColumns, axis: Axis, window: object) -> PartitionSurvey:
     """The same for parts of a stream that are numbered otherwise, in their order; some may be missing."""
     leading = events.leading()
     found = _aggregated(frame, part, leading, events, window).sort_by("piece")

@@ -14,14 +14,14 @@ from cerflow.errors import InputError
 from cerflow.spark.source.files import DataFile, each, metadata_of
 from cerflow.spark.source.keys import Key, bounds_of
 
-__all__ = ["Group", "columns_of", "groups_of", "short_texts"]
+__all__ = ["RowGroup", "columns_of", "groups_of", "short_texts"]
 
 #: Bytes for each value of a column of text up to which its values repeat, as text alone takes more.
 _REPEATING = 4
 
 
 @dataclass(frozen=True)
-class Group:
+class RowGroup:
     """A row group: number ``index`` of file number ``file``, whose rows before it are ``first``.
 
     ``least`` and ``greatest`` bound the keys of its events that have one; both are None if nothing is known. ``usable``
@@ -97,12 +97,12 @@ def _type_of(values: Sequence[str]) -> pa.DataType:
 
 def groups_of(
     files: Sequence[DataFile], columns: pa.Schema, *, leading: str | None, type: str, time: str | None
-) -> list[Group]:
+) -> list[RowGroup]:
     """All row groups with events, in the order of the input; ``leading`` is the column of the keys.
 
     Without one the keys are the numbers of the rows in the whole input.
     """
-    found: list[Group] = []
+    found: list[RowGroup] = []
     rows = 0
     for number, footer in enumerate(each(metadata_of, files)):
         places = {footer.schema.column(k).path: k for k in range(len(footer.schema.names))}
@@ -120,7 +120,7 @@ def groups_of(
                 bounds = bounds_of(statistics.get(leading), columns.field(leading).type)
             least, greatest = bounds or (None, None)
             usable = _usable(size, [(statistics.get(n), columns.field(n).type) for n in (type, time) if n is not None])
-            found.append(Group(number, index, first, size, least, greatest, usable))
+            found.append(RowGroup(number, index, first, size, least, greatest, usable))
             first += size
             rows += size
     return found

@@ -22,12 +22,12 @@ from cerflow.query import Query, parse
 from cerflow.schema import Kind, Schema
 from cerflow.slices.division import divided
 from cerflow.spark.source.files import DataFile, find_files
-from cerflow.spark.source.footers import Group, columns_of, groups_of, short_texts
+from cerflow.spark.source.footers import RowGroup, columns_of, groups_of, short_texts
 from cerflow.spark.source.keys import is_orderly
 from cerflow.spark.source.options import Options
 from cerflow.spark.source.result import declared, refuse_foreign
 from cerflow.spark.source.row_groups import Scan
-from cerflow.spark.source.skipping import noticed, noticed_groups, noticed_types
+from cerflow.spark.source.skipping import relevant_condition, relevant_groups, relevant_types
 from cerflow.spark.source.slices import GroupSlice, Slices, WidthReach, cut
 from cerflow.spark.source.task import Task, Work
 
@@ -85,12 +85,12 @@ def plan_read(given: Mapping[str, str]) -> Planned:
     work = _work(query, options, schema, files)
     struct, _ = declared(work.result)
     everything = groups_of(files, schema.columns, leading=work.scan.leading, type=schema.type, time=schema.time)
-    condition = noticed(query.tree, query.plan(schema).transducer, schema, counted=work.positions)
-    work = replace(work, scan=replace(work.scan, types=noticed_types(condition, schema)))
+    condition = relevant_condition(query.tree, query.plan(schema).transducer, schema, counted=work.positions)
+    work = replace(work, scan=replace(work.scan, types=relevant_types(condition, schema)))
     groups = everything
     if alike and not any(file.constants for file in files):
-        groups = noticed_groups(everything, files, condition, schema, skip=options.skip)
-    unnoticed = len(everything) - len(groups)
+        groups = relevant_groups(everything, files, condition, schema, skip=options.skip)
+    irrelevant = len(everything) - len(groups)
     groups = _wanted(groups, files, options)
     reach, reason = _reach(query, schema, groups, work)
     if any(group.least is None for group in groups):
@@ -114,8 +114,8 @@ def plan_read(given: Mapping[str, str]) -> Planned:
     if reach is not None and len(slices.slices) == 1:
         reason = "they are too few, or lie in too few row groups, for more slices than one"
     explanation = _explanation(slices, rows, reason)
-    if unnoticed:
-        explanation += f"; {unnoticed} of {len(everything)} row groups have nothing that the query can notice"
+    if irrelevant:
+        explanation += f"; {irrelevant} of {len(everything)} row groups have nothing that the query can notice"
     logging.getLogger("cerflow").info(explanation)
     return Planned(
         schema=struct,
@@ -167,7 +167,7 @@ def _work(query: Query, options: Options, schema: Schema, files: Sequence[DataFi
     )
 
 
-def _wanted(groups: Sequence[Group], files: Sequence[DataFile], options: Options) -> list[Group]:
+def _wanted(groups: Sequence[RowGroup], files: Sequence[DataFile], options: Options) -> list[RowGroup]:
     """The row groups with events that can be used; where all must be usable, they count as such."""
     if options.skip:
         return [group for group in groups if group.usable != 0]
@@ -177,7 +177,7 @@ def _wanted(groups: Sequence[Group], files: Sequence[DataFile], options: Options
     return [replace(group, usable=group.rows) for group in groups]
 
 
-def _reach(query: Query, schema: Schema, groups: Sequence[Group], work: Work) -> tuple[WidthReach | None, str]:
+def _reach(query: Query, schema: Schema, groups: Sequence[RowGroup], work: Work) -> tuple[WidthReach | None, str]:
     """How far back matches reach, None if the stream is not to be cut; and why."""
     division = divided(query.tree, query.plan(schema).transducer, schema)
     window = division.window
@@ -199,7 +199,7 @@ def _reach(query: Query, schema: Schema, groups: Sequence[Group], work: Work) ->
     return WidthReach(width=duration(window, schema, unit)), division.reason
 
 
-def _extent(groups: Sequence[Group], schema: Schema) -> tuple[float | None, float | None]:
+def _extent(groups: Sequence[RowGroup], schema: Schema) -> tuple[float | None, float | None]:
     """The least and the greatest time in row groups, nothing if that is not known, or times are no numbers."""
     if schema.time is None or not schema.kind(schema.time).numeric:
         return None, None

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.errors import InputError
-from cerflow.spark.source.footers import Group
+from cerflow.spark.source.footers import RowGroup
 from cerflow.spark.source.keys import Key, Keys
-from cerflow.spark.source.row_groups import ROWS, OrderedBatch, RowGroups, Scan
+from cerflow.spark.source.row_groups import ROWS, OrderedBatch, RowGroupReader, Scan
 
 __all__ = ["InOrder"]
 
@@ -29,7 +29,7 @@ class InOrder:
     would have to wait.
     """
 
-    def __init__(self, scan: Scan, reader: RowGroups, groups: Sequence[Group], most_waiting: int) -> None:
+    def __init__(self, scan: Scan, reader: RowGroupReader, groups: Sequence[RowGroup], most_waiting: int) -> None:
         self._scan = scan
         self._reader = reader
         self._groups = groups

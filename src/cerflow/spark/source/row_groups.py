@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from cerflow.errors import BadRecordError, InputError
 from cerflow.spark.source.files import DataFile, opened
-from cerflow.spark.source.footers import Group
+from cerflow.spark.source.footers import RowGroup
 from cerflow.spark.source.keys import Key, Keys, keys_of
 
-__all__ = ["ROWS", "OrderedBatch", "RowGroups", "Scan"]
+__all__ = ["ROWS", "OrderedBatch", "RowGroupReader", "Scan"]
 
 #: Rows that are read and handed on at a time.
 ROWS = 1 << 17
@@ -37,7 +37,7 @@ class Scan:
     ``columns`` are all columns that are read, in the types of what is handed on: text that repeats as dictionaries.
     Events are ordered by ``leading``, ties by ``sequence`` if there is one, then as they stand in the input; without
     ``leading`` by the latter alone. ``skip`` leaves out events without a type or a ``time``, else they are errors.
-    ``types`` is a filter of event types that all events that matter satisfy, None if there is none.
+    ``types`` is a filter of event types that all relevant events satisfy, None if there is none.
     """
 
     columns: pa.Schema
@@ -63,7 +63,7 @@ class OrderedBatch:
         return OrderedBatch(self.place, self.keys[start:stop], self.rows.slice(start, stop - start), self.last)
 
 
-class RowGroups:
+class RowGroupReader:
     """Reads the events with keys in ``[begin, stop)`` (None: no such bound) from row groups.
 
     ``dropped`` counts the usable events before ``begin`` in what was read so far.
@@ -79,7 +79,7 @@ class RowGroups:
         self._body = [name for name in scan.columns.names if name not in self._head]
         self._open: tuple[int, pq.ParquetFile] | None = None
 
-    def pieces(self, group: Group) -> Iterator[OrderedBatch]:
+    def pieces(self, group: RowGroup) -> Iterator[OrderedBatch]:
         """The wanted events of a row group, in the order of their keys.
 
         Raises `BadRecordError` for an event that cannot be used, unless these are skipped, and `InputError` if the
@@ -97,7 +97,7 @@ class RowGroups:
         if self._stop is not None:
             wanted = wanted & (keys < self._stop)
         rows = np.flatnonzero(wanted)
-        if not len(rows) or not self._has_noticed(head[self._scan.type]):
+        if not len(rows) or not self._has_relevant(head[self._scan.type]):
             return
         if self._ascending(keys[rows] if len(rows) < group.rows else keys):
             yield from self._streamed(group, file, head, keys, rows)
@@ -106,8 +106,8 @@ class RowGroups:
             whole = {**head, **self._read(group, file, self._body)}
             yield OrderedBatch(group.place, keys[order], self._batch(_taken(whole, order)), last=True)
 
-    def _has_noticed(self, types: pa.Array) -> bool:
-        """Whether there are events of a type that matters; the dictionary of a group has its types only."""
+    def _has_relevant(self, types: pa.Array) -> bool:
+        """Whether there are events of a relevant type; the dictionary of a group has its types only."""
         wanted = self._scan.types
         return wanted is None or bool(pa.table({self._scan.type: types.dictionary}).filter(wanted).num_rows)
 
@@ -116,7 +116,7 @@ class RowGroups:
         return bool((keys[1:] >= keys[:-1]).all())
 
     def _streamed(
-        self, group: Group, file: pq.ParquetFile, head: _Columns, keys: Keys, rows: Ints
+        self, group: RowGroup, file: pq.ParquetFile, head: _Columns, keys: Keys, rows: Ints
     ) -> Iterator[OrderedBatch]:
         """The chosen rows of a group, whose keys ascend."""
         first, after = int(rows[0]), int(rows[-1]) + 1
@@ -135,7 +135,7 @@ class RowGroups:
             if at >= after:
                 return
 
-    def _batches(self, group: Group, file: pq.ParquetFile) -> Iterator[tuple[int, _Columns]]:
+    def _batches(self, group: RowGroup, file: pq.ParquetFile) -> Iterator[tuple[int, _Columns]]:
         """The columns that do not decide, in batches, each with its number of rows."""
         stored = [name for name in self._body if name in file.schema_arrow.names]
         if not stored:
@@ -146,7 +146,7 @@ class RowGroups:
         for batch in file.iter_batches(ROWS, row_groups=[group.index], columns=stored, use_threads=False):
             yield batch.num_rows, self._fitted(group, pa.Table.from_batches([batch]), self._body, batch.num_rows)
 
-    def _read(self, group: Group, file: pq.ParquetFile, names: Sequence[str]) -> _Columns:
+    def _read(self, group: RowGroup, file: pq.ParquetFile, names: Sequence[str]) -> _Columns:
         """Whole columns of a row group."""
         stored = [name for name in names if name in file.schema_arrow.names]
         table = file.read_row_group(group.index, columns=stored, use_threads=False) if stored else None
@@ -154,7 +154,7 @@ class RowGroups:
             raise InputError(f"'{self._files[group.file].name}' has changed since it was planned to read it")
         return self._fitted(group, table, names, group.rows)
 
-    def _fitted(self, group: Group, table: pa.Table | None, names: Sequence[str], count: int) -> _Columns:
+    def _fitted(self, group: RowGroup, table: pa.Table | None, names: Sequence[str], count: int) -> _Columns:
         """Columns in the types that are wanted: as read, from the names of directories, or null."""
         constants = dict(self._files[group.file].constants)
         found = {}
@@ -175,7 +175,7 @@ class RowGroups:
         schema = self._scan.columns
         return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
-    def _usable(self, group: Group, head: _Columns) -> Mask | None:
+    def _usable(self, group: RowGroup, head: _Columns) -> Mask | None:
         """Which events of a group can be used; None for all."""
         scan = self._scan
         usable: Mask | None = None
@@ -189,7 +189,7 @@ class RowGroups:
             usable = ~missing if usable is None else usable & ~missing
         return usable
 
-    def _keys(self, group: Group, head: _Columns) -> Keys:
+    def _keys(self, group: RowGroup, head: _Columns) -> Keys:
         leading = self._scan.leading
         if leading is None:
             assert group.least is not None
@@ -200,7 +200,7 @@ class RowGroups:
             )
         return keys_of(head[leading])
 
-    def _check(self, group: Group, keys: Keys) -> None:
+    def _check(self, group: RowGroup, keys: Keys) -> None:
         if group.least is None or group.greatest is None or not len(keys):
             return
         if keys.min() < group.least or keys.max() > group.greatest:
@@ -209,7 +209,7 @@ class RowGroups:
                 f"'{self._files[group.file].name}' are wrong; write the file anew, or let cerflow.spark.match read it"
             )
 
-    def _file(self, group: Group) -> pq.ParquetFile:
+    def _file(self, group: RowGroup) -> pq.ParquetFile:
         if self._open is None or self._open[0] != group.file:
             texts = [field.name for field in self._scan.columns if pa.types.is_dictionary(field.type)]
             self._open = (group.file, opened(self._files[group.file], texts))

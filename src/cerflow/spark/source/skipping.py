@@ -1,4 +1,4 @@
-"""Row groups with nothing that a query can notice: by their statistics, and by the types of their events."""
+"""Row groups without relevant events: by their statistics, and by the types of their events."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from cerflow.pushdown.arrow import arrow_filter
 from cerflow.pushdown.relevance import relevant_events
 from cerflow.schema import Schema
 from cerflow.spark.source.files import DataFile, each, filesystem_of
-from cerflow.spark.source.footers import Group
+from cerflow.spark.source.footers import RowGroup
 
-__all__ = ["noticed", "noticed_groups", "noticed_types"]
+__all__ = ["relevant_condition", "relevant_groups", "relevant_types"]
 
 
-def noticed(select: Select, transducer: Transducer, schema: Schema, *, counted: bool) -> Condition:
-    """What is true of every event that a query can notice; ``counted`` says that all are numbered."""
+def relevant_condition(select: Select, transducer: Transducer, schema: Schema, *, counted: bool) -> Condition:
+    """The condition that every relevant event of a query satisfies; ``counted`` says that all are numbered."""
     return relevant_events(select, transducer, schema, counted=counted).condition
 
 
-def noticed_types(condition: Condition, schema: Schema) -> pc.Expression | None:
+def relevant_types(condition: Condition, schema: Schema) -> pc.Expression | None:
     """A filter of event types, in a column of text alone, that no event of another type satisfies; None for all."""
 
     def of_type(leaf: Condition) -> bool:
@@ -36,10 +36,10 @@ def noticed_types(condition: Condition, schema: Schema) -> pc.Expression | None:
     return arrow_filter(weakened(condition, of_type), schema)
 
 
-def noticed_groups(
-    groups: Sequence[Group], files: Sequence[DataFile], condition: Condition, schema: Schema, *, skip: bool
-) -> list[Group]:
-    """The row groups of some files that may have an event to notice, by their statistics.
+def relevant_groups(
+    groups: Sequence[RowGroup], files: Sequence[DataFile], condition: Condition, schema: Schema, *, skip: bool
+) -> list[RowGroup]:
+    """The row groups of some files that may have a relevant event, by their statistics.
 
     All files have the columns of ``schema``. A group that may have bad records is left out only if these are skipped.
     """
@@ -47,7 +47,7 @@ def noticed_groups(
     if wanted is None:
         return list(groups)
 
-    def some(of_file: tuple[int, list[Group]]) -> list[Group]:
+    def some(of_file: tuple[int, list[RowGroup]]) -> list[RowGroup]:
         number, own = of_file
         file = files[number]
         fragment = ds.ParquetFileFormat().make_fragment(file.path, filesystem_of(file.root))

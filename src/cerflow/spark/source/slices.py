@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cerflow.slices.slice import Slice
-from cerflow.spark.source.footers import Group
+from cerflow.spark.source.footers import RowGroup
 from cerflow.spark.source.keys import Key, Keys
 
 __all__ = ["GroupSlice", "Slices", "WidthReach", "cut", "cut_at"]
@@ -36,7 +36,7 @@ class GroupSlice(Slice[Key | None]):
     before those that are read and not dropped, as far as ``usable`` is known of all groups.
     """
 
-    groups: tuple[Group, ...]
+    groups: tuple[RowGroup, ...]
     before: int
 
 
@@ -72,10 +72,10 @@ class Slices:
         return (self.rows_read - rows) / rows if rows else 0.0
 
 
-class _Groups:
+class _RowGroupArrays:
     """The row groups as arrays, in the order of their least keys."""
 
-    def __init__(self, groups: Sequence[Group]) -> None:
+    def __init__(self, groups: Sequence[RowGroup]) -> None:
         ordered = sorted(groups, key=lambda group: (group.least, group.place))
         self.groups = ordered
         self.least: Keys = np.array([group.least for group in ordered])
@@ -131,14 +131,16 @@ class _Groups:
         return int(left.max(initial=0))
 
 
-def cut(groups: Sequence[Group], reach: WidthReach | None, *, slice_rows: int, cores: int, most_waiting: int) -> Slices:
+def cut(
+    groups: Sequence[RowGroup], reach: WidthReach | None, *, slice_rows: int, cores: int, most_waiting: int
+) -> Slices:
     """The slices of a stream, of about ``slice_rows`` events where the window is not too long for that.
 
     Without ``reach`` there is one. All row groups must have bounds. Slices are chosen so that ``cores`` have done after
     the shortest time, and that no more than ``most_waiting`` events have to wait in one, if that is possible; see the
     result.
     """
-    known = _Groups(groups)
+    known = _RowGroupArrays(groups)
     total = int(known.rows.sum())
     best = _slices(known, [], reach)
     if reach is None or not total:
@@ -166,14 +168,14 @@ def _cost(found: Slices, total: int, cores: int, most_waiting: int) -> tuple[boo
     return found.most_waiting > most_waiting, (found.rows_read + total) / total / at_once * uneven
 
 
-def _between(known: _Groups, number: int) -> list[Key]:
+def _between(known: _RowGroupArrays, number: int) -> list[Key]:
     """About ``number`` slices that begin where row groups do."""
     sums = np.cumsum(known.rows)
     places = np.searchsorted(sums, sums[-1] * np.arange(1, number) / number, "left") + 1
     return sorted(set(known.least[places[places < len(sums)]].tolist()) - {known.least[0].item()})
 
 
-def _inside(known: _Groups, number: int) -> list[Key]:
+def _inside(known: _RowGroupArrays, number: int) -> list[Key]:
     """About ``number`` slices with the same number of events each, wherever they begin."""
     steps = (np.arange(_PLACES) + 0.5) / _PLACES
     least = known.least.astype(float)[:, None]
@@ -187,12 +189,12 @@ def _inside(known: _Groups, number: int) -> list[Key]:
     return sorted({key for key in exact.tolist() if key > known.least[0]})
 
 
-def cut_at(groups: Sequence[Group], borders: Sequence[Key], reach: WidthReach | None) -> Slices:
+def cut_at(groups: Sequence[RowGroup], borders: Sequence[Key], reach: WidthReach | None) -> Slices:
     """The slices that begin at ``borders``, which ascend, and before the first of them."""
-    return _slices(_Groups(groups), borders, reach)
+    return _slices(_RowGroupArrays(groups), borders, reach)
 
 
-def _slices(known: _Groups, borders: Sequence[Key], reach: WidthReach | None) -> Slices:
+def _slices(known: _RowGroupArrays, borders: Sequence[Key], reach: WidthReach | None) -> Slices:
     slices = []
     read = waiting = 0
     for start, stop in zip([None, *borders], [*borders, None]):

@@ -20,7 +20,7 @@ from cerflow.slices.runner import SliceRunner
 from cerflow.spark.source.files import DataFile
 from cerflow.spark.source.reading import InOrder
 from cerflow.spark.source.result import declared
-from cerflow.spark.source.row_groups import RowGroups, Scan
+from cerflow.spark.source.row_groups import RowGroupReader, Scan
 from cerflow.spark.source.slices import GroupSlice
 
 __all__ = ["Task", "Work", "matches_in", "matches_of"]
@@ -73,7 +73,7 @@ def _unpacked(work: bytes) -> tuple[Work, Query]:
 def matches_in(work: Work, query: Query, task: Task) -> Iterator[pa.RecordBatch]:
     """The matches of a task; raises `InputError` if the files are not what was planned with, and `BadRecordError`."""
     some = task.slice
-    reader = RowGroups(work.scan, task.files, some.begin, some.stop)
+    reader = RowGroupReader(work.scan, task.files, some.begin, some.stop)
     _, schema = declared(work.result)
     recognizer, position = _recognizer(work, query)
     runner: SliceRunner | None = None

@@ -74,10 +74,10 @@ def combine(codes, of_code, width, joint, seen):
 
 
 @kernel
-def choose_rows(joint, hopeful, rows):
-    """Write the rows whose class is hopeful; returns their number."""
+def choose_rows(joint, relevant, rows):
+    """Write the rows whose class may be relevant; returns their number."""
     n = 0
     for i in range(joint.shape[0]):
         rows[n] = i
-        n += hopeful[joint[i]]
+        n += relevant[joint[i]]
     return n

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from cerflow.engine.kernels.base.blocks import as_float, pointer_to
 from cerflow.engine.kernels.base.jit import inlined, part
+from cerflow.engine.kernels.base.shared_arrays import as_float, pointer_to
 from cerflow.engine.layout import (
     GREATEST_FLOAT,
     GREATEST_INT,

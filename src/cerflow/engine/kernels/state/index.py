@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 
-from cerflow.engine.kernels.base.blocks import as_float, bits_of
 from cerflow.engine.kernels.base.jit import part
+from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of
 from cerflow.engine.layout import (
     C_GROUP,
     C_HIGHER,

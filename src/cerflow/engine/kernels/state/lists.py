@@ -13,8 +13,8 @@ Starts that have left the window may still count in values, which is why they ar
 
 from __future__ import annotations
 
-from cerflow.engine.kernels.base.blocks import halves, state_at, tables_at
 from cerflow.engine.kernels.base.jit import inlined
+from cerflow.engine.kernels.base.shared_arrays import halves, state_at, tables_at
 from cerflow.engine.layout import (
     BOTTOM,
     EARLIEST,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cerflow.engine.kernels.base.blocks import beyond, pointer_to
 from cerflow.engine.kernels.base.jit import part
+from cerflow.engine.kernels.base.shared_arrays import beyond, pointer_to
 from cerflow.engine.kernels.state.collections import hash_words
 from cerflow.engine.layout import N_FREE_PARTITIONS, N_PARTITIONS, NULL, O_KEY, R_CHAIN, R_LIVE, R_MOVED
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.blocks import beyond
 from cerflow.engine.kernels.base.jit import inlined, part
+from cerflow.engine.kernels.base.shared_arrays import beyond
 from cerflow.engine.kernels.state.classes import release
 from cerflow.engine.kernels.state.collections import hash_words
 from cerflow.engine.kernels.state.index import enter_index, leave_index
@@ -28,10 +28,10 @@ from cerflow.engine.layout import (
     L_HASH,
     L_LAST,
     N_CONFIGS,
-    N_CROWDED,
     N_FREE,
     N_LIVE,
     N_MEMBERS,
+    N_TO_INDEX,
     NO_EVENTS,
     O_GROUPED,
     O_MANY,
@@ -166,7 +166,7 @@ def add_one(p, q, registers, h, cls, root, last, state, tables):
         if state.indexing[q] == 1:
             enter_index(c, np.int64(q), state, tables)
         elif state.sizes[q] > tables.options[O_MANY]:
-            state.counters[N_CROWDED] = 1 + q
+            state.counters[N_TO_INDEX] = 1 + q
     return c
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.blocks import call, events_at, pointer_to, scratch_at, state_at, tables_at
 from cerflow.engine.kernels.base.jit import inlined, kernel
+from cerflow.engine.kernels.base.shared_arrays import call, events_at, pointer_to, scratch_at, state_at, tables_at
 from cerflow.engine.kernels.state.index import first_candidate, index_state, key_of, next_candidate, skip_candidate
 from cerflow.engine.kernels.state.partitions import add_partition, drop_partition, find_partition
 from cerflow.engine.kernels.state.pool import (
@@ -40,7 +40,6 @@ from cerflow.engine.layout import (
     L_LAST,
     L_START,
     N_CONFIGS,
-    N_CROWDED,
     N_DETECTIONS,
     N_FREE,
     N_FREE_PARTITIONS,
@@ -49,6 +48,7 @@ from cerflow.engine.layout import (
     N_NODES,
     N_PARTITIONS,
     N_RANK,
+    N_TO_INDEX,
     N_VISITED,
     NO_EVENTS,
     NOT_BEGUN,
@@ -76,7 +76,7 @@ from cerflow.engine.layout import (
 
 @kernel
 def advance(address, start, stop):
-    """Process the events ``[start, stop)`` of the block at an address.
+    """Process the events ``[start, stop)`` of the shared arrays at an address.
 
     Returns (what stopped it, the first event not processed).
     """
@@ -168,9 +168,9 @@ def advance(address, start, stop):
                     grow(address, updates, p, k, place, measure, bound, events, tables, state, scratch)
                 if strategy != EVERYTHING:
                     call(tables.options[O_LET_GO], (address, updates, p))
-                if state.counters[N_CROWDED] > 0:
-                    index_state(state.counters[N_CROWDED] - 1, state, tables)
-                    state.counters[N_CROWDED] = 0
+                if state.counters[N_TO_INDEX] > 0:
+                    index_state(state.counters[N_TO_INDEX] - 1, state, tables)
+                    state.counters[N_TO_INDEX] = 0
         if partitioned and state.partition[p, R_LIVE] == 0 and state.partition[p, R_MOVED] == 0:
             drop_partition(p, state, tables)
     return DONE, stop

@@ -10,7 +10,9 @@ import math
 import numpy as np
 
 from cerflow.conditions.register_values import WORD
-from cerflow.engine.kernels.base.blocks import (
+from cerflow.engine.kernels.base.calls import ask_predicate
+from cerflow.engine.kernels.base.jit import inlined, part
+from cerflow.engine.kernels.base.shared_arrays import (
     address_of,
     as_float,
     bits_of,
@@ -21,8 +23,6 @@ from cerflow.engine.kernels.base.blocks import (
     tables_at,
     words_at,
 )
-from cerflow.engine.kernels.base.calls import ask_predicate
-from cerflow.engine.kernels.base.jit import inlined, part
 from cerflow.engine.kernels.state.collections import with_row
 from cerflow.engine.kernels.step.guards import compare
 from cerflow.engine.layout import (

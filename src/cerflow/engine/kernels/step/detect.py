@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.blocks import pointer_to
 from cerflow.engine.kernels.base.jit import inlined
+from cerflow.engine.kernels.base.shared_arrays import pointer_to
 from cerflow.engine.kernels.state.pool import add_one, add_several, find_one, find_several, hash_one, hash_several, seed
 from cerflow.engine.layout import (
     BOTTOM,

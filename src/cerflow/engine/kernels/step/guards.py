@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from cerflow.engine.kernels.base.blocks import address_of, as_float, call
 from cerflow.engine.kernels.base.jit import inlined
+from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, call
 from cerflow.engine.layout import (
     A_KIND,
     A_LEFT,

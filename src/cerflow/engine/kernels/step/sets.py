@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.blocks import events_at, pointer_to, scratch_at, state_at, tables_at
 from cerflow.engine.kernels.base.jit import part
+from cerflow.engine.kernels.base.shared_arrays import events_at, pointer_to, scratch_at, state_at, tables_at
 from cerflow.engine.kernels.step.transitions import fire
 from cerflow.engine.layout import (
     C_COUNT,

@@ -17,7 +17,7 @@ from cerflow.engine.layout import (
     O_SETS,
     O_SETTLE,
     O_STRATEGY,
-    Tables,
+    TableArrays,
 )
 
 __all__ = ["prepare", "prepare_all"]
@@ -33,7 +33,7 @@ _UNITS = {
 }
 
 
-def prepare(tables: Tables) -> None:
+def prepare(tables: TableArrays) -> None:
     """Compile or load what a query needs, and put the addresses into its tables."""
     options = tables.options
     needed: list[int] = []

@@ -1,4 +1,4 @@
-"""Elementary conditions on one event, and the combinations of truth values that they can have together.
+"""Atomic conditions on one event, and the combinations of truth values that they can have together.
 
 Conditions that share attributes are looked at together: of every attribute a few values stand for all others, and the
 events made of them show which combinations there are. Where that is not certain (arithmetic, functions, REGEXP, user
@@ -20,7 +20,7 @@ from cerflow import limits
 from cerflow.conditions.evaluate import value_on
 from cerflow.conditions.guards import TypeTest
 from cerflow.deciding.budget import Budget
-from cerflow.deciding.event_spaces import World, is_moment
+from cerflow.deciding.event_spaces import EventSpace, is_moment
 from cerflow.deciding.sample_strings import ComparedWith, Equal, Length, Pattern, StringAutomaton, sorts_of_strings
 from cerflow.deciding.sample_values import candidate_moments, floats, integers, strings_between
 from cerflow.language.condition import (
@@ -34,14 +34,14 @@ from cerflow.language.condition import (
     Like,
     Literal,
     Negative,
-    Operator,
     Regexp,
 )
 from cerflow.language.node import walk
 from cerflow.schema import Kind
 from cerflow.values.events import Event, Value
+from cerflow.values.operators import Operator
 
-__all__ = ["Cell", "Cells", "Values"]
+__all__ = ["TruthAssignment", "TruthAssignments", "Values"]
 
 #: Values of attributes, by column.
 Values = Mapping[str, Value]
@@ -54,7 +54,7 @@ _NEVER_TRIED = (Kind.DECIMAL, Kind.OTHER)
 
 
 @dataclass(frozen=True)
-class Cell:
+class TruthAssignment:
     """Truth values that conditions have together, with attributes of an event that gives them.
 
     ``assumed`` are conditions that this event need not give their values: whether any event does is not known.
@@ -65,22 +65,22 @@ class Cell:
     assumed: tuple[Condition, ...] = ()
 
 
-class Cells:
-    """The cells of sets of elementary conditions, in one world; ``avoid`` are names that no other type may have."""
+class TruthAssignments:
+    """The truth assignments to atomic conditions, in one event space; no other type has a name to ``avoid``."""
 
-    def __init__(self, world: World, avoid: frozenset[str], budget: Budget) -> None:
-        self.world = world
+    def __init__(self, event_space: EventSpace, avoid: frozenset[str], budget: Budget) -> None:
+        self.event_space = event_space
         self.avoid = avoid
         self.budget = budget
-        self._known: dict[tuple[Condition, ...], tuple[Cell, ...]] = {}
+        self._known: dict[tuple[Condition, ...], tuple[TruthAssignment, ...]] = {}
 
     def columns(self, condition: Condition) -> frozenset[str]:
         """The columns that a condition reads."""
-        found = {self.world.column(n.name) for n in walk(condition) if isinstance(n, Attribute)}
+        found = {self.event_space.column(n.name) for n in walk(condition) if isinstance(n, Attribute)}
         if isinstance(condition, TypeTest):
-            found.add(self.world.type)
-            if condition.stream is not None and self.world.stream is not None:
-                found.add(self.world.stream)
+            found.add(self.event_space.type)
+            if condition.stream is not None and self.event_space.stream is not None:
+                found.add(self.event_space.stream)
         return frozenset(found)
 
     def certain(self, condition: Condition) -> bool:
@@ -98,11 +98,11 @@ class Cells:
                 return self._is_simple(condition.operand)
         return False
 
-    def of(self, conditions: Iterable[Condition]) -> tuple[Cell, ...]:
-        """All cells of conditions that share attributes, those that certainly exist first."""
+    def of(self, conditions: Iterable[Condition]) -> tuple[TruthAssignment, ...]:
+        """All assignments to conditions that share attributes, those that certainly exist first."""
         key = tuple(conditions)
         if key not in self._known:
-            self._known[key] = tuple(self._cells(key))
+            self._known[key] = tuple(self._assignments(key))
         return self._known[key]
 
     def _is_simple(self, expression: object) -> bool:
@@ -119,13 +119,13 @@ class Cells:
         for current in walk(condition):
             if current is not condition and not isinstance(current, _EVALUATED):
                 return False
-            if isinstance(current, Attribute) and self.world.kinds.get(current.name) in _NEVER_TRIED:
+            if isinstance(current, Attribute) and self.event_space.kinds.get(current.name) in _NEVER_TRIED:
                 return False
-        return self.world.time not in self.columns(condition)
+        return self.event_space.time not in self.columns(condition)
 
-    # -- cells ---------------------------------------------------------------------------------------------------
+    # -- assignments ---------------------------------------------------------------------------------------------
 
-    def _cells(self, conditions: Sequence[Condition]) -> Iterator[Cell]:
+    def _assignments(self, conditions: Sequence[Condition]) -> Iterator[TruthAssignment]:
         tried = [c for c in conditions if self._tried(c)]
         columns = sorted(frozenset().union(*map(self.columns, conditions)))
         choices: list[list[Value]] = []
@@ -149,7 +149,7 @@ class Cells:
             shapes.setdefault((tuple(known.values()), nulls), (known, values))
         if len(tried) == len(conditions):
             for vector, example in found.items():
-                yield Cell(dict(zip(tried, vector)), example)
+                yield TruthAssignment(dict(zip(tried, vector)), example)
         open_ = [c for c in conditions if c not in certain]
         if open_:
             yield from self._assumed(shapes.values(), open_, tried, found)
@@ -160,8 +160,8 @@ class Cells:
         open_: Sequence[Condition],
         tried: Sequence[Condition],
         found: Mapping[tuple[bool | None, ...], Values],
-    ) -> Iterator[Cell]:
-        """The cells that need not exist: what is certain, with all that is conceivable for the other conditions."""
+    ) -> Iterator[TruthAssignment]:
+        """Assignments that need not exist: what is certain, with all that is conceivable for the other conditions."""
         given: set[tuple[tuple[Condition, bool | None], ...]] = set()
         for known, values in shapes:
             options = [_conceivable(c, any(values[x] is None for x in self.columns(c)), c in tried) for c in open_]
@@ -171,24 +171,24 @@ class Cells:
                 exists = len(tried) == len(truths) and tuple(truths[c] for c in tried) in found
                 if not exists and (key := tuple(truths.items())) not in given:
                     given.add(key)
-                    yield Cell(truths, values, tuple(open_))
+                    yield TruthAssignment(truths, values, tuple(open_))
 
     def _has_odd_orders(self, columns: Sequence[str], conditions: Sequence[Condition]) -> bool:
         """Whether attributes that are compared with one another may be ordered in ways that are not tried."""
         nodes = [n for c in conditions for n in walk(c)]
         if any(isinstance(n, Like) or (isinstance(n, Function) and n.name == "length") for n in nodes):
             return True
-        mixed = len({self.world.kinds.get(column) for column in columns}) > 1
+        mixed = len({self.event_space.kinds.get(column) for column in columns}) > 1
         # Large integers are rounded where they meet floats.
         return mixed and any(abs(c) >= 2**52 for c in _numbers(_constants(conditions)))
 
     def _truth(self, condition: Condition, values: Values) -> bool | None:
-        world = self.world
+        event_space = self.event_space
         if isinstance(condition, TypeTest):
-            stream = None if world.stream is None else values.get(world.stream)
+            stream = None if event_space.stream is None else values.get(event_space.stream)
             of_stream = condition.stream is None or stream is None or stream == condition.stream
-            return values[world.type] == condition.type and of_stream
-        kind = values.get(world.type)
+            return values[event_space.type] == condition.type and of_stream
+        kind = values.get(event_space.type)
         event = Event(0, kind if isinstance(kind, str) else "", 0, values)
         truth = value_on(condition, {None: event})
         assert truth is None or isinstance(truth, bool)
@@ -198,13 +198,13 @@ class Cells:
 
     def _values(self, column: str, conditions: Sequence[Condition]) -> tuple[list[Value], bool]:
         """Values of a column that stand for all, and whether they surely do."""
-        world = self.world
+        event_space = self.event_space
         many = len(frozenset().union(*(self.columns(c) for c in conditions)))
-        if column == world.type or column == world.stream:
+        if column == event_space.type or column == event_space.stream:
             words, complete = self._words(column, conditions, many)
             return [word for word in words if word], complete
-        kind = world.kinds[column]
-        arrow = world.columns.get(column)
+        kind = event_space.kinds[column]
+        arrow = event_space.columns.get(column)
         constants = _constants(conditions)
         complete = True
         values: list[Value]
@@ -234,7 +234,7 @@ class Cells:
         readers: dict[StringAutomaton, None] = {}
         for condition in own:
             readers.update(dict.fromkeys(self._readers(column, condition)))
-        is_type = column == self.world.type
+        is_type = column == self.event_space.type
         words, complete = sorts_of_strings(list(readers), self.avoid if is_type else ())
         if many > 1 or any(not self.certain(c) for c in own):
             texts = [c for c in _constants(conditions) if isinstance(c, str)]
@@ -245,7 +245,7 @@ class Cells:
     def _readers(self, column: str, condition: Condition) -> list[StringAutomaton]:
         match condition:
             case TypeTest():
-                return [Equal(condition.type if column == self.world.type else condition.stream or "")]
+                return [Equal(condition.type if column == self.event_space.type else condition.stream or "")]
             case Like(Attribute(), pattern):
                 return [Pattern(pattern)]
             case Comparison(operator, Attribute(), Literal(str(text))):

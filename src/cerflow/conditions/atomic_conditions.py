@@ -1,4 +1,4 @@
-"""Tests on one event as Boolean combinations of elementary conditions, each true, false or unknown of an event."""
+"""Tests on one event as Boolean combinations of atomic conditions, each true, false or unknown of an event."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ from cerflow.language.condition import (
     Literal,
     Negative,
     Not,
-    Operator,
     Or,
     Regexp,
 )
 from cerflow.language.node import Node, transform
-from cerflow.values.operators import MIRRORED, NEGATED
+from cerflow.values.operators import MIRRORED, NEGATED, Operator
 
-__all__ = ["FALSE", "TRUE", "UNKNOWN", "constant", "elementary", "normal", "settled"]
+__all__ = ["FALSE", "TRUE", "UNKNOWN", "atomic_conditions", "constant", "normal", "settled"]
 
 TRUE = Constant(True)
 FALSE = Constant(False)
@@ -48,12 +47,12 @@ def constant(truth: bool | None) -> Condition:
 
 @lru_cache(maxsize=4096)
 def normal(test: Condition) -> Condition:
-    """The test, with equal elementary conditions written in one way and constant parts evaluated."""
+    """The test, with equal atomic conditions written in one way and constant parts evaluated."""
     return _of_test(transform(test, _simpler))
 
 
 def settled(test: Condition, truths: Mapping[Condition, bool | None]) -> Condition:
-    """A normal test in which the truth values of some elementary conditions are known."""
+    """A normal test in which the truth values of some atomic conditions are known."""
 
     def visit(current: Node) -> Node:
         if isinstance(current, Condition) and current in truths:
@@ -63,8 +62,8 @@ def settled(test: Condition, truths: Mapping[Condition, bool | None]) -> Conditi
     return _of_test(transform(test, visit))
 
 
-def elementary(test: Condition) -> list[Condition]:
-    """The elementary conditions of a normal test, in order of appearance."""
+def atomic_conditions(test: Condition) -> list[Condition]:
+    """The atomic conditions of a normal test, in order of appearance."""
     found: dict[Condition, None] = {}
     stack: list[Node] = [test]
     while stack:

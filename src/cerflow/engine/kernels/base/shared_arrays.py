@@ -1,10 +1,10 @@
-"""Blocks: all arrays that kernels share, behind one address.
+"""All arrays that kernels share, behind one address.
 
 To take fifty arrays apart for a call, and to hand them on from kernel to kernel, costs more than an event does. So a
-block of 64-bit words says where each array of `cerflow.engine.layout` is and how long its axes are; it changes only
+row of 64-bit words says where each array of `cerflow.engine.layout` is and how long its axes are; it changes only
 when an array is replaced. Kernels get its address, and read ``state.config`` as if ``state`` were the tuple itself.
 
-Who calls a kernel must hold the `Block`, and the block holds its arrays.
+The caller of a kernel must hold the `SharedArrays`, which holds the arrays.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, reg
 from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
 
-from cerflow.engine.layout import Events, Ranking, Scratch, State, Tables
+from cerflow.engine.layout import EventArrays, Ranking, Scratch, State, TableArrays
 
 __all__ = [
-    "Block",
+    "SharedArrays",
     "address_of",
     "as_float",
     "beyond",
@@ -39,7 +39,7 @@ __all__ = [
     "words_at",
 ]
 
-_GROUPS: tuple[Any, ...] = (State, Tables, Scratch, Ranking, Events)
+_GROUPS: tuple[Any, ...] = (State, TableArrays, Scratch, Ranking, EventArrays)
 #: Words for an array: its address and the lengths of up to two axes.
 _WORDS = 3
 _WORD = ir.IntType(64)
@@ -59,7 +59,7 @@ _FIELDS = {group.__name__: _fields(group) for group in _GROUPS}
 _STARTS = dict(zip(_FIELDS, np.cumsum([0, *(_WORDS * len(fields) for fields in _FIELDS.values())]).tolist()))
 
 
-class Block:
+class SharedArrays:
     """The words for the arrays of one recogniser, at ``address``."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Block:
         self._held[name] = group
 
 
-class _Group(types.Type):
+class _ArrayGroup(types.Type):
     """One group of arrays, by the address of its words."""
 
     def __init__(self, group: str) -> None:
@@ -88,22 +88,22 @@ class _Group(types.Type):
         super().__init__(name=f"cerflow.{group}")
 
 
-@register_model(_Group)
-class _GroupModel(models.PrimitiveModel):
+@register_model(_ArrayGroup)
+class _ArrayGroupModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, _WORD.as_pointer())
 
 
 @infer_getattr
-class _GroupAttributes(AttributeTemplate):
-    key = _Group
+class _ArrayGroupAttributes(AttributeTemplate):
+    key = _ArrayGroup
 
     def generic_resolve(self, kind: Any, name: str) -> Any:  # type: ignore[override]
         found = _FIELDS[kind.group].get(name)
         return None if found is None else types.Array(from_dtype(found[0]), found[1], "C")
 
 
-@lower_getattr_generic(_Group)
+@lower_getattr_generic(_ArrayGroup)
 def _array_of(context, builder, kind, words, name):
     """Make the array anew; what is not needed of that disappears."""
     fields = _FIELDS[kind.group]
@@ -133,7 +133,7 @@ def _array(context, builder, array_type, data, shape):
 
 
 def _at(group: str) -> Any:
-    result = _Group(group)
+    result = _ArrayGroup(group)
     start = _STARTS[group]
 
     @intrinsic
@@ -147,7 +147,7 @@ def _at(group: str) -> Any:
     return group_at
 
 
-# The groups of arrays of the block at an address
+# The groups of arrays by the address of their words
 state_at, tables_at, scratch_at, ranking_at, events_at = (_at(group.__name__) for group in _GROUPS)
 
 

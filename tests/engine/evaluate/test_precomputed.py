@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow import Recognizer
-from cerflow.conditions.elementary import elementary
-from cerflow.engine.evaluate.given_conditions import GIVEN, with_bits
+from cerflow.conditions.atomic_conditions import atomic_conditions
+from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, with_bits
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.recognize.plan import Plan
 from cerflow.schema import Schema
@@ -22,7 +22,7 @@ SCHEMA = Schema(ALL, time="t", stream="from")
 
 
 def parts_of(query, schema, position):
-    return list(dict.fromkeys(part for test in query.plan(schema, position).tests for part in elementary(test)))
+    return list(dict.fromkeys(part for test in query.plan(schema, position).tests for part in atomic_conditions(test)))
 
 
 def narrowed(query, table, conditions, schema, position):
@@ -38,13 +38,15 @@ def narrowed(query, table, conditions, schema, position):
         bits |= np.where(truth.true, 1 << 2 * number, 0)
         if truth.unknown is not None:
             bits |= np.where(truth.unknown, 2 << 2 * number, 0)
-    needed = Plan(query.tree, with_bits(schema), position=position, transducer=full.transducer, given=conditions).needs
+    needed = Plan(
+        query.tree, with_bits(schema), position=position, transducer=full.transducer, precomputed=conditions
+    ).needs
     names = [name for name in schema.attributes if name in needed]
-    narrow = table.select(names).append_column(GIVEN, pa.array(bits))
-    type_ = schema.type if schema.type in names else GIVEN
+    narrow = table.select(names).append_column(PRECOMPUTED, pa.array(bits))
+    type_ = schema.type if schema.type in names else PRECOMPUTED
     stream = schema.stream if schema.stream in names else None
     events = replace(schema, columns=narrow.schema, type=type_, stream=stream)
-    return Plan(query.tree, events, position=position, given=conditions), narrow
+    return Plan(query.tree, events, position=position, precomputed=conditions), narrow
 
 
 @examples(250)
@@ -67,7 +69,12 @@ EVENTS = pa.table({"type": ["A", "B", "A", "B"], "s": ["x", "y", None, "z"], "t"
 
 @pytest.mark.parametrize(
     ("projection", "columns"),
-    [("COUNT(*) AS n", ["t", GIVEN]), ("NONE", ["t", GIVEN]), ("b[t]", ["type", "t", GIVEN]), ("*", [*"st", GIVEN])],
+    [
+        ("COUNT(*) AS n", ["t", PRECOMPUTED]),
+        ("NONE", ["t", PRECOMPUTED]),
+        ("b[t]", ["type", "t", PRECOMPUTED]),
+        ("*", [*"st", PRECOMPUTED]),
+    ],
 )
 def test_what_only_conditions_read_is_not_needed(projection, columns):
     query = cerflow.parse(f"SELECT {projection} WHERE A AS a ; B AS b FILTER a.s LIKE 'x%' AND NOT b.s = 'y'")
