@@ -14,8 +14,8 @@ from benchmarks.report import Report
 
 __all__ = ["publish"]
 
-_PREFACE = """Written by `python -m benchmarks.publish`; [performance.md](performance.md) says how the figures come
-about. On a machine with other work (see the load) elapsed times say little; processor times and counts hold.
+_PREFACE = """Written by `python -m benchmarks.publish`; [performance.md](performance.md) explains the figures. On a busy
+machine (see the load) elapsed times are unreliable; processor times and counts are not affected.
 """
 _DOCS = Path(__file__).resolve().parent.parent / "docs"
 
