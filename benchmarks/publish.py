@@ -14,8 +14,8 @@ from benchmarks.report import Report
 
 __all__ = ["publish"]
 
-_PREFACE = """Written by `python -m benchmarks.publish`; [performance.md](performance.md) explains the figures. On a busy
-machine (see the load) elapsed times are unreliable; processor times and counts are not affected.
+_PREFACE = """Written by `python -m benchmarks.publish`; [performance.md](performance.md) explains the figures. On a
+busy machine (see the load) elapsed times are unreliable; processor times and counts are not affected.
 """
 _DOCS = Path(__file__).resolve().parent.parent / "docs"
 
