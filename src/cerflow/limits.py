@@ -22,6 +22,10 @@ CONSTRUCTED_STATES = 5_000
 RUN_SET_WORK = 15_000
 #: Atoms up to which a filter is brought into clauses; larger filters are taken apart as they are written.
 FILTER_CLAUSE_ATOMS = 100
+#: The largest bound in ``φ{n,m}``.
+REPETITIONS = 1_000_000
+#: States up to which repetitions are written out; beyond, a register counts them.
+REPEATED_STATES = 64
 #: Copies of a formula, one for each choice in its filter; further choices are remembered.
 FILTER_COPIES = 16
 #: Conditions in choices that are remembered; more are refused.

@@ -1,11 +1,14 @@
 """Every operator of the second-order language in the engine, alone, nested and combined, against the definitions."""
 
+from unittest import mock
+
 import pyarrow as pa
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow import limits
 from cerflow.language.formula import Strategy
 from support.conformance import assert_conforms, drawn
 from support.generators.conditions import Fragment
@@ -43,6 +46,22 @@ def test_operator_event_by_event_and_from_snapshots(operator, data):
 def test_operator_with_existential_conditions(operator, data):
     existential = Fragment(some=True, more=data.draw(st.booleans()))
     assert_conforms_or_refuses(*drawn(data, operator=operator, fragment=existential), ENGINE_RUNNERS)
+
+
+@examples(60)
+@given(data=st.data())
+def test_repetitions_that_are_counted(data):
+    nested = Fragment(more=data.draw(st.booleans()), aggregates=True)
+    query, table = drawn(data, operator="TIMES", fragment=nested, strategies=STRATEGIES)
+    with mock.patch.object(limits, "REPEATED_STATES", 0):
+        assert_conforms_or_refuses(query, table, {"one batch": one_batch})
+
+
+@examples(15)
+@given(data=st.data())
+def test_counts_of_repetitions_event_by_event_and_from_snapshots(data):
+    with mock.patch.object(limits, "REPEATED_STATES", 0):
+        assert_conforms_or_refuses(*drawn(data, operator="TIMES"), ENGINE_RUNNERS)
 
 
 @examples(60)

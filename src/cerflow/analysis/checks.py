@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Set
+from collections.abc import Sequence as Many
 
 from cerflow.analysis.multiplicity import multiplicity
 from cerflow.analysis.scopes import Labels, condition_labels, resolve
@@ -26,7 +27,16 @@ from cerflow.language.condition import (
     SetTest,
     Some,
 )
-from cerflow.language.formula import Filter, NotEvent, Selection
+from cerflow.language.formula import (
+    All,
+    Filter,
+    Formula,
+    NotEvent,
+    Selection,
+    Sequence,
+    StrictSequence,
+    can_be_absent,
+)
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.select import CountItem, ExpressionItem, LabelItem, Select
 from cerflow.language.sremo import MARK, Complement, Intersection, Regular, Sremo, Terminal
@@ -45,6 +55,7 @@ def check_query(select: Select) -> None:
     Raises `QueryError` for labels that are unknown or that nothing binds, unknown functions and predicates, arguments
     that do not belong to a function, and result columns of one name.
     """
+    _check_optional(select.formula)
     scopes = resolve(select.formula)
     labels = scopes.labels[max(scopes.labels)]
     known = frozenset[str]().union(*(entry.assigned for entry in scopes.labels.values()))
@@ -75,6 +86,21 @@ def check_query(select: Select) -> None:
                         hint=f"Use an aggregate, such as first({label}.…) or max({label}.…).",
                     )
     _check_column_names(select)
+
+
+def _check_optional(root: Formula) -> None:
+    """A part that can be absent stands beside one that cannot, in a sequence or ALL."""
+    alone: list[Node] = [root]
+    for current in walk(root):
+        if not isinstance(current, Sequence | StrictSequence | All):
+            alone += current.children
+    for current in alone:
+        if isinstance(current, Formula) and can_be_absent(current):
+            raise QueryError(
+                "this part may be absent, and nothing stands beside it that may not",
+                span=current.span,
+                hint="A part with ? or {0,…} is an operand of ;, : or ALL beside another one, as in A ; B? ; C.",
+            )
 
 
 def _check_label(label: str, place: Node, labels: Labels) -> None:
@@ -358,7 +384,7 @@ def check_sremo(expression: Sremo) -> None:
 
 
 def _check_writers(expression: Sremo) -> None:
-    def written(current: Node, below: Sequence[frozenset[str]]) -> frozenset[str]:
+    def written(current: Node, below: Many[frozenset[str]]) -> frozenset[str]:
         if isinstance(current, Terminal):
             return frozenset(current.registers)
         if isinstance(current, Complement):

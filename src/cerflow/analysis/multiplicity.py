@@ -19,6 +19,7 @@ from cerflow.language.formula import (
     NotEvent,
     Project,
     Rename,
+    Repetition,
     Sequence,
     StrictIteration,
     StrictSequence,
@@ -136,7 +137,9 @@ def _alone(current: Formula, parts: list[Unaccompanied], labels: Labels) -> Unac
             return Unaccompanied(inner.labels - {current.old} | (labels.assigned & {current.new}), inner.others)
         case Project():
             return Unaccompanied(frozenset(current.labels) if labels.wildcard else labels.assigned)
-        case Iteration() | StrictIteration():
+        case Repetition(most=1):
+            return parts[0]
+        case Iteration() | StrictIteration() | Repetition():
             return Unaccompanied(parts[0].labels, min(2, 2 * parts[0].others))
         case Disjunction():
             return Unaccompanied(parts[0].labels | parts[1].labels, max(parts[0].others, parts[1].others))
@@ -163,7 +166,9 @@ def _combine(current: Formula, parts: list[tuple[Multiplicity, Labels]]) -> Mult
         case Project():
             kept = frozenset(current.labels)
             return Multiplicity(kept if inner.types else inner.several & kept)
-        case Iteration() | StrictIteration():
+        case Repetition(most=1):
+            return inner
+        case Iteration() | StrictIteration() | Repetition():
             return Multiplicity(labels.assigned, labels.wildcard)
         case Disjunction():
             return Multiplicity(inner.several | parts[1][0].several, inner.types or parts[1][0].types)

@@ -25,6 +25,7 @@ from cerflow.language.formula import (
     NotEvent,
     Project,
     Rename,
+    Repetition,
     Sequence,
     StrictIteration,
     StrictSequence,
@@ -116,7 +117,9 @@ def _combine(current: Formula, below: Many[Labels]) -> Labels:
             # A wildcard still gives the kept labels to events of types called so.
             assigned, bound, relations = (names & kept for names in (inner.assigned, inner.bound, inner.relations))
             return Labels(assigned, bound, relations, inner.wildcard, never=inner.never)
-        case Iteration() | StrictIteration():
+        case Repetition(least=1, most=1):
+            return below[0]
+        case Iteration() | StrictIteration() | Repetition():
             inner = below[0]
             return replace(inner, bound=frozenset(), single=False)
         case Disjunction():

@@ -21,6 +21,7 @@ from cerflow.language.formula import (
     Disjunction,
     Filter,
     Formula,
+    Repetition,
     Selection,
     Sequence,
     Start,
@@ -42,6 +43,7 @@ __all__ = ["Remark", "remarks"]
 _RESTRICTING = (
     Filter,
     Conjunction,
+    Repetition,
     Selection,
     Start,
     StrictIteration,

@@ -24,6 +24,7 @@ __all__ = [
     "NotEvent",
     "Project",
     "Rename",
+    "Repetition",
     "Selection",
     "Sequence",
     "Start",
@@ -34,6 +35,7 @@ __all__ = [
     "Window",
     "Within",
     "Without",
+    "can_be_absent",
     "check_by",
 ]
 
@@ -176,6 +178,44 @@ class StrictIteration(Formula):
     """``φ :+``."""
 
     operand: Formula
+
+
+@node
+class Repetition(Formula):
+    """``φ{least,most}``: φ between ``least`` and ``most`` times in sequence; ``φ:{…}`` if ``strict``.
+
+    ``most`` None is no upper bound.
+
+    With ``least`` 0 (``φ?`` is ``φ{0,1}``) φ may be absent; `can_be_absent` says where such a part may stand.
+    Raises `QueryError` for bounds that no number of repetitions can meet.
+    """
+
+    operand: Formula
+    least: int
+    most: int | None
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        if self.most is not None and (self.most < 1 or self.most < self.least):
+            what = f"{{{self.least},{self.most}}}" if self.most != self.least else f"{{{self.most}}}"
+            raise QueryError(
+                f"no number of repetitions fits {what}",
+                span=self.span,
+                hint="In {n,m} n is at most m, and m is at least 1.",
+            )
+        super().__post_init__()
+
+
+def can_be_absent(formula: Formula) -> bool:
+    """Whether a formula is an optional part, or a sequence or ALL of nothing but optional parts."""
+    stack = [formula]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, Sequence | StrictSequence | All):
+            stack += (current.left, current.right)
+        elif not (isinstance(current, Repetition) and current.least == 0):
+            return False
+    return True
 
 
 @node

@@ -8,6 +8,7 @@ from typing import Any
 
 from lark import Lark
 
+from cerflow import limits
 from cerflow.errors import QuerySyntaxError, Span
 from cerflow.language.condition import Condition, Expression, LabelReference
 from cerflow.language.condition_tree import ConditionBuilder, positive_integer
@@ -25,6 +26,7 @@ from cerflow.language.formula import (
     NotEvent,
     Project,
     Rename,
+    Repetition,
     Selection,
     Sequence,
     Start,
@@ -174,6 +176,30 @@ class _CeqlBuilder(ConditionBuilder):
     def strict_iteration(self, children: Several[Piece]) -> Parsed:
         return self._operator(children, StrictIteration)
 
+    def optional(self, children: Several[Piece]) -> Parsed:
+        return self._formula(children, Repetition, self.parts(children)[0].value, 0, 1)
+
+    def repetition(self, children: Several[Piece]) -> Parsed:
+        operand, times = self.parts(children)
+        return self._formula(children, Repetition, operand.value, *times.value)
+
+    def strict_repetition(self, children: Several[Piece]) -> Parsed:
+        operand, times = self.parts(children)
+        return self._formula(children, Repetition, operand.value, *times.value, True)
+
+    def exactly(self, children: Several[Piece]) -> Parsed:
+        times = _times(children[0])
+        return self.part(children, (times, times))
+
+    def at_least(self, children: Several[Piece]) -> Parsed:
+        return self.part(children, (_times(children[0]), None))
+
+    def between_times(self, children: Several[Piece]) -> Parsed:
+        return self.part(children, (_times(children[0]), _times(children[2])))
+
+    def at_most(self, children: Several[Piece]) -> Parsed:
+        return self.part(children, (0, _times(children[1])))
+
     def start(self, children: Several[Piece]) -> Parsed:
         return self._operator(children, Start)
 
@@ -263,6 +289,18 @@ class _CeqlBuilder(ConditionBuilder):
 
     def limit(self, children: Several[Piece]) -> Parsed:
         return self.part(children, {"limit": positive_integer(children[1], "the number behind LIMIT")})
+
+
+def _times(token: Piece) -> int:
+    """The number in a token that says how often something is repeated."""
+    text = str(token)
+    if not text.isdecimal() or int(text) > limits.REPETITIONS:
+        raise QuerySyntaxError(
+            f"{text} is no number of repetitions",
+            span=span_of(token),
+            expected=(f"an integer from 0 to {limits.REPETITIONS:,}",),
+        )
+    return int(text)
 
 
 def _strategy(token: Piece) -> Strategy:

@@ -67,6 +67,14 @@ def _behind(sign: str, level: int) -> _Writer:
     return lambda node, _: (level, [(node.operand, level), sign])
 
 
+def _repetition(node: f.Repetition, _: int) -> tuple[int, list[_Piece]]:
+    if (node.least, node.most, node.strict) == (0, 1, False):
+        return _POSTFIX, [(node.operand, _POSTFIX), "?"]
+    most = "" if node.most is None else node.most
+    times = f"{node.least}" if node.least == most else f"{node.least},{most}"
+    return _POSTFIX, [(node.operand, _POSTFIX), f"{':' if node.strict else ''}{{{times}}}"]
+
+
 def _word(text: str, level: int) -> _Writer:
     return lambda node, _: (level, [text])
 
@@ -355,6 +363,7 @@ _WRITERS: dict[type[Node], _Writer] = {
     f.Iteration: _behind("+", _POSTFIX),
     f.StrictSequence: _binary(" : ", _STRICT),
     f.StrictIteration: _behind(":+", _POSTFIX),
+    f.Repetition: _repetition,
     f.Conjunction: _binary(" AND ", _AND),
     f.All: _binary(" ALL ", _ALL),
     f.Unless: _binary(" UNLESS ", _EXCLUSION),

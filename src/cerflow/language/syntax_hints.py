@@ -12,8 +12,7 @@ __all__ = ["few", "hint_for"]
 
 _SEQUENCE = "a sequence is written A ; B (B some time after A) or A : B (B directly after A)"
 _CONDITIONS = "conditions stand behind FILTER: WHERE (A AS x ; B AS y) FILTER x.v > 1 AND y.v > x.v"
-_REPEATED = "one or more are A+; how many is said by a condition: (A+ AS x) FILTER count(x) = 3"
-_OPTIONAL = "what may be absent is written with OR: (A ; B ; C) OR (A ; C)"
+_REPEATED = "three are written A{3}, two to four A{2,4}"
 _BEGIN = "a query begins with SELECT: SELECT * WHERE A ; B"
 _EITHER = "alternatives are written A OR B"
 _BOTH = "A ALL B has both, in any order; A AND B is for events that both formulas match"
@@ -41,9 +40,8 @@ _BEHIND_FORMULA = {
         ("->", "→", "=>", ",", "..", "THEN", "FOLLOWED", "FOLLOWEDBY", "FOLLOWS", "BEFORE", "NEXT", "SEQ", "("),
         _SEQUENCE,
     ),
-    **dict.fromkeys(("{", "^", "TIMES"), _REPEATED),
-    "*": "none or more are written with OR: (A ; B+ ; C) OR (A ; C)",
-    "?": _OPTIONAL,
+    **dict.fromkeys(("^", "TIMES"), _REPEATED),
+    "*": "none or more are written {0,}: A ; B{0,} ; C",
     "&": _BOTH,
     "|": _EITHER,
     **dict.fromkeys(("WHERE", "HAVING", "IF", "WHEN", "ON", "."), _CONDITIONS),
@@ -68,7 +66,10 @@ _SHORT_UNITS = {
 }
 
 #: What has a name of its own in messages, as long as so many of it could stand there.
-_OPERATORS = {"':'", "'['", "'>'", "'+'", "';'", "':+'", "ALL", "AND", "AS", "FILTER", "IN", "OR", "UNLESS", "WITHOUT"}
+_OPERATORS = {
+    "':'", "'['", "'>'", "'+'", "';'", "':+'", "'?'", "'{'", "':{'",
+    "ALL", "AND", "AS", "FILTER", "IN", "OR", "UNLESS", "WITHOUT",
+}  # fmt: skip
 _CLAUSES = {"CONSUME", "LIMIT", "PARTITION", "WITHIN"}
 _TESTS = {
     "an arithmetic operator",

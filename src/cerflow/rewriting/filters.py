@@ -15,6 +15,7 @@ from cerflow.language.node import Node, with_children
 from cerflow.language.printer import show
 from cerflow.rewriting.events import Labelling, OnEvents, Operation, Renaming, refuse_outer_labels, spread
 from cerflow.rewriting.rebuild import check_tree_size, mentions_set, size, transformed
+from cerflow.rewriting.repetitions import without_repetitions
 
 __all__ = ["push_down_filters"]
 
@@ -31,7 +32,7 @@ def push_down_filters(formula: Formula) -> Formula:
     bound outside of what it filters, or would have to pass NEXT, LAST, MAX or ANY, for SOME of a label that may have
     several events, and for a result that would be too large; `QueryError` for a label that nothing binds.
     """
-    split = _without_choices(formula)
+    split = _without_choices(without_repetitions(formula))
     refuse_outer_labels(split, resolve(split))
     split = _some_in_branches(split)
 

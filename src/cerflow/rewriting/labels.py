@@ -33,6 +33,7 @@ from cerflow.rewriting.events import (
 )
 from cerflow.rewriting.names import FreshNames
 from cerflow.rewriting.rebuild import relabelled, transformed
+from cerflow.rewriting.repetitions import without_repetitions
 
 __all__ = ["push_down_labels", "push_down_renames", "with_labels_replaced"]
 
@@ -47,6 +48,7 @@ def push_down_labels(formula: Formula) -> Formula:
     Raises `QueryError` for a label that nothing binds, and `UnsupportedQueryError` where a condition speaks of a
     label that is bound outside of what it filters and that is moved.
     """
+    formula = without_repetitions(formula)
     scopes = resolve(formula)
     labels = scopes.labels
     moving = (n.label for k, n in enumerate(walk(formula)) if isinstance(n, As) and not labels[k].single)
@@ -123,6 +125,7 @@ def push_down_renames(formula: Formula) -> Formula:
     Raises `QueryError` for a label that nothing binds, and `UnsupportedQueryError` where a condition speaks of a
     label that is bound outside of what it filters and that is renamed.
     """
+    formula = without_repetitions(formula)
     scopes = resolve(formula)
     renamings = [n for n in walk(formula) if isinstance(n, Rename)]
     refuse_outer_labels(formula, scopes, frozenset(name for r in renamings for name in (r.old, r.new)))

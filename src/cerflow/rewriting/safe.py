@@ -18,6 +18,7 @@ from cerflow.language.formula import (
 )
 from cerflow.language.formula import Sequence as SequenceFormula
 from cerflow.language.node import Node, fold, walk, with_children
+from cerflow.rewriting.repetitions import without_repetitions
 
 __all__ = ["to_disjunctive_normal_form", "to_safe"]
 
@@ -30,7 +31,7 @@ def to_disjunctive_normal_form(formula: Formula) -> Formula:
 
     May be exponentially larger. OR stays inside NEXT, LAST and MAX, which compare the matches of all branches.
     """
-    disjuncts = _disjuncts(formula, prune=False)
+    disjuncts = _disjuncts(without_repetitions(formula), prune=False)
     return _either(f for f, _ in disjuncts)
 
 

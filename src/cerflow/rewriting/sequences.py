@@ -27,6 +27,7 @@ from cerflow.rewriting.labels import push_down_labels
 from cerflow.rewriting.names import FreshNames
 from cerflow.rewriting.paths import Paths, ways_through
 from cerflow.rewriting.rebuild import transformed
+from cerflow.rewriting.repetitions import without_repetitions
 
 __all__ = ["eliminate_strict_iteration", "sequences_to_strict"]
 
@@ -41,6 +42,7 @@ def sequences_to_strict(formula: Formula) -> Formula:
     Raises `UnsupportedQueryError` for ``:+``, for operators beside ``:`` that cannot be taken apart (PROJECT, AND,
     ALL, UNLESS, WITHOUT, NEXT, LAST, MAX, WITHIN), and for a result that would be too large.
     """
+    formula = without_repetitions(formula)
     for current in walk(formula):
         if isinstance(current, StrictIteration):
             raise UnsupportedQueryError(
@@ -117,6 +119,7 @@ def eliminate_strict_iteration(formula: Formula) -> Formula:
     Raises `UnsupportedQueryError` as `push_down_filters` does for what stands in ``:+``, and as `sequences_to_strict`
     does.
     """
+    formula = without_repetitions(formula)
     _check_iterations(formula)
     largest = _largest_iterations(formula)
 

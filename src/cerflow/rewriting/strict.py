@@ -19,6 +19,7 @@ from cerflow.language.formula import (
 from cerflow.language.node import Node, walk
 from cerflow.rewriting.events import below
 from cerflow.rewriting.rebuild import transformed
+from cerflow.rewriting.repetitions import without_repetitions
 
 __all__ = ["strict_to_sequences"]
 
@@ -30,6 +31,7 @@ def strict_to_sequences(formula: Formula) -> Formula:
     PROJECT, whose events may lie between those that are left, around ALL, which may join two halves to an interval,
     and around NEXT, LAST and MAX, which choose before STRICT does.
     """
+    formula = without_repetitions(formula)
     nodes = list(walk(formula))
     parts = below(formula)
     # Whether what is at an occurrence must be an interval.

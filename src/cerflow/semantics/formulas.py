@@ -29,6 +29,7 @@ from cerflow.language.formula import (
     NotEvent,
     Project,
     Rename,
+    Repetition,
     Selection,
     Start,
     Strategy,
@@ -37,6 +38,7 @@ from cerflow.language.formula import (
     Unless,
     Within,
     Without,
+    can_be_absent,
 )
 from cerflow.language.formula import Sequence as SequenceFormula
 from cerflow.language.node import walk
@@ -211,23 +213,30 @@ class Denotation:
                 right = yield ask(parts[1], i, j)
                 return left | right
             case SequenceFormula():
-                return (yield from _sequence(i, j, lambda n: ask(parts[0], i, n), lambda n: ask(parts[1], n, j)))
+                both = yield from _sequence(i, j, lambda n: ask(parts[0], i, n), lambda n: ask(parts[1], n, j))
+                return both | (yield from self._with_one_absent(parts, i, j, ask))
             case Iteration():
                 once = yield ask(parts[0], i, j)
                 more = yield from _sequence(i, j, lambda n: ask(parts[0], i, n), lambda n: ask(k, n, j))
                 return once | more
             case StrictSequence():
-                return (yield from _strict_sequence(i, j, lambda n: ask(parts[0], i, n), lambda n: ask(parts[1], n, j)))
+                both = yield from _sequence(
+                    i, j, lambda n: ask(parts[0], i, n), lambda n: ask(parts[1], n, j), strict=True
+                )
+                return both | (yield from self._with_one_absent(parts, i, j, ask))
             case StrictIteration():
                 once = yield ask(parts[0], i, j)
-                more = yield from _strict_sequence(i, j, lambda n: ask(parts[0], i, n), lambda n: ask(k, n, j))
+                more = yield from _sequence(i, j, lambda n: ask(parts[0], i, n), lambda n: ask(k, n, j), strict=True)
                 return once | more
+            case Repetition():
+                return (yield from _repeated(formula, i, j, lambda a, b: ask(parts[0], a, b)))
             case Conjunction():
                 left = yield ask(parts[0], i, j)
                 right = yield ask(parts[1], i, j)
                 return left & right
             case All():
-                return (yield from self._all(i, j, lambda a, b: ask(parts[0], a, b), lambda a, b: ask(parts[1], a, b)))
+                both = yield from self._all(i, j, lambda a, b: ask(parts[0], a, b), lambda a, b: ask(parts[1], a, b))
+                return both | (yield from self._with_one_absent(parts, i, j, ask))
             case Unless():
                 matches = yield ask(parts[0], i, j)
                 for start in range(i, j + 1):
@@ -287,6 +296,17 @@ class Denotation:
                 found.update(c1 | c2 for c1 in first for c2 in second)
         return frozenset(found)
 
+    def _with_one_absent(
+        self, parts: Sequence[int], i: int, j: int, ask: Callable[[int, int, int], _Question]
+    ) -> _Rule:
+        """The complex events of one operand alone, where the other may be absent (spec §10)."""
+        found: Matches = frozenset()
+        for part, other in (parts, parts[::-1]):
+            absent = self._formulas[other]
+            if isinstance(absent, Formula) and can_be_absent(absent):
+                found |= yield ask(part, i, j)
+        return found
+
     def _without(self, matches: Matches, unwanted: Callable[[int, int], _Question]) -> _Rule:
         kept: set[ComplexEvent] = set()
         for c in matches:
@@ -302,26 +322,45 @@ class Denotation:
         return frozenset(kept)
 
 
-def _sequence(i: int, j: int, left: Callable[[int], _Question], right: Callable[[int], _Question]) -> _Rule:
-    found: set[ComplexEvent] = set()
+def _sequence(
+    i: int, j: int, left: Callable[[int], _Question], right: Callable[[int], _Question], *, strict: bool = False
+) -> _Rule:
+    found: Matches = frozenset()
     for k in range(i, j):
         first = yield left(k)
         if first:
             second = yield right(k + 1)
-            found.update(c1 | c2 for c1 in first for c2 in second)
-    return frozenset(found)
+            found |= _joined(first, second, k, strict)
+    return found
 
 
-def _strict_sequence(i: int, j: int, left: Callable[[int], _Question], right: Callable[[int], _Question]) -> _Rule:
-    found: set[ComplexEvent] = set()
-    for k in range(i, j):
-        first = yield left(k)
-        ending = [c for c in first if c and max(support(c)) == k]
-        if ending:
-            second = yield right(k + 1)
-            starting = [c for c in second if c and min(support(c)) == k + 1]
-            found.update(c1 | c2 for c1 in ending for c2 in starting)
-    return frozenset(found)
+def _joined(first: Matches, second: Matches, k: int, strict: bool) -> Matches:
+    """The unions of two complex events; with ``strict`` of those that end at k and begin directly behind it."""
+    if strict:
+        first = frozenset(c for c in first if c and max(support(c)) == k)
+        second = frozenset(c for c in second if c and min(support(c)) == k + 1)
+    return frozenset(c1 | c2 for c1 in first for c2 in second)
+
+
+def _repeated(formula: Repetition, i: int, j: int, once: Callable[[int, int], _Question]) -> _Rule:
+    """The union of φ{n} for all n between the bounds; φ{n} is φ{n-1} followed by φ.
+
+    Every repetition reads an event at least, so there are no more of them than positions.
+    """
+    found: Matches = frozenset()
+    so_often: dict[int, Matches] = {}
+    for n in range(1, j - i + 2):
+        longer: dict[int, Matches] = {}
+        for end in range(i, j + 1):
+            matches = (yield once(i, end)) if n == 1 else frozenset()
+            for k, before in so_often.items():
+                if before and k < end:
+                    matches |= _joined(before, (yield once(k + 1, end)), k, formula.strict)
+            longer[end] = matches
+        so_often = longer
+        if formula.least <= n and (formula.most is None or n <= formula.most):
+            found |= so_often[j]
+    return found
 
 
 def _positions(complex_event: ComplexEvent, label: str) -> list[int]:

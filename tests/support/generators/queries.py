@@ -33,7 +33,8 @@ from support.generators.conditions import FIRST, STRINGS, TYPES, Fragment, aggre
 
 CHOICES = ("NEXT", "LAST", "MAX")
 #: What `Fragment.more` adds.
-OPERATORS = ("AND", "ALL", "UNLESS", "WITHOUT", "START", "STRICT", *CHOICES, *(f"{name} BY" for name in CHOICES))
+BY_LABELS = tuple(f"{name} BY" for name in CHOICES)
+OPERATORS = ("AND", "ALL", "TIMES", "OPTIONAL", "UNLESS", "WITHOUT", "START", "STRICT", *CHOICES, *BY_LABELS)
 LABELS = ("x", "y", "z", "u", "o")
 Row = dict[str, Any]
 
@@ -233,9 +234,24 @@ def _operated(
             return make(first, below(inner) if draw(st.booleans()) else below())
         case "START":
             return f.Start(below())
+        case "TIMES":
+            return _repeated(draw, below(), 1)
+        case "OPTIONAL":
+            first, second = pair(lambda *both: both)
+            make = draw(st.sampled_from((f.Sequence, f.Sequence, f.StrictSequence, f.All)))
+            if draw(st.booleans()):
+                return make(_repeated(draw, first, 0), second)
+            whole = make(first, _repeated(draw, second, 0))
+            return f.Sequence(whole, f.EventType(draw(st.sampled_from(TYPES)))) if draw(st.booleans()) else whole
     inner = below()
     name, _, compared = operator.partition(" ")
     return f.Selection(f.Strategy[name], inner, _by(draw, inner) if compared else ())
+
+
+def _repeated(draw: st.DrawFn, formula: f.Formula, least: int) -> f.Formula:
+    least = draw(st.integers(1, 3)) if least else 0
+    most = draw(st.one_of(st.none(), st.integers(max(least, 1), 4)))
+    return f.Repetition(formula, least, most, draw(st.integers(0, 3)) == 0)
 
 
 def _by(draw: st.DrawFn, formula: f.Formula) -> tuple[LabelReference, ...]:

@@ -177,6 +177,11 @@ def formulas(
         return st.one_of(
             *(st.builds(operator, inner, inner) for operator in binary),
             *(st.builds(operator, inner) for operator in (f.Iteration, f.StrictIteration, f.Start)),
+            st.integers(0, 3).flatmap(
+                lambda least: st.builds(
+                    f.Repetition, inner, st.just(least), st.none() | st.integers(max(least, 1), 9), st.booleans()
+                )
+            ),
             st.builds(f.As, inner, label),
             st.builds(f.Rename, inner, label, label),
             st.builds(f.Filter, inner, condition),

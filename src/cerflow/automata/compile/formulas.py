@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Sequence as Many
+from functools import reduce
 
 from cerflow.analysis.scopes import Scopes, condition_labels, relation_names, resolve
 from cerflow.automata.compile.aggregates import between_bounds, gather, without_some
@@ -13,6 +14,7 @@ from cerflow.automata.compile.filters import apply_filter
 from cerflow.automata.compile.negation import unless, without
 from cerflow.automata.compile.products import both, product_all
 from cerflow.automata.compile.references import resolve_reference
+from cerflow.automata.compile.repetition import repeat
 from cerflow.automata.compile.selection import preferred
 from cerflow.automata.compile.sremo import compile_sremo
 from cerflow.automata.compile.windows import hides_events, know_ends, restrict
@@ -51,6 +53,7 @@ from cerflow.language.formula import (
     NotEvent,
     Project,
     Rename,
+    Repetition,
     Selection,
     Sequence,
     Start,
@@ -61,6 +64,7 @@ from cerflow.language.formula import (
     Window,
     Within,
     Without,
+    can_be_absent,
 )
 from cerflow.language.node import Node, fold, transform, walk
 from cerflow.language.sremo import Regular, Windowed
@@ -99,8 +103,16 @@ def compile_formula(
     `UnsupportedQueryError` for what would need an unbounded or too large automaton.
     """
     formula, window = hoist_window(_with_joined_filters(formula), window)
-    compiler = _FormulaCompiler(formula, named | (keep or frozenset()), windowed=window is not None)
-    whole = compiler.run()
+    named |= keep or frozenset()
+    compiler = _FormulaCompiler(formula, named, windowed=window is not None)
+    try:
+        whole = compiler.run()
+    except UnsupportedQueryError:
+        if not compiler.counted:
+            raise
+        # Some constructions cannot follow counters.
+        compiler = _FormulaCompiler(formula, named, windowed=window is not None, count=False)
+        whole = compiler.run()
     hidden = frozenset((HIDDEN_LABEL,)) if marks else frozenset[str]()
     if window is not None and hides_events(whole, None if marks else keep):
         # The engine measures between the events that it reports; here they are not all.
@@ -130,9 +142,12 @@ def _with_joined_filters(formula: Formula) -> Formula:
 class _FormulaCompiler:
     """The fold over one formula; ``scopes`` and the fold number occurrences alike."""
 
-    def __init__(self, formula: Formula, named: frozenset[str], *, windowed: bool) -> None:
+    def __init__(self, formula: Formula, named: frozenset[str], *, windowed: bool, count: bool = True) -> None:
         self.formula = formula
         self.windowed = windowed
+        #: Whether large repetitions may be counted in registers, and whether some are.
+        self.count = count
+        self.counted = False
         self.scopes: Scopes = resolve(formula)
         self.registers = RegisterFile()
         self.mentioned = relation_names(formula) | _named_labels(formula) | named
@@ -167,12 +182,9 @@ class _FormulaCompiler:
     def _build(self, current: Formula, index: int, below: list[Fragment]) -> Fragment:
         simple: dict[type[Formula], Callable[..., Fragment]] = {
             Disjunction: union,
-            Sequence: sequence,
-            StrictSequence: sequence_strictly,
             Iteration: iterate,
             StrictIteration: iterate_strictly,
             Conjunction: both,
-            All: product_all,
             Start: begin_at_once,
         }
         construction = simple.get(type(current))
@@ -186,6 +198,13 @@ class _FormulaCompiler:
                 return atom(self._any_type(None))
             case NotEvent():
                 return self._not_event(current, index)
+            case Sequence() | StrictSequence() | All():
+                return self._joined(current, below)
+            case Repetition():
+                registers = len(self.registers.registers)
+                repeated = repeat(below[0], current, self.registers, count=self.count)
+                self.counted |= len(self.registers.registers) > registers
+                return repeated
             case As():
                 label = current.label
                 return relabel(below[0], lambda labels: labels | {label})
@@ -211,6 +230,14 @@ class _FormulaCompiler:
             case Filter():
                 return self._filter(below[0], current.condition, index)
         raise TypeError(f"{type(current).__name__} is no formula")
+
+    def _joined(self, current: Sequence | StrictSequence | All, below: list[Fragment]) -> Fragment:
+        optional = (can_be_absent(current.left), can_be_absent(current.right))
+        if not isinstance(current, All):
+            join = sequence if isinstance(current, Sequence) else sequence_strictly
+            return join(below[0], below[1], optional)
+        alone = [operand.copy() for operand, other in zip(below, reversed(optional)) if other]
+        return reduce(union, alone, product_all(below[0], below[1]))
 
     def _any_type(self, check: Condition | None, never: frozenset[str] = frozenset()) -> list[Transition]:
         """One transition for every named type but those, labelled with it, and one for all others."""

@@ -172,27 +172,33 @@ def union(left: Fragment, right: Fragment) -> Fragment:
     return whole
 
 
-def sequence(left: Fragment, right: Fragment) -> Fragment:
-    """``φ ; ψ``: what enters a final state of φ also enters the initial states of ψ."""
+def sequence(left: Fragment, right: Fragment, optional: tuple[bool, bool] = (False, False)) -> Fragment:
+    """``φ ; ψ``: what enters a final state of φ also enters the initial states of ψ.
+
+    ``optional`` says which of the operands may be absent; the other one alone is a run, too.
+    """
     whole = _beside(left, right)
     entering = [t.moved(t.source, state) for state in sorted(right.initial) for t in left.endings()]
-    return _joined(whole, left, right, entering)
+    return _joined(whole, left, right, entering, optional)
 
 
-def sequence_strictly(left: Fragment, right: Fragment) -> Fragment:
+def sequence_strictly(left: Fragment, right: Fragment, optional: tuple[bool, bool] = (False, False)) -> Fragment:
     """``φ : ψ``: a state without a loop stands between the last marked event of φ and the first of ψ."""
     whole = _beside(left, right)
     between = whole.add_state()
     entering = [t.moved(t.source, between) for t in left.endings() if t.labels]
     leaving = [t.moved(between, t.target) for t in right.beginnings() if t.labels]
-    return _joined(whole, left, right, [*entering, *leaving])
+    return _joined(whole, left, right, [*entering, *leaving], optional)
 
 
-def _joined(whole: Fragment, left: Fragment, right: Fragment, between: list[Transition]) -> Fragment:
-    whole.initial = left.initial
-    whole.final = right.final
+def _joined(
+    whole: Fragment, left: Fragment, right: Fragment, between: list[Transition], optional: tuple[bool, bool]
+) -> Fragment:
+    whole.initial = left.initial | right.initial if optional[0] else left.initial
+    whole.final = left.final | right.final if optional[1] else right.final
     whole.transitions += between
-    whole.known_endings = [*right.endings(), *(t for t in between if t.target in whole.final)]
+    alone = left.endings() if optional[1] else []
+    whole.known_endings = [*alone, *right.endings(), *(t for t in between if t.target in whole.final)]
     return whole
 
 

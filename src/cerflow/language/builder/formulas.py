@@ -175,6 +175,14 @@ class FormulaExpr(Expr[f.Formula]):
         """``φ :+``."""
         return FormulaExpr(f.StrictIteration(self.tree))
 
+    def repeated(self, least: int, most: int | None = None, *, strict: bool = False) -> FormulaExpr:
+        """``φ{least,most}``, or with ``strict`` ``φ:{least,most}``; without ``most`` as often as one likes."""
+        return FormulaExpr(f.Repetition(self.tree, least, most, strict))
+
+    def optional(self) -> FormulaExpr:
+        """``φ?``: an operand of a sequence or ALL that may be absent."""
+        return FormulaExpr(f.Repetition(self.tree, 0, 1))
+
     def project(self, *labels: Label | str) -> FormulaExpr:
         """``PROJECT labels (φ)``."""
         if not labels:
