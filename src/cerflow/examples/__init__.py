@@ -18,7 +18,7 @@ __all__ = ["farm_readings", "query_names", "query_text", "sensors", "smart_homes
 
 
 def query_names(language: Language = "ceql") -> tuple[str, ...]:
-    """The names of the queries in a language that come with the package, sorted."""
+    """The names of the queries in the package in a language, sorted."""
     names = (query.name for query in (files("cerflow.examples") / "queries").iterdir())
     return tuple(sorted(name.removesuffix(f".{language}") for name in names if name.endswith(f".{language}")))
 

@@ -1,4 +1,4 @@
-"""What ``make demo`` runs: a pattern in a day of stock ticks, recognised by Spark in local mode.
+"""The demonstration of ``make demo``: a pattern in a day of stock ticks, recognised by Spark in local mode.
 
 ``python -m cerflow.examples.demo`` writes its files to the directory ``demo-output``; it needs PySpark and Java 17+.
 """
@@ -34,9 +34,9 @@ _SHOWN = 5
 
 
 def run_demo(directory: Path, events: int = 200_000, seed: int = 7) -> RunSummary:
-    """Generate the stock ticks, recognise ``dip.ceql`` in them on Spark, and print what was found.
+    """Generate the stock ticks, recognise ``dip.ceql`` in them on Spark, and print the result.
 
-    Leaves ``stocks.parquet``, ``dip.ceql`` and ``matches.jsonl`` in the directory, which is made if need be.
+    Leaves ``stocks.parquet``, ``dip.ceql`` and ``matches.jsonl`` in the directory, which is created if necessary.
     """
     console = Console(highlight=False, soft_wrap=True)
     directory.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ def _table(matches: Sequence[dict[str, Any]]) -> Table:
 
 
 def main() -> int:
-    """Run the demonstration; 1, after a plain sentence on standard error, if it cannot."""
+    """Run the demonstration; on failure print a plain sentence on standard error and return 1."""
     try:
         with errors_reported():
             run_demo(Path("demo-output"))

@@ -1,4 +1,4 @@
-"""Loads of the plugs of forty households, made from a seed."""
+"""Power readings of the plugs of forty households, made from a seed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BUSY = 0.08
 
 
 def smart_homes(events: int = 200_000, seed: int = 7) -> pa.Table:
-    """Readings of the power that plugs draw, in order of time, some four hundred a second.
+    """Readings of the power that plugs draw, in order of time, about four hundred a second.
 
     The columns are ``type`` (LOAD), ``id`` (1, 2, …), ``household`` (0…39), ``plug`` (0…13), ``value`` (watts; most
     plugs are idle), ``time`` (timestamp in s) and ``timestamp`` (s since the first second).

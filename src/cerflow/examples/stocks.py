@@ -8,7 +8,7 @@ import pyarrow as pa
 
 __all__ = ["COMPANIES", "stocks"]
 
-#: Name, opening price, volatility of a day (standard deviation of the logarithm), share of the trades.
+#: Name, opening price, daily volatility (standard deviation of the logarithm), share of the trades.
 COMPANIES = (
     ("AMAT", 21.30, 0.016, 0.08),
     ("CSCO", 24.60, 0.012, 0.12),
@@ -34,7 +34,7 @@ _Ints = npt.NDArray[np.int64]
 def stocks(events: int = 200_000, seed: int = 7) -> pa.Table:
     """Trades of ten companies between 9:30 and 16:00 of one day, in order of time.
 
-    The columns are ``type`` (BUY or SELL: which side began the trade), ``id`` (1, 2, …), ``name``, ``volume``
+    The columns are ``type`` (BUY or SELL: the side that began the trade), ``id`` (1, 2, …), ``name``, ``volume``
     (shares, in lots of ten), ``price`` (dollars, a random walk for each company), ``time`` (timestamp in ms) and
     ``stock_time`` (ms since midnight). Trading is busier and trades are larger near the opening and the close.
     The same arguments give the same table. Raises ValueError if ``events`` is negative.
@@ -69,13 +69,13 @@ def _day_fraction(moments: _Ints) -> _Floats:
 
 
 def _busyness(fraction: _Floats) -> _Floats:
-    """How busy trading is at a fraction of the day, 1 on average: a U, higher at the opening than at the close."""
+    """The amount of trading at a fraction of the day, 1 on average: a U, higher at the opening than at the close."""
     shape = 0.55 + 1.6 * (1 - fraction) ** 6 + 1.3 * fraction**8
     return shape / (0.55 + 1.6 / 7 + 1.3 / 9)
 
 
 def _moments(random: np.random.Generator, events: int) -> _Ints:
-    """Sorted times in ms since midnight: uniform quantiles sent through the inverse of the busyness summed up."""
+    """Sorted times in ms since midnight: uniform quantiles mapped through the inverse of the cumulated busyness."""
     grid = np.linspace(0.0, 1.0, 2_001)
     weight = np.concatenate(([0.0], np.cumsum(_busyness(grid[:-1]))))
     quantiles = np.sort(random.random(events)) * weight[-1]
@@ -85,7 +85,7 @@ def _moments(random: np.random.Generator, events: int) -> _Ints:
 
 
 def _walks(random: np.random.Generator, moments: _Ints, company: npt.NDArray[np.int64]) -> tuple[_Floats, _Floats]:
-    """The price of each trade, and the direction the price just took in -1…1 (buyers push it up, sellers down)."""
+    """The price of each trade, and the direction of its last change in -1…1 (buyers push it up, sellers down)."""
     price = np.empty(len(moments))
     pressure = np.empty(len(moments))
     for index, (_, opening, volatility, _) in enumerate(COMPANIES):

@@ -1,4 +1,4 @@
-"""Trips of the taxis of New York, made from a seed."""
+"""Trips of New York taxis, made from a seed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 __all__ = ["ROUTES", "taxis"]
 
-#: Chains of three routes, each from where the one before ended: zones, and the shares of all trips.
+#: Chains of three routes, each beginning where the previous one ended: zones, and the shares of all trips.
 ROUTES = (
     ("East Harlem North", "Midwood", "Gravesend", "West Brighton"),
     ("Astoria", "Bushwick North", "Canarsie", "Sunset Park West"),
@@ -42,7 +42,7 @@ _RATE = 5.0
 
 
 def taxis(events: int = 200_000, seed: int = 7) -> pa.Table:
-    """Trips in the order in which they end, some five a second.
+    """Trips in the order in which they end, about five a second.
 
     The columns are ``type`` (TRIP), ``id`` (1, 2, …), ``pickup_zone``, ``dropoff_zone``, ``trip_distance`` (miles),
     ``trip_duration`` (s), ``fare_amount``, ``tip_amount`` and ``total_amount`` (dollars), ``time`` (timestamp in s)

@@ -16,9 +16,9 @@ Mask = NDArray[np.bool_]
 
 
 def given_as(form: Form, array: Any) -> Any:
-    """An Arrow array without nulls as a function wants it; whatever is none (a literal, whole events) stays as it is.
+    """An Arrow array without nulls in the form that a function takes; literals and whole events stay as they are.
 
-    In NumPy strings are objects, timestamps datetime64 without a zone (UTC).
+    In NumPy strings are objects, and timestamps datetime64 without a zone (UTC).
     """
     if form is not Form.NUMPY or not isinstance(array, pa.Array):
         return array
@@ -30,8 +30,9 @@ def given_as(form: Form, array: Any) -> Any:
 def as_answers(given: Any, count: int) -> tuple[Mask, Mask]:
     """Where the answers for ``count`` events are true, and where they are unknown.
 
-    Takes boolean arrays of Arrow (null is unknown), of NumPy (also masked), and whatever Arrow can make one of.
-    Raises ValueError for anything else and for another number of answers.
+    Takes boolean arrays of Arrow (null is unknown), of NumPy (also masked), and values that Arrow turns into one.
+    Raises
+    ValueError for anything else, and for a wrong number of answers.
     """
     if isinstance(given, np.ma.MaskedArray):
         given = pa.array(given.data, mask=np.ma.getmaskarray(given))

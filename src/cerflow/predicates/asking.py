@@ -1,7 +1,7 @@
-"""What a call of a predicate means: nulls, answers, and what happens when the function fails.
+"""The meaning of a call of a predicate: nulls, answers and failures.
 
-A null among the values makes the answer unknown without a call; of a set, events with a null are left out. Whole
-events are never null: the function sees which of their attributes are.
+If an argument is null, the answer is unknown without a call; for a set, events with a null are left out. Whole events
+are never null: the function sees which of their attributes are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cerflow.values.events import Event
 
 __all__ = ["Each", "array_of", "as_argument", "ask", "ask_of_each", "ask_of_set", "failure"]
 
-#: Characters of the arguments in a message.
+#: The number of characters of the arguments that a message shows.
 _SHOWN = 200
 
 Mask = NDArray[np.bool_]
@@ -32,15 +32,15 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """An argument that has a value at every event; others are the same for all."""
+    """An argument with a value for each event; other arguments are the same for all events."""
 
     values: Sequence[Any]
 
 
 def as_argument(argument: Any) -> Any:
-    """An argument as predicates get it: a whole event as a mapping of its attributes, zero without a sign.
+    """An argument in the form that predicates get: a whole event as a mapping of its attributes, zero without a sign.
 
-    A point in time is a plain datetime, of which nanoseconds are cut off; a decimal has no zeros at its end.
+    A timestamp becomes a plain datetime without nanoseconds; a decimal loses trailing zeros.
     """
     if isinstance(argument, Event):
         return MappingProxyType({name: as_argument(value) for name, value in argument.attributes.items()})
@@ -54,7 +54,7 @@ def as_argument(argument: Any) -> Any:
 
 
 def failure(predicate: Predicate, arguments: Sequence[Any] | None, error: BaseException) -> PredicateError:
-    """The error to raise (from ``error``) where the function of a predicate has failed."""
+    """The error to raise (from ``error``) when the function of a predicate has failed."""
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     on = ""
     if arguments is not None:
@@ -88,7 +88,7 @@ def ask_of_each(predicate: Predicate, arguments: Sequence[Any], count: int) -> t
 
 
 def ask_of_set(predicate: Predicate, arguments: Sequence[Any]) -> bool | None:
-    """The answer for all events of a label, whose values stand in the `Each` arguments in the order of positions.
+    """The answer for all events of a label, whose values are in the `Each` arguments by position.
 
     Raises `PredicateError`.
     """
@@ -107,7 +107,7 @@ def ask_of_set(predicate: Predicate, arguments: Sequence[Any]) -> bool | None:
 
 
 def _rows(arguments: Sequence[Any], known: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """The arguments at each event; those that are the same for all are repeated."""
+    """The arguments for each event; arguments that are the same for all events are repeated."""
     found = []
     for row in known:
         supply = iter(row)

@@ -13,7 +13,7 @@ from cerflow.predicates.registry import register
 __all__ = ["predicate"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-#: Whether a function takes arrays: no, NumPy's, or Arrow's.
+#: Whether a function takes arrays: no (False), NumPy's, or Arrow's.
 Arrays = bool | Literal["numpy", "arrow"]
 
 _MISSING: Any = object()
@@ -63,21 +63,21 @@ def predicate(
     >>> query.match([{"type": "A", "v": v} for v in (1.0, 3.0, 3.25)]).count()
     1
 
-    It is compiled by Numba; one that cannot be compiled (or gets strings, timestamps or whole events) runs as it is,
-    with a `PerformanceWarning`. With ``compile=False`` it always runs as it is, without a warning. A name alone as an
-    argument stands for a whole event and comes as a read-only mapping of its attributes, as in ``near(x, y)``.
+    Numba compiles it. A function that cannot be compiled (or gets strings, timestamps or whole events) runs as Python,
+    with a `PerformanceWarning`; with ``compile=False`` it always does, without a warning. A bare name as an
+    argument is a whole event, a read-only mapping of its attributes, as in ``near(x, y)``.
 
-    With ``vectorized`` the function gets arrays, of NumPy (``True`` or ``"numpy"``) or of Arrow (``"arrow"``): the
-    values of its arguments at many events, in any order and without nulls. It answers with an array of booleans.
-    All arguments of a call then read the same event (whole events come as a `pyarrow.RecordBatch`, with nulls):
+    With ``vectorized`` the function gets arrays of NumPy (``True`` or ``"numpy"``) or Arrow (``"arrow"``): the
+    values of many events, in any order and without nulls. It returns an array of booleans.
+    All arguments of a call must come from the same event (whole events as a `pyarrow.RecordBatch`, with nulls):
 
     >>> @cerflow.predicate("odd", vectorized=True)
     ... def is_odd(values):
     ...     return values % 2 == 1
 
-    A predicate of a set speaks of all events of one label together, in the order of their positions. With ``of_set``
-    the function gets arrays (as above) of their values and answers once; with ``init``, ``step`` and ``accept`` the
-    events are gone through one by one: ``step(state, value, …)`` gives the next state, ``accept(state)`` the answer,
+    A predicate of a set is about all events of one label together, in the order of their positions. With ``of_set``
+    the function gets arrays (as above) of their values and answers once. With ``init``, ``step`` and ``accept`` it
+    goes from event to event: ``step(state, value, …)`` returns the next state, ``accept(state)`` the answer,
     and ``init`` is the first state, or a function that makes it:
 
     >>> spread = cerflow.predicate("spread", of_set=True)(lambda values: values.max() - values.min() > 10)
@@ -85,16 +85,18 @@ def predicate(
     ...     "rises", init=0, step=lambda up, before, after: up + (after > before), accept=lambda up: up >= 3
     ... )
 
-    A literal or another argument without a label comes as a plain value. Answers are True, False, or None (in arrays
-    null) for unknown; if a value is null, the answer is unknown without a call, and a set leaves such events out.
-    Integers, floats, booleans and strings come as such, timestamps as `datetime.datetime` in UTC. A function must
-    depend on nothing but its arguments: how often it is asked, and of which events, is not promised. What it raises
-    comes out as a `PredicateError`.
+    Literals and other arguments without a label are plain values. Answers are True, False, or None (in arrays
+    null) for unknown. If a value is null, the answer is unknown without a call; a set leaves such events out.
+    Integers, floats, booleans and strings stay as they are, timestamps become `datetime.datetime` in UTC. A function
+    must
+    depend on its arguments alone: the number of calls, and the events they are about, are not guaranteed. An
+    exception in it becomes a `PredicateError`.
 
-    ``name`` is by default that of the function, ``arity`` the number of arguments, if the function does not tell.
-    Gives back the function itself, so that it can stand as a decorator (for ``init``, ``step`` and ``accept`` the
-    registered predicate). A second predicate of a name takes the place of the first. Raises ValueError for a name
-    that conditions cannot call, and for a number of arguments that is not clear.
+    ``name`` is by default the name of the function. ``arity`` is the number of arguments, if the function does not
+    tell.
+    Returns the function itself, so it can be used as a decorator (for ``init``, ``step`` and ``accept``: the
+    registered predicate). A second predicate with the same name replaces the first. Raises ValueError for a name
+    that conditions cannot call, and for an unclear number of arguments.
     """
     fold = tuple(part for part in (init, step, accept) if part is not _MISSING)
     if fold:
@@ -128,7 +130,7 @@ def _register(
     besides: int,
     **further: Any,
 ) -> Predicate:
-    """``described`` is the function whose parameters count, of which ``besides`` are no arguments of a call."""
+    """``described`` is the function whose parameters are counted; ``besides`` of them are no arguments of a call."""
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"{name!r} cannot be the name of a predicate: it is not an identifier")
     if name.upper() in RESERVED or name.lower() in BUILT_IN:

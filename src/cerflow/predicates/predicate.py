@@ -1,4 +1,4 @@
-"""What a predicate is: a name, a function, and what the function is given."""
+"""The model of a predicate: its name, its function, and the form of the function's arguments."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ __all__ = ["Fold", "Form", "Predicate", "PredicateKind"]
 
 
 class PredicateKind(StrEnum):
-    """What a predicate speaks of."""
+    """The events that a predicate is about."""
 
-    SCALAR = "scalar"  # one event of each label: asked for every choice of them
-    VECTORIZED = "vectorized"  # one event, but of many events at once
+    SCALAR = "scalar"  # one event of each label, for every choice of them
+    VECTORIZED = "vectorized"  # one event, asked about many events at once
     SET = "set"  # all events of a label together
 
 
 class Form(StrEnum):
-    """How the values of many events come to a function."""
+    """The form in which the values of many events reach a function."""
 
     VALUES = "values"  # event by event, as Python values
     NUMPY = "numpy"
@@ -28,10 +28,11 @@ class Form(StrEnum):
 
 @dataclass(frozen=True)
 class Fold:
-    """A function of a set of events, from one event to the next.
+    """A function of a set of events that goes from event to event.
 
-    ``init`` is the state before the first event, or a function that makes it; ``step(state, values…)`` gives the
-    state after an event; ``accept(state)`` answers.
+    ``init`` is the state before the first event, or a function that makes it; ``step(state, values…)`` returns the
+    state
+    after an event; ``accept(state)`` returns the answer.
     """
 
     init: Any
@@ -50,8 +51,8 @@ class Fold:
 class Predicate:
     """A predicate of ``fewest`` to ``most`` arguments, which answers True, False, or None for unknown.
 
-    ``form`` says how a function over many events gets them, ``compile`` whether a function of single values is to be
-    compiled by Numba. A predicate equals only itself: another function of the same name is another predicate.
+    ``form`` is the form in which a function of many events gets them; with ``compile`` Numba compiles a function of
+    single values. A predicate equals only itself, even if another function has the same name.
     """
 
     name: str

@@ -28,15 +28,15 @@ _of_sets: frozenset[str] = frozenset()
 
 
 def register(predicate: Predicate) -> None:
-    """Make a predicate known to queries; a second one of a name takes the place of the first."""
+    """Register a predicate for queries; it replaces an earlier one with the same name."""
     _registered[predicate.name] = predicate
     _note_sets()
 
 
 def unregister_predicate(name: str) -> None:
-    """Forget a predicate; raises KeyError if there is none of that name.
+    """Remove a predicate; raises KeyError if there is none with that name.
 
-    Queries that are being recognised keep it.
+    Recognisers that already run keep it.
     """
     del _registered[name]
     _note_sets()
@@ -53,7 +53,7 @@ def find_predicate(name: str) -> Predicate | None:
 
 
 def registered(name: str) -> Predicate:
-    """The predicate registered under a name; raises `QueryError` if there is none (any more)."""
+    """The predicate registered under a name; raises `QueryError` if there is none."""
     found = _registered.get(name)
     if found is None:
         raise QueryError(f"predicate '{name}' is not registered", suggestion=nearest(name, _registered))
@@ -72,12 +72,12 @@ def predicates_in(tree: Node) -> tuple[Predicate, ...]:
 
 
 def calls_of_sets() -> frozenset[str]:
-    """The names of predicates that speak of all events of a label together."""
+    """The names of predicates that are about all events of a label together."""
     return _of_sets
 
 
 def is_about_set(current: Node) -> bool:
-    """Whether a node speaks of all events of a label together: an aggregate, SOME, a test or a predicate of a set."""
+    """Whether a node is about all events of a label together: an aggregate, SOME, a test or a predicate of a set."""
     return isinstance(current, Aggregate | SetTest | Some) or (
         isinstance(current, PredicateCall) and current.name in _of_sets
     )
@@ -85,7 +85,7 @@ def is_about_set(current: Node) -> bool:
 
 @contextmanager
 def using(predicates: Iterable[Predicate]) -> Iterator[None]:
-    """For a while these predicates are registered too, in front of others of their names."""
+    """Within this context these predicates are registered too, and hide others with their names."""
     before = dict(_registered)
     for predicate in predicates:
         register(predicate)

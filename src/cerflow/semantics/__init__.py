@@ -1,5 +1,5 @@
 """The meaning of the languages, executable: slow, exact, and written like the tables of the specification.
 
-In come trees of `cerflow.language` and a stream of events, out come sets of complex events. Tests trust only this
-room. Only the runner "semantics" uses it; the engine evaluates with code of its own.
+Input: trees of `cerflow.language` and a stream of events. Output: sets of complex events. Only the runner "semantics"
+uses this room; the engine has its own evaluation, which tests compare with this one.
 """

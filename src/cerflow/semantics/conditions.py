@@ -1,4 +1,4 @@
-"""When a complex event satisfies a condition (spec §3)."""
+"""The satisfaction of a condition by a complex event (spec §3)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ __all__ = ["atoms_of", "satisfies", "satisfies_with_registers"]
 def satisfies(condition: Condition, events_of: EventsOf) -> bool:
     """Whether a complex event satisfies a condition.
 
-    ``events_of`` gives the events of each label in the order of their positions: those of the complex event, or the
-    one event of a label that is bound further out. AND and OR hold of the complex event; an atom (a bracket is one)
-    must hold for every choice of one event for each label outside its aggregates; NOT negates atoms.
+    ``events_of`` gives the events of each label by position: those of the complex event, or the one event of a label
+    that is bound further out. AND and OR are about the whole complex event. An atom (a bracket is one) must hold for
+    every choice of one event for each label outside its aggregates. NOT negates atoms.
 
-    ``SOME x1, …, xn: c`` is the existential extension (P2 §4): there are x1 ∈ S1, …, xn ∈ Sn of which c is true, where
-    Si are the events of xi, so without events it does not hold. Its other labels have one event each, which the choice
-    takes. ``NOT SOME x1, …, xn: c`` is the atom NOT c: for every choice c is false, and not unknown.
+    ``SOME x1, …, xn: c`` is the existential extension (P2 §4): c is true for some x1 ∈ S1, …, xn ∈ Sn, where Si are the
+    events of xi, so it does not hold without events. All other labels of c have one event each. ``NOT SOME x1, …, xn:
+    c``
+    is the atom NOT c: for every choice c is false, and not unknown.
     """
     stack: list[bool] = []
     for current, negated in atoms_of(condition):
@@ -36,9 +37,9 @@ def satisfies(condition: Condition, events_of: EventsOf) -> bool:
 
 
 def satisfies_with_registers(condition: Condition, current: Event, registers: Mapping[str, Event]) -> bool:
-    """``(u, v) ⊨ φ`` (register transducers §2, Definition 13): bare attributes are those of the current event.
+    """``(u, v) ⊨ φ`` (register transducers §2, Definition 13): bare attributes belong to the current event.
 
-    An atom on an empty register is false, and its negation true; of an atom that is unknown neither holds.
+    An atom on an empty register is false, and its negation true. If an atom is unknown, neither holds.
     """
     stack: list[bool] = []
     for atom, negated in atoms_of(condition):
@@ -56,7 +57,7 @@ def satisfies_with_registers(condition: Condition, current: Event, registers: Ma
 
 @lru_cache(maxsize=4096)
 def atoms_of(condition: Condition) -> tuple[tuple[Condition, bool], ...]:
-    """Atoms and the AND and OR between them, children first; the flag says whether it stands under an odd NOT."""
+    """The atoms, and the AND and OR between them, children first; the flag is true below an odd number of NOTs."""
     found: list[tuple[Condition, bool]] = []
     stack: list[tuple[Condition, bool, bool]] = [(condition, False, False)]
     while stack:

@@ -1,6 +1,6 @@
 """FO-CEL by definition (P2 §4): ``⟦φ⟧(S, i, j, ν)`` is a set of sets of positions, ν gives every variable a position.
 
-Written for small streams: valuations are enumerated.
+It enumerates valuations, so it is for small streams.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from cerflow.values.events import Event
 __all__ = ["first_order_denotation"]
 
 Positions = frozenset[int]
-#: The positions of those variables that a formula mentions, sorted by name.
+#: The positions of the variables in a formula, sorted by name.
 Valuation = tuple[tuple[str, int], ...]
 _NOTHING: frozenset[Positions] = frozenset()
 
@@ -39,8 +39,8 @@ _NOTHING: frozenset[Positions] = frozenset()
 def first_order_denotation(formula: Formula, events: Sequence[Event], n: int) -> frozenset[Positions]:
     """``⟦φ⟧_n(S)``: the sets of positions M with ``M ∈ ⟦φ⟧(S, 0, n, ν)`` for some ν.
 
-    A variable may stand for any event of ``events``, also for one after n: that is what makes formulas that are not
-    well-formed depend on the future.
+    A variable may stand for any event of ``events``, even one after n. So formulas that are not well-formed depend on
+    the future.
     """
     denotation = _FirstOrder(formula, events)
     root = len(denotation.formulas) - 1
@@ -104,12 +104,12 @@ class _FirstOrder:
                     once |= self.of(parts[0], i, j, changed)
                     for n in range(i, j):
                         first = self.of(parts[0], i, n, changed)
-                        # The repetitions to come read ν', but give the variables in U new values themselves.
+                        # Later repetitions read ν', but give the variables in U new values themselves.
                         once |= {m1 | m2 for m1 in first for m2 in self.of(k, n + 1, j, changed)}
                 return frozenset(once)
             case Selection():
                 refuse_by(formula.by)
-                # Erratum E3: compared over all values of the variables that the formula defines itself.
+                # Erratum E3: the comparison covers all values of the variables that the formula defines itself.
                 found = frozenset(
                     m for changed in self._changed(v, self._defined[parts[0]]) for m in self.of(parts[0], i, j, changed)
                 )

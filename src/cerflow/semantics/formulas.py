@@ -1,12 +1,11 @@
-"""The meaning of formulas: ``⟦φ⟧(i, j)`` for every operator (spec §2), row by row as in its table.
+"""The meaning of formulas: ``⟦φ⟧(i, j)`` for every operator (spec §2), one rule per row of its table.
 
-Each rule below is a generator: it *yields* the question ``⟦ψ⟧(i', j')`` for a part ψ, and is sent the answer; it
-returns the set of its own complex events. A loop asks and answers (each question once), so formulas may be deep.
+Each rule below is a generator. It *yields* the question ``⟦ψ⟧(i', j')`` about a part ψ, is sent the answer, and
+returns the set of its own complex events. A loop answers each question once, so formulas may be deep.
 
-Labels that a filter reads but its operand does not assign stand for one event of an enclosing formula, the binder
-(found by `cerflow.analysis.scopes.resolve`). At the binder that event is guessed: for each position p the formula is
-evaluated with the label standing for p, and of the result those complex events are kept that give the label to
-p alone.
+A label that a filter reads but its operand does not assign stands for one event of an enclosing formula, the binder
+(found by `cerflow.analysis.scopes.resolve`). The binder guesses that event: for each position p it evaluates the
+formula with the label standing for p, and keeps the complex events that give the label to p alone.
 """
 
 from __future__ import annotations
@@ -69,10 +68,11 @@ def denotation(formula: Formula, events: Sequence[Event], i: int, j: int) -> Mat
 
 
 def select(strategy: Strategy, matches: Iterable[ComplexEvent], by: Collection[str] = ()) -> Matches:
-    """What a selection strategy keeps of a set of complex events (spec §2, P1 §4 with errata E1 and E2).
+    """The complex events that a selection strategy keeps (spec §2, P1 §4 with errata E1 and E2).
 
-    NEXT, LAST and MAX compare supports; with labels ``by`` they compare the positions that carry one of these labels
-    instead. So all complex events stay that agree on those positions with one that stays.
+    NEXT, LAST and MAX compare supports. With labels ``by`` they compare the positions that carry one of these labels,
+    so
+    complex events that agree on those positions stay or go together.
     """
     kept = frozenset(matches)
     if not kept:
@@ -94,12 +94,12 @@ def select(strategy: Strategy, matches: Iterable[ComplexEvent], by: Collection[s
 
 
 def next_at_most(first: frozenset[int], second: frozenset[int]) -> bool:
-    """``first ≤next second``: they are equal, or the least position in which they differ is in the second."""
+    """``first ≤next second``: they are equal, or the least position at which they differ is in the second."""
     return first == second or min(first ^ second) in second
 
 
 def last_at_most(first: frozenset[int], second: frozenset[int]) -> bool:
-    """``first ≤last second``: they are equal, or the greatest position in which they differ is in the second."""
+    """``first ≤last second``: they are equal, or the greatest position at which they differ is in the second."""
     return first == second or max(first ^ second) in second
 
 
@@ -126,7 +126,8 @@ class Denotation:
             open_.append(k)
             self._below.append(tuple(p for p in parts if isinstance(self._formulas[p], Formula)))
         self._outer = resolve(formula).outer
-        #: What each occurrence binds for filters below it, and what filters at or below it need from above.
+        #: The labels that each occurrence binds for filters below it, and the labels that filters at or below it need
+        #: from above.
         self._binds: list[tuple[str, ...]] = [()] * len(self._formulas)
         for bindings in self._outer.values():
             for label, binder in bindings.items():

@@ -1,4 +1,4 @@
-"""Operators, functions, comparisons and aggregates on values: one at a time, with SQL's nulls."""
+"""Operators, functions, comparisons and aggregates on single values, with the nulls of SQL."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _LOWEST, _HIGHEST = -(2**63) + 1, 2**63 - 1
 
 
 def applied(current: Node, arguments: Sequence[Any]) -> Value:
-    """The value of an operator, function or condition on the values of its operands (of IN: on that before it)."""
+    """The value of an operator, function or condition, given the values of its operands (for IN, of the left one)."""
     match current:
         case Arithmetic():
             return arithmetic(current.operator, *arguments)
@@ -99,7 +99,7 @@ def _negated(truth: bool | None, negated: bool) -> bool | None:
     return truth if truth is None or not negated else not truth
 
 
-#: The operators of Python for those of comparisons, on whatever has them: values, columns, expressions.
+#: Python's operators for comparisons, for all types that have them: values, columns, expressions.
 RELATIONS: dict[Operator, Callable[[Any, Any], Any]] = {
     Operator.EQ: operator.eq,
     Operator.NE: operator.ne,
@@ -111,9 +111,9 @@ RELATIONS: dict[Operator, Callable[[Any, Any], Any]] = {
 
 
 def compare(relation: Operator, left: Value, right: Value) -> bool | None:
-    """Compare two values: unknown if one is null; floats on either side make both floats; strings by code points.
+    """Compare two values: unknown if one is null; as floats if one is a float; strings by code points.
 
-    Beside a decimal numbers, and texts that write one out, count as the decimal that they are written as.
+    Beside a decimal, numbers and texts that are numerals count as exact decimals.
     """
     if left is None or right is None:
         return None
@@ -218,8 +218,8 @@ def _rounded(name: str, value: float) -> float:
 
 
 def like(text: str, pattern: str) -> bool:
-    """SQL's LIKE: ``%`` any characters, ``_`` one, a backslash takes the next literally; the whole string counts."""
-    ends = {0}  # where what has been read of the pattern may end in the text
+    """SQL's LIKE on the whole string: ``%`` is any characters, ``_`` one, a backslash takes the next literally."""
+    ends = {0}  # ends of the matches of the pattern read so far
     characters = iter(pattern)
     for character in characters:
         if character == "%":
@@ -234,8 +234,10 @@ def like(text: str, pattern: str) -> bool:
 def aggregate(name: str, values: Sequence[Value]) -> Value:
     """An aggregate of values in the order of their positions.
 
-    As in SQL nulls do not count, and of no values only ``count`` is not null; ``first`` and ``last`` take the value
-    of the first and the last event, null or not. ``stddev`` is that of a sample: null for fewer than two values.
+    As in SQL, nulls do not count, and without values only ``count`` is not null. ``first`` and ``last`` take the value
+    of
+    the first and the last event, null or not. ``stddev`` is the sample standard deviation: null for fewer than two
+    values.
     """
     if name in ("first", "last"):
         return values[0 if name == "first" else -1] if values else None
@@ -264,7 +266,7 @@ def aggregate(name: str, values: Sequence[Value]) -> Value:
 
 def _sum(values: Sequence[int | float]) -> int | float:
     _refuse_decimals(*values)
-    # The built-in sum rounds floats otherwise than addition one by one, which is what is meant.
+    # The built-in sum rounds floats differently from addition one by one.
     return reduce(operator.add, values)
 
 
@@ -283,7 +285,7 @@ def _call(call: PredicateCall, arguments: Sequence[Any]) -> bool | None:
 
 
 def labels_read(root: Node) -> frozenset[str | None]:
-    """The labels that an expression reads (None: the event at hand)."""
+    """The labels that an expression reads (None: the current event)."""
     return frozenset(n.label for n in walk(root) if isinstance(n, Attribute | LabelReference))
 
 
@@ -296,14 +298,14 @@ _ORDERS = {
 
 
 def in_order(name: str, values: Sequence[Value]) -> bool | None:
-    """Whether values come in the order that a test such as ``increasing`` asks for; unknown where one is null.
+    """Whether values are in the order of a test such as ``increasing``; unknown if one is null.
 
-    One value is in order, but null is not known to be.
+    A single value is in order; a single null is unknown.
     """
     known = (None for value in values if value is None)
     return _all([*(compare(_ORDERS[name], a, b) for a, b in pairwise(values)), *known])
 
 
 def regexp(text: str, pattern: str) -> bool:
-    """Whether a regular expression in the syntax of RE2 is found somewhere in the text."""
+    """Whether a regular expression in RE2 syntax is found somewhere in the text."""
     return pc.match_substring_regex(pa.scalar(text), pattern).as_py() is True

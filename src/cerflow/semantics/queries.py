@@ -1,7 +1,6 @@
 """The meaning of whole queries (spec §4): ``SELECT … FROM … WHERE … PARTITION BY … WITHIN … CONSUME BY … LIMIT …``.
 
-Nulls: an event whose key is null belongs to no substream; of the alternatives
-of a key the first that is not null counts.
+An event whose key is null belongs to no substream. Among alternatives of a key, the first that is not null counts.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ Key = tuple[Value, ...]
 
 @dataclass(frozen=True)
 class Match:
-    """A match: detected when event ``detected_at`` arrives.
+    """A match, detected when event ``detected_at`` arrives.
 
-    ``complex_event`` is what is reported, after projection; positions are those of the whole stream. ``columns`` are
-    the computed columns, ``key`` the values of the partition keys.
+    ``complex_event`` is the reported part, after projection, with positions in the whole stream. ``columns`` are the
+    computed columns, ``key`` the values of the partition keys.
     """
 
     detected_at: int
@@ -54,11 +53,11 @@ class Match:
 def evaluate(query: Select, events: Sequence[Event], *, forget: int | None = None) -> list[Match]:
     """All matches of a query over a stream, in the order of detection.
 
-    With ``forget``, a number of microseconds, a substream whose next event comes later than that after its last one
-    begins anew: it is cut there into sessions, and the query runs on each by itself. That needs events with times.
+    ``forget`` is a number of microseconds. A substream begins anew if its next event comes later than that after the
+    previous one: it is cut into sessions, and the query runs on each separately. This needs events with times.
 
-    Raises `QueryError` for labels that nothing binds, windows of time on events without times, and computed columns
-    that read one event of a label that has several.
+    Raises `QueryError` for unbound labels, windows of time on events without times, and computed columns that read one
+    event of a label with several.
     """
     events = _inputs(query, events)
     substreams = _sessions(_substreams(query, events), forget)
@@ -86,7 +85,7 @@ def evaluate(query: Select, events: Sequence[Event], *, forget: int | None = Non
 
 
 def _inputs(query: Select, events: Sequence[Event]) -> Sequence[Event]:
-    """The events of the input streams; without FROM, or where the events come from one, names do not count."""
+    """The events of the input streams; names do not count without FROM, or if all events come from one stream."""
     tick = events.microseconds_per_tick if isinstance(events, Stream) else None
     if not query.streams or all(event.stream is None for event in events):
         return Stream((dataclasses.replace(event, stream=None) for event in events), tick)
@@ -107,7 +106,7 @@ def _substreams(query: Select, events: Sequence[Event]) -> dict[Key, Stream]:
 
 
 def _sessions(substreams: Mapping[Key, Stream], forget: int | None) -> dict[tuple[Key, int], Stream]:
-    """The substreams by their keys, each cut where its next event comes too late after the one before."""
+    """The substreams by key, each cut where an event comes too late after the previous one."""
     found: dict[tuple[Key, int], Stream] = {}
     for key, substream in substreams.items():
         starts = [0]
@@ -122,7 +121,7 @@ def _sessions(substreams: Mapping[Key, Stream], forget: int | None) -> dict[tupl
 def _report(
     projection: Projection, matches: Sequence[ComplexEvent], detected_at: int, events: Sequence[Event], key: Key
 ) -> list[Match]:
-    """The matches of one detecting event as reported; those that projection makes equal become one."""
+    """The matches of one detecting event as reported; matches that projection makes equal become one."""
     if not matches:
         return []
     if projection.kind is ProjectionKind.ALL and not projection.items:

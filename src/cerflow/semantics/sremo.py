@@ -1,7 +1,7 @@
 """The meaning of SREMO: the relation ``(e, S, M, v) ⊢ v'`` (spec §5; register transducers §1.3, Definition 17).
 
 ``e`` reads the string S = S[m…n-1] from registers v, marks M and leaves registers v'. As in
-`cerflow.semantics.formulas` every rule is a generator that asks for its parts.
+`cerflow.semantics.formulas`, every rule is a generator that asks for its parts.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from cerflow.values.events import Event
 
 __all__ = ["SremoDenotation", "sremo_match_string", "sremo_matches"]
 
-#: The positions of the events in the registers that hold one: (register, index), sorted.
+#: The positions of the events in the filled registers: (register, index), sorted.
 Registers = tuple[tuple[str, int], ...]
-#: A part of the expression, which of its operands are still to come (where that matters), m, n, v.
+#: A part of the expression, its remaining operands (where that matters), m, n, v.
 _Question = tuple[int, tuple[int, ...], int, int, Registers]
 _Outcomes = frozenset[tuple[ComplexEvent, Registers]]
 _Rule = Generator[_Question, _Outcomes, _Outcomes]
@@ -89,7 +89,7 @@ class SremoDenotation:
             del open_[len(open_) - count :]
             open_.append(len(self._parts))
             own = current.registers if isinstance(current, Terminal) else ()
-            # What is complemented leaves the registers as they are.
+            # A complement leaves the registers as they are.
             parts = () if isinstance(current, Complement) else below
             self._writes.append(frozenset(chain(own, *(self._writes[part] for part in parts))))
             self._parts.append(current)
@@ -122,7 +122,7 @@ class SremoDenotation:
         return answer
 
     def _first(self, k: int) -> tuple[int, tuple[int, ...]]:
-        """Part k with all its operands to come."""
+        """Part k with all its operands remaining."""
         return k, self._below[k] if isinstance(self._parts[k], AnyMatch | NextMatch | Unordered) else ()
 
     def _rule(self, k: int, rest: tuple[int, ...], m: int, n: int, v: Registers) -> _Rule:
@@ -186,7 +186,7 @@ class SremoDenotation:
                 if len(below) == 1 and isinstance(self._parts[below[0]], Plus | Star):
                     star = isinstance(self._parts[below[0]], Star)
                     repeated = yield from self._skipping_repetition(k, self._below[below[0]][0], only, m, n, v)
-                    # Only the whole may be empty, not what follows a repetition: nothing is left out at the end.
+                    # Only the whole may be empty, not the rest after a repetition: nothing is skipped at the end.
                     return repeated | unmarked if star and rest and m == n else repeated
                 return (yield from self._skipping(k, rest, only, m, n, v))
             case Unordered():
@@ -194,7 +194,7 @@ class SremoDenotation:
         raise TypeError(f"{type(expression).__name__} is no expression")
 
     def _repeated(self, k: int, body: int, m: int, n: int, v: Registers) -> _Rule:
-        """The body, then part k again; a repetition of the empty string changes nothing, so each reads an event."""
+        """The body, then part k again. Each repetition reads an event: repeating the empty string changes nothing."""
         found: set[tuple[ComplexEvent, Registers]] = set()
         for split in range(m + 1, n + 1):
             for marks1, v1 in (yield (*self._first(body), m, split, v)):
@@ -221,7 +221,7 @@ class SremoDenotation:
         found = set((yield (*self._first(body), m, n, v)))
         for split in range(m, n + 1):
             for marks1, v1 in (yield (*self._first(body), m, split, v)):
-                # Neither reading nor skipping anything would ask the same question again.
+                # Without reading or skipping an event, the same question would come again.
                 for end in range(max(split, m + 1), n + 1):
                     if (yield from self._may_skip(body, only, split, end, v1)):
                         for marks2, v2 in (yield (k, (), end, n, v1)):
@@ -231,10 +231,11 @@ class SremoDenotation:
     def _may_skip(
         self, following: int, only: bool, m: int, n: int, v: Registers
     ) -> Generator[_Question, _Outcomes, bool]:
-        """Whether S[m…n-1] may be left out before the following operand.
+        """Whether S[m…n-1] may be skipped before the following operand.
 
-        ``any`` leaves out anything, ``next`` what holds no match of that operand (§11.7: of the whole stretch, not of
-        its pieces). Matches of the empty string do not count, or nothing could ever stand before ``e*``.
+        ``any`` skips anything, ``next`` a stretch that as a whole holds no match of that operand (§11.7). Matches of
+        the
+        empty string do not count, or nothing could ever stand before ``e*``.
         """
         if only:
             for start in range(m, n):
@@ -244,7 +245,7 @@ class SremoDenotation:
         return True
 
     def _unordered(self, k: int, rest: tuple[int, ...], m: int, n: int, v: Registers) -> _Rule:
-        """One of the operands that are left, then the others in any order."""
+        """One of the remaining operands, then the others in any order."""
         found: set[tuple[ComplexEvent, Registers]] = set()
         for place, part in enumerate(rest):
             others = rest[:place] + rest[place + 1 :]

@@ -1,6 +1,6 @@
 """Values of expressions and the three truth values of conditions, on given events.
 
-Nothing here knows of complex events: every label stands for one event (aggregates for a sequence of them).
+This module knows no complex events: every label stands for one event, in aggregates for a sequence of events.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from cerflow.values.events import Event, Value, as_value
 
 __all__ = ["EventsOf", "labels_outside_aggregates", "steps", "value_of"]
 
-#: The events a label stands for, in the order of their positions.
+#: The events of a label, in the order of their positions.
 EventsOf = Callable[[str], Sequence[Event]]
 
 
 def steps(root: Node) -> tuple[tuple[Node, str | None], ...]:
-    """The nodes to evaluate in turn, children first, each with the label that bare attributes are read on there.
+    """The nodes in the order of evaluation, children first, each with the label that its bare attributes belong to.
 
-    Aggregates and tests on sets are single steps: what is below them is evaluated for each event of a label.
+    Aggregates and tests on sets are single steps: their operands are evaluated for each event of a label.
     """
     return _steps(root, calls_of_sets())
 
 
 @lru_cache(maxsize=4096)
 def _steps(root: Node, calls: frozenset[str]) -> tuple[tuple[Node, str | None], ...]:
-    """``calls`` are the names of predicates that speak of sets; with others the steps are others."""
+    """``calls`` are the names of predicates of sets, on which the steps depend."""
     found: list[tuple[Node, str | None]] = []
     stack: list[tuple[Node, str | None, bool]] = [(root, None, False)]
     while stack:
@@ -54,7 +54,7 @@ def _steps(root: Node, calls: frozenset[str]) -> tuple[tuple[Node, str | None], 
             stack.append((current.condition, current.label, False))
             continue
         stack.append((current, bare, True))
-        # The items of IN are read by its own rule.
+        # IN has its own rule for its items.
         below = (current.operand,) if isinstance(current, In) else current.children
         stack.extend((child, bare, False) for child in reversed(below))
     return tuple(found)
@@ -74,7 +74,7 @@ def _labels_outside(root: Node, calls: frozenset[str]) -> tuple[str, ...]:
             if label is not None:
                 found[label] = None
     for current in walk(root):
-        # A bracket that reads nothing of its label still speaks of every event of it.
+        # A bracket that reads nothing of its label is still about every event of the label.
         if isinstance(current, Bracket) and not any(
             isinstance(n, Attribute | LabelReference) and n.label in (None, current.label)
             for n in walk(current.condition)
@@ -86,8 +86,9 @@ def _labels_outside(root: Node, calls: frozenset[str]) -> tuple[str, ...]:
 def value_of(root: Node, single: Mapping[str | None, Event | None], events_of: EventsOf) -> Value:
     """The value of an expression, or the truth value of a condition (True, False, None for unknown).
 
-    ``single`` gives the event of each label outside aggregates (key None: the event at hand); a label without event
-    reads as null. ``events_of`` gives the events of a label inside an aggregate.
+    ``single`` gives the event of each label outside aggregates (key None: the current event); a label without event
+    reads
+    as null. ``events_of`` gives the events of a label inside an aggregate.
     """
     stack: list[Any] = []
     calls = calls_of_sets()
@@ -116,7 +117,7 @@ def value_of(root: Node, single: Mapping[str | None, Event | None], events_of: E
 
 
 def _values(argument: Node, bare: str | None, events_of: EventsOf) -> list[Value]:
-    """The argument of an aggregate for each event of its label; for a label alone its positions."""
+    """The argument of an aggregate for each event of its label; for a bare label, the positions."""
     if isinstance(argument, LabelReference):
         label = argument.label if argument.label is not None else bare
         assert label is not None
@@ -130,7 +131,7 @@ def _values(argument: Node, bare: str | None, events_of: EventsOf) -> list[Value
 def _call_of_set(
     call: PredicateCall, bare: str | None, single: Mapping[str | None, Event | None], events_of: EventsOf
 ) -> bool | None:
-    """A call of a predicate on all events of the one label that its arguments read; without one, the event at hand."""
+    """A predicate of a set, on all events of the one label in its arguments; without a label, on the current event."""
     (label,) = {label if label is not None else bare for a in call.arguments for label in labels_read(a)}
     events = [single[None]] if label is None else events_of(label)
 
