@@ -36,10 +36,11 @@ from cerflow.language.sremo import Regular, Sremo, names_told_apart
 from cerflow.language.sremo_parser import parse_sremo
 from cerflow.reference import reference_matches
 from cerflow.rewriting.first_order import from_first_order
-from cerflow.schema import Schema, TimeUnit
+from cerflow.schema import Schema
 from cerflow.slices.division import keys_kept
 from cerflow.slices.threads import in_slices
 from cerflow.values.event_tables import supposed, to_table, unknown_types
+from cerflow.values.units import TimeUnit
 
 __all__ = ["Language", "Query", "Reading", "as_query_text", "parse"]
 

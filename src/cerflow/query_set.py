@@ -20,8 +20,9 @@ from cerflow.engine.recognize.lockstep import LockstepRecognizer
 from cerflow.engine.recognize.plan import Plan
 from cerflow.errors import CerflowError, expect
 from cerflow.query import Query, parse
-from cerflow.schema import Schema, TimeUnit
+from cerflow.schema import Schema
 from cerflow.values.event_tables import to_table, unknown_types
+from cerflow.values.units import TimeUnit
 
 __all__ = ["QuerySet", "SetRecognizer"]
 

@@ -6,33 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from typing import Literal
 
 import pyarrow as pa
 
 from cerflow.errors import InputError, expect, nearest
 from cerflow.values.arrow_columns import plain_type
+from cerflow.values.units import MICROSECONDS, PER_SECOND, UNIT_NAMES, TimeUnit, check_unit
 
-__all__ = ["MICROSECONDS", "Kind", "Schema", "TimeUnit", "check_unit", "kind_of"]
-
-#: Units of the numbers in a time column.
-TimeUnit = Literal["s", "ms", "us", "ns"]
-#: The microseconds of each unit.
-MICROSECONDS: Mapping[str, Fraction] = {
-    "s": Fraction(10**6),
-    "ms": Fraction(1000),
-    "us": Fraction(1),
-    "ns": Fraction(1, 1000),
-}
+__all__ = ["Kind", "Schema", "kind_of"]
 
 #: Seconds since 1970, from 2001 to 2096, between which times of today lie.
 _SINCE_1970 = (10**9, 4 * 10**9)
-
-
-def check_unit(unit: str) -> None:
-    """Raise `ValueError` for what is no unit of times."""
-    if not isinstance(unit, str) or unit not in MICROSECONDS:
-        raise ValueError(f"a time unit must be {', '.join(map(repr, MICROSECONDS))}, not {unit!r}")
 
 
 class Kind(StrEnum):
@@ -162,9 +146,9 @@ class Schema:
             return None
         if not self.kind(self.time).numeric:
             return None
-        for unit, name in (("s", "seconds"), ("us", "microseconds"), ("ns", "nanoseconds")):
-            low, high = (bound * 10**6 / MICROSECONDS[unit] for bound in _SINCE_1970)
-            if low <= least and greatest <= high:
+        for unit, name in UNIT_NAMES.items():
+            low, high = (bound * PER_SECOND[unit] for bound in _SINCE_1970)
+            if unit != "ms" and low <= least and greatest <= high:
                 return (
                     f"the numbers in the time column '{self.time}', such as {least}, look like {name} since 1970, but "
                     f"count as milliseconds; if they are {name}, say time_unit='{unit}' (--time-unit {unit})"

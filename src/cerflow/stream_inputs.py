@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.errors import InputError, expect, nearest
-from cerflow.schema import MICROSECONDS, TimeUnit, check_unit, kind_of
+from cerflow.schema import kind_of
 from cerflow.values.event_tables import supposed, to_table, unknown_types
+from cerflow.values.units import MICROSECONDS, TimeUnit, check_unit, finest
 
 __all__ = [
     "Input",
@@ -154,7 +155,7 @@ def common_roles(
     if units != {None}:
         if time is None:
             raise InputError("a unit of times is given, but no time column is named")
-        roles["time_unit"] = min((unit or "ms" for unit in units), key=MICROSECONDS.__getitem__)
+        roles["time_unit"] = finest(unit or "ms" for unit in units)
     return roles
 
 
@@ -303,8 +304,7 @@ def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     if kinds == {"timestamp"}:
         if (a.tz is None) != (b.tz is None):
             return None
-        units = ("s", "ms", "us", "ns")
-        return pa.timestamp(max(a.unit, b.unit, key=units.index), tz=a.tz)
+        return pa.timestamp(finest((a.unit, b.unit)), tz=a.tz)
     if len(kinds) == 1 and None not in kinds:
         pair = [pa.schema([("", t)]) for t in (a, b)]
         return pa.unify_schemas(pair, promote_options="permissive").field(0).type

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator
 
 from cerflow.values.events import microseconds_since_epoch
+from cerflow.values.units import DAY
 
 __all__ = ["MOMENT_LIMITS", "candidate_moments", "floats", "integers", "strings_between"]
 
@@ -19,7 +20,6 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 MOMENT_LIMITS = tuple(
     microseconds_since_epoch(datetime.datetime(*day, tzinfo=datetime.UTC)) for day in ((1, 1, 2), (9999, 12, 30))
 )
-_DAY = 86_400_000_000
 
 
 def floats(constants: Iterable[int | float], many: int) -> list[float]:
@@ -105,7 +105,7 @@ def candidate_moments(constants: Iterable[str], many: int, unit: int = 1) -> lis
         place = microseconds_since_epoch(utc) // unit
         units.update(range(place - many, place + many + 2))
     if not units:
-        units.update(10_957 * (_DAY // unit) + k for k in range(many))
+        units.update(10_957 * (DAY // unit) + k for k in range(many))
     low, high = MOMENT_LIMITS
     return [_EPOCH + datetime.timedelta(microseconds=u * unit) for u in sorted(units) if low <= u * unit <= high]
 

@@ -40,6 +40,7 @@ from cerflow.language.node import walk
 from cerflow.schema import Kind
 from cerflow.values.events import Event, Value
 from cerflow.values.operators import Operator
+from cerflow.values.units import DAY, MICROSECONDS
 
 __all__ = ["TruthAssignment", "TruthAssignments", "Values"]
 
@@ -330,8 +331,8 @@ def _unit(arrow: pa.DataType | None) -> int:
     if arrow is None or not pa.types.is_temporal(arrow):
         return 1
     if pa.types.is_date(arrow):
-        return 86_400_000_000
-    return {"s": 1_000_000, "ms": 1_000}.get(arrow.unit, 1)
+        return DAY
+    return max(1, int(MICROSECONDS[arrow.unit]))
 
 
 def _fits(value: Value, arrow: pa.DataType) -> bool:

@@ -22,8 +22,9 @@ from cerflow.files.conversion import Converted, converted, is_text, one_chunk, p
 from cerflow.files.encodings import Content
 from cerflow.files.raw_rows import Block
 from cerflow.files.sources import InputFormat, Source, label
-from cerflow.schema import Schema, TimeUnit
+from cerflow.schema import Schema
 from cerflow.stream_inputs import Input, Roles, column_names, fitted, free_name
+from cerflow.values.units import TimeUnit
 
 __all__ = [
     "REFUSED",

@@ -39,10 +39,11 @@ from cerflow.language.condition import (
 )
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.language.grammars import Name, Parsed, Piece, TreeBuilder, span_of
-from cerflow.language.lexicon import BUILT_IN, LARGEST_INTEGER, UNITS, quote_string
+from cerflow.language.lexicon import BUILT_IN, LARGEST_INTEGER, quote_string
 from cerflow.language.node import walk
 from cerflow.values.operators import Operator
 from cerflow.values.text_patterns import check_like, check_regexp
+from cerflow.values.units import DURATION_UNITS
 
 __all__ = ["ConditionBuilder", "positive_integer"]
 
@@ -389,7 +390,7 @@ def _number(token: Piece, sign: str, over: Sequence[Piece] | None = None) -> int
 
 
 def _microseconds(amount: Piece, unit: str) -> int:
-    factor = UNITS[unit.upper() if unit.upper().endswith("S") else unit.upper() + "S"]
+    factor = DURATION_UNITS[unit.upper() if unit.upper().endswith("S") else unit.upper() + "S"]
     number = _number(amount, "")
     if number <= 0:
         raise QuerySyntaxError("a duration must be longer than zero", span=span_of(amount))

@@ -1,4 +1,4 @@
-"""The words of both languages: keywords, names and their quotes, units of time.
+"""The words of both languages: keywords, names and their quotes.
 
 Parser, printer and error messages all take them from here, so that a name is quoted exactly when it has to be.
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 
 from cerflow.language.condition import AGGREGATES, FUNCTIONS, SET_TESTS
+from cerflow.values.units import DURATION_UNITS
 
 __all__ = [
     "BUILT_IN",
     "CONTEXTUAL",
     "LARGEST_INTEGER",
     "RESERVED",
-    "UNITS",
     "lexical_grammar",
     "quote_attribute",
     "quote_name",
@@ -37,15 +37,6 @@ CONTEXTUAL = ("BY", "EMPTY", "EPSILON", "INTO", "MARK", "RANGE", "UNORDERED")
 
 #: What has a meaning in front of "(" in a condition; other names there are those of registered predicates.
 BUILT_IN = (*FUNCTIONS, *AGGREGATES, *SET_TESTS, "position", "time")
-
-#: Units of durations in microseconds, the largest first; the singular is the word without its S.
-UNITS = {
-    "DAYS": 86_400_000_000,
-    "HOURS": 3_600_000_000,
-    "MINUTES": 60_000_000,
-    "SECONDS": 1_000_000,
-    "MILLISECONDS": 1_000,
-}
 
 _WORD = r"[^\W\d]\w*"
 _RESERVED = "|".join(RESERVED)
@@ -70,7 +61,7 @@ def lexical_grammar() -> str:
         "NAME": f"/{_NAME}/",
         "WORD": f"/{_WORD}/",
         "EVENTS.2": r"/EVENTS?\b/i",
-        "UNIT.2": "/(?:" + "|".join(f"{unit}?" for unit in UNITS) + r")\b/i",
+        "UNIT.2": "/(?:" + "|".join(f"{unit}?" for unit in DURATION_UNITS) + r")\b/i",
         "RESERVED_ATTRIBUTE.1": rf"/(?:{_ATTRIBUTES})\b(?={_SKIPPED}(?:{_AFTER_ATTRIBUTE}))/i",
         # MAX and LAST are strategies and operators, and aggregates too.
         "FUNCTION_WORD.2": rf"/(?:MAX|LAST)(?={_SKIPPED}\()/i",

@@ -9,8 +9,9 @@ from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language import select as s
 from cerflow.language import sremo as r
-from cerflow.language.lexicon import BUILT_IN, UNITS, quote_attribute, quote_name, quote_register, quote_string
+from cerflow.language.lexicon import BUILT_IN, quote_attribute, quote_name, quote_register, quote_string
 from cerflow.language.node import Node
+from cerflow.values.units import DURATION_UNITS
 
 __all__ = ["show"]
 
@@ -242,7 +243,7 @@ def _count_window(node: f.CountWindow, _: int) -> tuple[int, list[_Piece]]:
 def _duration_window(node: f.DurationWindow, _: int) -> tuple[int, list[_Piece]]:
     parts = []
     left = node.microseconds
-    for unit, size in UNITS.items():
+    for unit, size in DURATION_UNITS.items():
         if size == 1000:
             break
         if left >= size:

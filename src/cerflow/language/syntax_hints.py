@@ -6,7 +6,8 @@ import re
 from collections.abc import Collection
 
 from cerflow.errors import nearest
-from cerflow.language.lexicon import CONTEXTUAL, RESERVED, UNITS
+from cerflow.language.lexicon import CONTEXTUAL, RESERVED
+from cerflow.values.units import DURATION_UNITS
 
 __all__ = ["few", "hint_for"]
 
@@ -120,7 +121,7 @@ def hint_for(found: str, before: str, accepted: Collection[str], names: Collecti
     if not found[0].isalpha():
         return None
     words = [w for w in accepted if w in RESERVED or w in CONTEXTUAL]
-    words += ["EVENTS"] * ("EVENTS" in accepted) + list(UNITS) * ("UNIT" in accepted)
+    words += ["EVENTS"] * ("EVENTS" in accepted) + list(DURATION_UNITS) * ("UNIT" in accepted)
     words += ["ALL", "ANY", "NEXT", "LAST", "MAX", "STRICT"] * ("STRATEGY" in accepted)
     near = nearest(found, words) if len(found) > 2 else None
     if near is None and word not in RESERVED and "AS" in accepted and "';'" in names:

@@ -32,10 +32,9 @@ from cerflow.pushdown.relevance import by_types
 from cerflow.schema import Kind, Schema
 from cerflow.values.operators import RELATIONS, Operator
 from cerflow.values.text_patterns import literal_parts
+from cerflow.values.units import MICROSECONDS
 
 __all__ = ["UndecidedError", "arrow_filter"]
-
-_PER_MICROSECOND = {"s": (1, 10**6), "ms": (1, 1000), "us": (1, 1), "ns": (1000, 1)}
 
 
 class UndecidedError(Exception):
@@ -147,11 +146,10 @@ class _Translation:
                     raise UndecidedError
                 return pa.scalar(value)
             case Kind.TIMESTAMP, str() if pa.types.is_timestamp(own):
-                times, parts = _PER_MICROSECOND[own.unit]
-                moment = instant(value, "us") * times
-                if moment % parts or abs(moment // parts) >= 2**62:
+                moment = instant(value, "us") / MICROSECONDS[own.unit]
+                if moment.denominator > 1 or abs(moment) >= 2**62:
                     raise UndecidedError
-                return pa.scalar(moment // parts, own)
+                return pa.scalar(moment.numerator, own)
         raise UndecidedError
 
     def _among(self, operand: Expression, items: Sequence[Literal], negated: bool) -> pc.Expression:

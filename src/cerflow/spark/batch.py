@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from cerflow.engine.results.report import CountForm
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.query import Query, parse
-from cerflow.schema import Schema, TimeUnit
+from cerflow.schema import Schema
 from cerflow.spark.explanation import explained
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.narrowing import narrowed
@@ -19,6 +19,7 @@ from cerflow.spark.frames.plan import JobPlan, make_plan
 from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
 from cerflow.spark.placing.ordering import Selected, recognized, selected
 from cerflow.spark.placing.placement import place
+from cerflow.values.units import TimeUnit
 
 __all__ = ["bad_records", "explain", "match"]
 

@@ -14,12 +14,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from cerflow.engine.results.report import CountForm
 from cerflow.errors import BadRecordError, InputError
 from cerflow.query import Query, parse
-from cerflow.schema import Schema, TimeUnit
+from cerflow.schema import Schema
 from cerflow.spark.batch import bad_records, match
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.output import OutputMode, check_output, check_partition_columns, exists, write_frame
 from cerflow.spark.frames.schemas import arrow_schema
 from cerflow.spark.frames.tasks import readable_value
+from cerflow.values.units import TimeUnit
 
 __all__ = ["RunResult", "run"]
 

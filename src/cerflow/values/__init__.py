@@ -1,1 +1,1 @@
-"""Values and events as plain data: columns that Arrow gives or takes, decimals, events of a stream, text patterns."""
+"""Values and events as plain data: columns of Arrow, decimals, events of a stream, text patterns, units of time."""

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, overload
 
 from cerflow.errors import InputError
-from cerflow.schema import MICROSECONDS, TimeUnit
+from cerflow.values.units import MICROSECONDS, TimeUnit
 
 __all__ = ["Event", "Stream", "Value", "as_value", "microseconds_since_epoch"]
 

@@ -13,8 +13,8 @@ from cerflow.engine.events.time_order import duration_in_microseconds
 from cerflow.errors import InputError, visible
 from cerflow.files.column_types import type_named
 from cerflow.files.sources import Source, label
-from cerflow.schema import TimeUnit
 from cerflow.stream_inputs import Input, Roles, common_roles
+from cerflow.values.units import TimeUnit
 
 __all__ = ["ColumnOptions", "checked_timeout", "mapped"]
 

@@ -11,7 +11,8 @@ from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.layout import NO_BOUND, NULL
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
-from cerflow.schema import MICROSECONDS, Kind, Schema
+from cerflow.schema import Kind, Schema
+from cerflow.values.units import MICROSECONDS
 
 __all__ = ["bounds", "duration", "event_times", "floats_of", "idle_bounds", "is_global", "measures"]
 

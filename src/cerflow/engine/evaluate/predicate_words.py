@@ -14,11 +14,11 @@ from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.layout import NULL
 from cerflow.schema import Kind
 from cerflow.values.decimals import text_decimal
+from cerflow.values.units import PER_SECOND
 
 __all__ = ["Argument", "Words", "only_compiled", "reader"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def reader(kind: Kind, text: Callable[[int], str], unit: str) -> Callable[[Any],
 
 
 def _moment(ticks: int, unit: str) -> datetime:
-    return _EPOCH + timedelta(microseconds=ticks * 10**6 // _PER_SECOND[unit])
+    return _EPOCH + timedelta(microseconds=ticks * 10**6 // PER_SECOND[unit])
 
 
 def only_compiled(name: str) -> str:

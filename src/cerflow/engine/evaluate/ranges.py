@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cerflow.engine.evaluate.rows import PER_SECOND, finest_unit
+from cerflow.engine.evaluate.rows import finest_unit
 from cerflow.schema import Kind, Schema
+from cerflow.values.units import DAY, PER_SECOND
 
 __all__ = ["EXACT_FLOATS", "MOST", "limits", "out_of_range", "why", "written"]
 
@@ -18,7 +19,6 @@ __all__ = ["EXACT_FLOATS", "MOST", "limits", "out_of_range", "why", "written"]
 MOST = 2**63 - 1
 #: The greatest magnitude up to which integers are apart as 64-bit floats.
 EXACT_FLOATS = 2**53
-_DAY = 86_400
 
 
 def limits(schema: Schema) -> dict[str, int]:
@@ -46,7 +46,7 @@ def _most(data_type: pa.DataType) -> int:
 def _ticks(data_type: pa.DataType, unit: str) -> int:
     """How many of a unit make one of a type of times."""
     if pa.types.is_date32(data_type):
-        return _DAY * PER_SECOND[unit]
+        return DAY * PER_SECOND[unit] // PER_SECOND["us"]
     return PER_SECOND[unit] // PER_SECOND["ms" if pa.types.is_date64(data_type) else data_type.unit]
 
 

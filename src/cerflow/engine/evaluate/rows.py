@@ -51,17 +51,15 @@ from cerflow.schema import Kind, Schema
 from cerflow.values.decimals import written_text
 from cerflow.values.operators import Operator
 from cerflow.values.text_patterns import like_expression
+from cerflow.values.units import PER_SECOND, finest
 
-__all__ = ["PER_SECOND", "BatchRows", "finest_unit", "instant"]
-
-_UNITS = ("s", "ms", "us", "ns")
-PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+__all__ = ["BatchRows", "finest_unit", "instant"]
 
 
 def finest_unit(schema: Schema) -> str:
     """The unit in which all timestamps of a schema are whole numbers (at least microseconds)."""
     units = [f.type.unit for f in schema.columns if pa.types.is_timestamp(f.type)]
-    return str(max([*units, "us"], key=_UNITS.index))
+    return finest([*units, "us"])
 
 
 def instant(text: str, unit: str) -> int:

@@ -8,9 +8,10 @@ from typing import Generic, NoReturn, TypeVar
 
 from cerflow.errors import QueryError
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
-from cerflow.language.lexicon import LARGEST_INTEGER, UNITS
+from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import Node
 from cerflow.language.printer import show
+from cerflow.values.units import DURATION_UNITS
 
 __all__ = ["Expr", "checked_name", "window"]
 
@@ -106,7 +107,9 @@ def window(
         plain = int(size) if isinstance(size, int) else float(size)
         return AttributeWindow(_positive(plain), checked_name(attribute, "the attribute of a window"))
     # A float counts as what it is written as: 0.1 means one tenth.
-    total = sum((Fraction(str(_finite(n))) * factor for n, factor in zip(amounts, UNITS.values())), Fraction(0))
+    total = sum(
+        (Fraction(str(_finite(n))) * factor for n, factor in zip(amounts, DURATION_UNITS.values())), Fraction(0)
+    )
     if total.denominator != 1:
         raise QueryError("a duration must be a whole number of microseconds")
     return DurationWindow(_positive(total.numerator))

@@ -17,14 +17,14 @@ from cerflow.engine.evaluate.measures import bounds, floats_of, measures
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.layout import NULL
 from cerflow.language.formula import DurationWindow, Window
-from cerflow.schema import Kind, Schema, TimeUnit
+from cerflow.schema import Kind, Schema
 from cerflow.slices.slice import GREATEST, LEAST
+from cerflow.values.units import DAY, TimeUnit
 
 __all__ = ["Axis", "exact", "one_array"]
 
 Ints = NDArray[np.int64]
 
-_DAY = 86_400 * 10**6
 #: Any window of time: events are measured by their time alone.
 _TIME = DurationWindow(1)
 
@@ -101,7 +101,7 @@ class Axis:
             case "double":
                 return float(floats_of(np.array([key]))[0])
             case "date":
-                return str(np.datetime64(-(-key // _DAY), "D"))
+                return str(np.datetime64(-(-key // DAY), "D"))
         zone = "Z" if self.data_type == "timestamp" else ""
         return f"{np.datetime64(key, 'us')}{zone}"
 

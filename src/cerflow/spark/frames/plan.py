@@ -14,9 +14,10 @@ from cerflow.engine.results.report import CountForm
 from cerflow.language.condition import Condition
 from cerflow.pushdown.relevance import Relevance, relevant_events
 from cerflow.query import Language, Query, as_query_text
-from cerflow.schema import Schema, TimeUnit
+from cerflow.schema import Schema
 from cerflow.slices.division import Division, divided
 from cerflow.spark.frames.tasks import pack
+from cerflow.values.units import TimeUnit
 
 __all__ = ["JobPlan", "make_plan"]
 

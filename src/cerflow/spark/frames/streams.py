@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType
 
-from cerflow.schema import Kind, TimeUnit, kind_of
+from cerflow.schema import Kind, kind_of
 from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
 from cerflow.stream_inputs import (
     Input,
@@ -23,6 +23,7 @@ from cerflow.stream_inputs import (
     free_name,
     ratio_of_units,
 )
+from cerflow.values.units import TimeUnit
 
 __all__ = ["in_common_unit", "renamed", "streams", "union_frames"]
 

@@ -20,8 +20,9 @@ from cerflow.language.condition import Condition
 from cerflow.predicates.predicate import Predicate
 from cerflow.predicates.registry import predicates_in, using
 from cerflow.query import Language, Query, parse
-from cerflow.schema import Schema, TimeUnit
+from cerflow.schema import Schema
 from cerflow.slices.runner import SliceRunner
+from cerflow.values.units import TimeUnit
 
 __all__ = ["Recognition", "as_larger_tables", "named", "pack", "readable_value"]
 

@@ -8,14 +8,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cerflow.values.units import DAY, UNIT_NAMES
+
 __all__ = ["Key", "Keys", "bounds_of", "is_orderly", "keys_of"]
 
 #: Whole numbers (of the units of a timestamp, of milliseconds for dates) or floats.
 Key = int | float
 Keys = NDArray[np.int64] | NDArray[np.float64]
-
-_DAY = 86_400_000
-_UNITS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
 
 
 def is_orderly(data_type: pa.DataType) -> bool:
@@ -63,7 +62,7 @@ def _key(raw: Any, statistics: Any, data_type: pa.DataType) -> Key | None:
     if not isinstance(raw, int):
         return None
     if pa.types.is_date32(data_type):
-        return raw * _DAY
+        return raw * (DAY // 1000)
     if pa.types.is_timestamp(data_type):
         stored = _stored_unit(statistics)
         if stored is None:
@@ -78,4 +77,4 @@ def _key(raw: Any, statistics: Any, data_type: pa.DataType) -> Key | None:
 
 def _stored_unit(statistics: Any) -> str | None:
     text = statistics.logical_type.to_json()
-    return next((unit for name, unit in _UNITS.items() if name in text), None)
+    return next((unit for unit, name in UNIT_NAMES.items() if f'"{name}"' in text), None)

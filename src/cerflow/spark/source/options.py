@@ -12,7 +12,7 @@ from typing import Literal, get_args
 from cerflow.engine.results.report import CountForm
 from cerflow.errors import InputError, nearest
 from cerflow.query import Language
-from cerflow.schema import TimeUnit
+from cerflow.values.units import TimeUnit
 
 __all__ = ["Options"]
 
