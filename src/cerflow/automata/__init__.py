@@ -1,9 +1,9 @@
 """Automata as values: the models of the papers and their constructions.
 
-A `SymbolicRegisterTransducer` reads a string of events and says which of them it marks; a `RegisterMatchAutomaton` is
-the older form. Without memory there are a `ComplexEventAutomaton`, which marks events, and a
-`UnaryComplexEventAutomaton`, which gives them sets of labels. All are frozen values that are checked when made,
-and every construction gives a new one.
+A `SymbolicRegisterTransducer` reads a string of events and marks some of them. A `RegisterMatchAutomaton` is
+its older form. There are two automata without memory: a `ComplexEventAutomaton` marks events, and a
+`UnaryComplexEventAutomaton` gives them sets of labels. All are frozen values that are checked when made,
+and every construction returns a new one.
 
 >>> from cerflow.automata import Stream, compile_sremo, determinize_windowed, eliminate_epsilon, matches, unroll
 >>> seller = compile_sremo("[type = 'B'] MARK INTO r . [TRUE]* . [type = 'S' AND id = r.id] MARK")
@@ -17,8 +17,8 @@ SRT: 4 states, 5 transitions, 1 registers
 >>> print(unroll(eliminate_epsilon(seller), 3).transducer)
 SRT: 5 states, 4 transitions, 1 registers
 
-The modules of this room turn formulas into the transducers of the engine, one construction per file, each named after
-what it builds; they are internal. `to_engine` and `from_engine` lead from the papers' model to that one and back.
+The modules of this room are internal. They turn formulas into transducers of the engine, one construction per
+file. `to_engine` and `from_engine` convert between the papers' model and the engine's.
 """
 
 from cerflow.deciding.equivalence import Answer, Witness

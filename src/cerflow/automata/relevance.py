@@ -1,8 +1,8 @@
-"""Which events a transducer can notice, as a condition on one event.
+"""The relevant events of a transducer, as a condition on one event.
 
-An event goes unnoticed if, whatever state a run is in, no transition that labels, writes or moves can fire, and the
-run may stay where it is. Without such events all runs are the same, so whatever is reported is the same but for the
-numbers of events. Nothing fires by time alone: windows are asked about when an event is read.
+An event is irrelevant if, whatever the state of a run, no transition that labels, writes or moves can fire, and the
+run may stay where it is. Without such events all runs stay the same, and so do all results except positions. Time alone
+fires nothing, since windows are tested only when an event is read.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ __all__ = ["Relevance", "relevance_of_transducer"]
 
 @dataclass(frozen=True)
 class Relevance:
-    """The events that can be noticed satisfy ``condition``, a proposition (see `propositions`).
+    """Relevant events satisfy ``condition``, a proposition (see `propositions`).
 
-    ``reasons`` say to people why no more events are left out.
+    ``reasons`` explain to users why no more events are left out.
     """
 
     condition: Condition
@@ -42,12 +42,12 @@ class Relevance:
 
 
 def relevance_of_transducer(transducer: Transducer) -> Relevance:
-    """Which events a transducer may notice; where every event counts the condition is TRUE, with the reason."""
+    """The relevant events of a transducer; if every event is relevant, the condition is TRUE, with the reason."""
     windows = _windows(transducer)
     if any(isinstance(window, CountWindow) for window in windows):
         return Relevance(TRUE, ("a window of events counts every event",))
     if any(isinstance(window, AttributeWindow) for window in windows):
-        # One that decreases is a bad record, and one that is null has the measure of the event before.
+        # A decreasing one is a bad record, and a null one has the measure of the previous event.
         return Relevance(TRUE, ("the attribute that measures a window is read of every event",))
     tests: dict[Condition, None] = {}
     reasons: dict[str, None] = {}
@@ -55,7 +55,7 @@ def relevance_of_transducer(transducer: Transducer) -> Relevance:
     for state in sorted(going_on):
         staying = []
         for t in transducer.leaving(state):
-            # To go on from a final state to itself is to detect once more.
+            # A loop on a final state detects again.
             if t.stays and state not in transducer.final:
                 staying.append(t.test)
             else:
@@ -89,21 +89,21 @@ def _windows(transducer: Transducer) -> list[Window | None]:
 
 
 def _type_of(leaf: Condition) -> str | None:
-    """The type that a leaf asks for, whatever stream the event comes from; None for other leaves."""
+    """The type that a leaf tests, whatever the stream of the event; None for other leaves."""
     asked = leaf.operand.condition if isinstance(leaf, Not) and isinstance(leaf.operand, Satisfied) else leaf
     return asked.type if isinstance(asked, TypeTest) else None
 
 
 def _by_type(tests: Sequence[Condition]) -> Condition:
-    """The disjunction of propositions, decided type by type: what is asked of events of each type, and of all others.
+    """The disjunction of propositions, split by type: one condition for each type, and one for all other events.
 
-    So an event is asked for its type once, and what its type rules out is gone.
+    So the type of an event is tested once, and conditions that it rules out disappear.
     """
     asking: dict[str, list[Condition]] = {}
     for test in tests:
         for name in dict.fromkeys(name for leaf in leaves_of(test) if (name := _type_of(leaf)) is not None):
             asking.setdefault(name, []).append(test)
-    # What a test asks of events of a type that it does not mention.
+    # The condition of a test on events of a type that it does not mention.
     elsewhere = {test: rest for test in tests if (rest := _of_type(test, None)) != FALSE}
     others = simplified_disjunction(list(elsewhere.values()))
     groups: dict[Condition, list[str]] = {}
@@ -122,7 +122,7 @@ def _by_type(tests: Sequence[Condition]) -> Condition:
 
 
 def _of_type(proposition: Condition, name: str | None) -> Condition:
-    """What is left of a proposition for events of a type, or (None) of one that is not mentioned."""
+    """The rest of a proposition for events of a type, or (None) of a type that is not mentioned."""
 
     def known(leaf: Condition) -> Condition:
         asked = _type_of(leaf)

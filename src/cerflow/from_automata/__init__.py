@@ -1,1 +1,1 @@
-"""From automata back to formulas, to star expressions, to a description or a drawing in Graphviz's language."""
+"""From automata back to formulas and star expressions, and to descriptions and drawings."""

@@ -1,7 +1,7 @@
 """Pictures of transducers, in the notation of the papers: ``test ∧ atoms | labels ↓ writes`` on the edges.
 
-An event that is left out has the label set ∅, a loop that skips events reads ``TRUE | ∅``. A write ``r0 := price``
-forgets what the register held, the others add to it: ``r0 max= price``, ``r0 ∪= {…}``.
+An event that is left out has the label set ∅, so a loop that skips events reads ``TRUE | ∅``. A write ``r0 := price``
+replaces the content of the register; other writes add to it: ``r0 max= price``, ``r0 ∪= {…}``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ADDS = {
 
 @node
 class _Called(Condition):
-    """A call of a predicate; an attribute alone as an argument cannot be taken for a label here."""
+    """A call of a predicate, in which a bare attribute cannot be mistaken for a label."""
 
     name: str
     arguments: tuple[Expression, ...]
@@ -58,12 +58,12 @@ class _Called(Condition):
 
 
 def show_condition(condition: Condition, registers: Sequence[Register]) -> str:
-    """A guard as text; a register with one field goes by its name alone, ``each r0`` is every row of a collection."""
+    """A guard as text; a register with one field is shown by its name, and ``each r0`` is every row of a collection."""
     return show(_named(condition, registers))
 
 
 def show_expression(expression: Expression, registers: Sequence[Register]) -> str:
-    """An expression on the event at hand or on registers as text, as in `show_condition`."""
+    """An expression on the current event or on registers as text, as in `show_condition`."""
     return show(_named(expression, registers))
 
 
@@ -84,7 +84,7 @@ def _named(tree: Node, registers: Sequence[Register]) -> Node:
 
 
 def show_guard(t: Transition, registers: Sequence[Register]) -> str:
-    """The test and the atoms of a transition, joined by ∧; TRUE if it may always be taken."""
+    """The test and the atoms of a transition, joined by ∧; TRUE without any."""
     parts = [*conjuncts(t.test), *t.atoms]
     shown = [show_condition(part, registers) for part in parts]
     if len(parts) > 1:
@@ -101,7 +101,7 @@ def show_labels(labels: frozenset[str]) -> str:
 
 
 def show_write(write: Write, registers: Sequence[Register]) -> str:
-    """What is written to a register."""
+    """A write to a register, as text."""
     keeps = registers[write.register].keeps
     row = ", ".join(show_expression(e, registers) for e in write.row)
     if keeps is Accumulation.SET:
@@ -112,7 +112,7 @@ def show_write(write: Write, registers: Sequence[Register]) -> str:
 
 
 def _lines(t: Transition, registers: Sequence[Register]) -> list[str]:
-    """The text at an edge: guard and labels on one line, each write on one of its own."""
+    """The text of an edge: guard and labels on one line, each write on its own line."""
     first = f"{show_guard(t, registers)} | {show_labels(t.labels)}"
     return [first, *(f"↓ {show_write(w, registers)}" for w in t.writes)]
 
@@ -142,7 +142,7 @@ def to_dot(transducer: Transducer) -> str:
 
 
 def dot_escape(text: str) -> str:
-    """A text inside of a label of Graphviz."""
+    """A text escaped for a label of Graphviz."""
     return _one_line(text).replace("\\", "\\\\").replace('"', '\\"')
 
 
@@ -163,15 +163,15 @@ def to_mermaid(transducer: Transducer) -> str:
     return "\n".join(lines) + "\n"
 
 
-#: Characters that mean something to Mermaid or to Markdown inside of a label.
+#: Characters with a special meaning to Mermaid or Markdown inside a label.
 _MERMAID = {ord(c): f"#{ord(c)};" for c in '"#&<>`\\;'}
 
 
 def mermaid_escape(text: str) -> str:
-    """A text inside of a label of Mermaid."""
+    """A text escaped for a label of Mermaid."""
     return _one_line(text).translate(_MERMAID)
 
 
 def _one_line(text: str) -> str:
-    """Line breaks and other control characters, which strings of a query may contain, as they would be written."""
+    """Line breaks and other control characters, which strings of a query may contain, as escape sequences."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

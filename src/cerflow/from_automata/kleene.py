@@ -14,20 +14,23 @@ from cerflow.rewriting.paths import Paths, ways_through
 
 __all__ = ["refuse_registers", "star_to_formula", "to_formula"]
 
-#: Where ways begin: at any event, or at the very first; and where they end.
+#: The places where paths begin (at any event, or at the very first) and end.
 _ANYWHERE, _AT_ONCE, _END = -1, -2, -3
 
 
 def to_formula(transducer: Transducer, *, types: Collection[str] | None = None) -> Formula:
     """A formula with the complex events of a transducer without registers.
 
-    States are taken out one by one (Kleene's construction). Where a state skips any events, what leads to it and what
-    leads on are joined by ``;``, elsewhere by ``:``; repetitions are ``+`` and ``:+``. START and PROJECT are used only
-    where needed: for runs that begin with the first event, and for events that are read but left out. ``types`` are
-    all types of events there are; without it there may be any.
+    States are eliminated one by one (Kleene's construction). If a state skips any events, its incoming and outgoing
+    parts
+    are joined by ``;``, otherwise by ``:``; repetitions become ``+`` and ``:+``. START and PROJECT are used only if
+    needed:
+    for runs that begin with the first event, and for events that are read but left out. ``types`` are all existing
+    types of
+    events; without it there may be any.
 
-    Raises `UnsupportedQueryError` for registers, for tests that no formula can say, where events are reported under
-    types that are not known (then give ``types``), and for a result that would be too large.
+    Raises `UnsupportedQueryError` for registers, for tests that no formula expresses, for events reported under unknown
+    types (then give ``types``), and for a too large result.
     """
     refuse_registers(transducer)
     reads = Descriptions(transducer, types)
@@ -40,7 +43,7 @@ def to_formula(transducer: Transducer, *, types: Collection[str] | None = None) 
     for state in transducer.final:
         edges[state, _END] = Paths(empty=True)
         if state in transducer.skipping:
-            # What is read behind the last event of the match is left out.
+            # Events read after the last event of the match are left out.
             _add(edges, state, _END, _read(reads, Transition(state, state)))
     ways = ways_through(edges, range(transducer.states), lambda q: q not in transducer.skipping)
     found = Paths(ways.get((_ANYWHERE, _END), Paths()).formula)
@@ -51,9 +54,9 @@ def to_formula(transducer: Transducer, *, types: Collection[str] | None = None) 
 
 
 def star_to_formula(transducer: Transducer, *, types: Collection[str] | None = None) -> Formula:
-    """A formula with the complex events of a transducer under *-semantics, by ``;``, ``+`` and OR (Theorem 5.3).
+    """A formula of ``;``, ``+`` and OR with the complex events of a transducer under *-semantics (Theorem 5.3).
 
-    Transitions without labels have no part in that. Raises `UnsupportedQueryError` as `to_formula` does.
+    Transitions without labels are ignored. Raises `UnsupportedQueryError` as `to_formula` does.
     """
     refuse_registers(transducer)
     star = replace(transducer, transitions=tuple(t for t in transducer.transitions if t.labels))

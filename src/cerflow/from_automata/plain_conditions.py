@@ -41,14 +41,14 @@ from cerflow.values.operators import Operator
 
 __all__ = ["as_language_condition", "assuming"]
 
-#: What a condition of the language cannot say.
+#: Tests that a condition of the language cannot express.
 _BEYOND = Stored | Of | Measure | InWindow | TruthValue | TypeTest | LabelAggregate | SetCall
 
 _TRUE, _FALSE = Constant(True), Constant(False)
 
 
 def assuming(test: Condition, types: Mapping[TypeTest, bool]) -> Condition:
-    """The test where it is known which tests of the type hold (those not named do not), with constants worked out."""
+    """The test, given the tests of the type that hold (all others do not), with constants simplified."""
 
     def visit(current: Node, below: Many[Node]) -> Node:
         match current:
@@ -74,14 +74,15 @@ def assuming(test: Condition, types: Mapping[TypeTest, bool]) -> Condition:
 
 
 def as_language_condition(test: Condition) -> Condition:
-    """A condition of the language, with bare attributes, that is true of exactly the events of which the test is.
+    """A condition of the language, with bare attributes, that is true for exactly the events that satisfy the test.
 
-    Raises `UnsupportedQueryError` for what reads more than the event at hand, and for registered predicates of which
-    it is asked whether they are not true, as opposed to false.
+    Raises `UnsupportedQueryError` for tests that read more than the current event, and for a registered predicate that
+    is
+    tested for not being true, as opposed to being false.
     """
     if mentions_set(test) or any(isinstance(n, _BEYOND) for n in walk(test)):
         raise UnsupportedQueryError(f"{show(test)} is no condition on one event")
-    # What must be said of a condition: that it is true, or false; or that it is this or unknown.
+    # The wanted truth values of a condition: true, or false; with or without unknown.
     order: list[tuple[Node, bool, bool]] = []
     stack: list[tuple[Node, bool, bool]] = [(test, True, False)]
     while stack:
@@ -90,7 +91,7 @@ def as_language_condition(test: Condition) -> Condition:
             case Not():
                 stack.append((current.operand, not wanted, or_unknown))
             case Satisfied():
-                # Two-valued: it is not true where the condition is false or unknown.
+                # Two-valued: not true where the condition is false or unknown.
                 stack.append((current.condition, wanted, not wanted))
             case And() | Or():
                 order.append((current, wanted, or_unknown))
@@ -113,7 +114,7 @@ def as_language_condition(test: Condition) -> Condition:
 
 
 def _spelled_out(current: In | Between) -> Condition:
-    """The same as comparisons."""
+    """The same condition written as comparisons."""
     if isinstance(current, In):
         found = _joined(Or, [Comparison(Operator.EQ, current.operand, item) for item in current.items])
     else:

@@ -44,21 +44,23 @@ _SECOND_ORDER = EventType | AnyEvent | NotEvent | As | Rename | Filter | Disjunc
 def star_automaton(transducer: Transducer) -> Transducer:
     """The automaton without the transitions that label nothing (Proposition 5.4).
 
-    If the automaton has the *-property (see `star_counterexample`), it has the same complex events under *-semantics
-    as it had before under the ordinary one. Raises `UnsupportedQueryError` for registers.
+    If the automaton has the *-property (see `star_counterexample`), the result has under *-semantics the complex events
+    that
+    the automaton has under ordinary semantics. Raises `UnsupportedQueryError` for registers.
     """
     refuse_registers(transducer)
     return replace(transducer, transitions=tuple(t for t in transducer.transitions if t.labels))
 
 
 def star_matches(transducer: Transducer, events: Sequence[Event]) -> set[tuple[int, ComplexEvent]]:
-    """All (n, C) such that some *-run over events of which the last is n gives the complex event C.
+    """All (n, C) such that some *-run over events with last event n gives the complex event C.
 
-    A *-run takes a transition with labels for each event of some increasing choice of positions; between these it
-    stays where it is. Raises `UnsupportedQueryError` for registers.
+    A *-run takes a transition with labels at each position of some increasing sequence; between these it stays where it
+    is.
+    Raises `UnsupportedQueryError` for registers.
     """
     star = star_automaton(transducer)
-    # Staying is a loop at every state; a run must not end with it.
+    # Staying is a loop at every state; a run must not end with this loop.
     loops = tuple(Transition(q, q) for q in range(star.states))
     return matches(replace(star, transitions=star.transitions + loops), events, reporting=True)
 
@@ -66,9 +68,10 @@ def star_matches(transducer: Transducer, events: Sequence[Event]) -> set[tuple[i
 def compile_star(formula: Formula) -> Transducer:
     """The automaton whose complex events under *-semantics are those of a second-order formula (Theorem 5.3).
 
-    Event types, EVENT and NOT are read without the loop that skips events before. Raises `QueryError` for labels out
-    of scope and `UnsupportedQueryError` for operators other than AS, renaming, FILTER, OR, ``;`` and ``+``, and as
-    `push_down_filters` does for conditions that are not on one label each.
+    Event types, EVENT and NOT are compiled without the loop that skips events before. Raises `QueryError` for labels
+    out of
+    scope. Raises `UnsupportedQueryError` for operators other than AS, renaming, FILTER, OR, ``;`` and ``+``, and, like
+    `push_down_filters`, for conditions that are not on one label each.
     """
     for current in walk(formula):
         if isinstance(current, Formula) and not isinstance(current, _SECOND_ORDER):
@@ -77,19 +80,21 @@ def compile_star(formula: Formula) -> Transducer:
                 span=current.span,
                 hint="They have event types, EVENT, NOT, AS, [x -> y], FILTER, OR, ; and +.",
             )
-    # The loops of these are the only transitions that label nothing.
+    # Their loops are the only transitions that label nothing.
     return star_automaton(compile_formula(push_down_filters(formula)))
 
 
 def eliminate_conjunctions(formula: Formula, *, types: Collection[str] | None = None) -> Formula:
     """The same complex events without AND and ALL (Corollary 5.6).
 
-    The products of automata that stand for them have the *-property, and so has the whole; so they can be read under
-    *-semantics and turned back into a formula, which has event types, AS, renaming, FILTER, OR, ``;`` and ``+`` only.
-    ``types`` are all types of events there are; without it there may be any.
+    The products of automata for these operators have the *-property, and so has the whole. So it can be read under
+    *-semantics and turned back into a formula with only event types, AS, renaming, FILTER, OR, ``;`` and ``+``.
+    ``types`` are
+    all existing types of events; without it there may be any.
 
-    Raises `UnsupportedQueryError` for other operators, as `push_down_filters` and `star_to_formula` do, and for a
-    result that would be too large; `QueryError` for labels out of scope.
+    Raises `UnsupportedQueryError` for other operators, as `push_down_filters` and `star_to_formula` do, and for a too
+    large
+    result; `QueryError` for labels out of scope.
     """
     for current in walk(formula):
         if isinstance(current, Formula) and not isinstance(current, _SECOND_ORDER | Conjunction | All):
@@ -103,7 +108,7 @@ def eliminate_conjunctions(formula: Formula, *, types: Collection[str] | None = 
 
 @dataclass(frozen=True)
 class StarCounterexample:
-    """A complex event of a stream, and a stream with the same events under the same labels where it is none."""
+    """A complex event of a stream, and a stream with the same events under the same labels where it is not one."""
 
     stream: Stream
     complex_event: ComplexEvent
@@ -114,13 +119,16 @@ class StarCounterexample:
 def star_counterexample(
     detects: Callable[[Stream], Iterable[tuple[int, ComplexEvent]]], streams: Iterable[Stream]
 ) -> StarCounterexample | None:
-    """Look for a proof that a function from streams to matches does not have the *-property (P2 §5.2, erratum E18).
+    """Search for a counterexample to the *-property of a function from streams to matches (P2 §5.2, erratum E18).
 
-    It has it if complex events depend on nothing but their own events: for every complex event of a stream, and every
-    other stream in which the same events stand at other positions, these with the same labels are a complex event
-    there. Tried are, for all matches in the given streams: the stream without all or one of the other events, cut
-    behind the last event of the match, and with one event more, of those that the stream has, at every place. None
-    means that no proof was found.
+    The function has the property if complex events depend only on their own events: for every complex event of a
+    stream, in
+    every other stream in which the same events stand at other positions, these events with the same labels are a
+    complex
+    event. For all matches in the given streams these variations are tried: the stream without all or one of the other
+    events, the stream cut after the last event of the match, and the stream with one of its events inserted at every
+    place.
+    None means that no counterexample was found.
     """
     for stream in streams:
         for _, complex_event in sorted(detects(stream), key=lambda match: (match[0], sorted(match[1]))):
@@ -132,7 +140,7 @@ def star_counterexample(
 
 
 def _others(stream: Stream, marked: list[int]) -> Iterator[tuple[Stream, dict[int, int]]]:
-    """Streams with the same marked events, and where these stand in them."""
+    """Streams with the same marked events, and the positions of these in them."""
     kept = set(marked)
     whole = [(p, p in kept) for p in range(marked[-1] + 1 if marked else 0)]
     choices = [[pair for pair in whole if pair[1]]]

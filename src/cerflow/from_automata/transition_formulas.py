@@ -1,4 +1,4 @@
-"""What one transition reads, as a formula that reads one event (ρ of P2 §C.1)."""
+"""One transition as a formula that reads one event (ρ of P2 §C.1)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ __all__ = ["Descriptions"]
 class Descriptions:
     """Formulas for the transitions of a transducer without registers.
 
-    ``types`` are all types of events there are; None if there may be others than the transducer names. A formula
-    gives its event the labels of the transition. Where that cannot be (an event that is left out has its type for a
-    label), ``projected`` is set: then the labels ``kept`` are right, and others are to be projected away.
+    ``types`` are all existing types of events; None if there may be others than the transducer names. A formula gives
+    its
+    event the labels of the transition. If that is impossible (an event that is left out has its type as a label),
+    ``projected`` is set: then the labels ``kept`` are right, and others must be projected away.
     """
 
     def __init__(self, transducer: Transducer, types: Collection[str] | None) -> None:
@@ -45,12 +46,12 @@ class Descriptions:
         self._keeps_types = False
 
     def of(self, t: Transition) -> Formula | None:
-        """The events that a transition reads, None if it cannot read any."""
+        """The events that a transition reads; None if it reads none."""
         found = [case for name in self._types_of(t) if (case := self._case(t, name)) is not None]
         return reduce(Disjunction, found) if found else None
 
     def project(self, formula: Formula) -> Formula:
-        """The formula with the labels of the transitions only.
+        """The formula with only the labels of the transitions.
 
         Raises `UnsupportedQueryError` if these cannot be listed.
         """
@@ -71,14 +72,14 @@ class Descriptions:
         return found
 
     def _types_of(self, t: Transition) -> list[str | None]:
-        """The types to tell apart, and None for all others."""
+        """The types to distinguish, and None for all others."""
         demanded = [c.type for c in conjuncts(t.test) if isinstance(c, TypeTest)]
         if self.types is not None and t.labels:
             return [name for name in self.types if not demanded or name == demanded[0]]
         return [demanded[0]] if demanded else [*sorted({n.type for n in _type_tests(t)}), None]
 
     def _case(self, t: Transition, name: str | None) -> Formula | None:
-        """The events of one type, or (None) of all that the test does not name."""
+        """The events of one type, or (None) of all types that the test does not name."""
         stream, held = _held(t, name)
         condition = assuming(t.test, held)
         if condition == Constant(False):
@@ -130,7 +131,7 @@ def _type_tests(t: Transition) -> list[TypeTest]:
 
 
 def _held(t: Transition, name: str | None) -> tuple[str | None, dict[TypeTest, bool]]:
-    """The stream that an event of this type must come from, if any, and which tests of the type then hold."""
+    """The stream that an event of this type must come from, if any, and the tests of the type that then hold."""
     if name is None:
         return None, {}
     held = {TypeTest(name): True}

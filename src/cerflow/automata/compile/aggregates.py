@@ -1,9 +1,9 @@
-"""What has to be remembered of a label's events for each aggregate and test on sets (spec §3), event by event.
+"""The row that a register keeps for each aggregate and test on sets (spec §3), updated event by event.
 
-The value of an aggregate is computed from a row of a register: the first event of the label *starts* the row, every
-other one takes a *step*, and at the end the row is *finished*. Nulls do not count, numbers are added in the order of
-their positions, and whole numbers may leave 64 bits on the way as long as the sum does not. The standard deviation
-follows Welford's recurrence on the distances from the first value: it differs from the mean of squares by rounding.
+The value of an aggregate is computed from a row of a register. The first event of the label *starts* the row, every
+other event takes a *step*, and at the end the row is *finished*. Nulls do not count, and numbers are added in the order
+of positions. Integers may leave 64 bits on the way if the final sum does not. The standard deviation follows Welford's
+recurrence on the distances from the first value, so it differs from the mean of squares by rounding.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["Accumulator", "accumulator", "alone", "between_bounds", "gather", "v
 
 Row = tuple[Expression, ...]
 
-#: The aggregates of two sets that compare in this way if any of their values do.
+#: For each comparison, the aggregates of both sets that satisfy it if any of their values do.
 _BOUNDS = {
     Operator.LT: ("min", "max"),
     Operator.LE: ("min", "max"),
@@ -52,9 +52,9 @@ _ZERO, _ONE, _NULL = Literal(0), Literal(1), Literal(None)
 
 
 def gather(condition: Condition, one: Container[str]) -> Condition:
-    """Replace aggregates and tests on sets by `LabelAggregate` leaves, predicates of sets by `Asked` ones.
+    """Replace aggregates and tests on sets by `LabelAggregate` leaves, and predicates of sets by `Asked` leaves.
 
-    Labels in ``one`` have exactly one event: what is asked of it stands there instead.
+    Labels in ``one`` have exactly one event; there the condition on that event takes the place of the aggregate.
     """
     of_sets = calls_of_sets()
 
@@ -67,7 +67,7 @@ def gather(condition: Condition, one: Container[str]) -> Condition:
             case SetTest(name, argument):
                 label = _label_of(argument)
                 if label in one:
-                    # True, but unknown of null.
+                    # True, but unknown for null.
                     return Comparison(Operator.EQ, argument, argument)
                 return Comparison(Operator.EQ, _gathered(name, label, argument), Literal(True))
             case PredicateCall(name, arguments) if name in of_sets:
@@ -92,14 +92,14 @@ def gather(condition: Condition, one: Container[str]) -> Condition:
 
 
 def without_some(condition: Condition) -> Condition:
-    """The condition without SOME around its parts: the same where labels have one event each, or below NOT."""
+    """The condition without SOME around its parts: equivalent if labels have one event each, or below NOT."""
     result = transform(condition, lambda current: current.condition if isinstance(current, Some) else current)
     assert isinstance(result, Condition)
     return result
 
 
 def between_bounds(some: Some) -> Condition | None:
-    """``SOME x, y: x.a < y.b`` as ``min(x.a) < max(y.b)``, which needs no choice; None if it is not of that form."""
+    """``SOME x, y: x.a < y.b`` as ``min(x.a) < max(y.b)``, which needs no choice; None for other forms."""
     condition = some.condition
     if not isinstance(condition, Comparison) or condition.operator not in _BOUNDS:
         return None
@@ -125,9 +125,9 @@ def _gathered(name: str, label: str, argument: Expression) -> LabelAggregate:
 
 
 def _inside(operand: Expression, function: Callable[[Expression], Expression]) -> Expression | None:
-    """A function of strings, of the value that an aggregate selects: applied to each event's value beforehand.
+    """A function of strings on an aggregate, moved inside: applied to each event's value instead.
 
-    Other aggregates give no strings; NULL in the place of one stays null. None if there is no aggregate.
+    Other aggregates give no strings; NULL in their place stays null. None if there is no aggregate.
     """
     if isinstance(operand, LabelAggregate) and operand.name in _SELECTING:
         return LabelAggregate(operand.name, operand.label, operand.argument, function(operand.value))
@@ -153,7 +153,7 @@ def value_of_no_events(name: str) -> Literal:
 
 @dataclass(frozen=True)
 class Accumulator:
-    """How the row of a register is started, taken a step further by an event, and finished."""
+    """How the row of a register is started, updated by an event, and finished."""
 
     start: Row
     step: Callable[[Row], Row]
@@ -161,9 +161,9 @@ class Accumulator:
 
 
 def accumulator(gathered: LabelAggregate, most: int | None = None) -> Accumulator:
-    """The accumulator of an aggregate; that of a test on a set remembers the latest value.
+    """The accumulator of an aggregate; for a test on a set it remembers the latest value.
 
-    A count may stop at ``most``, if nobody asks for more.
+    A count may stop at ``most`` if greater counts make no difference.
     """
     argument, value = gathered.argument, gathered.value
     match gathered.name:
@@ -217,7 +217,7 @@ def _summed(
     *,
     floating: bool = False,
 ) -> Accumulator:
-    """A sum in two words, and (a bound of) the number of values that are known: without any the result is null."""
+    """A sum in two words, and (a bound on) the number of non-null values; the result without any is null."""
     high, low = Word(argument, True), Word(argument, False)
     return Accumulator(
         (high, low, Known(argument)),
@@ -227,7 +227,7 @@ def _summed(
 
 
 def _best(better: Operator, row: Row) -> Accumulator:
-    """The row whose first value is the best one known so far."""
+    """The row with the best first value so far."""
 
     def step(former: Row) -> Row:
         replaced = Or(IsNull(former[0]), Satisfied(Comparison(better, row[0], former[0])))

@@ -1,8 +1,8 @@
-"""Filters: conditions over one label as tests, over several as registers and atoms.
+"""Filters: conditions over one label as tests, over several labels as registers and atoms.
 
-A condition over labels x1 … xk holds if it holds for every choice of one event from each (the universal extension,
-P2 §4). So whenever an event gets some of these labels, every choice in which it takes part is checked: the event
-itself for those labels, what a register remembers for the others.
+A condition over labels x1 … xk holds if it holds for every choice of one event for each label (the universal extension,
+P2 §4). So whenever an event gets some of these labels, all choices with this event are checked: the event itself for
+those labels, and the register contents for the others.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from cerflow.language.condition import Condition, Expression, Not, Some
 
 __all__ = ["Relating", "apply_atoms", "apply_some", "given_always", "guarded", "own_labels", "reguarded", "several"]
 
-#: What leaves stand for.
+#: The replacements of leaves.
 _Values = dict[Expression, Expression]
 
 
 def guarded(t: Transition, more: Sequence[Condition]) -> Transition:
-    """The transition with further guards: local ones join the test, the others the atoms."""
+    """The transition with further guards: those on the event alone join the test, the others the atoms."""
     if not more:
         return t
     test = conjunction(conjuncts(t.test) + [c for c in more if is_local(c)])
@@ -33,7 +33,7 @@ def guarded(t: Transition, more: Sequence[Condition]) -> Transition:
 
 
 def reguarded(t: Transition, guards: Sequence[Condition]) -> Transition:
-    """The transition with these guards in the place of its own."""
+    """The transition with these guards instead of its own."""
     return guarded(replace(t, test=TRUE, atoms=()), guards)
 
 
@@ -45,7 +45,7 @@ def several(operand: Fragment, labels: frozenset[str]) -> frozenset[str]:
     leaving: dict[int, list[Transition]] = {}
     for t in operand.transitions:
         leaving.setdefault(t.source, []).append(t)
-    # The labels that some run to a state has given; they only grow until nothing changes.
+    # The labels that some run to a state has given; they grow until a fixed point.
     given: dict[int, frozenset[str]] = dict.fromkeys(operand.initial, frozenset())
     pending = list(operand.initial)
     while pending:
@@ -62,11 +62,11 @@ def several(operand: Fragment, labels: frozenset[str]) -> frozenset[str]:
 
 
 def given_always(operand: Fragment, labels: frozenset[str]) -> frozenset[str]:
-    """The labels that every run that is accepted gives to some event."""
+    """The labels that every accepting run gives to some event."""
     leaving: dict[int, list[Transition]] = {}
     for t in operand.transitions:
         leaving.setdefault(t.source, []).append(t)
-    # The labels that all runs to a state have given; they only shrink until nothing changes.
+    # The labels that all runs to a state have given; they shrink until a fixed point.
     given: dict[int, frozenset[str]] = dict.fromkeys(operand.initial, frozenset())
     pending = list(operand.initial)
     while pending:
@@ -81,7 +81,7 @@ def given_always(operand: Fragment, labels: frozenset[str]) -> frozenset[str]:
 
 
 def own_labels(atom: Condition, scope: int) -> list[str]:
-    """The labels of an atom that stand for one event at a time, of those that the filtered formula assigns."""
+    """The labels of an atom that the filtered formula assigns and that stand for one event at a time."""
     found = (leaf.label for leaf in leaves(atom) if isinstance(leaf, Of) and leaf.scope == scope)
     return list(dict.fromkeys(found))
 
@@ -91,7 +91,7 @@ def apply_atoms(
 ) -> Fragment:
     """Keep the runs that satisfy all atoms; labels are already resolved to `Of` leaves.
 
-    ``scope`` is the occurrence of the filter: its own labels have that scope, those of enclosing formulas another.
+    ``scope`` is the occurrence of the filter: its own labels have that scope, labels of enclosing formulas another.
     ``many`` are the labels that a run may give to several events.
     """
     anywhere: list[Condition] = []
@@ -108,7 +108,7 @@ def apply_atoms(
             relating.append(Relating.of(atom, own, scope, many, registers))
 
     def changed(t: Transition) -> Transition:
-        # Nothing of the operand is asked for: ask when the operand's first event is read.
+        # An atom that reads nothing of the operand is tested at the operand's first event.
         checks = anywhere if t.source in operand.initial and not t.skips else []
         return guarded(t, [*checks, *(c for label in sorted(t.labels & single.keys()) for c in single[label])])
 
@@ -120,9 +120,11 @@ def apply_atoms(
 def apply_some(operand: Fragment, some: Some, many: frozenset[str], scope: int, registers: RegisterFile) -> Fragment:
     """Keep the runs that satisfy the condition of a SOME for some choice of events, resolved as in `apply_atoms`.
 
-    A run guesses which events are chosen, and keeps them until the choice is complete. Labels that are not ``many``
-    leave nothing to guess. Where a condition on one label is known at its event, the first one is chosen, so that
-    there is one run only; else several runs may give the same complex event.
+    A run guesses the chosen events, and keeps them until the choice is complete. Labels outside ``many`` leave nothing
+    to
+    guess. If a condition on one label is decided at its event, the first such event is chosen, so there is one run
+    only.
+    Otherwise several runs may give the same complex event.
     """
     atom = some.condition
     own = own_labels(atom, scope)
@@ -158,7 +160,7 @@ def _units(atom: Condition, label: str, scope: int) -> list[Of]:
 
 @dataclass(frozen=True)
 class Relating:
-    """An atom over several labels, with what is written for each, and its parts read here or from memory."""
+    """An atom over several labels, the values written for each, and its parts as read here or from registers."""
 
     atom: Condition
     labels: tuple[str, ...]
@@ -170,7 +172,7 @@ class Relating:
     def of(
         cls, atom: Condition, own: Sequence[str], scope: int, many: frozenset[str], registers: RegisterFile
     ) -> Relating:
-        """What an atom over the labels ``own`` asks for; ``many`` are those that may have several events."""
+        """The reads and writes of an atom over the labels ``own``; ``many`` are those that may have several events."""
         units = {label: _units(atom, label, scope) for label in own}
         numbers = {
             label: registers.add(
@@ -191,7 +193,7 @@ class Relating:
         )
 
     def choices(self, given: frozenset[str], seen: frozenset[str]) -> Iterator[_Values]:
-        """Every choice of events: for the labels ``given`` the event at hand, for those ``seen`` what is stored."""
+        """Every choice of events: the current event for the labels ``given``, register contents for those ``seen``."""
         parts = [
             [self.here[label]] * (label in given) + [self.stored[label]] * (label in seen) for label in self.labels
         ]
@@ -199,7 +201,7 @@ class Relating:
             yield {leaf: value for part in choice for leaf, value in part.items()}
 
     def checks(self, given: frozenset[str], seen: frozenset[str]) -> list[Condition]:
-        """The atom for every choice in which the event at hand takes part."""
+        """The atom for every choice that includes the current event."""
         return [
             substitute(self.atom, values)
             for values in self.choices(given, seen)
@@ -207,7 +209,7 @@ class Relating:
         ]
 
     def writes(self, given: frozenset[str], seen: frozenset[str]) -> Iterator[Write]:
-        """What is remembered of the event at hand for the labels ``given``."""
+        """The writes of the current event for the labels ``given``."""
         return (Write(*self.memory[label], fresh=label not in seen) for label in self.labels if label in given)
 
 

@@ -1,8 +1,8 @@
-"""FILTER: what of its condition is one test of an event, what is a choice, and how a choice is made.
+"""FILTER: splitting its condition into tests of one event and choices, and making the choices.
 
-AND and OR work on the complex event (spec §3). Where every label concerned has one event, that is the same as working
-on the events, so such a condition is evaluated as the tree it is. What is left are choices about labels with several
-events: each needs a copy of the automaton per alternative, or registers for which of them have held so far.
+AND and OR are about the complex event (spec §3). If every label in a condition has one event, this equals a condition
+on the events, which is evaluated as it stands. The rest are choices about labels with several events. Each needs a copy
+of the automaton per alternative, or registers that remember which alternatives have held so far.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def apply_filter(
 ) -> Fragment:
     """Keep the runs that satisfy the condition.
 
-    ``resolve`` gives a part of it with `Of` leaves for its labels; a SOME stays around its condition, resolved.
-    ``scope`` is the occurrence of the filter: its own labels have that scope in ``scopes``, those of enclosing formulas
-    another.
+    ``resolve`` returns a part of it with `Of` leaves for its labels; a SOME stays around its resolved condition.
+    ``scope``
+    is the occurrence of the filter: its own labels have that scope in ``scopes``, labels of enclosing formulas another.
     """
     own = frozenset(label for label, where in scopes.items() if where == scope)
     outer = scopes.keys() - own
@@ -76,7 +76,7 @@ def apply_filter(
             ):
                 choices.append(resolved)
             else:
-                # Should a label have no event, the alternative that names it holds vacuously, and so does the whole.
+                # If a label has no event, the alternative on it holds vacuously, and so does the whole.
                 atoms.append(_any_of(resolved))
     if math.prod(map(len, choices)) > limits.FILTER_COPIES:
         copied: list[list[Condition]] = []
@@ -114,7 +114,7 @@ def apply_filter(
 
 
 def _of_one_event(condition: Condition, single: frozenset[str] | set[str]) -> set[int]:
-    """The parts (by identity) all of whose atoms are about the one event of one label, if there is any."""
+    """The parts (by identity) whose atoms are all about the one event of one label, at most."""
     found: set[int] = set()
 
     def visit(current: Node, below: Sequence[str | None]) -> str | None:
@@ -149,7 +149,7 @@ def _union(branches: Sequence[Fragment]) -> Fragment:
 
 
 def _label(atom: Condition, scope: int) -> str | None:
-    """The label of the filtered formula that an atom is about, if it is about each event of it by itself."""
+    """The label of the filtered formula that an atom is about, if it is about each of its events separately."""
     parts = [n for n in walk(atom) if isinstance(n, Of | LabelAggregate | Asked)]
     labels = {n.label if isinstance(n, Of) and n.scope == scope else None for n in parts}
     return next(iter(labels)) if len(labels) == 1 else None

@@ -73,7 +73,7 @@ __all__ = ["compile_formula", "hoist_window"]
 
 
 def hoist_window(formula: Formula, window: Window | None) -> tuple[Formula, Window | None]:
-    """A query without window takes over that of a formula which is windowed as a whole."""
+    """A query without a window takes over the window around its whole formula."""
     while window is None:
         match formula:
             case Within():
@@ -97,10 +97,12 @@ def compile_formula(
 ) -> Transducer:
     """The transducer that detects a complex event C at n exactly if the formula does.
 
-    ``window`` bounds the extent of C; ``keep`` projects on those labels afterwards (None keeps all); ``named`` are
-    labels that are asked for outside the formula; with ``marks`` an event that ``keep`` leaves without labels gets
-    `HIDDEN_LABEL`, so that the support stays what it is. Raises `QueryError` for labels out of scope and
-    `UnsupportedQueryError` for what would need an unbounded or too large automaton.
+    ``window`` bounds the extent of C. ``keep`` projects on those labels afterwards (None keeps all). ``named`` are
+    labels
+    used outside the formula. With ``marks``, an event that ``keep`` leaves without labels gets `HIDDEN_LABEL`, so that
+    the
+    support stays the same. Raises `QueryError` for labels out of scope, and `UnsupportedQueryError` for a formula that
+    needs an unbounded or too large automaton.
     """
     formula, window = hoist_window(_with_joined_filters(formula), window)
     named |= keep or frozenset()
@@ -115,7 +117,7 @@ def compile_formula(
         whole = compiler.run()
     hidden = frozenset((HIDDEN_LABEL,)) if marks else frozenset[str]()
     if window is not None and hides_events(whole, None if marks else keep):
-        # The engine measures between the events that it reports; here they are not all.
+        # The engine measures between reported events, which are not all events here.
         whole = restrict(whole, window, compiler.registers)
         window = None
     elif window is not None:
@@ -126,7 +128,7 @@ def compile_formula(
 
 
 def _with_joined_filters(formula: Formula) -> Formula:
-    """One filter instead of several around the same formula: a long row of them would be applied one by one."""
+    """One filter instead of several around the same formula; a long chain would be applied one by one."""
 
     def join(current: Node) -> Node:
         if isinstance(current, Filter) and isinstance(current.operand, Filter):
@@ -140,7 +142,7 @@ def _with_joined_filters(formula: Formula) -> Formula:
 
 
 class _FormulaCompiler:
-    """The fold over one formula; ``scopes`` and the fold number occurrences alike."""
+    """The fold over one formula; ``scopes`` and the fold number occurrences in the same way."""
 
     def __init__(self, formula: Formula, named: frozenset[str], *, windowed: bool, count: bool = True) -> None:
         self.formula = formula
@@ -151,7 +153,7 @@ class _FormulaCompiler:
         self.scopes: Scopes = resolve(formula)
         self.registers = RegisterFile()
         self.mentioned = relation_names(formula) | _named_labels(formula) | named
-        # What each formula has to resolve: the labels it binds for filters below it.
+        # The labels that each formula has to resolve: those it binds for filters below it.
         self.binds: dict[int, set[str]] = {}
         for bindings in self.scopes.outer.values():
             for label, scope in bindings.items():
@@ -170,7 +172,7 @@ class _FormulaCompiler:
                 for label in sorted(self.binds.get(index, ())):
                     built = resolve_reference(built, label, index, self.registers)
             except UnsupportedQueryError as error:
-                # Constructions know automata only; the place is that of the operator.
+                # Constructions know only automata; the error gets the place of the operator.
                 error.span = error.span or current.span
                 raise
             return built
@@ -240,7 +242,7 @@ class _FormulaCompiler:
         return reduce(union, alone, product_all(below[0], below[1]))
 
     def _any_type(self, check: Condition | None, never: frozenset[str] = frozenset()) -> list[Transition]:
-        """One transition for every named type but those, labelled with it, and one for all others."""
+        """One transition for every named type except those given, labelled with it, and one for all others."""
         known = [TypeTest(name) for name in sorted(self.mentioned)]
         other = conjunction([Not(test) for test in known])
         cases: list[tuple[Condition, frozenset[str]]] = [(other, frozenset((TYPE_LABEL,)))]
@@ -259,7 +261,7 @@ class _FormulaCompiler:
         if current.condition is not None:
             own = current.event.name
             scopes = {**self.scopes.outer[index], own: index}
-            # One event is read, so AND, OR and NOT on the complex event are those on the event.
+            # One event is read, so AND, OR and NOT on the complex event equal those on the event.
             labels = {name: scopes[name] for name in condition_labels(current.condition)}
             resolved = separate(gather(without_some(current.condition), labels.keys()), labels)
             here: dict[Expression, Expression] = {u: u.expression for u in _leaves_of(resolved, index)}
@@ -270,7 +272,7 @@ class _FormulaCompiler:
         outer = self.scopes.outer[index]
         scopes = {label: outer.get(label, index) for label in condition_labels(condition)}
         bound = self.scopes.labels[index].bound
-        # EVENT may give a bound label to a second event, one whose type is called so.
+        # EVENT may give a bound label to a second event, if its type has that name.
         one = outer.keys() | (bound - several(operand, bound))
 
         def resolve(part: Condition) -> Condition:

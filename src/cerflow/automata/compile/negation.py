@@ -1,4 +1,4 @@
-"""UNLESS and WITHOUT: runs beside which no match of another formula ends (P2 §5.2)."""
+"""UNLESS and WITHOUT: runs without a match of another formula beside them (P2 §5.2)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _EXCLUDED = "excluded"
 
 
 def unless(operand: Fragment, excluded: Fragment, registers: RegisterFile) -> Fragment:
-    """``φ UNLESS ψ``: no match of ψ on the events that the run has read, whether marked or not.
+    """``φ UNLESS ψ``: no match of ψ on the events that the run has read, marked or not.
 
-    The runs of ψ are followed from every event on; where one ends the run of φ ends, too.
+    The runs of ψ are followed from every event on. When one ends, the run of φ dies.
     """
     watch = _ExcludedRuns(excluded, registers)
     return without_dead_states(track(operand, watch.followed.beginning(), watch.past))
@@ -33,7 +33,7 @@ class _ExcludedRuns:
         self.followed = FollowedRuns(excluded, registers, alone=True)
 
     def past(self, run_set: RunSet, t: Transition) -> Iterator[tuple[RunSet, Transition]]:
-        """What becomes of a transition, given the runs begun before: all cases in which none of them ends."""
+        """The versions of a transition, given the runs begun before: all cases in which none of these ends."""
         sources = [(_EXCLUDED, run_set, _any)]
         for case in self.followed.cases(t, [run_set]):
             guards = self.followed.none_ends(case, sources)
@@ -48,14 +48,14 @@ def _any(_: Transition) -> bool:
     return True
 
 
-#: A run of WITHOUT that has not marked anything yet, and one that will not mark anything more.
+#: The states of a run of WITHOUT before its first mark and after its last.
 _BEFORE, _CLOSED = "before", "closed"
 
 
 def without(operand: Fragment, excluded: Fragment, registers: RegisterFile) -> Fragment:
     """``φ WITHOUT ψ``: no match of ψ between the first and the last marked event.
 
-    Which event is the last is guessed where a run can end with events that are read only (PROJECT).
+    The last marked event is guessed if a run can end with events that are only read (PROJECT).
     """
     watch = _ExcludedRuns(excluded, registers)
     quiet = _ending_unmarked(operand)
@@ -88,7 +88,7 @@ def _marking_on(operand: Fragment) -> set[int]:
 
 
 def _before(operand: Fragment, counts: Callable[[Transition], bool]) -> list[list[int]]:
-    """For each state those from which a transition that counts leads there."""
+    """For each state, the states from which a counted transition leads to it."""
     found: list[list[int]] = [[] for _ in range(operand.states)]
     for t in operand.transitions:
         if counts(t):

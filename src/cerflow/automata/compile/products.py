@@ -12,12 +12,12 @@ from cerflow.conditions.guards import conjunction, conjuncts
 
 __all__ = ["both", "product_all"]
 
-#: Joins the labels of two transitions, None if they do not go together.
+#: Joins the labels of two transitions; None if they are incompatible.
 _Join = Callable[[frozenset[str], frozenset[str]], frozenset[str] | None]
 
 
 def both(left: Fragment, right: Fragment) -> Fragment:
-    """``φ AND ψ``: the complex events of both, so both label every event alike."""
+    """``φ AND ψ``: the complex events of both, so both give every event the same labels."""
     starts = [(p, q) for p in left.initial for q in right.initial]
     return _product(
         left, right, starts, lambda a, b: a if a == b else None, lambda p, q: p in left.final and q in right.final
@@ -27,7 +27,7 @@ def both(left: Fragment, right: Fragment) -> Fragment:
 def product_all(left: Fragment, right: Fragment) -> Fragment:
     """``φ ALL ψ``: unions of a complex event of each; one of them begins at the start, one ends at the end.
 
-    Each side may wait before it begins and rest once it is done.
+    Each side may wait before it begins, and rest once it is done.
     """
     first, second = _patient(left), _patient(right)
 
@@ -41,10 +41,11 @@ def product_all(left: Fragment, right: Fragment) -> Fragment:
 
 @dataclass(frozen=True)
 class _Patient:
-    """A fragment with places to wait in before it begins and to rest in once it is done.
+    """A fragment with states to wait in before it begins and to rest in once it is done.
 
-    ``starts`` are the initial states and those that wait; ``waits`` those that only wait: an initial state that can
-    skip any event waits by itself.
+    ``starts`` are the initial and the waiting states. ``waits`` are the states that only wait: an initial state that
+    can
+    skip any event is its own waiting state.
     """
 
     fragment: Fragment
@@ -65,7 +66,7 @@ def _patient(operand: Fragment) -> _Patient:
         waits.add(waiting)
         added.append(Transition(waiting, waiting))
         added += [replace(t, source=waiting) for t in beginning]
-        # What may begin and be done with the same event.
+        # Transitions that begin and end with the same event.
         added += [replace(t, source=waiting, target=done) for t in beginning if t.target in operand.final]
     whole = operand.with_transitions([*operand.transitions, *added])
     return _Patient(whole, whole.initial | waits, waits, whole.final, done)

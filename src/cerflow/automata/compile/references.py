@@ -1,7 +1,7 @@
 """First-order references: a label that an enclosing formula binds to one event (spec §3).
 
-Where that event comes first, its values wait in a register for the conditions that ask for them. Where it comes
-later, it is the other way round: what a condition would compare with it is put aside, and checked when it arrives.
+If that event comes first, a register keeps its values for the conditions that read them. If it comes later, the values
+to be compared with it are kept, and the condition is checked when the event arrives.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ __all__ = ["resolve_reference"]
 
 @dataclass(frozen=True)
 class _Template:
-    """A condition with numbered gaps; conditions of one form share a register for what fills the gaps.
+    """A condition with numbered gaps; conditions of one form share a register for the fillings of the gaps.
 
-    Values of any kind may go into a predicate, so there ``fillings`` tells apart what is of different kinds.
+    Predicates take values of any kind, so for them ``fillings`` distinguishes values of different kinds.
     """
 
     condition: Condition
@@ -41,7 +41,7 @@ class _Template:
 
 @dataclass(frozen=True)
 class _Seen:
-    """Whether the event has been read, and for which conditions something has been put aside."""
+    """Whether the event has been read, and the conditions with values kept for it."""
 
     event: bool = False
     aside: frozenset[_Template] = frozenset()
@@ -49,7 +49,7 @@ class _Seen:
 
 @dataclass(frozen=True)
 class _Deferred:
-    """A condition that waits for the event: its form, and what fills the gaps at a transition."""
+    """A condition that waits for the event: its form, and the fillings of its gaps at a transition."""
 
     form: _Template
     row: tuple[Expression, ...]
@@ -62,9 +62,9 @@ def _gap(index: int) -> Stored:
 def _defer(atom: Condition, label: str, registers: RegisterFile) -> _Deferred:
     """Cut out of an atom all that will be gone when the event of ``label`` arrives."""
     if any(isinstance(n, InWindow) and _ranges(n.start, registers) for n in walk(atom)):
-        # Whether a row is in its window is a question about the event at hand, which will be gone.
+        # The window of a row is tested at the current event, which will be gone.
         raise _waiting_rows(label)
-    # Leaves of other references stay as they are, and what they hold is not looked into.
+    # Leaves of other references stay as they are; their contents are not searched.
     veils: dict[Expression, Expression] = {
         leaf: Of("", -1 - k, Literal(None)) for k, leaf in enumerate(leaves(atom)) if isinstance(leaf, Of)
     }
@@ -87,10 +87,9 @@ def _defer(atom: Condition, label: str, registers: RegisterFile) -> _Deferred:
 
 
 def _greatest_known(atom: Condition, registers: RegisterFile) -> list[Condition | Expression]:
-    """The greatest parts that read nothing but the event at hand and registers with one value each, in their order.
+    """The greatest parts that read only the current event and registers with one value each, in their order.
 
-    A register with a collection stands by itself: the atom holds for each of its rows. Literals alone are left in
-    place.
+    A register with a collection is a part of its own: the atom holds for each of its rows. Bare literals stay in place.
     """
     found: dict[Condition | Expression, None] = {}
     stack: list[Node] = [atom]
@@ -117,7 +116,7 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
     """Resolve the `Of` leaves of ``label`` that the formula at occurrence ``scope`` (this operand) binds."""
     units = list(dict.fromkeys(u for t in operand.transitions for u in _units(t, label, scope)))
     if not units:
-        # Nothing is left to ask, but the label still stands for one event, even where EVENT may give it to another.
+        # No condition is left, but the label still stands for one event, even where EVENT may give it to another.
         return _with_one(operand, label) if several(operand, frozenset((label,))) else operand
     memory = registers.add(
         Register(
@@ -146,7 +145,7 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
     def step(seen: _Seen, t: Transition) -> list[tuple[_Seen, Transition]]:
         if label in t.labels:
             if seen.event:
-                return []  # a second event under a label that is bound to one
+                return []  # a second event under a label that stands for one
             t = _with_values(t, here)
             checks = list(t.atoms)
             for form in sorted(seen.aside, key=repr):
@@ -191,7 +190,7 @@ def _with_one(operand: Fragment, label: str) -> Fragment:
 
 
 def _with_values(t: Transition, values: dict[Expression, Expression]) -> Transition:
-    """The transition with some `Of` leaves of its atoms and of the conditions of its writes replaced."""
+    """The transition with some `Of` leaves replaced in its atoms and in the conditions of its writes."""
     if any(u in values for write in t.writes for c in write.where for u in leaves(c)):
         t = replace(t, writes=tuple(_write_with_values(w, values) for w in t.writes))
     if not any(u in values for atom in t.atoms for u in leaves(atom)):
@@ -227,8 +226,10 @@ def _resolve_in_place(
     stored: dict[Expression, Expression],
     here: dict[Expression, Expression],
 ) -> Fragment | None:
-    """The common case, without copying states: every state lies either before or after the event, and all that ask
-    for it come with it or after it. None if that is not so."""
+    """The common case, without copying states; None in other cases.
+
+    Every state must lie before or after the event, and every condition on the event be checked with it or after it.
+    """
     leaving: dict[int, list[Transition]] = {}
     for t in operand.transitions:
         leaving.setdefault(t.source, []).append(t)

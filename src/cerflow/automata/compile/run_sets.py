@@ -1,10 +1,9 @@
-"""Sets of runs of a fragment, followed by one other run: what UNLESS, WITHOUT, NEXT, LAST and MAX have to know.
+"""Sets of runs of a fragment that accompany another run, for UNLESS, WITHOUT, NEXT, LAST and MAX.
 
-A run beside others (a rival that would be preferred, a part that must not match) follows all of them at once, as in
-the subset construction (P1 §C.3, P2 §5.2). Of a set of configurations those whose state remembers nothing are known
-by that state: they become part of the follower's own state, and only the sets that occur are built. A state that has
-registers may be taken by many runs with different values: these go, row by row, into one collection register for
-each such state. So the automaton stays finite whatever is remembered.
+A run follows all runs of a set (rivals that would be preferred, a part that must not match) at once, as in the subset
+construction (P1 §C.3, P2 §5.2). Configurations in states without memory are identified by their state. They become part
+of the follower's own state, and only the sets that occur are built. A state with registers may hold many runs with
+different values. These become rows of one collection register for each such state, so the automaton stays finite.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class RunSet:
     rows: frozenset[int] = frozenset()
 
     def with_states(self, states: Iterable[int]) -> RunSet:
-        """Also these states (without memory)."""
+        """This set with further states without memory."""
         return RunSet(self.states | frozenset(states), self.rows)
 
 
@@ -53,15 +52,16 @@ EMPTY = RunSet()
 #: The values of a run's registers, and the conditions under which it has them.
 _Row = tuple[tuple[Expression, ...], tuple[Condition, ...]]
 
-#: Runs that are followed: their name, which they are, and which of their transitions count.
+#: Runs to follow: their name, the set, and which of their transitions count.
 Source = tuple[str, RunSet, Callable[[Transition], bool]]
 
 
 class FollowedRuns:
-    """The runs of one fragment, followed in any number of sets by name.
+    """The runs of one fragment, followed in any number of named sets.
 
-    If there is only one set (``alone``), runs that remember no more than where their window began need no collection:
-    of those in one state the one that began last is in its window whenever any other is, so it stands for them all.
+    If there is only one set (``alone``), runs that remember only the start of their window need no collection. Among
+    those
+    in one state, the run that began last is in its window whenever any other is, so it represents them all.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class FollowedRuns:
         self.final = frozenset(self.fragment.final)
         self._registers = registers
         self._live = self._live_registers()
-        #: Of two rows in one state only one is needed if its fields compare so with those of the other.
+        #: One of two rows in a state suffices if its fields compare in this way with those of the other.
         self._covering = covering_relations(self.fragment, self._live, registers.registers)
         newest = self._states_with_newest() if alone else frozenset[int]()
         self._remembering = self._states_with_rows(newest)
-        #: The register with the latest beginning of a window, for states that need no more.
+        #: The register with the latest start of a window, for states that need no more.
         self._newest = {q: self._newest_register(q) for q in sorted(newest - self._remembering)}
         self._leaving: list[list[int]] = [[] for _ in range(self.fragment.states)]
         for k, t in enumerate(self.fragment.transitions):
@@ -118,14 +118,14 @@ class FollowedRuns:
         return found
 
     def _states_with_rows(self, newest: frozenset[int]) -> frozenset[int]:
-        """States with live registers, and those that a condition on such decides whether a run comes to."""
+        """States with live registers, and states that are reached depending on a condition on such registers."""
         edges = [[t.target for t in leaving] for leaving in self.fragment.leaving()]
         return frozenset(
             reachable_states((q for q, places in enumerate(self._live) if places and q not in newest), edges)
         )
 
     def _states_with_newest(self) -> frozenset[int]:
-        """States in which runs differ in nothing but where their window began."""
+        """States in which runs differ only in the start of their window."""
         windows = (tuple(self._registers.registers[r].window for r in places) for places in self._live)
         return frozenset(q for q, found in enumerate(windows) if len(found) == 1 and found[0] is not None)
 
@@ -134,7 +134,7 @@ class FollowedRuns:
         return self._registers.add(Register(Accumulation.VALUE, 1, f"latest {window.meaning}"))
 
     def _beginnings(self, state: int) -> dict[Expression, Expression]:
-        """What the register of a window stands for in a state of which only the latest beginning is known."""
+        """The content of a window register in a state that keeps only the latest start."""
         if state not in self._newest:
             return {}
         (register,) = self._live[state]
@@ -162,11 +162,13 @@ class FollowedRuns:
         return RunSet(self.initial)
 
     def cases(self, t: Transition, run_sets: Iterable[RunSet]) -> list[Case]:
-        """The cases of an event that a transition ``t`` of the follower reads, as far as these sets of runs tell apart.
+        """The cases of an event for a transition ``t`` of the follower, as far as these sets of runs distinguish them.
 
-        Each case holds the transitions of the followed runs that it allows, by number; for states with rows it holds
-        those that the event alone allows, and the rows have their say in the collections. Raises
-        `UnsupportedQueryError` if there are too many cases in all.
+        Each case holds the transitions of the followed runs that it allows, by number. For states with rows it holds
+        the
+        transitions that the event alone allows; the collections decide about the rows. Raises `UnsupportedQueryError`
+        if there
+        are too many cases in all.
         """
         run_sets = list(run_sets)
         plain = sorted(frozenset[int]().union(*(c.states for c in run_sets)))
@@ -185,7 +187,7 @@ class FollowedRuns:
                 guards.append(conjuncts(self.fragment.transitions[k].test))
         key = (t.test, t.atoms, tuple(numbers))
         if key not in self._known:
-            # Many sets of runs are divided alike.
+            # Many sets of runs have the same cases.
             self._known[key] = [
                 Case(case.literals, frozenset(numbers[k] for k in case.held))
                 for case in cases([*conjuncts(t.test), *t.atoms], guards)
@@ -215,10 +217,11 @@ class FollowedRuns:
         before: RunSet,
         empty: frozenset[int] = frozenset(),
     ) -> tuple[RunSet, list[Write]]:
-        """The set of runs ``target`` (``before`` until now) after the event, and what is written for it.
+        """The set of runs ``target`` (``before`` until now) after the event, and its writes.
 
-        It consists of all that the runs of the ``sources`` become (names, sets of runs, which of their transitions
-        count). There are none in the states of ``empty``.
+        It consists of all successors of the ``sources`` (names, sets of runs, which of their transitions count). The
+        states in
+        ``empty`` have none.
         """
         states: set[int] = set()
         kept: set[int] = set()
@@ -245,7 +248,7 @@ class FollowedRuns:
         return RunSet(frozenset(states), frozenset(kept | rows.keys())), writes
 
     def _latest(self, state: int, beginnings: list[Expression]) -> list[Write]:
-        """The latest of the beginnings of windows with which runs come to a state; that of this event is the last."""
+        """The latest start of a window among runs that enter a state; the current event is later than all others."""
         latest = next((e for e in beginnings if not leaves(e)), None)
         if latest is None:
             latest = reduce(lambda former, new: _joined(Accumulation.MAX, former, new), beginnings)
@@ -271,16 +274,16 @@ class FollowedRuns:
                     old[Stored(register, k)] = Stored(collection, first + k)
         row = self._after(u, old)
         if not remembered:
-            # Its atoms were decided with the case.
+            # The case has decided its atoms.
             return tuple(row) or (Literal(0),), ()
         where = [substitute(atom, old) for atom in u.atoms]
         if not any(leaf.register == collection for e in [*row, *where] for leaf in _stored(e)):
-            # Nothing of the old row counts but that there is one.
+            # All that counts of the old row is that it exists.
             where.append(Not(NoRow(Stored(collection, 0))))
         return tuple(row) or (Literal(0),), tuple(where)
 
     def _after(self, u: Transition, old: dict[Expression, Expression]) -> list[Expression]:
-        """What the live registers hold after a transition, given what stands for their fields before it."""
+        """The contents of the live registers after a transition, given the contents of their fields before."""
         registers = self._registers.registers
         values: dict[Field, Expression] = {}
         for register in self._live[u.source]:
@@ -304,10 +307,11 @@ class FollowedRuns:
         t: Transition,
         simulates: Callable[[int, int], bool],
     ) -> tuple[list[Condition], frozenset[int]] | None:
-        """The guards under which no run of the sources can do all that a run can after transition ``t``.
+        """The guards under which no run of the sources covers a run after transition ``t``.
 
-        It can if its state ``simulates`` that of the run, and its registers cover those of the run. Also the states
-        in which there are no rows then. None if there is such a run.
+        A run covers it if its state ``simulates`` the run's state and its registers cover the run's registers. Returns
+        also the
+        states that have no rows then; None if some run always covers it.
         """
         guards: list[Condition] = []
         found: set[int] = set()
@@ -322,7 +326,7 @@ class FollowedRuns:
             if not any(relations.values()):
                 found.add(u.target)
             elif u.target != t.target or (remembered and u.stays and t.stays):
-                continue  # there it is found out later, or as it was before
+                continue  # decided later, or unchanged
             row, where = self._row(name, u, remembered)
             compared = (
                 Comparison(relation, value, own[field])
@@ -371,12 +375,12 @@ class FollowedRuns:
         present = Not(NoRow(Stored(self.collection(name, state), 0)))
         if set(where) <= {present}:
             return present.operand
-        # Should the conditions speak of anything but the row, it still takes a row to break them.
+        # Even if the conditions are not about the row, they can only be violated by a row that exists.
         return Not(Satisfied(conjunction([*where, present])))
 
 
 def _joined(keeps: Accumulation, former: Expression, new: Expression) -> Expression:
-    """What a register keeps of two values; if that cannot be said of one, for it is null, it is null."""
+    """The value that a register keeps of two; null if null makes that unknown."""
     unknown = Literal(None)
     match keeps:
         case Accumulation.SAME:

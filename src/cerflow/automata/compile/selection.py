@@ -1,9 +1,9 @@
-"""NEXT, LAST, MAX and ANY of a formula: a run ends only if no run that would be preferred ends with it (P1 Theorem 4).
+"""NEXT, LAST, MAX and ANY of a formula: a run ends only if no preferred run ends at the same event (P1 Theorem 4).
 
-A run is followed by the sets of the others that matter: those with the same marks so far, those that are better, or
-all. The paper's A_NEXT and A_LAST order all states into a total preorder T1 … Tk and stand at one state of some Ti;
-what decides is Ti and the union of those before it, so these two sets are enough here, as in its A_MAX. Errata E4 and
-E5 of the notes do not arise: ends are compared with the event that ends the run, marked or not.
+A run is accompanied by the sets of other runs that matter: those with the same marks so far, those that are better, or
+all. The paper's A_NEXT and A_LAST order all states into a total preorder T1 … Tk and follow one state of some Ti. Only
+Ti and the union of the sets before it matter, so these two sets suffice here, as in the paper's A_MAX. Errata E4 and E5
+of the notes do not arise: ends are compared at the event that ends the run, marked or not.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ __all__ = ["next_of_each_start", "preferred"]
 _Counts = Callable[[Transition], bool]
 _Sources = list[Source]
 
-#: The names of the runs that are followed: with the same marks, preferred, all.
+#: The names of the followed runs: with the same marks, preferred, all.
 _EQUAL, _BETTER, _ALL = "equal", "preferred", "all"
 
 
 @dataclass(frozen=True)
 class _Rivals:
-    """The runs beside a run: its equals (of LAST all), and those preferred to it."""
+    """The runs beside a run: its equals (for LAST, all), and those preferred to it."""
 
     others: RunSet
     better: RunSet
@@ -48,10 +48,10 @@ class _Rivals:
 
 
 def next_of_each_start(transducer: Transducer) -> Transducer:
-    """Of all runs that begin to mark with one event and end with one, those that NEXT prefers.
+    """Among all runs that begin to mark with one event and end with one, those that NEXT prefers.
 
-    Then the earliest start in a window has the match that NEXT picks there. Raises `UnsupportedQueryError` if that
-    takes too large an automaton, or registers.
+    The match that NEXT picks in a window is the one at the earliest start there. Raises `UnsupportedQueryError` if this
+    takes a too large automaton, or registers.
     """
     if transducer.registers:
         raise UnsupportedQueryError("runs with registers are not followed in sets that are known beforehand")
@@ -67,7 +67,7 @@ def next_of_each_start(transducer: Transducer) -> Transducer:
 
 
 def _together(transitions: Iterable[Transition]) -> list[Transition]:
-    """The transitions with as few tests as possible: sets of runs divide events into more cases than matter."""
+    """The transitions with as few tests as possible: sets of runs divide events into more cases than needed."""
     alike: dict[Transition, list[Transition]] = {}
     for t in transitions:
         alike.setdefault(replace(t, test=TRUE), []).append(t)
@@ -86,12 +86,12 @@ def preferred(
     *,
     each_start: bool = False,
 ) -> Fragment:
-    """``NEXT(φ)``, ``LAST(φ)``, ``MAX(φ)``, ``ANY(φ)``: the runs to which no run that ends with them is preferred.
+    """``NEXT(φ)``, ``LAST(φ)``, ``MAX(φ)``, ``ANY(φ)``: the runs without a preferred run that ends at the same event.
 
     With labels ``by`` an event counts as marked if it gets one of these labels, and otherwise if it gets any.
 
-    With ``each_start`` only runs are compared that begin to mark with the same event; there is another way to evaluate
-    them, so less may be spent on it.
+    With ``each_start`` only runs that begin to mark with the same event are compared. There is another way to evaluate
+    these, so the limits are lower.
     """
     followed = FollowedRuns(
         operand, registers, most_work=limits.RUN_SET_WORK if not each_start else limits.RUN_SET_WORK // 6
@@ -99,7 +99,7 @@ def preferred(
     fragment = followed.fragment
     going_on = {t.source for t in fragment.transitions}
     name = _ALL if strategy is Strategy.LAST else _EQUAL
-    # With NEXT what is preferred stays so, wherever it goes.
+    # With NEXT a preferred run stays preferred, wherever it goes.
     overtaken = _simulation(fragment, registers) if strategy is Strategy.NEXT else operator.eq
     marked = _marked_with(by)
     abreast = _abreast(fragment, marked) if strategy is Strategy.LAST else None
@@ -140,16 +140,16 @@ def preferred(
 
 
 def _simulation(fragment: Fragment, registers: RegisterFile) -> Callable[[int, int], bool]:
-    """Whether a run from one state may end whenever one from another does, as far as that is easily seen."""
+    """Whether a run from one state may end whenever one from another does, as far as a cheap test can show."""
     initial, final = frozenset(fragment.initial), frozenset(fragment.final)
     transitions, kept = tuple(fragment.transitions), tuple(registers.registers)
-    # The runs that follow one another begin together, but then they may be anywhere.
+    # The followed runs begin together, but may then be anywhere.
     pairs = permutations(range(fragment.states), 2) if fragment.states**2 <= limits.ABREAST_STATES else ()
     return Simulation(Transducer(fragment.states, initial, final, transitions, kept), pairs).holds
 
 
 def _abreast(fragment: Fragment, marked: _Counts) -> list[frozenset[int]]:
-    """For each state those from which a run may end with one from there, both marking the same events until then.
+    """For each state, the states from which a run may end with one from it, both marking the same events until then.
 
     With LAST a rival elsewhere is as good as any other: one of the two will mark an event that the other does not, and
     the latest such event decides.
@@ -181,15 +181,15 @@ def _writing(t: Transition, writes: list[Write]) -> Transition:
 
 
 def _marked_with(by: frozenset[str]) -> _Counts:
-    """Whether a transition marks its event, as far as the order looks."""
+    """Whether a transition marks its event, for the order."""
     return (lambda t: not by.isdisjoint(t.labels)) if by else (lambda t: bool(t.labels))
 
 
 def _order(strategy: Strategy, marked: _Counts) -> tuple[Callable[[Transition], _Counts], ...]:
-    """How runs compare after an event, given how they compared before and whether each marks it.
+    """The order of runs after an event, given their order before and whether each marks the event.
 
-    Given the run's own transition: which transitions of the other runs make them go on as others, which keep preferred
-    runs preferred, and which make others preferred.
+    Given the run's own transition: which transitions of the other runs keep them equal, which keep preferred runs
+    preferred, and which make others preferred.
     """
 
     def every(_: Transition) -> _Counts:
@@ -210,10 +210,10 @@ def _order(strategy: Strategy, marked: _Counts) -> tuple[Callable[[Transition], 
             # The first difference decides.
             return alike, every, more_marked
         case Strategy.LAST:
-            # The last one does: what was before no longer counts.
+            # The last difference decides; earlier ones no longer count.
             return every, alike, more_marked
         case Strategy.MAX:
-            # Marks of a superset are wherever the run has its own.
+            # The marks of a superset include all marks of the run.
             return alike, at_least, more_marked
         case Strategy.ANY:
             # As NEXT, with an order of all outputs.

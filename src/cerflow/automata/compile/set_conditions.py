@@ -1,9 +1,10 @@
 """Filters with aggregates and tests on sets: accumulators in registers, and a check where the formula ends.
 
-Such an atom speaks of all events that the filtered formula gives to a label, so it is known only when the formula's
-complex event is complete: on the transitions that enter a final state. There the value of an aggregate is that of
-its register with the event at hand added. Runs that go on do so without the check, in a copy of the final state that
-is not final. Only what tests on sets ask of neighbouring values is checked as soon as both are read.
+Such an atom is about all events that the filtered formula gives to a label, so it is decided only when the complex
+event
+is complete: on the transitions that enter a final state. There the value of an aggregate is the content of its register
+with the current event added. Runs that continue skip the check, in a copy of the final state that is not final. Only
+the comparison of neighbouring values in tests on sets is made as soon as both are read.
 """
 
 from __future__ import annotations
@@ -51,12 +52,12 @@ from cerflow.values.operators import NEGATED, ORDERS, Operator
 
 __all__ = ["apply_set_atoms"]
 
-#: The labels given so far, and what is known of each test on a set: true, false or, with None, neither.
+#: The labels given so far, and the result of each test on a set: true, false or, with None, neither.
 _Memory = tuple[frozenset[str], tuple[bool | None, ...]]
-#: Nodes that are evaluated at once where nothing below them reads an event.
+#: Nodes that are evaluated at once if nothing below them reads an event.
 _PLAIN = (And, Arithmetic, Between, Comparison, Constant, In, IsNull, Literal, Negative, Not, Or)
 _TRUE = Literal(True)
-#: No run has so many events.
+#: More than the number of events in any run.
 _MANY = 2**62
 
 
@@ -65,10 +66,9 @@ def apply_set_atoms(
 ) -> Fragment:
     """Keep the runs that satisfy all atoms, in which `LabelAggregate` leaves stand for aggregates and tests on sets.
 
-    `Asked` leaves stand for predicates of sets, which are asked about a collection of the events.
-
-    Other labels of an atom stand for every choice of one event each, as in `cerflow.automata.compile.conditions`: what
-    is asked of their events waits in registers.
+    `Asked` leaves stand for predicates of sets, which are called on a collection of the events. Other labels of an atom
+    stand for every choice of one event each, as in `cerflow.automata.compile.conditions`; registers keep the values of
+    their events.
     """
     gathered = dict.fromkeys(n for atom in atoms for n in walk(atom) if isinstance(n, LabelAggregate))
     asked = dict.fromkeys(n for atom in atoms for n in walk(atom) if isinstance(n, Asked))
@@ -83,7 +83,7 @@ def apply_set_atoms(
 
     def step(memory: _Memory | None, t: Transition) -> list[tuple[_Memory | None, Transition]]:
         if memory is None:
-            return []  # nothing goes on from where a run has ended
+            return []  # nothing continues where a run has ended
         seen, truths = memory
         given = t.labels & names
         result: list[tuple[_Memory | None, Transition]] = []
@@ -114,14 +114,14 @@ class _AggregateRegister:
         return cls(gathered, kept, _register(gathered, len(kept.start), registers))
 
     def value(self, given: bool, seen: bool) -> Expression:
-        """The aggregate over the events seen so far, and the event at hand if it is given the label."""
+        """The aggregate over the events seen so far, and the current event if it is given the label."""
         if not seen:
             return alone(self.gathered.name, self.gathered.value) if given else value_of_no_events(self.gathered.name)
         former = self.former
         return self.kept.finish(self.kept.step(former) if given else former)
 
     def write(self, seen: bool) -> Write | None:
-        """What an event with the label changes."""
+        """The write at an event with the label."""
         row = self.kept.step(self.former) if seen else self.kept.start
         return None if seen and row == self.former else Write(self.register, row, fresh=True)
 
@@ -131,7 +131,7 @@ class _AggregateRegister:
 
 
 def _most(count: LabelAggregate, atoms: Sequence[Condition]) -> int | None:
-    """The least number that all atoms take for any greater one, if they only compare the count with literals."""
+    """The least number that all atoms treat like any greater one, if they only compare the count with literals."""
     greatest = 0
     nodes = [n for atom in atoms for n in walk(atom)]
     comparisons = [n for n in nodes if isinstance(n, Comparison) and count in (n.left, n.right)]
@@ -147,8 +147,9 @@ def _most(count: LabelAggregate, atoms: Sequence[Condition]) -> int | None:
 class _OrderRegister:
     """A test on a set, and the register for the latest value.
 
-    Of its three truth values those are told apart of which it matters: where it has to be ``wanted``, only whether it
-    is. A true test that is no longer true, or a false one that may become so, are then None, and need not go on.
+    Only the truth values that matter are distinguished: if the test has to be ``wanted``, only whether it is. A true
+    test
+    that is no longer true, and a false one that may become so, are then None, and need not continue.
     """
 
     gathered: LabelAggregate
@@ -162,7 +163,7 @@ class _OrderRegister:
         return cls(gathered, _register(gathered, 1, registers), wanted)
 
     def begun(self, truth: bool | None) -> list[tuple[bool | None, list[Condition]]]:
-        """What the first value makes of the test, and when: null is not known to be in order."""
+        """The results of the test after the first value, each with its condition; a single null is unknown."""
         known = IsNull(self.gathered.argument, negated=True)
         if self.wanted is False:
             return [(truth, [])]
@@ -170,7 +171,7 @@ class _OrderRegister:
         return cases if self.wanted else [*cases, (None, [Not(Satisfied(known))])]
 
     def outcomes(self, truth: bool | None) -> list[tuple[bool | None, list[Condition]]]:
-        """What another value may make of the test, and when."""
+        """The results of the test after another value, each with its condition."""
         if truth is False:
             return [(False, [])]
         last, value = Stored(self.register, 0), self.gathered.argument
@@ -186,7 +187,7 @@ class _OrderRegister:
 
 @dataclass(frozen=True)
 class _SetRegister:
-    """A predicate of a set, and the register for all that it is asked about."""
+    """A predicate of a set, and the register for all values that it is called on."""
 
     asked: Asked
     register: int
@@ -198,17 +199,17 @@ class _SetRegister:
         return cls(asked, registers.add(Register(Accumulation.SET, len(_row(asked)), meaning)))
 
     def value(self, given: bool, seen: bool) -> Expression:
-        """The answer about the events seen so far, and the event at hand if it is given the label."""
+        """The answer for the events seen so far, and the current event if it is given the label."""
         rows = AllRows(self.register, 0) if seen else None
         return TruthValue(SetCall(self.asked.name, self.asked.arguments, rows, given))
 
     def write(self, seen: bool) -> Write:
-        """What an event with the label changes."""
+        """The write at an event with the label."""
         return Write(self.register, _row(self.asked), fresh=not seen)
 
 
 def _row(asked: Asked) -> tuple[Expression, ...]:
-    """Positions come first, so that rows are in their order, and no two events are one."""
+    """Positions come first, so that rows are in order, and all events are different."""
     return (Function("position", (LabelReference(None),)), *filter(reads_events, asked.arguments))
 
 
@@ -218,7 +219,7 @@ def _register(gathered: LabelAggregate, fields: int, registers: RegisterFile) ->
 
 @dataclass(frozen=True)
 class _Ends:
-    """What atoms need of the events of a run, and ask where it ends."""
+    """The values that atoms need from the events of a run, and the checks where it ends."""
 
     atoms: tuple[Relating, ...]
     collected: tuple[_AggregateRegister, ...]
@@ -235,7 +236,7 @@ class _Ends:
     def outcomes(
         self, given: frozenset[str], seen: frozenset[str], truths: tuple[bool | None, ...]
     ) -> list[tuple[tuple[bool | None, ...], list[Condition]]]:
-        """What an event may make of the tests on sets, and when."""
+        """The results of the tests on sets after an event, each with its condition."""
         result: list[tuple[tuple[bool | None, ...], list[Condition]]] = [((), [])]
         for test, truth in zip(self.ordered, truths):
             label = test.gathered.label
@@ -246,7 +247,7 @@ class _Ends:
         return result
 
     def writes(self, given: frozenset[str], seen: frozenset[str], truths: tuple[bool | None, ...]) -> list[Write]:
-        """What is remembered of an event."""
+        """The writes at an event."""
         found = [write for atom in self.atoms for write in atom.writes(given, seen)]
         for kept in self.collected:
             if kept.gathered.label in given:
@@ -261,7 +262,7 @@ class _Ends:
     def checks(
         self, given: frozenset[str], seen: frozenset[str], truths: tuple[bool | None, ...]
     ) -> list[Condition] | None:
-        """The atoms where a run ends with the event at hand; None if one of them cannot hold."""
+        """The atoms where a run ends with the current event; None if one of them cannot hold."""
         values: dict[Expression, Expression] = {
             g.gathered: g.value(g.gathered.label in given, g.gathered.label in seen) for g in self.collected
         }

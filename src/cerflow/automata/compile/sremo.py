@@ -1,9 +1,9 @@
 """SREMO to transducer (register transducers Theorem 27, App. A.2): a part for every expression, without ε.
 
-A part is built for the registers that are held when it begins: which of them are empty, and where the content of the
-others lies, is known of every state, so an atom on an empty register is decided here. Sub-expressions that are entered
-with different registers filled are built once for each case. A register written on one side of ``&``, or below ``!``,
-gets another place than the one that is still read elsewhere; so ``v' = v`` behind ``!e`` needs no copying.
+A part is built for given registers at its beginning. For every state it is known which registers are empty and which
+place holds the content of the others, so an atom on an empty register is decided here. A sub-expression that may begin
+with different registers filled is built once for each case. A register written on one side of ``&``, or below ``!``,
+gets another place than the one that is still read elsewhere, so ``v' = v`` behind ``!e`` needs no copying.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = ["compile_sremo"]
 _Held = tuple[Place, ...]
 
 
-#: Where a part begins: it is no state, for what comes before goes on with the transitions that begin here.
+#: The beginning of a part. It is not a state: the part before continues with the transitions that begin here.
 _START = -1
 
 
@@ -55,8 +55,8 @@ class _Positions:
     """The strings of an expression: whether the empty one, and the runs over all others, by position (Glushkov).
 
     ``beginnings`` are the transitions that leave the start, ``transitions`` all others. ``ends`` are the states that
-    are entered with the last event of a match, by the registers that are held there. States are numbered throughout
-    the construction.
+    are
+    entered with the last event of a match, by the registers held there. State numbers are unique in the construction.
     """
 
     empty: bool = False
@@ -65,20 +65,21 @@ class _Positions:
     ends: dict[_Held, list[int]] = field(default_factory=dict)
 
     def end(self, held: _Held, states: Iterable[int]) -> None:
-        """Also these states are ends."""
+        """Make these states ends, too."""
         self.ends.setdefault(held, []).extend(states)
 
     def follow(self, states: Iterable[int], following: _Positions) -> None:
-        """Where these ends are, what follows may begin."""
+        """Let the next part begin where these ends are."""
         self.transitions += [t.moved(state, t.target) for state in states for t in following.beginnings]
 
 
 @dataclass(frozen=True)
 class _Question:
-    """What is to be built: an expression, entered with registers held.
+    """An expression to build, with the registers held at its beginning.
 
-    ``live`` are the registers that are read behind it, ``reserved`` the places that it must leave as they are, and
-    ``windowed`` says whether some window bounds it.
+    ``live`` are the registers that are read after it, ``reserved`` the places that it must not overwrite, and
+    ``windowed``
+    says whether some window bounds it.
     """
 
     expression: Sremo
@@ -92,10 +93,10 @@ _Rule = Generator[_Question, _Positions, _Positions]
 
 
 def compile_sremo(expression: Sremo, registers: RegisterFile, *, windowed: bool = False) -> Fragment:
-    """The fragment that reads anything and then a match of the expression, which ends with an event that it marks.
+    """The fragment that reads any events and then a match of the expression, which ends with an event that it marks.
 
-    ``windowed`` says that a window around the whole is seen to elsewhere. Raises `UnsupportedQueryError` for ``!e``
-    without a window, and for what would need too large an automaton.
+    ``windowed`` says that a window around the whole is applied elsewhere. Raises `UnsupportedQueryError` for ``!e``
+    without a window, and for a too large automaton.
     """
     return _Builder(without_strategies(expression), registers).whole(windowed)
 
@@ -121,7 +122,7 @@ class _Builder:
                 reads |= self._reads[child]
                 writes |= self._writes[child]
         self._reads[current] = reads
-        # What is complemented leaves the registers as they are.
+        # A complement leaves the registers as they are.
         self._writes[current] = frozenset() if isinstance(current, Complement) else writes
 
     # -- the whole -----------------------------------------------------------------------------------------------
@@ -133,7 +134,7 @@ class _Builder:
         part.transitions.append(Transition(waiting, waiting))
         part.transitions += [t.moved(waiting, t.target) for t in part.beginnings]
         part.transitions = self.places.settled(part.transitions, self.registers, lambda _: True)
-        # A match is reported with its last marked event: ends that mark nothing are none.
+        # A match is reported with its last marked event, so ends that mark nothing do not count.
         final: set[int] = set()
         ends = {state for states in part.ends.values() for state in states}
         silent = {t.target for t in part.transitions if not t.labels}
@@ -184,11 +185,11 @@ class _Builder:
         )
 
     def _alone(self, part: _Positions, ends: Iterable[int]) -> Fragment:
-        """The part by itself, with these of its ends."""
+        """The part as a fragment, with these of its ends."""
         return without_dead_states(self._fragment([*part.beginnings, *part.transitions], {_START}, set(ends)))
 
     def _fragments(self, part: _Positions) -> Iterator[tuple[_Held, Fragment]]:
-        """The part by itself, once for each way in which registers are held at its end."""
+        """The part as fragments, one for each set of registers held at its end."""
         for held, ends in part.ends.items():
             yield held, self._alone(part, ends)
 
@@ -237,7 +238,7 @@ class _Builder:
         raise TypeError(f"{type(expression).__name__} is no expression without strategies")
 
     def _ask(self, question: _Question, expression: Sremo, **changes: object) -> _Question:
-        """The same question about another expression; what it cannot notice of the registers is left out."""
+        """The same question about another expression, without the registers that do not affect it."""
         asked = replace(question, expression=expression, **changes)  # type: ignore[arg-type]
         wanted = self._reads[expression] | asked.live
         return replace(asked, held=_restricted(asked.held, wanted))
@@ -286,7 +287,7 @@ class _Builder:
         following: dict[_Held, _Positions] = {}
         for held in sorted({*left.ends, *([first] if left.empty else [])}):
             following[held] = yield self._ask(question, expression.right, held=held)
-        # The right side of a long chain is small: what is long stays where it is.
+        # The right side of a long chain is small, so the long side stays in place.
         whole = _Positions(False, left.beginnings, left.transitions)
         for held, part in following.items():
             whole.transitions += part.transitions
@@ -326,7 +327,7 @@ class _Builder:
         for side, other in (sides, sides[::-1]):
             read = frozenset(place for place in question.held if place[0] in self._reads[other])
             asked = self._ask(question, side, reserved=question.reserved | read)
-            # What the other side writes, this one need not keep, but what neither writes, both have.
+            # This side need not keep what the other writes; both keep what neither writes.
             parts.append((yield asked))
         left, right = parts
         whole = _Positions(left.empty and right.empty)
@@ -361,7 +362,7 @@ class _Builder:
         whole = _Positions()
         inner = expression.operand
         if isinstance(inner, Complement):
-            # Twice excluded: the same strings, without marks, and registers as they were.
+            # A double complement: the same strings, without marks, and with the registers as they were.
             operand = yield self._ask(question, inner.operand, live=frozenset(), reserved=reserved)
             whole.empty = operand.empty
             for _, fragment in self._fragments(operand):
@@ -384,10 +385,11 @@ class _Builder:
 
 
 def _waiting_anywhere(fragment: Fragment) -> Fragment:
-    """The fragment that begins in a state where it can wait, if one of these goes on just as its beginning does.
+    """The fragment begun in a state where it can wait, if such a state has the same transitions as its beginning.
 
-    Behind what may be read at the beginning of an expression, as by ``[TRUE]*``, grouping leaves the first event in a
-    case of its own, which is none.
+    After an initial part that reads anything, such as ``[TRUE]*``, grouping makes a separate case of the first event,
+    which
+    is unnecessary.
     """
     leaving = [frozenset(t.moved(0, t.target) for t in transitions) for transitions in fragment.leaving()]
     for state in sorted(fragment.initial):
@@ -402,7 +404,7 @@ def _restricted(held: _Held, names: frozenset[str]) -> _Held:
 
 
 def _events_denied(expression: Intersection) -> list[Terminal] | None:
-    """The terminals of ``[TRUE] & !(φ | …)``, which asks about one event and so needs no window."""
+    """The terminals of ``[TRUE] & !(φ | …)``, which is about one event and so needs no window."""
     if expression.left != ANY_EVENT or not isinstance(expression.right, Complement):
         return None
     found: list[Terminal] = []
@@ -419,7 +421,7 @@ def _events_denied(expression: Intersection) -> list[Terminal] | None:
 
 
 def _window_inside(operand: Sremo) -> bool:
-    """Whether windows bound all of an expression but events read whatever they are."""
+    """Whether windows bound all of an expression except events that it reads unconditionally."""
     pending: list[Sremo] = [operand]
     while pending:
         current = pending.pop()

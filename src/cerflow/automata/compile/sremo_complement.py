@@ -1,8 +1,8 @@
 """``!e`` of SREMO: the strings that a fragment does not match, read without marking anything (§5.1.2, §11.11).
 
-Nothing is unrolled: one run follows the set of all runs of the fragment that began where it did, as in the subset
+Nothing is unrolled. One run follows the set of all runs of the fragment that began with it, as in the subset
 construction (see `cerflow.automata.compile.run_sets`), and may end wherever none of these ends. Registers of enclosing
-expressions are atoms of the event, asked of the following run's own registers.
+expressions are the following run's own registers, so conditions on them are atoms of the event.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _DENIED = "denied"
 
 @dataclass(frozen=True)
 class _Place:
-    """Where the following run is: the runs beside it (None: they will end whatever comes), whether none ended now."""
+    """The state of the following run: the runs beside it (None: they will end anyway), and whether none ended now."""
 
     run_set: RunSet | None
     free: bool = False
 
 
 def complement_of(operand: Fragment, registers: RegisterFile) -> Fragment:
-    """A deterministic fragment of the strings, other than the empty one, that the operand does not match.
+    """A deterministic fragment of the strings, except the empty one, that the operand does not match.
 
     Raises `UnsupportedQueryError` if the runs of the operand remember sets, or divide events into too many cases.
     """
@@ -63,7 +63,7 @@ def complement_of(operand: Fragment, registers: RegisterFile) -> Fragment:
 
 
 def _both_ways(guards: list[Condition] | None) -> list[tuple[bool, list[Condition]]]:
-    """Whether guards hold, with what is asked to know it; without guards they do, and None never does."""
+    """Whether guards hold, with the conditions that decide it; without guards they do, and None never does."""
     if guards is None:
         return [(False, [])]
     held = (True, guards)

@@ -1,9 +1,9 @@
-"""The terminals of SREMO as transitions: conditions on the event read and on registers, and what is written.
+"""The terminals of SREMO as transitions: conditions on the event read and on registers, and writes.
 
-While an expression is compiled a register has any number of *places*, numbered copies of it, so that what one part
-writes does not touch what another still reads. What is read from a place is an `Of` leaf (label: the register, scope:
-the number), and a write says only which place it is. When all reads of a place are known it gets one register of the
-transducer for each expression that they ask for: `settled`.
+While an expression is compiled, a register has any number of *places*, numbered copies of it, so that writes in one
+part do not touch places that another still reads. A read of a place is an `Of` leaf (label: the register, scope: the
+number), and a write names only its place. When all reads of a place are known, it gets one register of the transducer
+for each expression that they read: `settled`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from cerflow.language.printer import show
 
 __all__ = ["Place", "Places", "guards_of", "refused", "registers_read"]
 
-#: A register of an expression, and which of its copies.
+#: A register of an expression, and the number of its copy.
 Place = tuple[str, int]
 
-#: Stands for the event at hand while the registers are told apart; no register is called so.
+#: Stands for the current event while registers are distinguished; no register has this name.
 _HERE = "\0here"
 
 _FALSE = Constant(False)
@@ -39,7 +39,7 @@ def registers_read(condition: Node) -> frozenset[str]:
 
 
 def guards_of(condition: Condition, held: Mapping[str, int]) -> list[Condition] | None:
-    """The guards of a terminal where its registers are held at the numbered places, the others being empty.
+    """The guards of a terminal whose registers are held at the numbered places; other registers are empty.
 
     An atom on an empty register is false, and its negation true. None if that alone makes the condition false.
     """
@@ -51,7 +51,7 @@ def guards_of(condition: Condition, held: Mapping[str, int]) -> list[Condition] 
 
 
 def refused(condition: Condition, held: Mapping[str, int]) -> list[Condition] | None:
-    """The guards of events that do not satisfy the condition, be it false or unknown; None if there are none."""
+    """The guards of events for which the condition is false or unknown; None if there are none."""
     known = _with_empty_registers(condition, held)
     if isinstance(known, Constant):
         return None if known.value else []
@@ -60,7 +60,7 @@ def refused(condition: Condition, held: Mapping[str, int]) -> list[Condition] | 
 
 def _on_places(condition: Condition, scopes: dict[str, int]) -> Condition:
     def name(current: Node) -> Node:
-        # With a name for the event at hand, what reads a register and nothing else can be told from what relates both.
+        # With a name for the current event, conditions on registers alone differ from those that also read the event.
         if isinstance(current, Attribute | LabelReference) and current.label is None:
             return replace(current, label=_HERE)
         return current
@@ -75,7 +75,7 @@ def _on_places(condition: Condition, scopes: dict[str, int]) -> Condition:
 
 
 def _with_empty_registers(condition: Condition, held: Mapping[str, int]) -> Condition:
-    """The condition with every atom on an empty register put as FALSE, and constants taken out of AND, OR and NOT."""
+    """The condition with FALSE for every atom on an empty register, and constants removed from AND, OR and NOT."""
     done: list[Condition] = []
     pending: list[tuple[Condition, bool]] = [(condition, False)]
     while pending:
@@ -105,20 +105,20 @@ def _joined(operator: type[And] | type[Or], left: Condition, right: Condition) -
 
 
 class Places:
-    """The places of an expression under construction, known by number in the writes that are not settled yet."""
+    """The places of an expression under construction, referred to by number in writes that are not settled yet."""
 
     def __init__(self) -> None:
         self._numbers: dict[Place, int] = {}
 
     def write(self, place: Place) -> Write:
-        """The event at hand is stored at a place, as far as that will be asked for."""
+        """Store the current event at a place, as far as it will be read."""
         number = self._numbers.setdefault(place, len(self._numbers))
         return Write(-1 - number, (), fresh=True)
 
     def settled(
         self, transitions: Sequence[Transition], registers: RegisterFile, own: Callable[[Place], bool]
     ) -> list[Transition]:
-        """The transitions with registers for the places that are their ``own``; other reads stay as they are."""
+        """The transitions with registers for their ``own`` places; other reads stay as they are."""
         read: dict[Place, dict[Expression, Stored]] = {}
         stored: dict[Expression, Expression] = {}
         for t in transitions:

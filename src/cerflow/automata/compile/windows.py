@@ -1,5 +1,7 @@
-"""Windows: the start of the complex event in a register and a test at every later event of it, or, for the window of
-a whole query, only what the engine's own measure of starts leaves to do."""
+"""Windows inside a formula: the start of the complex event in a register, and a test at every later event of it.
+
+The engine measures the window of a whole query, which leaves only a little to do here.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from cerflow.language.formula import AttributeWindow, Window
 
 __all__ = ["hides_events", "know_ends", "restrict"]
 
-#: Where a run stands: nothing marked yet, the last marked event has a measure, it has none.
+#: The progress of a run: nothing marked yet, the last marked event has a measure, or it has none.
 _BEFORE, _KNOWN, _UNKNOWN = range(3)
 
 
@@ -28,15 +30,16 @@ def restrict(operand: Fragment, window: Window, registers: RegisterFile) -> Frag
 
 
 def know_ends(operand: Fragment, window: Window) -> Fragment:
-    """The runs whose first and last marked events have a measure (only an attribute may be missing)."""
+    """The runs whose first and last marked events have a measure (only attributes may be missing)."""
     return _observe(operand, window, None, []) if isinstance(window, AttributeWindow) else operand
 
 
 def hides_events(operand: Fragment, keep: frozenset[str] | None) -> bool:
-    """Whether the events of the output do not tell where a complex event begins, or that it has ended.
+    """Whether the output does not show where a complex event begins, or that it has ended.
 
-    So it is where the projection on ``keep`` leaves out marked events, and where a run can end with an event that it
-    does not mark (PROJECT).
+    This happens if the projection on ``keep`` leaves out marked events, or if a run can end with an event that it does
+    not
+    mark (PROJECT).
     """
     hidden = keep is not None and any(t.labels and not t.labels & keep for t in operand.transitions)
     return hidden or any(not t.labels for t in operand.endings())
@@ -54,7 +57,7 @@ def _observe(operand: Fragment, window: Window, begin: Write | None, within: Seq
             return [(_KNOWN, first if begin is None else replace(first, writes=(*t.writes, begin)))]
         following = [(_KNOWN, guarded(t, [*known, *within]))]
         if attribute is not None:
-            # Between the ends an event may lack the attribute; as the last one it may not.
+            # Between the ends an event may lack the attribute, but not as the last one.
             following.append((_UNKNOWN, guarded(t, [IsNull(attribute)])))
         return following
 

@@ -1,4 +1,4 @@
-"""The automaton model: transducers, their registers, fragments of them, and what a run is.
+"""The automaton model: transducers, their registers, fragments of them, and the definition of runs.
 
-These are frozen values without cleverness; everything else in `cerflow.automata` makes or reads them.
+These are simple frozen values; all other modules of `cerflow.automata` make or read them.
 """

@@ -1,6 +1,6 @@
-"""Transducers under construction, and the constructions that do not look at guards (P2 Theorem 6.2, App. C.1).
+"""Transducers under construction, and the constructions that disregard guards (P2 Theorem 6.2, App. C.1).
 
-A fragment may be taken apart: every construction owns its operands and may change them.
+Every construction owns its operands and may change them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Fragment:
     initial: set[int] = field(default_factory=set)
     final: set[int] = field(default_factory=set)
     transitions: list[Transition] = field(default_factory=list)
-    #: The answer of `endings`, if it is known.
+    #: The cached result of `endings`.
     known_endings: list[Transition] | None = field(default=None, repr=False, compare=False)
 
     def copy(self) -> Fragment:
@@ -58,7 +58,7 @@ class Fragment:
         return self.states - 1
 
     def endings(self) -> list[Transition]:
-        """The transitions into final states; remembered, so that a long sequence is not searched at every step."""
+        """The transitions into final states; cached, so that a long sequence is not searched at every step."""
         if self.known_endings is None:
             self.known_endings = [t for t in self.transitions if t.target in self.final]
         return self.known_endings
@@ -118,7 +118,7 @@ def without_dead_states(fragment: Fragment) -> Fragment:
 
 
 def with_own_beginning(fragment: Fragment) -> Fragment:
-    """The same runs, but no transition enters an initial state, other than loops that change nothing; trimmed."""
+    """The same runs, with no transition into an initial state except loops that change nothing; trimmed."""
     fragment = without_dead_states(fragment)
     entered = {t.target for t in fragment.transitions if not t.stays} & fragment.initial
     if not entered:
@@ -140,7 +140,7 @@ def with_own_beginning(fragment: Fragment) -> Fragment:
 
 
 def reachable_states(start: Iterable[int], edges: Sequence[Iterable[int]]) -> set[int]:
-    """The states to which some way leads from ``start``; ``edges[state]`` are those directly behind a state."""
+    """The states reachable from ``start``; ``edges[state]`` are the direct successors of a state."""
     seen = set(start)
     pending = list(seen)
     while pending:
@@ -152,8 +152,8 @@ def reachable_states(start: Iterable[int], edges: Sequence[Iterable[int]]) -> se
 
 
 def _beside(left: Fragment, right: Fragment) -> Fragment:
-    """Both in one, as yet without initial and final states; the operands are renumbered to fit."""
-    # The smaller one moves: otherwise a long sequence built from its end would take quadratic time.
+    """Both in one, without initial and final states for now; the operands are renumbered to fit."""
+    # The smaller one is renumbered, or a long sequence built from its end would take quadratic time.
     large, small = (left, right) if len(left.transitions) >= len(right.transitions) else (right, left)
     small.move(large.states)
     return Fragment(large.states + small.states, transitions=large.transitions + small.transitions)
@@ -203,7 +203,7 @@ def _joined(
 
 
 def iterate(operand: Fragment) -> Fragment:
-    """``φ+``: what enters a final state also enters the initial states."""
+    """``φ+``: every transition into a final state also enters the initial states."""
     again = [t.moved(t.source, state) for state in sorted(operand.initial) for t in operand.endings()]
     return operand.with_transitions(operand.transitions + again)
 
@@ -215,13 +215,13 @@ def iterate_strictly(operand: Fragment) -> Fragment:
     between = operand.add_state()
     entering = [t.moved(t.source, between) for t in into]
     leaving = [t.moved(between, t.target) for t in first]
-    # A run of one marked event leaves an initial state and enters a final one with the same transition.
+    # A run with one marked event leaves an initial state and enters a final one by the same transition.
     whole = [t.moved(between, between) for t in first if t.target in operand.final]
     return operand.with_transitions([*operand.transitions, *entering, *leaving, *whole])
 
 
 def relabel(operand: Fragment, change: Callable[[frozenset[str]], frozenset[str]]) -> Fragment:
-    """Change the labels of every transition that has some."""
+    """Change the labels of every transition that has labels."""
     return operand.with_transitions(
         [replace(t, labels=change(t.labels)) if t.labels else t for t in operand.transitions]
     )
@@ -235,9 +235,10 @@ def track(
 ) -> Fragment:
     """The product with a deterministic observer of the transitions taken.
 
-    ``step(memory, transition)`` gives what becomes of a transition: any number of transitions (none forbids it), each
-    with the observer's next memory. Only transitions between reachable pairs are built. The first pair of a state
-    keeps its number, so that what the observer does not touch stays as it is.
+    ``step(memory, transition)`` returns the versions of a transition (none forbids it), each with the observer's next
+    memory. Only transitions between reachable pairs are built. The first pair of a state keeps the state's number, so
+    parts
+    that the observer does not touch stay the same.
     """
     leaving = operand.leaving()
     result = Fragment(operand.states)

@@ -1,4 +1,4 @@
-"""The registers of a transducer under construction, and how little of a set of events a condition needs."""
+"""The registers of a transducer under construction, and the least part of a set of events that a condition needs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RegisterFile:
         return len(self.registers) - 1
 
     def describe(self, expression: Expression) -> str:
-        """An expression for people, in which registers go by what they hold."""
+        """An expression for users, in which each register is shown by its meaning."""
 
         def name(current: Node) -> Node:
             if not isinstance(current, Stored):
@@ -52,15 +52,16 @@ class RegisterFile:
 
 
 def reduced(operator: Operator, *, left: bool) -> Accumulation:
-    """What must be kept of many values on one side of a comparison, so that it holds for all of them."""
+    """The values to keep of many on one side of a comparison, so that it can be tested for all of them."""
     return (_LEFT if left else _RIGHT).get(operator, Accumulation.SET)
 
 
 def accumulation_for(atom: Condition, units: Sequence[Expression]) -> Accumulation:
     """How to keep the events of a label that may have many: a bound or a single value where the atom allows it.
 
-    ``X.p < Y.p`` for all pairs needs only a maximum and a minimum, equality one value; whatever does not have the
-    label alone on one side of a comparison needs all of them.
+    ``X.p < Y.p`` for all pairs needs only a maximum and a minimum, equality one value. An atom without the label alone
+    on
+    one side of a comparison needs all values.
     """
     if len(units) == 1 and isinstance(atom, Comparison):
         if atom.left == units[0]:

@@ -1,4 +1,4 @@
-"""The windows that the runs of a finished transducer still have to meet."""
+"""The windows that runs of a finished transducer have yet to meet."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["window_of_runs", "windows_needed"]
 
 
 def windows_needed(transducer: Transducer) -> list[frozenset[int]]:
-    """For each state the registers with starts of windows that every way from there to a match still asks for.
+    """For each state, the registers with starts of windows that every way from it to a match still tests.
 
-    Once such a window has passed, nothing comes of the run.
+    Once such a window has passed, the run cannot lead to a match.
     """
     windows = frozenset(r for r, kept in enumerate(transducer.registers) if kept.window is not None)
     needed = [windows] * transducer.states
@@ -33,9 +33,9 @@ def windows_needed(transducer: Transducer) -> list[frozenset[int]]:
 
 
 def window_of_runs(transducer: Transducer) -> Window | None:
-    """A window that holds for every run from the event with which it leaves the initial states to its detection.
+    """A window that bounds every run from the event with which it leaves the initial states to its detection.
 
-    Until then it has waited and knows nothing of what has been. None if there is no such window.
+    Before that event the run waits and remembers nothing. None if there is no such window.
     """
     if not transducer.initial <= transducer.skipping - transducer.final:
         return None

@@ -1,9 +1,10 @@
-"""Transducers evaluated by the definition of runs: slow, and meant for short lists of events.
+"""Transducers evaluated by the definition of runs: slow, for short lists of events.
 
-A run reads the events from the first on, one transition each. It begins in an initial state with empty registers; a
-transition may be taken if its test and all its atoms are true. What is unknown is not true, and an empty register
-reads as null (the papers' two-valued reading, in which an atom over an empty register is false and its negation true,
-is written with `Satisfied`). Complex events are given by their positions in the list of events.
+A run reads the events from the first on, one transition each. It begins in an initial state with empty registers. A
+transition may be taken if its test and all its atoms are true; unknown is not true, and an empty register reads as
+null. `Satisfied` gives the papers' two-valued reading, in which an atom over an empty register is false and its
+negation
+true. Complex events hold positions in the list of events.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from cerflow.values.operators import Operator
 
 __all__ = ["Content", "Memory", "TransducerRun", "accepting_runs", "choices", "kept", "matches", "registers_read"]
 
-#: What a register holds: nothing yet, a row of values, or the rows of a collection.
+#: The content of a register: nothing yet, a row of values, or the rows of a collection.
 Content = tuple[Value, ...] | frozenset[tuple[Value, ...]] | None
 Memory = tuple[Content, ...]
 
@@ -58,7 +59,7 @@ _UNKNOWN = Comparison(Operator.EQ, Literal(None), Literal(None))
 
 @dataclass(frozen=True)
 class TransducerRun:
-    """A run over the events 0 … ``end``: a transition for each, and the complex event that they label."""
+    """A run over the events 0 … ``end``: a transition for each, and the complex event of their labels."""
 
     transitions: tuple[Transition, ...]
     complex_event: ComplexEvent
@@ -74,9 +75,10 @@ def accepting_runs(
 ) -> Iterator[TransducerRun]:
     """All runs that enter a final state with their last event, by length; there may be exponentially many.
 
-    With ``reporting`` only those count that label their last event, as complex event automata, register match
-    automata and symbolic register transducers want it (P1 §6, 003 Def. 7, 004 Def. 24). The window of the transducer
-    holds for all. Raises `QueryError` for a window of time over events without times.
+    With ``reporting`` only runs that label their last event count, as in complex event automata, register match
+    automata
+    and symbolic register transducers (P1 §6, 003 Def. 7, 004 Def. 24). All runs must meet the window of the transducer.
+    Raises `QueryError` for a window of time over events without times.
     """
     reader = _TransducerRuns(transducer, events)
     current: list[tuple[tuple[Transition, ...], int, Memory, ComplexEvent]] = [
@@ -101,7 +103,7 @@ def matches(
     """All (n, C) such that some accepting run over the events 0 … n gives the complex event C; see `accepting_runs`."""
     reader = _TransducerRuns(transducer, events)
     found: set[tuple[int, ComplexEvent]] = set()
-    # Runs that agree in state, registers and complex event have the same future.
+    # Runs with the same state, registers and complex event have the same future.
     current = {(state, reader.empty, frozenset[tuple[str, int]]()) for state in transducer.initial}
     for position in range(len(events)):
         following = set()
@@ -117,7 +119,7 @@ def matches(
 
 
 class _TransducerRuns:
-    """One transducer over one list of events; what depends on one event alone is evaluated once."""
+    """One transducer over one list of events; conditions on one event alone are evaluated once."""
 
     def __init__(self, transducer: Transducer, events: Sequence[Event]) -> None:
         self.transducer = transducer
@@ -135,7 +137,7 @@ class _TransducerRuns:
         return frozenset((own if label == TYPE_LABEL else label, position) for label in t.labels)
 
     def accepts(self, last: Transition, state: int, labelled: ComplexEvent, reporting: bool) -> bool:
-        """Whether a run that has just come to a state detects its complex event."""
+        """Whether a run that has just entered a state detects its complex event."""
         if state not in self.transducer.final or (reporting and not last.labels):
             return False
         window = self.transducer.window
@@ -151,7 +153,7 @@ class _TransducerRuns:
         return self._tested[key] and all(self._holds(atom, position, memory) for atom in t.atoms)
 
     def _holds(self, atom: Condition, position: int, memory: Memory) -> bool:
-        """Whether an atom is true, of a register with a collection for every row of it."""
+        """Whether an atom is true; with a collection, whether it is true for every row."""
         registers = registers_read([atom])
         key = (atom, position, tuple(memory[r] for r in registers))
         if key not in self._asked:
@@ -190,7 +192,7 @@ class _TransducerRuns:
                     found: Any = None if row is None else row[current.field]
                     if not isinstance(found, Event):
                         return _literal(found)
-                    # A whole event, as predicates get it, goes by a name that no label has.
+                    # A predicate's argument for a whole event has a name that no label has.
                     single[f"\0{found.position}"] = found
                     return LabelReference(f"\0{found.position}")
                 case NoRow():
@@ -213,7 +215,7 @@ class _TransducerRuns:
         return value(transform(root, known))
 
     def _within(self, window: Window, positions: Collection[int]) -> bool:
-        """Whether events lie inside a window; none always do."""
+        """Whether events lie inside a window; an empty set always does."""
         if not positions:
             return True
         first, last = (self._measure(window, position) for position in (min(positions), max(positions)))
@@ -254,7 +256,7 @@ class _TransducerRuns:
     # -- registers -----------------------------------------------------------------------------------------------
 
     def written(self, t: Transition, position: int, memory: Memory) -> Memory:
-        """The registers after a transition: all is read before anything is written."""
+        """The registers after a transition; all reads precede all writes."""
         if not t.writes:
             return memory
         after = list(memory)
@@ -274,7 +276,7 @@ class _TransducerRuns:
 
 
 def choices(registers: Sequence[int], memory: Memory) -> Iterator[dict[int, tuple[Value, ...] | None]]:
-    """One row for each register; a collection gives each of its rows in turn."""
+    """One row for each register; a collection contributes each of its rows in turn."""
     contents = [memory[r] for r in registers]
     rows = [sorted(c, key=repr) if isinstance(c, frozenset) else [c] for c in contents]
     for choice in product(*rows):
@@ -288,13 +290,13 @@ def registers_read(roots: Iterable[Node]) -> tuple[int, ...]:
 
 
 def _ranging(roots: Iterable[Node]) -> tuple[int, ...]:
-    """The registers of which one row at a time is read."""
+    """The registers that are read one row at a time."""
     found = {n.register for root in roots for n in leaves(root) if isinstance(n, Stored) and not isinstance(n, AllRows)}
     return tuple(sorted(found))
 
 
 def _asked_of_set(call: SetCall, earlier: Iterable[tuple[Value, ...]], here: Sequence[Value] | None) -> bool | None:
-    """The answer about events whose rows begin with their positions, and the event at hand."""
+    """The answer for events whose rows begin with their positions, and the current event."""
     rows = [list(row[1:]) for row in sorted(earlier, key=lambda row: row[0])]  # type: ignore[arg-type,return-value]
     of_event = [reads_events(argument) for argument in call.arguments]
     if here is not None:
@@ -331,7 +333,7 @@ def _square_root(number: Any) -> Value:
 
 
 def kept(keeps: Accumulation, former: Content, rows: Iterable[tuple[Value, ...]]) -> Content:
-    """What a register holds once these rows are written to it, one by one."""
+    """The content of a register after these rows are written to it, one by one."""
     if keeps is Accumulation.SET:
         assert former is None or isinstance(former, frozenset)
         return (former or frozenset()) | frozenset(rows)
@@ -342,7 +344,7 @@ def kept(keeps: Accumulation, former: Content, rows: Iterable[tuple[Value, ...]]
 
 
 def _joined(keeps: Accumulation, former: Value, new: Value) -> Value:
-    """What a register keeps of two values, the second written later."""
+    """The value that a register keeps of two, the second written later."""
     match keeps:
         case Accumulation.VALUE:
             return new

@@ -1,10 +1,9 @@
 """The one automaton model: a labelled symbolic register transducer, as a frozen value.
 
-It serves complex event automata (labels {•}; P1 §6), their unary label-set form (P2 §5.1), register match automata
-and symbolic register transducers. A run reads events one by one; a transition may fire if its test holds on the
-event and its atoms hold on the event and the registers; it then labels the event (an empty label set leaves it out
-of the complex event), writes registers, and moves on. A run that enters a final state detects its complex event
-there and then.
+It covers complex event automata (labels {•}; P1 §6), their unary label-set form (P2 §5.1), register match automata and
+symbolic register transducers. A run reads events one by one. A transition may fire if its test holds for the event, and
+its atoms for the event and the registers. It then labels the event (an empty label set leaves it out of the complex
+event), writes registers, and moves on. A run that enters a final state detects its complex event at that event.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ __all__ = [
     "asks_all_rows",
 ]
 
-#: Stands for the label "type of the event", where that type is not named in the query.
+#: Stands for the label "type of the event" if the query does not name that type.
 TYPE_LABEL = "\0type"
 #: Marks an event of the complex event that is not reported.
 HIDDEN_LABEL = "\0hidden"
 
 
 class Accumulation(StrEnum):
-    """What a register keeps of the values written to it."""
+    """The part of the written values that a register keeps."""
 
     VALUE = "value"  # the one value written
     MIN = "min"  # the least; null once a null was written
@@ -52,9 +51,11 @@ class Accumulation(StrEnum):
 class Register:
     """Memory of a run: ``fields`` values (expressions on one event, or a row of them), kept as ``keeps`` says.
 
-    ``meaning`` is for people: what is stored. ``window`` is set on the start of a window: only the latest matters.
-    With ``covering``, which has an operator or None for each field, a collection may leave out a row beside another
-    that compares so with it in every field.
+    ``meaning`` tells users what is stored. ``window`` is set on the start of a window, of which only the latest
+    matters.
+    ``covering`` has an operator or None for each field: a collection may leave out a row if another row compares in
+    this way
+    with it in every field.
     """
 
     keeps: Accumulation
@@ -68,8 +69,9 @@ class Register:
 class Write:
     """Writes a row (expressions on the event, or `Stored` leaves) to a register.
 
-    With ``fresh`` the former content is forgotten, otherwise the row is accumulated as the register keeps it. Where
-    it reads collections, a row is written for every choice of theirs that satisfies ``where`` (collections only).
+    With ``fresh`` the old content is forgotten; otherwise the register accumulates the row. If the write reads
+    collections,
+    it writes a row for every choice of their rows that satisfies ``where`` (collections only).
     """
 
     register: int
@@ -78,7 +80,7 @@ class Write:
     where: tuple[Condition, ...] = ()
 
     def reads(self) -> frozenset[int]:
-        """The registers whose content is written or asked about."""
+        """The registers whose content is copied or tested."""
         return frozenset(
             leaf.register for e in (*self.row, *self.where) for leaf in leaves(e) if isinstance(leaf, Stored)
         )
@@ -102,7 +104,7 @@ class Transition:
 
     @property
     def stays(self) -> bool:
-        """Whether this is a loop that changes nothing and asks only about the event at hand."""
+        """Whether this is a loop that changes nothing and has conditions only on the current event."""
         return self.source == self.target and not self.atoms and not self.labels and not self.writes
 
     def moved(self, source: int, target: int) -> Transition:
@@ -124,7 +126,7 @@ class Transition:
 def asks_all_rows(condition: Condition, register: Callable[[int], Register]) -> bool:
     """Whether a condition has to hold for every row of a collection.
 
-    While there are no rows, such a condition and its negation hold both.
+    Without rows, such a condition and its negation both hold.
     """
     return any(
         isinstance(leaf, Stored) and not isinstance(leaf, AllRows) and register(leaf.register).keeps is Accumulation.SET
@@ -136,9 +138,11 @@ def asks_all_rows(condition: Condition, register: Callable[[int], Register]) -> 
 class Transducer:
     """States 0 … states-1, of which some are initial and some final, transitions and registers.
 
-    ``window`` bounds the extent of the marked events of a run: those of its complex event (the first is where the
-    run first labels an event). ``mentioned`` are the names for which `TYPE_LABEL` never stands. ``one_support`` says
-    that all complex events that begin with one event and end with one have one support.
+    ``window`` bounds the extent of the marked events of a run: those of its complex event (the first is where the run
+    first
+    labels an event). `TYPE_LABEL` never stands for the names in ``mentioned``. ``one_support`` says that all complex
+    events
+    with the same first and last event have the same support.
     """
 
     states: int
@@ -171,7 +175,7 @@ class Transducer:
         return (t for t in self.transitions if t.source == state)
 
     def live(self) -> tuple[frozenset[int], ...]:
-        """For each state the registers that some transition may still read before writing them anew."""
+        """For each state, the registers that some transition may still read before writing them anew."""
         live: list[set[int]] = [set() for _ in range(self.states)]
         incoming: dict[int, list[Transition]] = {}
         for t in self.transitions:
@@ -190,11 +194,11 @@ class Transducer:
 
 def _needs(t: Transition, after: Iterable[int]) -> set[int]:
     wanted = set(after)
-    # All reads see the registers as they were before the transition; writes happen in their order.
+    # All reads see the registers before the transition; writes happen in their order.
     found = {leaf.register for atom in t.atoms for leaf in leaves(atom) if isinstance(leaf, Stored)}
     for write in reversed(t.writes):
         if write.register not in wanted:
-            continue  # nobody will read what is written here
+            continue  # never read again
         if write.fresh:
             wanted.discard(write.register)
         found.update(write.reads())

@@ -1,4 +1,4 @@
-"""Transducers that do the same with less: simplified, deterministic on outputs, or only detecting.
+"""Equivalent transducers that are smaller, deterministic on outputs, or only detect.
 
-In and out come transducers (or fragments on the way there); `cerflow.automata.compile` and the engine's planning call.
+Input and output: transducers, or fragments of them. `cerflow.automata.compile` and the engine's planning use this room.
 """

@@ -1,4 +1,4 @@
-"""Whether two runs of a transducer can give the same output, so that matches would come twice (cf. P1 §6)."""
+"""Whether two runs of a transducer can give the same output, so that a match would be reported twice (cf. P1 §6)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ __all__ = ["ambiguous", "one_run_each"]
 def ambiguous(transducer: Transducer) -> bool:
     """False only if on every stream every complex event is given by at most one run.
 
-    The product of the transducer with itself is searched for two different runs with equal labels at every event
-    that end together. Where they part both have the same registers, so that there atoms may contradict one another,
-    unless they ask about all rows of a collection; later they count as satisfiable.
+    The product of the transducer with itself is searched for two different runs with equal labels at every event that
+    end
+    together. Where they part, both have the same registers, so atoms may contradict each other there, unless they are
+    about
+    all rows of a collection. Later, atoms count as satisfiable.
     """
     leaving: list[dict[frozenset[str], list[Transition]]] = [{} for _ in range(transducer.states)]
     for t in transducer.transitions:

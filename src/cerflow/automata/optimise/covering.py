@@ -1,8 +1,8 @@
-"""Rows of collections that others make needless.
+"""Rows of collections that other rows make unnecessary.
 
-Of two runs in one state the second *covers* the first if it can take every way that the first can: for each field of
-their registers it holds the same value, or a value that every later comparison treats at least as well. ``x.v < y.v``
-asks for no more than the least x.v, so there a lesser value covers a greater one.
+One of two runs in a state *covers* the other if it can take all of the other's continuations: in each field of its
+registers it holds the same value, or a value that every later comparison treats at least as well. ``x.v < y.v`` needs
+only the least x.v, so there a lesser value covers a greater one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Field", "Relation", "covering_relations"]
 
 #: A field of a register.
 Field = tuple[int, int]
-#: How a field of a covering row compares with that of a covered one; None: in any way.
+#: How a field of a covering row must compare with the field of the covered one; None: in any way.
 Relation = Operator | None
 
 _LESS, _GREATER = 1, 2
@@ -68,7 +68,7 @@ def _add(needs: dict[Field, int], leaf: Stored, need: int) -> bool:
 
 
 def _asked(condition: Condition) -> Iterator[tuple[Stored, int]]:
-    """The fields of which a condition asks, and how they may change without making it untrue."""
+    """The fields that a condition reads, and how they may change without making it untrue."""
     match condition:
         case And() | Or():
             yield from _asked(condition.left)
@@ -99,7 +99,7 @@ def _fixed(root: Node) -> Iterator[tuple[Stored, int]]:
 
 
 def _written(t: Transition, after: Mapping[Field, int], registers: Sequence[Register]) -> Iterator[tuple[Stored, int]]:
-    """What the source of a transition needs, so that its target has what that needs."""
+    """The needs of the source of a transition that follow from the needs of its target."""
     for (register, k), need in after.items():
         if not need:
             continue

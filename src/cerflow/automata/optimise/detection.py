@@ -1,9 +1,9 @@
-"""Detection alone: a transducer that detects at the same events, if nobody asks which events a match has.
+"""Detection alone: a transducer that detects at the same events, without the events of matches.
 
-Of a run nothing matters then but whether it ends, and where it began, for the window. Marks between the first and the
-last event go, and with them whatever only led to other marks: a transition is dropped if another one of its state
-may fire whenever it does, and leads to a state that simulates its own (a "little brother": D. Bustan and O. Grumberg,
-Simulation-based minimization, 2003). So iterations often come down to single steps.
+Only the end of a run matters then, and its beginning for the window. Marks between the first and the last event go, and
+so do transitions that only led to other marks: a transition is dropped if another one of its state may fire whenever it
+does and leads to a state that simulates its own (a "little brother": D. Bustan and O. Grumberg, Simulation-based
+minimization, 2003). So iterations often become single steps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MARK = frozenset((HIDDEN_LABEL,))
 
 
 def for_detection(transducer: Transducer) -> Transducer:
-    """A transducer that detects at the same events, and of each of its complex events has the first and the last."""
+    """A transducer that detects at the same events, and keeps the first and the last event of each complex event."""
     known = begun(transducer)
     marked = [
         replace(
@@ -35,7 +35,7 @@ def for_detection(transducer: Transducer) -> Transducer:
 
 
 def begun(transducer: Transducer) -> frozenset[int]:
-    """The states in which nothing that is marked changes where a run began: it has, or there is no window."""
+    """The states in which further marks do not change where a run began: it has begun, or there is no window."""
     if transducer.window is None:
         return frozenset(range(transducer.states))
     waiting = set(transducer.initial)
@@ -53,10 +53,11 @@ def begun(transducer: Transducer) -> frozenset[int]:
 
 
 def latest_starts(transducer: Transducer) -> tuple[int | None, ...]:
-    """For each state the register of which only the latest content matters: all else equal, it can do no less.
+    """For each state, the register whose latest content suffices: all else equal, it allows at least as much.
 
-    That is the start of a window of which nothing is asked but whether it has passed. None where there is none, or
-    where two starts would have to be compared at once.
+    This is the start of a window that is only tested for having passed. None if there is none, or if two starts would
+    have
+    to be compared at once.
     """
     windows = {r for r, kept in enumerate(transducer.registers) if kept.window is not None}
     if transducer.window is not None or not windows:
@@ -77,13 +78,13 @@ def _simplified(transducer: Transducer, initial: frozenset[int], transitions: li
 
 
 def _without_little_brothers(transducer: Transducer) -> Transducer:
-    """The transducer without transitions and initial states beside which there is a better one."""
+    """The transducer without transitions and initial states that another one makes unnecessary."""
     simulation = Simulation(transducer)
     kept: list[Transition] = []
     for leaving in simulation.leaving:
         chosen = list(leaving)
         for t in leaving:
-            # A run that may stay where it is costs nothing, so what takes its place must not cost more.
+            # A run that may stay costs nothing, so its replacement must not cost more.
             others = (u for u in chosen if u is not t and (u.stays or not t.stays))
             if any(simulation.covers(u, t) for u in others):
                 chosen.remove(t)
@@ -99,7 +100,7 @@ class Simulation:
     """Which states can do all that others can, with the same registers and starts that are no earlier."""
 
     def __init__(self, transducer: Transducer, pairs: Iterable[tuple[int, int]] = ()) -> None:
-        """``pairs`` of states are asked about, beside those to which transitions of one state lead."""
+        """``pairs`` are the pairs of states in question, beside targets of transitions of one state."""
         self._final = transducer.final
         self._live = transducer.live()
         self.leaving: list[list[Transition]] = [[] for _ in range(transducer.states)]
@@ -114,11 +115,11 @@ class Simulation:
         return p == q or (p, q) in self._pairs
 
     def covers(self, u: Transition, t: Transition) -> bool:
-        """Whether u may fire whenever t does, and leads to no less."""
+        """Whether u may fire whenever t does, and leads to a state that simulates t's target."""
         return self._fires(u, t) and self.holds(u.target, t.target)
 
     def _greatest(self, initial: frozenset[int], asked: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
-        """The greatest simulation, as far as it is asked about; empty if that is too much."""
+        """The greatest simulation on the pairs in question; empty if that is too expensive."""
         pending = [*asked, *((p, q) for p in initial for q in initial if p != q)]
         for leaving in self.leaving:
             pending += [(u.target, t.target) for t in leaving for u in leaving if u is not t]
@@ -150,7 +151,7 @@ class Simulation:
         return (u for u in self.leaving[p] if self._fires(u, t))
 
     def _fires(self, u: Transition, t: Transition) -> bool:
-        """Whether u may fire whenever t does, begins no earlier, and writes the same as far as it is read later."""
+        """Whether u may fire whenever t does, begins no earlier, and writes the same values for later reads."""
         key = (id(u), id(t))
         if key not in self._weaker:
             self._weaker[key] = (

@@ -1,7 +1,7 @@
-"""Transitions that do the same from one state lead on together (as 004, Algorithm 2 groups them; §11.3).
+"""Merging transitions that agree except for their target (as 004, Algorithm 2 groups them; §11.3).
 
-A subset construction on what transitions say: two with the same test, atoms, labels *and* writes are taken with the
-same events and leave the same registers, so one run in a set of states does for one run in each of them.
+This is a subset construction on transitions. Two with the same test, atoms, labels *and* writes are taken at the same
+events and leave the same registers, so one run in a set of states replaces one run in each of them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ __all__ = ["merge_transitions"]
 
 
 def merge_transitions(operand: Fragment) -> Fragment:
-    """The same runs with no two transitions out of one state that differ only in their target.
+    """The same runs, without two transitions from one state that differ only in their target.
 
-    The operand itself where sets would be more than twice as many as its states.
+    Returns the operand itself if there would be more than twice as many sets as states.
     """
     leaving = operand.leaving()
     start = frozenset(operand.initial)

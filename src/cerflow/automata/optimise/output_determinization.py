@@ -1,10 +1,9 @@
 """Determinisation on outputs: one run for every output (P1 Proposition 1), with the registers kept as registers.
 
-States become sets of *members*: a state, and for each register that is live there a copy of it. Copies are told apart
-by where their content comes from, and named anew along transitions, as in tagged automata: so a set is found again
-whatever has been read before. If two runs with one output come to one state with contents of different origin, there
-is no bound on what would have to be kept, and the sets have to be built at run time
-(`cerflow.engine.kernels.step.sets`).
+States become sets of *members*: a state, and a copy of each register that is live there. Copies are identified by the
+origin of their content, and renamed along transitions, as in tagged automata, so equal sets are recognised whatever was
+read before. If two runs with one output reach one state with contents of different origin, the number of copies is
+unbounded, and the sets have to be built at run time (`cerflow.engine.kernels.step.sets`).
 """
 
 from __future__ import annotations
@@ -41,18 +40,18 @@ _NOTHING = frozenset[str]()
 
 
 class _UnboundedError(Exception):
-    """No set of this kind can stand for all runs with one output, or there are too many."""
+    """No set of this kind can represent all runs with one output, or there are too many."""
 
 
 @dataclass(frozen=True)
 class _Content:
-    """Where the content of a copy comes from: a copy before the event (none: nothing), and what is written to it."""
+    """The origin of the content of a copy: a copy before the event (none: nothing), and the values written to it."""
 
     old: int | None
     rows: tuple[tuple[tuple[Expression, ...], tuple[Condition, ...]], ...] = ()
 
 
-#: For each live register of a state that is entered what it holds then.
+#: For each live register of an entered state, its content.
 _Contents = dict[int, _Content]
 
 
@@ -66,7 +65,7 @@ class _Set:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A transition that a member of a set may take, its guard on the copies."""
+    """A transition that a member of a set may take, with its guard on the copies."""
 
     transition: Transition
     copies: _Copies
@@ -75,25 +74,25 @@ class _Candidate:
 
 @dataclass
 class _Successors:
-    """What becomes of a set with one event and one output."""
+    """The successors of a set with one event and one output."""
 
     members: dict[int, _Contents]
     detects: bool
 
 
 def determinized_on_outputs(transducer: Transducer) -> Transducer | None:
-    """The transducer with the same matches, each of which is given by one run; None where that is not bounded.
+    """The transducer with the same matches, each of which is given by one run; None if that is unbounded.
 
-    Registers are copied as often as a set of runs needs them. None also if the sets would be more than
-    `limits.OUTPUT_STATES`, `limits.OUTPUT_TRANSITIONS` or `limits.OUTPUT_CASES` allow, or if runs could begin with the
-    first event only.
+    Registers are copied as often as a set of runs needs them. None also if the sets would exceed
+    `limits.OUTPUT_STATES`,
+    `limits.OUTPUT_TRANSITIONS` or `limits.OUTPUT_CASES`, or if runs could begin with the first event only.
     """
     if transducer.states > limits.OUTPUT_STATES or len(transducer.transitions) > limits.OUTPUT_TRANSITIONS:
         return None
     try:
         return _Determinization(transducer).run()
     except (_UnboundedError, UnsupportedQueryError):
-        # The latter where an event is divided into too many cases.
+        # The latter if an event is divided into too many cases.
         return None
 
 
@@ -127,7 +126,7 @@ class _Determinization:
             for labels in sorted({way.transition.labels for way in leaving} - {_NOTHING}, key=sorted):
                 self._read(current, labels, [way for way in leaving if way.transition.labels == labels])
             self._leave_out(current, [way for way in leaving if not way.transition.labels])
-        # The last state is the one in which matches end.
+        # Matches end in the last state.
         last = len(self._sets)
         transitions = [t.moved(t.source, last) if t.target < 0 else t for t in self._transitions]
         if not any(t.source == 0 and t.skips for t in transitions):
@@ -151,7 +150,7 @@ class _Determinization:
         return {r: self._number(r, copy) for r, copy in copies.items()}
 
     def _contents(self, way: _Candidate) -> _Contents:
-        """What the registers hold after a transition, those that are live then."""
+        """The contents of the live registers after a transition."""
         copies = way.copies
         numbers = self._numbered(copies)
         found = {r: _Content(copies.get(r)) for r in sorted(self._live[way.transition.target])}
@@ -166,8 +165,8 @@ class _Determinization:
     # -- steps ---------------------------------------------------------------------------------------------------
 
     def _read(self, current: _Set, labels: _Labels, ways: Sequence[_Candidate]) -> None:
-        """What an event with these labels does."""
-        # What all of them ask for need not be denied.
+        """The successors at an event with these labels."""
+        # Conditions that all of them share need not be negated.
         first, *others = (way.guard for way in ways)
         common = [c for c in first if all(c in other for other in others)]
         for literals, held in self._divided(current, common, ways):
@@ -178,7 +177,7 @@ class _Determinization:
                 self._add(current, literals, labels, outcome)
 
     def _leave_out(self, current: _Set, ways: Sequence[_Candidate]) -> None:
-        """What an event without labels does: some members stay whatever it is, others may have to move or to go."""
+        """The successors at an event without labels: some members stay in any case, others may have to move or die."""
         final = self._given.final
         stay = {q: copies for q, copies in current.members.items() if q in self._given.skipping - final}
         moving = [way for way in ways if not self._adds_nothing(way, stay)]
@@ -192,7 +191,7 @@ class _Determinization:
             self._add(current, literals, _NOTHING, outcome)
 
     def _adds_nothing(self, way: _Candidate, stay: Mapping[int, _Copies]) -> bool:
-        """Whether a run gets only to where another one stays."""
+        """Whether a run only gets to a state where another one stays."""
         target = way.transition.target
         if target in self._given.final or target not in stay:
             return target not in self._given.final and not self._leaving[target]
@@ -201,9 +200,9 @@ class _Determinization:
     def _divided(
         self, current: _Set, required: Sequence[Condition], ways: Sequence[_Candidate]
     ) -> Iterable[tuple[list[Condition], list[_Candidate]]]:
-        """The cases of an event, with the ways that are open in each.
+        """The cases of an event, with the open transitions in each.
 
-        A window that every member still has to end in is no case: once it has passed, nothing comes of the set.
+        A window that every member still has to meet makes no case: once it has passed, the set cannot lead to a match.
         """
         doomed = frozenset[int].intersection(*(self._windows[q] for q in current.members))
         numbers = {self._numbers[key] for key in self._numbers if key[0] in doomed}
@@ -211,7 +210,7 @@ class _Determinization:
         def ends(condition: Condition) -> bool:
             return isinstance(condition, InWindow) and condition.start.register in numbers
 
-        # A condition on all rows of a collection can be asked, but not denied.
+        # A condition on all rows of a collection can be tested, but not negated.
         undeniable = [c for c in required if self._asks_all_rows(c)]
         if any(self._asks_all_rows(c) and c not in undeniable for way in ways for c in way.guard):
             raise _UnboundedError
@@ -220,7 +219,7 @@ class _Determinization:
             self._cases += 1
             if self._cases > limits.OUTPUT_CASES:
                 raise _UnboundedError
-            # What an event alone cannot be is no case already.
+            # A combination that no event satisfies is not a case.
             if sum(not is_local(c) for c in case.literals) < 2 or not contradicts(case.literals):
                 held = [ways[k] for k in sorted(case.held)]
                 ending = dict.fromkeys(c for way in held for c in way.guard if ends(c))
@@ -233,7 +232,7 @@ class _Determinization:
     # -- sets ----------------------------------------------------------------------------------------------------
 
     def _go(self, outcome: _Successors, way: _Candidate) -> None:
-        """Add what a transition leads to."""
+        """Add the successor by a transition."""
         target = way.transition.target
         outcome.detects = outcome.detects or target in self._given.final
         if not self._leaving[target]:
@@ -243,7 +242,7 @@ class _Determinization:
         outcome.members[target] = contents if known == contents else self._better(known, contents)
 
     def _better(self, one: _Contents, other: _Contents) -> _Contents:
-        """Of two contents of a state the one with which more is possible: a window that has begun later."""
+        """The content of a state that allows more: a window that has begun later."""
         differing = [r for r in one if one[r] != other[r]]
         for better, worse in ((one, other), (other, one)):
             if all(self._begins_now(r, better[r]) and not worse[r].rows for r in differing):
@@ -255,7 +254,7 @@ class _Determinization:
         return window is not None and content == _Content(None, (((Measure(window),), ()),))
 
     def _enter(self, outcome: _Successors) -> tuple[_Set, dict[tuple[int, _Content], int]]:
-        """The set that an event leads to, and the copy that takes each content."""
+        """The set after an event, and the copy that takes each content."""
         members = {q: outcome.members[q] for q in sorted(outcome.members)}
         order: dict[int, dict[_Content, int]] = {}
         for contents in members.values():
@@ -266,7 +265,7 @@ class _Determinization:
         key = tuple((q, tuple((r, order[r][c]) for r, c in contents.items())) for q, contents in members.items())
         known = self._sets.get(key)
         if known is None:
-            # What is carried along stays where it is.
+            # Contents that are carried along stay in place.
             copies = {(r, c): copy for r, places in order.items() for c, copy in _placed(places).items()}
             placed = {q: {r: copies[r, c] for r, c in contents.items()} for q, contents in members.items()}
             known = self._sets[key] = _Set(len(self._sets), placed)
@@ -289,7 +288,7 @@ class _Determinization:
     # -- transitions ---------------------------------------------------------------------------------------------
 
     def _add(self, current: _Set, literals: Sequence[Condition], labels: _Labels, outcome: _Successors) -> None:
-        """Add the transitions to an outcome: -1 stands for the state in which matches end."""
+        """Add the transitions to an outcome; -1 is the state in which matches end."""
         local = [c for c in literals if is_local(c)]
         whole = Transition(
             current.number, -1, conjunction(local), tuple(c for c in literals if not is_local(c)), labels=labels
@@ -304,13 +303,13 @@ class _Determinization:
             raise _UnboundedError
 
     def _writes(self, register: int, content: _Content, copy: int) -> list[Write]:
-        """What is to be written so that a copy has a content."""
+        """The writes that give a copy a content."""
         kept = self._given.registers[register]
         number = self._number(register, copy)
         writes: list[Write] = []
         if content.old is not None and content.old != copy:
             if kept.keeps is Accumulation.SET:
-                # To copy rows would cost more with every row.
+                # Copying rows would cost more with every row.
                 raise _UnboundedError
             source = self._number(register, content.old)
             writes.append(Write(number, tuple(Stored(source, k) for k in range(kept.fields)), fresh=True))
@@ -321,7 +320,7 @@ class _Determinization:
 
 
 def _placed(places: Mapping[_Content, int]) -> dict[_Content, int]:
-    """A copy for each content: what is carried along keeps its copy where no other has taken it."""
+    """A copy for each content: contents that are carried along keep their copy, if no other has taken it."""
     found: dict[_Content, int] = {}
     taken: set[int] = set()
     for content in sorted(places, key=lambda c: (c.old is None, bool(c.rows), places[c])):
@@ -335,5 +334,5 @@ def _placed(places: Mapping[_Content, int]) -> dict[_Content, int]:
 
 
 def _wanted(copy: int, places: Mapping[_Content, int], found: Mapping[_Content, int]) -> bool:
-    """Whether a content that has no copy yet would rather stay in this one."""
+    """Whether a content without a copy yet would rather stay in this one."""
     return any(c.old == copy and c not in found for c in places)

@@ -1,5 +1,7 @@
-"""Make a transducer smaller without changing its matches: impossible transitions, useless states and registers, and
-states that no continuation can tell apart."""
+"""Make a transducer smaller without changing its matches.
+
+Impossible transitions, useless states and registers are removed, and equivalent states are merged.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,7 @@ def _drop_dead_writes(transducer: Transducer) -> Transducer:
 def _merge(transducer: Transducer) -> Transducer:
     """Merge bisimilar states: the coarsest partition in which equal states have equal transitions into classes."""
     classes = _bisimulation(transducer)
-    # Numbered as runs come to them, so that a sequence stays one to the eye.
+    # Numbered in the order in which runs reach them, so that a sequence looks like one.
     numbers = {c: k for k, c in enumerate(dict.fromkeys(classes[q] for q in _from_the_first(transducer)))}
     merged = [numbers[c] for c in classes]
     transitions = dict.fromkeys(t.moved(merged[t.source], merged[t.target]) for t in transducer.transitions)
@@ -76,7 +78,7 @@ def _merge(transducer: Transducer) -> Transducer:
 
 
 def _from_the_first(transducer: Transducer) -> list[int]:
-    """The states in the order of the fewest events after which a run can be there."""
+    """The states by the fewest events after which a run can be there."""
     leaving: dict[int, list[int]] = {}
     for t in transducer.transitions:
         leaving.setdefault(t.source, []).append(t.target)
@@ -91,10 +93,10 @@ def _from_the_first(transducer: Transducer) -> list[int]:
 
 
 def _bisimulation(transducer: Transducer) -> list[int]:
-    """The class of each state. Only states whose successors changed their class are looked at again."""
+    """The class of each state. Only states whose successors changed their class are visited again."""
     leaving: list[list[tuple[int, int]]] = [[] for _ in range(transducer.states)]
     entering: list[set[int]] = [set() for _ in range(transducer.states)]
-    # What a transition does, as a number: comparing trees once is enough.
+    # A number for the effect of a transition, so that trees are compared only once.
     actions: dict[tuple[object, ...], int] = {}
     for t in transducer.transitions:
         action = actions.setdefault((t.test, t.atoms, t.labels, t.writes), len(actions))
@@ -113,7 +115,7 @@ def _bisimulation(transducer: Transducer) -> list[int]:
         moved: list[int] = []
         splits: list[tuple[int, list[list[int]]]] = []
         for c, states in touched.items():
-            # The others of the class still agree with one another; one of them stands for all.
+            # The others of the class still agree with one another; one of them represents all.
             others = members[c].difference(states) if len(states) < len(members[c]) else set()
             groups: dict[frozenset[tuple[int, int]], list[int]] = {}
             for q in states:
@@ -138,7 +140,7 @@ def _bisimulation(transducer: Transducer) -> list[int]:
 
 
 def _share_registers(transducer: Transducer) -> Transducer:
-    """Use one register for all that are always written together, with the same values."""
+    """Use one register for all that are always written together with the same values."""
     written: dict[int, list[tuple[object, ...]]] = {}
     for k, t in enumerate(transducer.transitions):
         for write in t.writes:
@@ -161,9 +163,9 @@ def _use_few_registers(transducer: Transducer) -> Transducer:
 
 
 def _renumbered(transducer: Transducer, numbers: dict[int, int]) -> Transducer:
-    """The transducer with other numbers for some registers, though the registers stand where they stood."""
+    """The transducer with other numbers for some registers; the list of registers is unchanged."""
 
-    # The same trees stand at many transitions.
+    # The same trees occur in many transitions.
     @cache
     def atom(condition: Condition) -> Condition:
         return with_registers(condition, numbers)

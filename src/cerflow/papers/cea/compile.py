@@ -1,7 +1,7 @@
 """Formulas with conditions on single events to UCEA (P1 Theorem 3; P2 Proposition 5.2, Theorems 5.3 and 6.2), and back.
 
-The constructions are those of the engine, one for each operator; what they make differs from the papers' only in size:
-states that no continuation tells apart are one.
+The constructions are those of the engine, one for each operator. Their results differ from the papers' only in size:
+equivalent states are merged.
 """
 
 from __future__ import annotations
@@ -30,11 +30,14 @@ __all__ = ["compile_cel", "compile_cel_star", "of_type", "star_to_formula", "to_
 def compile_cel(formula: FormulaLike) -> UnaryComplexEventAutomaton:
     """The automaton with ``C ∈ ⟦A⟧_n`` iff C is a complex event of the formula over the events 0 … n.
 
-    All operators of the language are allowed, windows of events too, as long as conditions are on single events. A
-    condition on an event read earlier, as in ``A AS x ; (B FILTER x.v > 1)``, becomes part of the states (P1 Theorem 2
-    rewrites the formula); then they are determinised. Raises `NotMemorylessError` for conditions that relate events,
-    `QueryError` for labels out of scope, and `UnsupportedQueryError` for EVENT and NOT, which label an event with a
-    type that the formula does not name, and for an automaton that would be too large.
+    All operators of the language are allowed, including windows of events, if conditions are on single events. A
+    condition
+    on an earlier event, as in ``A AS x ; (B FILTER x.v > 1)``, becomes part of the states: the formula is rewritten (P1
+    Theorem 2), then determinised. Raises `NotMemorylessError` for conditions that relate events, `QueryError` for
+    labels out
+    of scope, and `UnsupportedQueryError` for a too large automaton, and for EVENT and NOT, which label an event with a
+    type
+    that the formula does not name.
     """
     transducer = compile_formula(formula_tree(formula))
     if transducer.registers:
@@ -49,7 +52,7 @@ def compile_cel(formula: FormulaLike) -> UnaryComplexEventAutomaton:
 def compile_cel_star(formula: FormulaLike) -> UnaryComplexEventAutomaton:
     """The automaton whose complex events under *-semantics are those of the formula (Theorem 5.3).
 
-    Operators are event types, AS, renaming, FILTER, OR, ``;`` and ``+``. Errors are those of `compile_cel`, and
+    Operators are event types, AS, renaming, FILTER, OR, ``;`` and ``+``. Raises the errors of `compile_cel`, and
     `UnsupportedQueryError` for other operators and for conditions that relate labels.
     """
     return as_unary_automaton(from_engine(compile_star(formula_tree(formula))).trimmed())
@@ -60,9 +63,9 @@ def to_formula(
 ) -> Formula:
     """A formula with the complex events of the automaton, by Kleene's construction (Theorem 6.2).
 
-    ``types`` are all types of events there are; without it there may be any. Raises `UnsupportedQueryError` for tests
-    that no formula can say, for events that are labelled under types that are not known, and for a result that would
-    be too large.
+    ``types`` are all existing types of events; without it there may be any. Raises `UnsupportedQueryError` for tests
+    that no
+    formula expresses, for events labelled under unknown types, and for a too large result.
     """
     return kleene.to_formula(to_engine(automaton), types=types)
 
@@ -70,7 +73,7 @@ def to_formula(
 def star_to_formula(
     automaton: ComplexEventAutomaton | UnaryComplexEventAutomaton, *, types: Collection[str] | None = None
 ) -> Formula:
-    """A formula, of ``;``, ``+`` and OR, with the complex events of the automaton under *-semantics (Theorem 5.3).
+    """A formula of ``;``, ``+`` and OR with the complex events of the automaton under *-semantics (Theorem 5.3).
 
     Options and errors are those of `to_formula`.
     """

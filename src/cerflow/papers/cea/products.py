@@ -1,4 +1,4 @@
-"""ALL and UNLESS of UCEA (P2 §5.2), by the constructions that the engine has for the operators; AND is `intersect`."""
+"""ALL and UNLESS of UCEA (P2 §5.2), by the engine's constructions for these operators; AND is `intersect`."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ def all_of(left: UnaryComplexEventAutomaton, right: UnaryComplexEventAutomaton) 
 def unless_found(
     automaton: UnaryComplexEventAutomaton, excluded: UnaryComplexEventAutomaton
 ) -> UnaryComplexEventAutomaton:
-    """``A1 UNLESS A2``: complex events of the first, where the second has none on any of the events read.
+    """``A1 UNLESS A2``: complex events of the first, if the second has none on any of the events read.
 
-    A run of the second may begin with any of these events and end with any. Raises `UnsupportedQueryError` for a result
-    that would be too large.
+    A run of the second may begin with any of these events and end with any. Raises `UnsupportedQueryError` for a too
+    large
+    result.
     """
     return _finished(unless(_fragment(automaton), _fragment(excluded), RegisterFile()))
 

@@ -28,7 +28,7 @@ def delete_unlabelled(automaton: A) -> A:
 
 
 def with_star_runs(automaton: A) -> A:
-    """The automaton whose complex events are those that the given one has under *-semantics.
+    """The automaton whose ordinary complex events are the complex events of the given one under *-semantics.
 
     Its states are pairs: (q, "◦") passes over any event, and final states (q, "•") are entered with a label.
     """
@@ -49,15 +49,15 @@ def with_star_runs(automaton: A) -> A:
 
 
 def star_matches(automaton: A, events: Sequence[Event]) -> frozenset[tuple[int, ComplexEvent]]:
-    """``⟦A⟧*_n`` for all n: a *-run takes a labelling transition for each of some events, of which the last is n."""
+    """``⟦A⟧*_n`` for all n: a *-run takes a labelling transition at each of some events, the last of which is n."""
     return reported_matches(with_star_runs(automaton), events)
 
 
 def star_difference(automaton: A, *, schema: Schema | None = None, steps: int | None = None) -> Answer:
     """Whether the automaton lacks the *-property, with a shortest stream that shows it (Prop. 5.4, Cor. 5.5).
 
-    It has the property if its complex events are found with their last event and depend on no other events than their
-    own: exactly then it has the same ones under *-semantics, and some formula with ``;``, OR and ``+`` has them too.
+    It has the property if it finds each complex event at its last event, and if complex events depend only on their own
+    events. Exactly then it has the same ones under *-semantics, and some formula with ``;``, OR and ``+`` has them too.
     Options and errors are those of `difference`.
     """
     return difference(automaton, with_star_runs(automaton), schema=schema, steps=steps)

@@ -1,10 +1,11 @@
 """Selection strategies of complex event automata (P1 Theorem 4, App. C.3): A_STRICT, A_NXT, A_LAST and A_MAX.
 
-NEXT and LAST follow a run together with all others of the same length, in classes T1 … Tk from the best to the worst:
-a total preorder of the states. With an event, the classes are followed piece by piece, by • and by ◦, in an order in
-which what comes first is better. A state belongs to the first piece that reaches it, and a run goes on only into the
-piece that is its own. That implies the conditions of erratum E5; the printed ones of A_LAST do not suffice. As erratum
-E4 asks for, NEXT makes final states that are entered by • only.
+NEXT and LAST follow a run together with all others of the same length, in classes T1 … Tk from the best to the worst: a
+total preorder of the states. At an event, the classes are followed piece by piece, by • and by ◦, from the best piece
+to
+the worst. A state belongs to the first piece that reaches it, and a run continues only into its own piece. This implies
+the conditions of erratum E5; the printed ones of A_LAST do not suffice. As erratum E4 requires, NEXT makes final states
+that only • enters.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def select_next(automaton: ComplexEventAutomaton, *, most: int | None = None) ->
     """For each last event the complex event that is greatest by ``≤next``: the first difference decides.
 
     States are pairs of a total preorder and a state in it. Raises `UnsupportedQueryError` if more than ``most``
-    minterms would have to be tried.
+    minterms
+    would have to be tried.
     """
     return _best(with_marked_ends(automaton), lambda k: [(i, m) for i in range(k) for m in _MARKS], most)
 
@@ -57,9 +59,9 @@ def select_last(automaton: ComplexEventAutomaton, *, most: int | None = None) ->
 
 
 def select_max(automaton: ComplexEventAutomaton, *, most: int | None = None) -> ComplexEventAutomaton:
-    """For each last event the complex events that are contained in no other.
+    """For each last event, the complex events that no other contains.
 
-    States are pairs (S, T): S is where runs with the same marks are, T where those with more are. Errors are those of
+    States are pairs (S, T): S holds the states of runs with the same marks, T of runs with more. Errors are those of
     `select_next`.
     """
     steps = _Steps(automaton, most)
@@ -82,7 +84,7 @@ def select_max(automaton: ComplexEventAutomaton, *, most: int | None = None) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Allowed:
-    """The transitions that events of one kind allow."""
+    """The transitions that one class of events allows."""
 
     condition: Condition
     taken: tuple[ComplexEventTransition, ...]
@@ -93,14 +95,14 @@ class _Allowed:
 
 
 class _Steps:
-    """What events can do in some states."""
+    """The possible steps from some states."""
 
     def __init__(self, automaton: ComplexEventAutomaton, most: int | None) -> None:
         self._automaton = automaton
         self._budget = Budget(limits.PAPER_STEPS if most is None else most)
 
     def of(self, states: _Set) -> Iterator[_Allowed]:
-        """One step for each kind of event that these states tell apart."""
+        """One step for each class of events that these states distinguish."""
         leaving = [t for state in sorted_states(states) for t in self._automaton.leaving(state)]
         for minterm, taken in transitions_by_minterm(leaving, self._budget):
             yield _Allowed(minterm.condition, tuple(taken))
@@ -129,7 +131,7 @@ def _best(
             preorder = tuple(following.values())
             for marks in _MARKS:
                 for target in sorted_states(following.get((own, marks), ())):
-                    # Of the runs of one class that meet, one is enough.
+                    # One of the runs of a class that meet is enough.
                     origin = sorted_states(t.source for t in step.taken if _leads(t, classes[own], target, marks))[0]
                     if origin == state:
                         yield step.condition, MARKED if marks else SKIPPED, (preorder, target)

@@ -1,1 +1,1 @@
-"""The constructions on symbolic register transducers of the papers, one a file."""
+"""The papers' constructions on symbolic register transducers, one per file."""

@@ -28,7 +28,7 @@ A = TypeVar("A", ComplexEventAutomaton, UnaryComplexEventAutomaton)
 
 _Transition = ComplexEventTransition | UnaryComplexEventTransition
 _Subset = frozenset[State]
-#: What can follow: a condition, an output, and a subset or a pair.
+#: A continuation: a condition, an output, and a subset or a pair.
 _Way = tuple[Condition, frozenset[str], _Subset]
 _PairWay = tuple[Condition, frozenset[str], tuple[State, State]]
 
@@ -53,7 +53,7 @@ def intersected(left: A, right: A) -> A:
 
 
 def io_determinize(automaton: A, *, most: int | None = None) -> A:
-    """The subsets of states that are reached: one run, if any, for every stream and every complex event.
+    """The reachable subsets of states: at most one run for every stream and every complex event.
 
     Raises `UnsupportedQueryError` if more than ``most`` minterms would have to be tried.
     """
@@ -63,10 +63,11 @@ def io_determinize(automaton: A, *, most: int | None = None) -> A:
 
 
 def io_complement(automaton: A, alphabet: Iterable[frozenset[str]] | None = None, *, most: int | None = None) -> A:
-    """The I/O-deterministic automaton of all other complex events: C is in ``⟦A⟧_n`` iff it is not in the given one's.
+    """The I/O-deterministic automaton of all other complex events: C is in ``⟦A⟧_n`` iff the given automaton lacks it.
 
-    Of a CEA, C ranges over the sets of positions that contain n; of a UCEA over the complex events in which every event
-    has one of the label sets of ``alphabet``, those of the transitions and ∅ unless given. Raises as `io_determinize`.
+    For a CEA, C ranges over the sets of positions that contain n. For a UCEA it ranges over the complex events in which
+    every event has one of the label sets of ``alphabet``, by default those of the transitions and ∅. Raises as
+    `io_determinize`.
     """
     if isinstance(automaton, ComplexEventAutomaton):
         outputs = frozenset((SKIPPED, MARKED))
@@ -80,8 +81,9 @@ def io_complement(automaton: A, alphabet: Iterable[frozenset[str]] | None = None
 def is_io_deterministic(automaton: MemorylessAutomaton[Any]) -> bool:
     """Whether it is certain that at most one run gives each complex event.
 
-    There is one start state, and of two transitions of one state with the same output the conditions exclude one
-    another (P1 §6). That they do is found out where it is cheap.
+    There must be one start state, and the conditions of two transitions from one state with the same output must
+    exclude
+    each other (P1 §6). Only a cheap test decides this.
     """
     ways = [(t.source, t.output, t.condition) for t in automaton.transitions]
     return len(automaton.starts) == 1 and all(
@@ -92,7 +94,7 @@ def is_io_deterministic(automaton: MemorylessAutomaton[Any]) -> bool:
 def _subsets(
     automaton: A, outputs: frozenset[frozenset[str]] | None, most: int | None
 ) -> Callable[[_Subset], Iterator[_Way]]:
-    """The ways on from a subset: to subsets that are not empty, or with each of some outputs to any."""
+    """The steps from a subset: to non-empty subsets or, with each of ``outputs``, to any subset."""
     budget = Budget(limits.PAPER_STEPS if most is None else most)
 
     def ways(subset: _Subset) -> Iterator[_Way]:

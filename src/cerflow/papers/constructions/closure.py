@@ -1,8 +1,8 @@
 """Union, concatenation and star of transducers (004 Definition 30, Theorem 31; 003 Theorem 12).
 
-The registers of the second are renamed where the first has the same, so that neither sees what the other writes.
-Star keeps what its registers hold from one repetition to the next, as SREMO does (Definition 17); Definition 30 wants
-them empty, which is the same only if no repetition reads a register before it has written it (erratum 11.5).
+Registers of the second that the first has too are renamed, so that neither sees the other's writes. Star keeps the
+contents of registers from one repetition to the next, as SREMO does (Definition 17). Definition 30 wants them empty,
+which is the same only if no repetition reads a register before writing it (erratum 11.5).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def iterate(body: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
 
 
 def set_apart(left: SymbolicRegisterTransducer, right: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
-    """The second transducer, with new names for the registers that the first one has too."""
+    """The second transducer, with new names for the registers that the first one has, too."""
     names = fresh_names((*left.registers, *right.registers))
     return right.renamed({r: next(names) for r in right.registers if r in left.registers})
 

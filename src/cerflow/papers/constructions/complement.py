@@ -1,7 +1,7 @@
-"""Completion and complement of a deterministic automaton (004 Algorithm 8, Corollary 43), output left aside.
+"""Completion and complement of a deterministic automaton (004 Algorithm 8, Corollary 43), disregarding output.
 
-Erratum 11.11: the dead state is final in the complement. A deterministic automaton is needed: in another one some run
-of an accepted string may end in a state that is not final.
+Erratum 11.11: the dead state is final in the complement. The automaton must be deterministic: otherwise some run of an
+accepted string may end in a state that is not final.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["complement", "complement_windowed", "complete"]
 
 
 def complete(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
-    """The same with a state "dead", to which leads whatever no transition reads; not where all is read already."""
+    """The same with a state "dead" for all events that no transition reads; unchanged if there are none."""
     check_epsilon_free(transducer)
     dead: State = "dead"
     if dead in transducer.states:

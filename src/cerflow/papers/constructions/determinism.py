@@ -1,6 +1,6 @@
-"""Whether an automaton is deterministic (004 Definition 36, 003 Definition 10).
+"""Determinism of automata (004 Definition 36, 003 Definition 10).
 
-Erratum 11.13: two transitions into the same state are two runs as well, if they write or output differently.
+Erratum 11.13: two transitions into the same state are different runs, too, if their writes or outputs differ.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ __all__ = ["is_deterministic", "overlaps"]
 
 
 def overlaps(transducer: SymbolicRegisterTransducer) -> Iterator[tuple[SymbolicTransition, SymbolicTransition]]:
-    """Pairs of transitions of one state that have different effects and are not certain to exclude one another.
+    """Pairs of transitions of one state that have different effects and may not exclude each other.
 
-    An ε-transition overlaps with everything. That two conditions exclude one another is found out where it is cheap,
-    so that a pair may be harmless after all; a transducer without such pairs is certain to be deterministic.
+    An ε-transition overlaps with everything. Exclusion is decided by a cheap test, so a pair may be harmless after all.
+    A
+    transducer without such pairs is certain to be deterministic.
     """
     for state in transducer.states:
         for one, other in combinations(transducer.leaving(state), 2):

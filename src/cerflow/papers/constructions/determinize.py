@@ -1,9 +1,9 @@
-"""Determinisation of a windowed automaton, output left aside (004 Algorithm 7, 003 Algorithm 8).
+"""Determinisation of a windowed automaton, disregarding output (004 Algorithm 7, 003 Algorithm 8).
 
-A subset of states shares its registers, so runs must not overwrite one another's: that is so in a tree, where one
-transition writes each register, and where nothing is written that is read. Otherwise there may be no deterministic
-automaton at all (004 Theorem 38, Figure 4). A deterministic automaton has one run for a string, so it cannot have the
-matches of the other, only its language.
+A subset of states shares its registers, so runs must not overwrite one another's. This holds in a tree, where one
+transition writes each register, and if no written register is read. Otherwise there may be no deterministic automaton
+at all (004 Theorem 38, Figure 4). A deterministic automaton has one run for a string, so it keeps only the language of
+the original, not its matches.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ def determinize_windowed(
 ) -> SymbolicRegisterTransducer:
     """The complete deterministic automaton that accepts the strings of at most ``window`` events that ``T`` accepts.
 
-    ε-transitions are eliminated, one register is left to each transition, the transducer is unrolled, and the subsets
-    of its states are built; ``marking`` as in `subset_construction`.
+    Eliminates ε-transitions, leaves one register to each transition, unrolls the transducer, and builds the subsets of
+    its
+    states; ``marking`` as in `subset_construction`.
     """
     single = to_single_register(eliminate_epsilon(transducer))
     return subset_construction(unroll(single, window, most=most).transducer, marking=marking, most=most)
@@ -60,10 +61,11 @@ def subset_construction(
     satisfiable: bool = True,
     most: int | None = None,
 ) -> SymbolicRegisterTransducer:
-    """The subsets of states that are reached, the empty one included: a sink, so that the automaton is complete.
+    """The reachable subsets of states, including the empty one: a sink, so that the automaton is complete.
 
-    All events are skipped, unless ``marking`` (003) gives them every label that a run would give them; that marks more
-    than one match (erratum 11.10). ``satisfiable=False`` also follows minterms that no event satisfies. Raises
+    All events are skipped, unless ``marking`` (003) gives them every label that a run would give them; this marks more
+    than
+    one match (erratum 11.10). ``satisfiable=False`` also follows minterms that no event satisfies. Raises
     `NotDeterminizableError` for an automaton whose runs could overwrite one another's registers.
     """
     check_epsilon_free(transducer)
@@ -75,7 +77,7 @@ def subset_construction(
 
 
 def is_determinizable(transducer: SymbolicRegisterTransducer) -> bool:
-    """Whether subsets can share the registers: a tree with one writer to a register, or no written register is read."""
+    """Whether subsets can share the registers: a tree with one writer per register, or no written register is read."""
     if not transducer.written & transducer.read:
         return True
     entered = Counter(t.target for t in transducer.transitions)
@@ -91,7 +93,7 @@ def unchecked_subsets(
     satisfiable: bool = True,
     most: int | None = None,
 ) -> SymbolicRegisterTransducer:
-    """The same for an automaton whose runs are known not to overwrite what others will read."""
+    """The same for an automaton whose runs are known not to overwrite registers that others will read."""
     budget = Budget(limits.PAPER_STEPS if most is None else most)
 
     def leaving(subset: frozenset[State]) -> Iterator[SymbolicTransition]:

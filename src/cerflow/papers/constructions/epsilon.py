@@ -1,8 +1,8 @@
-"""Elimination of ε-transitions (004 Algorithm 2, Lemma 29), repaired as erratum 11.3 asks for.
+"""Elimination of ε-transitions (004 Algorithm 2, Lemma 29), repaired according to erratum 11.3.
 
-Transitions are grouped by condition, output *and* writes: the printed algorithm unites the writes of transitions that
-agree in condition and output only, which overwrites registers that one of them would have left alone. And only new
-sets of states are visited, or a cycle would never end.
+Transitions are grouped by condition, output *and* writes. The printed algorithm unites the writes of transitions that
+agree in condition and output, which overwrites registers that one of them would have left alone. And only new sets of
+states are visited, or a cycle would never end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _Label = tuple[Condition, frozenset[str], frozenset[str]]
 
 
 def eliminate_epsilon(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
-    """The transducer without ε-transitions and with the same matches; its states are sets of the former ones."""
+    """The transducer without ε-transitions and with the same matches; its states are sets of the original ones."""
     start = _enclosed(transducer, {transducer.start})
     transitions: list[SymbolicTransition] = []
     found = {start}
@@ -44,7 +44,7 @@ def eliminate_epsilon(transducer: SymbolicRegisterTransducer) -> SymbolicRegiste
 
 
 def _enclosed(transducer: SymbolicRegisterTransducer, states: set[State]) -> frozenset[State]:
-    """``Enclose``: the states that are reached by ε-transitions alone."""
+    """``Enclose``: the states reached by ε-transitions alone."""
     found = set(states)
     pending = list(states)
     while pending:

@@ -1,7 +1,7 @@
-"""Intersection (004 Theorem 34, App. A.4), repaired as erratum 11.4 asks for.
+"""Intersection (004 Theorem 34, App. A.4), repaired according to erratum 11.4.
 
-Only transitions with the same output are combined: with the printed product an event that one side marks and the other
-one skips would be skipped, and the result be no match of the first.
+Only transitions with the same output are combined. With the printed product, an event that one side marks and the other
+skips would be skipped, and the result would not be a match of the first side.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def intersect(left: UnaryComplexEventAutomaton, right: UnaryComplexEventAutomato
 @overload
 def intersect(left: SymbolicRegisterTransducer, right: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer: ...
 def intersect(left: Any, right: Any) -> Any:
-    """``Match(T, S) = Match(T1, S) ∩ Match(T2, S)``; a state is a pair of states, of which only those reached exist.
+    """``Match(T, S) = Match(T1, S) ∩ Match(T2, S)``; states are the reachable pairs of states.
 
-    Two automata without memory are intersected alike (P1 Proposition 1); of UCEA that is AND (P2 §5.2).
+    Two automata without memory are intersected in the same way (P1 Proposition 1); for UCEA that is AND (P2 §5.2).
 
-    The registers of the second are renamed where the first has the same. Raises `EpsilonFreeError` for transducers
-    with ε-transitions.
+    Registers of the second that the first has too are renamed. Raises `EpsilonFreeError` for transducers with
+    ε-transitions.
     """
     if isinstance(left, MemorylessAutomaton):
         return intersected(left, right)

@@ -1,10 +1,10 @@
-"""The smallest deterministic automaton, over minterms (003 §6 asks for it).
+"""The smallest deterministic automaton, over minterms (required by 003 §6).
 
-Where no register is read that is Moore's refinement of symbolic automata: states are told apart by what follows on each
-minterm of all conditions. With registers, states are merged if they go on alike with the same events in the same
-registers. There may then be a smaller automaton that uses its registers in another way; of arbitrary conditions nothing
-is known that would find it, as there are no canonical register automata for them. An automaton that is not
-deterministic has no unique smallest one, and is refused.
+Without registers this is Moore's refinement for symbolic automata: states are distinguished by what follows on each
+minterm of all conditions. With registers, states are merged if they continue in the same way with the same events in
+the same registers. A smaller automaton may then use its registers in another way; for arbitrary conditions no method is
+known, as there are no canonical register automata for them. An automaton that is not deterministic has no unique
+smallest one, and is refused.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["minimize"]
 
 #: Atoms, and whether they hold.
 _Case = tuple[tuple[Condition, bool], ...]
-#: What a run does with an event: the class it goes to, the output, the registers written.
+#: The effect of an event: the class of the next state, the output, the registers written.
 _Behaviour = tuple[int, frozenset[str], frozenset[str]]
 
 
@@ -54,9 +54,12 @@ def minimize(automaton: UnaryComplexEventAutomaton, *, most: int | None = None) 
 def minimize(automaton: Any, *, most: int | None = None) -> Any:
     """The deterministic transducer, or the I/O-deterministic automaton, with the same matches and the fewest states.
 
-    Only states on the way to a final one count, so there is no sink. Nothing smaller reads the same conditions into the
-    same registers; registers are not exchanged for one another, and contradictions between conditions count as far as
-    `construct_minterms` finds them. Raises `NotDeterministicError` unless the automaton is certain to be deterministic,
+    Only states on the way to a final one count, so there is no sink. The result is smallest among automata that read
+    the
+    same conditions into the same registers: registers are not exchanged, and contradictions between conditions count as
+    far
+    as `construct_minterms` finds them. Raises `NotDeterministicError` unless the automaton is certain to be
+    deterministic,
     `EpsilonFreeError` for ε-transitions, and `UnsupportedQueryError` if more than ``most`` minterms would have to be
     tried.
     """
@@ -93,14 +96,14 @@ def minimize(automaton: Any, *, most: int | None = None) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Merged:
-    """The class of each state, and how runs go on from each class."""
+    """The class of each state, and the continuations from each class."""
 
     classes: Mapping[State, int]
     ways: list[tuple[int, Condition, _Behaviour]]
 
 
 def _merged(automaton: Automaton, budget: Budget) -> _Merged:
-    """The coarsest classes in which states end alike and go on alike, on every minterm of all conditions."""
+    """The coarsest classes whose states end and continue in the same way, on every minterm of all conditions."""
     basis = list(dict.fromkeys(atom for t in automaton.transitions for atom in _atoms(_asked(t))))
     minterms = [frozenset(minterm.positive) for minterm in construct_minterms(basis, budget=budget)]
     leaving: dict[State, list[TransitionLike]] = {q: [] for q in sorted_states(automaton.states)}
@@ -138,7 +141,7 @@ def _asked(t: TransitionLike) -> Condition:
 
 
 def _atoms(condition: Condition) -> list[Condition]:
-    """What a condition is a two-valued combination of."""
+    """The atoms that a condition combines with two truth values."""
     match condition:
         case And() | Or():
             return [*_atoms(condition.left), *_atoms(condition.right)]
@@ -150,7 +153,7 @@ def _atoms(condition: Condition) -> list[Condition]:
 
 
 def _allows(condition: Condition, minterm: frozenset[Condition]) -> bool:
-    """Whether a condition holds where of the atoms these and no others hold."""
+    """Whether a condition holds if exactly these atoms hold."""
     match condition:
         case And():
             return _allows(condition.left, minterm) and _allows(condition.right, minterm)
@@ -166,7 +169,7 @@ def _allows(condition: Condition, minterm: frozenset[Condition]) -> bool:
 
 
 def _cases(choices: list[tuple[frozenset[Condition], bool]], atoms: list[Condition]) -> list[_Case]:
-    """The minterms that are chosen, as cases that exclude one another and ask no more atoms than needed."""
+    """The chosen minterms, as mutually exclusive cases with no more atoms than needed."""
     if all(chosen for _, chosen in choices):
         return [()]
     if not any(chosen for _, chosen in choices):
@@ -186,7 +189,7 @@ def _condition(case: _Case) -> Condition:
 
 
 def _without_dead_writes(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
-    """The same without writing what no run reads before the register is written anew."""
+    """The same without writes that no run reads before the register is written anew."""
     live: dict[State, frozenset[str]] = dict.fromkeys(transducer.states, frozenset())
     changed = True
     while changed:
@@ -203,7 +206,7 @@ def _without_dead_writes(transducer: SymbolicRegisterTransducer) -> SymbolicRegi
 
 
 def _ending_as_marked(automaton: ComplexEventAutomaton) -> ComplexEventAutomaton:
-    """The same runs, with states that say whether the last event was marked, as final ones must."""
+    """The same runs, with states that record whether the last event was marked, as final ones must."""
 
     def ways(place: tuple[State, bool]) -> Iterator[tuple[Condition, frozenset[str], tuple[State, bool]]]:
         for t in automaton.leaving(place[0]):

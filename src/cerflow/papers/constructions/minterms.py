@@ -1,7 +1,7 @@
 """Minterms of conditions (004 §2 and Algorithm 7, 003 Algorithm 8; Figure 14).
 
-For every event and every content of the registers exactly one of them holds. Those that are found contradictory are
-left out; finding out is cheap and certain, but some contradictions are not found.
+For every event and every content of the registers exactly one of them holds. Minterms with a contradiction are left
+out. The test for contradictions is cheap and never wrong, but it misses some.
 """
 
 from __future__ import annotations
@@ -28,21 +28,22 @@ class Minterm:
 
     @property
     def condition(self) -> Condition:
-        """``φ1 ∧ … ∧ ¬ψ1 ∧ …``; ⊤ if there is nothing to tell apart."""
+        """``φ1 ∧ … ∧ ¬ψ1 ∧ …``; ⊤ without conditions."""
         return conjunction([*self.positive, *map(not_satisfied, self.negative)])
 
     def entails(self, condition: Condition) -> bool:
-        """Whether one of the conditions that the minterm was made of holds wherever it does."""
+        """Whether one of the conditions behind the minterm holds wherever the minterm does."""
         return condition == TRUE or condition in self.positive
 
 
 def construct_minterms(
     conditions: Iterable[Condition], *, satisfiable: bool = True, budget: Budget | None = None
 ) -> tuple[Minterm, ...]:
-    """The minterms of some conditions; ⊤ among them tells nothing apart.
+    """The minterms of some conditions; ⊤ among them distinguishes nothing.
 
-    With ``satisfiable`` those found contradictory are left out, otherwise there are all 2ⁿ. Raises
-    `UnsupportedQueryError` when the budget is spent.
+    With ``satisfiable`` those with a contradiction are left out, otherwise there are all 2ⁿ. Raises
+    `UnsupportedQueryError`
+    when the budget is spent.
     """
     found = [Minterm()]
     for condition in dict.fromkeys(c for c in conditions if c != TRUE):
@@ -61,7 +62,7 @@ def construct_minterms(
 
 
 def contradictory(positive: Iterable[Condition], negative: Iterable[Condition] = ()) -> bool:
-    """Whether it is certain that conditions cannot all hold while others all fail, whatever the registers hold."""
+    """Whether it is certain that some conditions cannot all hold while others all fail, whatever the registers hold."""
     held: set[Condition] = set()
     failing: set[Condition] = set()
     pending = [*((c, True) for c in positive), *((c, False) for c in negative)]
@@ -81,7 +82,7 @@ def contradictory(positive: Iterable[Condition], negative: Iterable[Condition] =
         return True
     if any(isinstance(condition, Not) and condition.operand in held for condition in held):
         return True
-    # What is known of single attributes is known of the current event only.
+    # Facts about single attributes are about the current event only.
     local = [c for c in held if not register_selection(c)]
     return contradicts([*local, *(not_satisfied(c) for c in failing if not register_selection(c))])
 
@@ -89,8 +90,8 @@ def contradictory(positive: Iterable[Condition], negative: Iterable[Condition] =
 def exhaustive(conditions: Iterable[Condition]) -> bool:
     """Whether it is certain that one of some conditions holds, whatever the event and the registers.
 
-    Literals are decided one by one until a condition is left without any, or what was decided is contradictory; for
-    minterms that is as much work as there are of them.
+    Literals are decided one by one until no condition has an undecided literal, or the decisions are contradictory. For
+    minterms this takes as many steps as there are minterms.
     """
     cases = [frozenset(_literal(part) for part in conjuncts(condition)) for condition in conditions]
     splits = 0

@@ -1,6 +1,6 @@
-"""The six schemas of 004 (Theorem 27, App. A.2, Figure 11): automata with one start and one final state, put together.
+"""The six schemas of 004 (Theorem 27, App. A.2, Figure 11), which combine automata with one start and one final state.
 
-States are numbers that `Schemas` hands out; the automata that are put together share their registers.
+States are numbers from `Schemas`. Combined automata share their registers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class SingleEnded:
     transitions: tuple[SymbolicTransition, ...]
 
     def transducer(self, registers: Iterable[str]) -> SymbolicRegisterTransducer:
-        """The same as a value of its own; ``registers`` are those that it has in any case."""
+        """The same as a transducer; ``registers`` are registers that it has in any case."""
         used = {r for t in self.transitions for r in (*t.reads, *t.writes)}
         return SymbolicRegisterTransducer.of(
             self.transitions, start=self.start, finals=(self.final,), registers=sorted({*registers, *used})
@@ -70,7 +70,7 @@ class Schemas:
         return SingleEnded(once.start, once.final, (*once.transitions, *back))
 
     def embedded(self, transducer: SymbolicRegisterTransducer) -> SingleEnded:
-        """A transducer over states of ours; several final states get a new one behind them."""
+        """A transducer over new states; several final states get a common new one behind them."""
         number: dict[State, int] = {transducer.start: self._new()}
 
         def of(state: State) -> int:

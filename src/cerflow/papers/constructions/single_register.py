@@ -1,7 +1,7 @@
 """From transitions that write several registers to transitions that write one (004 Algorithm 3, line 3).
 
-The papers do not show the construction; this is a way to do it. A state also says where the content of each register
-lives, so what is written to several registers is stored once, and moving it costs nothing.
+The papers do not show the construction; this is one solution. A state also records the register in which each content
+is stored. So a write to several registers is stored once, and moving it costs nothing.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ __all__ = ["to_single_register"]
 def to_single_register(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
     """The transducer with the same matches in which a transition writes at most one register.
 
-    A state ``(q, (p1, …, pk))`` says that the content of the i-th register lives in ``pi``, or that it is empty: then
-    ``pi`` names a register that is never written. As many registers are enough as there were. A transducer that
-    already is as wanted comes back as it is. Raises `EpsilonFreeError` for one with ε-transitions.
+    A state ``(q, (p1, …, pk))`` says that the content of the i-th register is stored in ``pi``, or that it is empty:
+    then
+    ``pi`` names a register that is never written. The number of registers stays the same. A transducer that already has
+    this form is returned as it is. Raises `EpsilonFreeError` for one with ε-transitions.
     """
     check_epsilon_free(transducer)
     if all(len(t.writes) <= 1 for t in transducer.transitions):

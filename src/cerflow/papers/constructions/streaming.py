@@ -24,7 +24,7 @@ __all__ = ["StaggeredCopies", "staggered", "streaming", "with_start_loop"]
 
 
 def streaming(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
-    """``⊤* · T``: what ``T`` matches in S[m…k] for some m, this matches in S[0…k]."""
+    """``⊤* · T``: the matches of ``T`` in S[m…k] for some m are the matches of the result in S[0…k]."""
     schemas = Schemas()
     anything = schemas.star(schemas.terminal(TRUE))
     whole = schemas.concatenation(anything, schemas.embedded(transducer))
@@ -34,7 +34,7 @@ def streaming(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransdu
 def with_start_loop(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
     """The same with a loop on the start state instead of a prefix; no transition may lead to the start.
 
-    A subset construction must not follow: all candidates would share the registers (erratum 11.9), and it refuses.
+    Do not apply a subset construction to it: all candidates would share the registers (erratum 11.9), so it refuses.
     """
     if any(t.target == transducer.start for t in transducer.transitions):
         raise ValueError("a transition leads to the start state, so a loop there would skip events of a match")
@@ -45,9 +45,10 @@ def with_start_loop(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterT
 def staggered(tree: SymbolicRegisterTransducer, window: int, *, most: int | None = None) -> SymbolicRegisterTransducer:
     """`StaggeredCopies` as one deterministic automaton: it accepts a string if ``tree`` accepts a suffix of it.
 
-    ``tree`` has no walk of more than ``window`` events, see `unroll`; that it may accept the empty string does not
-    count. A subset of its states holds for each of ``window`` copies what that has reached, and which copy begins next.
-    Raises `NotDeterminizableError` if ``tree`` is none.
+    ``tree`` has no walk of more than ``window`` events, see `unroll`; whether it accepts the empty string does not
+    matter. A
+    subset of its states holds the states of each of ``window`` copies, and the copy that begins next. Raises
+    `NotDeterminizableError` if ``tree`` is not a tree.
     """
     check_epsilon_free(tree)
     if not is_determinizable(tree):
@@ -64,13 +65,13 @@ def staggered(tree: SymbolicRegisterTransducer, window: int, *, most: int | None
             transitions.append(replace(t, source=source, target=(d, t.target)))
         finals += [(d, state) for state in tree.finals if state != tree.start]
     copies = SymbolicRegisterTransducer.of(transitions, start=("begin", 0), finals=finals)
-    # When a copy begins anew, the run that it began ``window`` events ago has come to its end.
+    # When a copy begins anew, its run from ``window`` events ago has ended.
     return unchecked_subsets(copies, most=most)
 
 
 @dataclass(slots=True)
 class _Copy:
-    """One copy of the automaton: where it is, what it remembers, and how many events it has read."""
+    """One copy of the automaton: its state, its registers, and how many events it has read."""
 
     state: State
     registers: dict[str, Event]
@@ -78,11 +79,12 @@ class _Copy:
 
 
 class StaggeredCopies:
-    """Streaming with a deterministic automaton for strings of at most ``window`` events: that many copies of it.
+    """Streaming with a deterministic automaton for strings of at most ``window`` events, by that many copies of it.
 
-    Copy d reads the strings that begin at positions d, d + w, d + 2w, …, each with registers of its own; a match ends
-    where some copy is in a final state. A start loop would make all candidates share the registers instead, and miss
-    matches from w = 3 on (erratum 11.9). An event costs the evaluation of at most w states' conditions.
+    Copy d reads the strings that begin at positions d, d + w, d + 2w, …, each with its own registers. A match ends
+    where
+    some copy is in a final state. A start loop would make all candidates share the registers instead, and miss matches
+    from w = 3 on (erratum 11.9). An event costs the evaluation of at most w states' conditions.
     """
 
     def __init__(self, transducer: SymbolicRegisterTransducer, window: int) -> None:

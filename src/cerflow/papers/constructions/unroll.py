@@ -1,9 +1,9 @@
 """Unrolling for a window (004 Algorithms 3 to 6, 003 Algorithms 5 to 7).
 
-The walks of at most w events from the start become a tree: a state is entered by one transition, a register is written
-by one transition, and walks do not meet again. The strings of at most w events keep their matches; longer ones have
-none. A window bounds the *marked* events instead (Definition 39): the two are the same only if every accepted string
-begins and ends with a marked event (erratum 11.6); `restrict_to_window` does without.
+The walks of at most w events from the start become a tree: one transition enters each state, one transition writes each
+register, and walks do not meet again. Strings of at most w events keep their matches; longer ones have none. A window
+bounds the *marked* events instead (Definition 39). The two agree only if every accepted string begins and ends with a
+marked event (erratum 11.6); `restrict_to_window` is correct without this.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ __all__ = ["Unrolled", "unroll"]
 
 @dataclass(frozen=True)
 class Unrolled:
-    """An unrolled transducer: ``CopyOfQ`` and ``CopyOfR`` say of what its states and registers are copies.
+    """An unrolled transducer: ``CopyOfQ`` and ``CopyOfR`` map its states and registers to their originals.
 
-    A copy of a register that several registers would have been written with is a copy of all of them.
+    A copy of a register that replaces writes to several registers is a copy of all of them.
     """
 
     transducer: SymbolicRegisterTransducer
@@ -48,12 +48,14 @@ class Unrolled:
 def unroll(
     transducer: SymbolicRegisterTransducer, window: int, *, prune: bool = True, most: int | None = None
 ) -> Unrolled:
-    """All walks of at most ``window`` events, as a tree with states 0, 1, … in the order of their lengths.
+    """All walks of at most ``window`` events, as a tree with states 0, 1, … by length.
 
-    With ``prune`` walks that lead to no final state are left out, the start excepted. A register that a walk has not
-    written is read as the one of the same name outside of the tree, which is empty unless the tree is part of something
-    larger. Raises `EpsilonFreeError` for a transducer with ε-transitions, `UnsupportedQueryError` if there would be
-    more than ``most`` states.
+    With ``prune`` walks that lead to no final state are left out, except the start. A register that a walk has not
+    written
+    is read as the register of that name outside the tree, which is empty unless the tree is part of something larger.
+    Raises `EpsilonFreeError` for a transducer with ε-transitions, and `UnsupportedQueryError` if there would be more
+    than
+    ``most`` states.
     """
     check_epsilon_free(transducer)
     if window < 0:
@@ -64,7 +66,7 @@ def unroll(
     copy_of: dict[State, State] = {0: transducer.start}
     registers_of: dict[str, frozenset[str]] = {}
     transitions: list[SymbolicTransition] = []
-    # `FindLastAppearance`, known for the whole way to each state of the frontier.
+    # `FindLastAppearance`, stored for the whole way to each state of the frontier.
     frontier: list[tuple[int, Mapping[str, str]]] = [(0, {})]
     for depth in range(1, window + 1):
         following: list[tuple[int, Mapping[str, str]]] = []
@@ -98,7 +100,7 @@ def unroll(
 
 
 def _steps_to_final(transducer: SymbolicRegisterTransducer) -> dict[State, int]:
-    """For each state that leads to a final one, how many events that takes at least."""
+    """For each state that leads to a final one, the least number of events on the way."""
     steps = dict.fromkeys(transducer.finals, 0)
     into: dict[State, list[State]] = {}
     for t in transducer.transitions:

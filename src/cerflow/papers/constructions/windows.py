@@ -1,7 +1,7 @@
-"""A window on the marked events (004 Definition 39): of any transducer, and without unrolling it.
+"""A window on the marked events (004 Definition 39), for any transducer, without unrolling it.
 
-The papers unroll, which bounds the length of strings (erratum 11.6) and makes a tree; to leave out matches that are too
-long it is enough to count the events since the first mark.
+The papers unroll, which bounds the length of strings (erratum 11.6) and makes a tree. To exclude too long matches it is
+enough to count the events since the first mark.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ __all__ = ["restrict_to_window"]
 def restrict_to_window(transducer: SymbolicRegisterTransducer, window: int) -> SymbolicRegisterTransducer:
     """The matches M with max(M) - min(M) < ``window`` events, and the empty one.
 
-    A state is a pair of a state and the number of events read since the first marked one, that one included: 0 before
-    it, ``window`` + 1 from where on nothing may be marked.
+    A state is a pair of a state and the number of events read since the first marked one, inclusive: 0 before it, and
+    ``window`` + 1 once no further event may be marked.
     """
     if window < 1:
         raise ValueError("a window has at least one event")

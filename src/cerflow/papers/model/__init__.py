@@ -1,1 +1,1 @@
-"""The automata of the papers as values, what a run of them is, and their drawings."""
+"""The automata of the papers as values, their runs, and their drawings."""

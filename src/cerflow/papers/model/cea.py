@@ -1,8 +1,9 @@
 """Complex event automata (CEA; P1 §6), which mark events, and unary ones (UCEA; P2 §5.1), which label them.
 
-Both have several start states and conditions on the event at hand alone. They differ in what a transition gives its
-event, • or ◦ in the first and a set of labels in the second, and in where runs end: a run of a CEA that is accepted has
-marked the last event it read (so nothing depends on the future), a run of a UCEA need not.
+Both have several start states, and conditions on the current event alone. They differ in the output of a transition (•
+or ◦ in a CEA, a set of labels in a UCEA), and in the end of runs: an accepting run of a CEA has marked the last event
+it
+read (so nothing depends on the future), a run of a UCEA need not.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _NOTHING: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComplexEventTransition:
-    """``(source, P, m, target)``: an event of which the condition holds is marked (•), or read only (◦)."""
+    """``(source, P, m, target)``: an event that satisfies the condition is marked (•), or only read (◦)."""
 
     source: State
     target: State
@@ -61,7 +62,7 @@ class ComplexEventTransition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnaryComplexEventTransition:
-    """``(source, P, L, target)``: an event of which the condition holds gets the labels L, which may be none."""
+    """``(source, P, L, target)``: an event that satisfies the condition gets the labels L, possibly none."""
 
     source: State
     target: State
@@ -90,7 +91,7 @@ T = TypeVar("T", ComplexEventTransition, UnaryComplexEventTransition)
 
 @dataclass(frozen=True, kw_only=True)
 class MemorylessAutomaton(Generic[T]):
-    """What both automata have in common: ``A = (Q, Δ, I, F)``.
+    """The common part of both automata: ``A = (Q, Δ, I, F)``.
 
     Raises a subclass of `AutomatonError` for parts that do not fit together.
     """
@@ -101,7 +102,7 @@ class MemorylessAutomaton(Generic[T]):
     transitions: tuple[T, ...] = ()
     _leaving: Mapping[State, tuple[T, ...]] = field(init=False, compare=False, repr=False)
 
-    #: The short name of the model, and of what its transitions are.
+    #: The short names of the model and of its transitions.
     _NAME: ClassVar[str]
     _KIND: ClassVar[type]
 
@@ -132,7 +133,7 @@ class MemorylessAutomaton(Generic[T]):
         ways: Callable[[Q], Iterable[tuple[Condition, frozenset[str], Q]]],
         is_final: Callable[[Q], bool],
     ) -> Self:
-        """The automaton that a construction reaches: ``ways`` says with which condition and output it goes on where."""
+        """The automaton that a construction reaches; ``ways`` returns the condition, output and target of each step."""
 
         def leaving(state: Q) -> Iterator[T]:
             for condition, output, target in ways(state):
@@ -162,7 +163,7 @@ class MemorylessAutomaton(Generic[T]):
         return self._leaving.get(state, ())
 
     def relocated(self, names: Mapping[State, State]) -> Self:
-        """The same with other names for its states; states that share a name become one."""
+        """The same with renamed states; states that share a name become one."""
         return type(self)(
             states=frozenset(names[q] for q in self.states),
             starts=frozenset(names[q] for q in self.starts),
@@ -179,7 +180,7 @@ class MemorylessAutomaton(Generic[T]):
         return self.relocated(numbered_states(self))
 
     def trimmed(self) -> Self:
-        """Without the states that no run reaches or from which none reaches a final state."""
+        """Without states that no run reaches, or from which no run reaches a final state."""
         useful = useful_states(self)
         return replace(
             self,

@@ -1,6 +1,6 @@
-"""Conditions over the current event and registers (004 §3.2): what they read, when they hold, other registers.
+"""Conditions over the current event and registers (004 §3.2): reading, satisfaction, renaming.
 
-They are those of `cerflow.language.condition`: a bare attribute is that of the current event ``~``, ``r.attr`` that of
+These are conditions of `cerflow.language.condition`. A bare attribute belongs to the current event ``~``, ``r.attr`` to
 the event in register ``r``. `Satisfied` makes a condition two-valued, so that a negation holds wherever the condition
 does not, nulls included.
 """
@@ -31,7 +31,7 @@ def register_selection(condition: Condition) -> tuple[str, ...]:
 
 
 def rename_registers(condition: Condition, names: Mapping[str, str]) -> Condition:
-    """The condition that reads other registers; those without a new name stay, `HEAD` means the current event."""
+    """The condition on other registers; those without a new name stay, `HEAD` means the current event."""
     if not any(names.get(r, r) != r for r in register_selection(condition)):
         return condition
 
@@ -54,7 +54,7 @@ def _renamed(register: str, names: Mapping[str, str]) -> str | None:
 
 
 def not_satisfied(condition: Condition) -> Condition:
-    """``¬φ``: holds exactly where φ does not, also where φ is unknown."""
+    """``¬φ``: holds exactly where φ does not, including where φ is unknown."""
     match condition:
         case Constant(value):
             return Constant(not value)
@@ -85,5 +85,5 @@ def holds(condition: Condition, event: Event, registers: Mapping[str, Event]) ->
                 return without_brackets(current)
         return current
 
-    # What is neither true nor false stays unknown below AND, OR and NOT, so neither an atom nor its negation holds.
+    # Unknown stays unknown below AND, OR and NOT, so neither an atom nor its negation holds.
     return value_on(transform(condition, settle), events) is True

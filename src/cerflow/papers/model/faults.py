@@ -1,11 +1,11 @@
-"""What can be wrong with an automaton, or with what is asked of it: one exception per fault.
+"""The errors of automata and of constructions on them, one exception per fault.
 
 ::
 
     CerflowError
     └── AutomatonError            (also ValueError)   something is wrong with an automaton
         ├── MissingStateError                         a start or final state, or an end of a transition, is no state
-        ├── MissingRegisterError                      a transition reads or writes what is no register
+        ├── MissingRegisterError                      a transition reads or writes an unknown register
         ├── EpsilonTransitionError                    an ε-transition reads registers, writes or outputs
         ├── RegisterSelectionError                    a register selection does not fit the parameters of its formula
         ├── LabelSetError                             the labels of a transition are no frozenset of names
@@ -38,7 +38,7 @@ __all__ = [
 
 
 class AutomatonError(CerflowError, ValueError):
-    """Something is wrong with an automaton."""
+    """An automaton, or a construction on it, is at fault."""
 
 
 class MissingStateError(AutomatonError):
@@ -50,19 +50,19 @@ class MissingRegisterError(AutomatonError):
 
 
 class EpsilonTransitionError(AutomatonError):
-    """An ε-transition consumes no event, so it has nothing to ask about, to write or to output."""
+    """An ε-transition consumes no event, so it can have no condition, write or output."""
 
 
 class RegisterSelectionError(AutomatonError):
-    """A register selection names not exactly one register, or the head, for each parameter of its formula."""
+    """A register selection must name exactly one register, or the head, for each parameter of its formula."""
 
 
 class LabelSetError(AutomatonError):
-    """The labels of a transition are a frozenset of names."""
+    """The labels of a transition must be a frozenset of names."""
 
 
 class TransitionKindError(AutomatonError):
-    """The transitions of an automaton are of the class that belongs to its model."""
+    """The transitions of an automaton must be of the class of its model."""
 
 
 class NotMemorylessError(AutomatonError):
@@ -74,7 +74,7 @@ class EpsilonFreeError(AutomatonError):
 
 
 class SharedRegistersError(AutomatonError):
-    """One of two automata writes a register that the other one reads or writes; `renamed` sets them apart."""
+    """One of two automata writes a register that the other one reads or writes; `renamed` separates them."""
 
 
 class NotDeterministicError(AutomatonError):

@@ -1,4 +1,4 @@
-"""Which automata of the literature a transducer is already (004 §2.1, App. A.7)."""
+"""The automata of the literature that a transducer is an instance of (004 §2.1, App. A.7)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AutomatonKind(StrEnum):
 
     SYMBOLIC = "symbolic automaton"  # no registers, no output
     SYMBOLIC_REGISTER = "symbolic register automaton"  # no output
-    REGISTER = "register automaton"  # no output; what is read is only = or ≠ to what registers hold
+    REGISTER = "register automaton"  # no output; registers are only compared with the event by = and ≠
     MATCH = "match automaton"  # no registers
 
 
@@ -46,7 +46,7 @@ def kinds(transducer: SymbolicRegisterTransducer) -> frozenset[AutomatonKind]:
 
 
 def _compares_with_registers(condition: Condition) -> bool:
-    """Whether a condition asks only whether the event equals what registers hold."""
+    """Whether a condition only tests whether the event equals the contents of registers."""
     for current in walk(condition):
         match current:
             case And() | Or() | Not() | Constant():

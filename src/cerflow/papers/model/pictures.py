@@ -1,8 +1,9 @@
 """Pictures of automata in the notation of the papers, for Graphviz and Mermaid.
 
-A transducer has ``φ ↑ o ↓ W`` on its edges (004), a register match automaton ``f / rs / R / o`` (003). The outputs are
-• and ⊗; other labels than the one that ``MARK`` gives stand behind the •. A complex event automaton has ``P | •`` or
-``P | ◦`` (P1), one with sets of labels ``P | {A, B}`` (P2).
+Edges of a transducer read ``φ ↑ o ↓ W`` (004), of a register match automaton ``f / rs / R / o`` (003). Outputs are •
+and
+⊗; labels other than the one of ``MARK`` follow the •. Edges of a complex event automaton read ``P | •`` or ``P | ◦``
+(P1), with sets of labels ``P | {A, B}`` (P2).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ __all__ = ["show_edge", "to_dot", "to_mermaid"]
 
 @node
 class _Negated(Condition):
-    """``¬(φ)``, which holds where φ does not."""
+    """``¬(φ)``, which holds where φ does not hold."""
 
     condition: Condition
 
@@ -41,7 +42,7 @@ class _Negated(Condition):
 
 
 def show_edge(t: TransitionLike) -> str:
-    """What stands on the edge of a transition: ``φ ↑ o ↓ W``, ``f / rs / R / o``, ``P | m``, ``P | L``, or ε."""
+    """The text on the edge of a transition: ``φ ↑ o ↓ W``, ``f / rs / R / o``, ``P | m``, ``P | L``, or ε."""
     if t.condition is None:
         return "ε"
     if isinstance(t, ComplexEventTransition):
@@ -101,7 +102,7 @@ def _condition(condition: Condition) -> str:
         return "⊤"
 
     def visit(current: Node) -> Node:
-        # From the leaves up: what was below a negation is a `Satisfied` still.
+        # Bottom-up: parts below a negation are already `Satisfied`.
         match current:
             case Not(Satisfied(inner)):
                 return _Negated(inner)

@@ -26,8 +26,9 @@ __all__ = ["MatchTransition", "RegisterMatchAutomaton", "as_register_match_autom
 class MatchTransition:
     """``(source, f, rs) → (target, R, o)``: a formula, a register selection, the registers written, an output.
 
-    ``formula`` speaks of its ``parameters`` as labels, and of the current event where an attribute stands alone;
-    ``selection`` gives for each parameter, in their order, a register or `HEAD` ("~"). The formula None is ε.
+    ``formula`` uses its ``parameters`` as labels, and bare attributes for the current event. ``selection`` gives a
+    register
+    or `HEAD` ("~") for each parameter, in their order. The formula None is ε.
     """
 
     source: State
@@ -96,7 +97,7 @@ class RegisterMatchAutomaton:
 
 
 def as_transducer(automaton: Automaton) -> SymbolicRegisterTransducer:
-    """The SRT with the same runs, of any automaton: several start states become one new state with ε to each."""
+    """The SRT with the same runs as an automaton; several start states become one new state with ε to each."""
     transitions = [
         SymbolicTransition(source=t.source, target=t.target, condition=t.condition, output=t.output, writes=t.writes)
         for t in automaton.transitions

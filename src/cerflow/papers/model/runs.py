@@ -1,10 +1,10 @@
-"""Runs by their definition (003 Definitions 6 to 8, 004 Definitions 23 to 26), for all automata.
+"""Runs by definition (003 Definitions 6 to 8, 004 Definitions 23 to 26), for all automata.
 
-Positions count from 0, as 003 and the engine have it (004 counts from 1). There are two notions of acceptance, and both
-are needed (erratum 11.2): a string is in Lang, and its marks are in Match, if a run over the whole of it ends in a
-final state, as Definition 18 has it for expressions; a match is *reported* at n if in addition the run marks event n,
-as Definition 24 has it for streams. So it is for complex event automata (P1 §6), but not for those with sets of labels
-(P2 §5.1): their runs may end with an event that gets none.
+Positions count from 0, as in 003 and the engine (004 counts from 1). There are two notions of acceptance, and both are
+needed (erratum 11.2). A string is in Lang, and its marks are in Match, if a run over the whole of it ends in a final
+state, as in Definition 18 for expressions. A match is *reported* at n if in addition the run marks event n, as in
+Definition 24 for streams. Complex event automata report in the same way (P1 §6), but not those with sets of labels (P2
+§5.1): their runs may end with an event without labels.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from cerflow.values.events import Event
 
 __all__ = ["Configuration", "Run", "accepting_runs", "accepts", "matches", "reported_matches"]
 
-#: For each register the index of the event that it holds, None while it is empty (♯).
+#: For each register the index of its event, None while it is empty (♯).
 Contents = tuple[int | None, ...]
-#: A run as far as its future and its match depend on it; the last says whether it marked the last event it read.
+#: The part of a run that decides its future and its match; the last item says whether it marked the last event it read.
 _Partial = tuple[State, Contents, ComplexEvent, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """``[j, q, v]``: the index of the next event, the state, and what the registers hold (indices of events)."""
+    """``[j, q, v]``: the index of the next event, the state, and the contents of the registers (indices of events)."""
 
     index: int
     state: State
@@ -42,7 +42,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run: n+1 configurations and the n transitions between them, ε-transitions included, and what it marks."""
+    """A run: n+1 configurations, the n transitions between them, including ε-transitions, and its marks."""
 
     configurations: tuple[Configuration, ...]
     transitions: tuple[TransitionLike, ...]
@@ -64,7 +64,7 @@ def accepts(automaton: Automaton, events: Sequence[Event]) -> bool:
 
 
 def matches(automaton: Automaton, events: Sequence[Event]) -> frozenset[ComplexEvent]:
-    """``Match(T, S)`` for the whole string: what the runs that end in a final state mark, the empty set included."""
+    """``Match(T, S)`` for the whole string: the marks of the runs that end in a final state, the empty set included."""
     reader = _Evaluator(automaton, events)
     return frozenset(marks for state, _, marks, _ in _last(reader, marks=True) if state in automaton.finals)
 
@@ -72,7 +72,7 @@ def matches(automaton: Automaton, events: Sequence[Event]) -> frozenset[ComplexE
 def reported_matches(automaton: Automaton, events: Sequence[Event]) -> frozenset[tuple[int, ComplexEvent]]:
     """All (n, M) with M in ``⟦A⟧`` of the events 0 … n: a run ends in a final state and marks event n.
 
-    Of a `UnaryComplexEventAutomaton` it need not mark that event, nor any.
+    A run of a `UnaryComplexEventAutomaton` need not mark that event, nor any other.
     """
     reader = _Evaluator(automaton, events)
     marked_or_not = isinstance(automaton, UnaryComplexEventAutomaton)
@@ -87,7 +87,7 @@ def reported_matches(automaton: Automaton, events: Sequence[Event]) -> frozenset
 def accepting_runs(automaton: Automaton, events: Sequence[Event]) -> Iterator[Run]:
     """All runs over the whole string that end in a final state; there may be exponentially many.
 
-    A run takes no ε-transition back into a state in which it already was since it read its last event.
+    A run takes no ε-transition back into a state in which it has already been since it read its last event.
     """
     reader = _Evaluator(automaton, events)
     empty: Contents = (None,) * len(automaton.registers)
@@ -129,7 +129,7 @@ def _all(reader: _Evaluator, *, marks: bool) -> Iterator[set[_Partial]]:
 
 
 class _Evaluator:
-    """One automaton over one string; a condition is evaluated once for each event and what its registers hold."""
+    """One automaton over one string; a condition is evaluated once for each event and register contents."""
 
     def __init__(self, automaton: Automaton, events: Sequence[Event]) -> None:
         self.automaton = automaton
@@ -167,7 +167,7 @@ class _Evaluator:
         return partials
 
     def fires(self, condition: Condition, position: int, contents: Contents) -> bool:
-        """Whether a condition holds of an event and what the registers hold."""
+        """Whether a condition holds for an event and the register contents."""
         selection = register_selection(condition)
         read = tuple(contents[self._place[register]] for register in selection)
         key = (condition, position, read)

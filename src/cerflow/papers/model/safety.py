@@ -1,4 +1,4 @@
-"""What happens on every way to a state: register safety (003 §4), and "appears on every trail" (003 Algorithm 3)."""
+"""Facts about all ways to a state: register safety (003 §4), and "appears on every trail" (003 Algorithm 3)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ T = TypeVar("T", bound=_Arc)
 def on_every_trail(
     starts: Iterable[State], transitions: Iterable[T], gives: Callable[[T], frozenset[str]]
 ) -> dict[State, frozenset[str]]:
-    """For every state that is reached, what the transitions of each way to it have given together.
+    """For every reachable state, the items that every way to it gives.
 
-    A trail enters no state twice; what every trail gives, every walk gives, so the greatest solution of the equations
-    of all transitions is wanted.
+    A trail enters no state twice, but the items of every trail are also those of every walk. So this is the greatest
+    solution of the equations of all transitions.
     """
     leaving: dict[State, list[T]] = {}
     for t in transitions:
@@ -57,5 +57,5 @@ def unsafe_reads(automaton: Automaton) -> Iterator[tuple[TransitionLike, str]]:
 
 
 def is_register_safe(automaton: Automaton) -> bool:
-    """Whether every register that is read has been written before, whichever way a run has taken."""
+    """Whether every register that is read has been written before, on every run."""
     return next(unsafe_reads(automaton), None) is None

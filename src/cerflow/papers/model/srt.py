@@ -1,8 +1,8 @@
-"""What both automata have in common, and the symbolic register transducer (SRT; 004 Definition 21).
+"""The common part of both automata, and the symbolic register transducer (SRT; 004 Definition 21).
 
-States are values, so that a construction can say what its states are made of: numbers and names, pairs in a product,
-sets in a subset construction. An output is the set of labels that the event gets: ``∅`` is the papers' ⊗, ``{event}``
-their •; more labels are what SREMO's ``AS`` and the labels of formulas need.
+States are values that show how a construction made them: numbers and names, pairs in a product, sets in a subset
+construction. An output is the set of labels that the event gets: ``∅`` is the papers' ⊗, ``{event}`` their •. Further
+labels serve SREMO's ``AS`` and the labels of formulas.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = [
     "useful_states",
 ]
 
-#: A state: a number or a name, or what a construction has made of other states.
+#: A state: a number or a name, or a value that a construction made of other states.
 State: TypeAlias = "int | str | tuple[State, ...] | frozenset[State]"
 
 #: The outputs ⊗ and •.
@@ -50,19 +50,19 @@ MARKED: frozenset[str] = frozenset((MARK,))
 
 
 class TransitionLike(Protocol):
-    """What runs and analyses need to know of a transition."""
+    """The interface of transitions for runs and analyses."""
 
     @property
     def source(self) -> State:
-        """Where it leaves."""
+        """The state that it leaves."""
 
     @property
     def target(self) -> State:
-        """Where it leads."""
+        """The state that it enters."""
 
     @property
     def condition(self) -> Condition | None:
-        """When it may be taken; None is ε."""
+        """Its condition; None is ε."""
 
     @property
     def writes(self) -> frozenset[str]:
@@ -78,7 +78,7 @@ T = TypeVar("T", bound=TransitionLike)
 
 
 class Automaton(Protocol):
-    """What runs and analyses need to know of an automaton."""
+    """The interface of automata for runs and analyses."""
 
     @property
     def states(self) -> frozenset[State]:
@@ -119,7 +119,7 @@ class SymbolicTransition:
 
 @dataclass(frozen=True, kw_only=True)
 class SymbolicRegisterTransducer:
-    """``T = (Q, q_s, Q_f, R, Δ)``; also the SRA, which is this with outputs ignored.
+    """``T = (Q, q_s, Q_f, R, Δ)``; also the SRA, by ignoring outputs.
 
     Raises a subclass of `AutomatonError` for parts that do not fit together.
     """
@@ -206,7 +206,7 @@ class SymbolicRegisterTransducer:
         )
 
     def trimmed(self) -> SymbolicRegisterTransducer:
-        """Without the states that no run reaches or from which none reaches a final state; the start stays."""
+        """Without states that no run reaches, or from which no run reaches a final state; the start stays."""
         useful = useful_states(self) | self.starts
         return replace(
             self,
@@ -224,7 +224,7 @@ class SymbolicRegisterTransducer:
 
 
 def check_parts(automaton: Automaton) -> None:
-    """Whether the parts of an automaton fit together; raises the `AutomatonError` of the fault found first."""
+    """Whether the parts of an automaton fit together; raises the `AutomatonError` of the first fault."""
     for role, states in (("start", automaton.starts), ("final", automaton.finals)):
         for state in sorted_states(states - automaton.states):
             raise MissingStateError(f"the {role} state {show_state(state)} is not among the states")
@@ -242,7 +242,7 @@ def check_parts(automaton: Automaton) -> None:
 
 
 def check_epsilon_free(*automata: SymbolicRegisterTransducer) -> None:
-    """Raises `EpsilonFreeError` if one of them has an ε-transition."""
+    """Raise `EpsilonFreeError` if one of them has an ε-transition."""
     if not all(automaton.is_epsilon_free for automaton in automata):
         raise EpsilonFreeError("the construction needs an automaton without ε-transitions; eliminate them first")
 
@@ -254,7 +254,7 @@ def fresh_names(taken: Iterable[str], like: str = "r") -> Iterator[str]:
 
 
 def sorted_states(states: Iterable[State]) -> list[State]:
-    """States in an order that is the same every time."""
+    """States in a reproducible order."""
     return sorted(states, key=lambda state: (isinstance(state, str), len(show_state(state)), show_state(state)))
 
 
@@ -292,7 +292,7 @@ def useful_states(automaton: Automaton) -> frozenset[State]:
 
 
 def explored(starts: Iterable[Q], leaving: Callable[[Q], Iterable[T]]) -> tuple[frozenset[Q], tuple[T, ...]]:
-    """What a construction reaches from its start states: the states, and the transitions that leave them."""
+    """The states that a construction reaches from its start states, and the transitions that leave them."""
     found = dict.fromkeys(starts)
     transitions: dict[T, None] = {}
     for state in (frontier := list(found)):

@@ -1,4 +1,4 @@
-"""From one model without memory to the other, and from transducers to both."""
+"""Conversions between the two models without memory, and from transducers to both."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ M = TypeVar("M", ComplexEventAutomaton, UnaryComplexEventAutomaton)
 def as_unary_automaton(automaton: Automaton) -> UnaryComplexEventAutomaton:
     """The UCEA with the same complex events.
 
-    Of a `ComplexEventAutomaton`, • becomes the label "event", and final states are entered by • only. Of a transducer
-    or a register match automaton, C is in ``⟦A⟧_n`` if it is among the `matches` of the events 0 … n. Raises
-    `NotMemorylessError` if a condition reads a register; registers that are only written are left out.
+    In a `ComplexEventAutomaton`, • becomes the label "event", and only • enters final states. For a transducer or a
+    register
+    match automaton, C is in ``⟦A⟧_n`` if it is among the `matches` of the events 0 … n. Raises `NotMemorylessError` if
+    a
+    condition reads a register; registers that are only written are left out.
     """
     if isinstance(automaton, UnaryComplexEventAutomaton):
         return automaton
@@ -34,9 +36,9 @@ def as_unary_automaton(automaton: Automaton) -> UnaryComplexEventAutomaton:
 
 
 def as_complex_event_automaton(automaton: Automaton) -> ComplexEventAutomaton:
-    """The CEA that marks what the other automaton labels: its complex events are the supports of the others.
+    """The CEA that marks the events that the other automaton labels: its complex events are the supports of the others.
 
-    Only those count that end with the last event read, as the model wants it. Raises `NotMemorylessError` if a
+    As the model requires, only complex events that end with the last event read count. Raises `NotMemorylessError` if a
     condition reads a register.
     """
     if isinstance(automaton, ComplexEventAutomaton):
@@ -47,10 +49,10 @@ def as_complex_event_automaton(automaton: Automaton) -> ComplexEventAutomaton:
 
 
 def with_marked_ends(automaton: ComplexEventAutomaton) -> ComplexEventAutomaton:
-    """The same complex events, with final states that are entered by • only, as erratum E4 asks for.
+    """The same complex events, with final states that only • enters, as erratum E4 requires.
 
-    So it is already in automata that formulas are compiled to. Otherwise there are new final states, of which nothing
-    leaves: the pairs (q, "•").
+    Automata compiled from formulas already have this form. Otherwise there are new final states without outgoing
+    transitions: the pairs (q, "•").
     """
     ends = [t for t in automaton.transitions if t.target in automaton.finals]
     if all(t.marks for t in ends):

@@ -1,11 +1,11 @@
 """Bounded CEPL to register match automata, by the algorithms of 003 (Theorem 9, Algorithms 1, 3 and 4).
 
-Beside the automaton two maps are built: δx says to which labels a transition gives the event it reads (to none for ε
-and the loops that skip), rx says which register holds the event of which label. A filter changes transitions in place.
+Two maps are built beside the automaton: δx gives the labels of the event that a transition reads (none for ε and for
+loops that skip), and rx the register for the event of each label. A filter changes transitions in place.
 
-Three things differ from the printed algorithms, because these are wrong there: a filter is checked where all *other*
-labels appear on every trail (erratum 11.8), registers made for one transition are known to the next (the same), and a
-register that is there already is also written by those transitions of its label that do not write it yet. Otherwise in
+Three things differ from the printed algorithms, because these are wrong there. A filter is checked where all *other*
+labels appear on every trail (erratum 11.8). Registers made for one transition are known to the next (the same). A
+register that already exists is also written by the transitions of its label that do not write it yet. Otherwise in
 ``((A AS x ; B AS y) FILTER x.v = y.v OR D AS x) ; C AS z FILTER x.v = z.v`` the second filter finds a register for x
 that a D does not write.
 """
@@ -38,7 +38,7 @@ FormulaLike = Formula | FormulaExpr | str
 
 @dataclass(slots=True)
 class _Edge:
-    """A transition under construction: ε if ``formula`` is None; ``labels`` is δx of it."""
+    """A transition under construction: ε if ``formula`` is None; ``labels`` is its δx."""
 
     source: int
     target: int
@@ -51,7 +51,7 @@ class _Edge:
 
 @dataclass(slots=True)
 class _Draft:
-    """An automaton under construction with one start and one final state, and rx the other way round."""
+    """An automaton under construction with one start and one final state, and the inverse of rx."""
 
     start: int
     final: int
@@ -63,9 +63,11 @@ def compile_cepl(formula: FormulaLike) -> RegisterMatchAutomaton:
     """The automaton with ``M ∈ ⟦A⟧_n`` iff M is a match of the formula that ends at n.
 
     The operators are those of core-CEPL: an event type, AS, FILTER, OR, ``;`` and ``+``. Labels go into the output, so
-    that ``T AS x`` outputs T and x. Raises `QueryError` for a label that nothing gives, and `UnsupportedQueryError` for
-    other operators, for conditions on sets of events, and for a formula that is not bounded: a filter has a label that
-    its operand does not give to exactly one event.
+    ``T AS x`` outputs T and x. Raises `QueryError` for a label that no part gives, and `UnsupportedQueryError` for
+    other
+    operators, for conditions on sets of events, and for a formula that is not bounded: a filter has a label that its
+    operand
+    does not give to exactly one event.
     """
     tree = formula_tree(formula)
     part = _CeplCompiler(tree).run()
@@ -98,7 +100,7 @@ def formula_tree(formula: FormulaLike) -> Formula:
 
 
 class _CeplCompiler:
-    """The fold over one formula; occurrences are numbered as `resolve` numbers them."""
+    """The fold over one formula; occurrences are numbered as in `resolve`."""
 
     def __init__(self, formula: Formula) -> None:
         self._formula = formula
@@ -108,7 +110,7 @@ class _CeplCompiler:
 
     def run(self) -> _Draft:
         """The automaton of the whole formula."""
-        # Of each formula the occurrence that it is, for the labels that a filter may ask about.
+        # The occurrence of each formula, for the labels of filters.
         index = -1
 
         def visit(current: Node, below: Many[tuple[_Draft, int] | None]) -> tuple[_Draft, int] | None:
@@ -174,7 +176,7 @@ class _CeplCompiler:
                 )
 
     def _filter(self, part: _Draft, condition: Condition) -> _Draft:
-        """Algorithm 3; a condition without labels is checked wherever an event gets one."""
+        """Algorithm 3; a condition without labels is checked at every event that gets a label."""
         labels = register_selection(condition)
         appeared = on_every_trail((part.start,), part.edges, lambda edge: edge.labels)
         for edge in part.edges:

@@ -1,7 +1,7 @@
-"""Between the papers' transducer and the one of the engine, so that its runs, its search and the engine serve both.
+"""Between the papers' transducer and the engine's, so that the engine's runs, search and evaluation serve both.
 
 The engine's model has no ε-transitions, keeps values rather than events, and reads an empty register as null. So on the
-way there a state also says which registers have been written, and an atom on an empty register becomes FALSE; on the
+way there a state also records which registers have been written, and an atom on an empty register becomes FALSE. On the
 way back every register must have been written where it is read.
 """
 
@@ -48,16 +48,16 @@ from cerflow.papers.translations.cea_models import with_marked_ends
 
 __all__ = ["from_engine", "to_engine"]
 
-#: What only the engine's transitions know.
+#: Features that only the engine's transitions have.
 _BEYOND = (AllRows, InWindow, Measure, NoRow, SetCall, TruthValue)
 
 
 def to_engine(automaton: Automaton) -> Transducer:
-    """The engine's transducer with the same runs: what a run over the events 0 … n marks is detected at n.
+    """The engine's transducer with the same runs: the marks of a run over the events 0 … n are detected at n.
 
-    Of a `ComplexEventAutomaton` only runs that mark event n count. ε-transitions are eliminated, and what follows from
-    a register being empty is worked out. A match may begin later than at the first event only if the automaton says
-    so; see `streaming`.
+    Only runs that mark event n count for a `ComplexEventAutomaton`. ε-transitions are eliminated, and atoms on empty
+    registers are decided. A match may begin later than at the first event only if the automaton says so; see
+    `streaming`.
     """
     if isinstance(automaton, ComplexEventAutomaton):
         automaton = with_marked_ends(automaton)
@@ -103,10 +103,12 @@ def to_engine(automaton: Automaton) -> Transducer:
 def from_engine(transducer: Transducer) -> SymbolicRegisterTransducer:
     """The papers' transducer with the same runs; a window of events becomes part of its states.
 
-    `as_unary_automaton` and `as_complex_event_automaton` make of it what they are named after.
+    `as_unary_automaton` and `as_complex_event_automaton` convert it further.
 
-    Raises `UnsupportedQueryError` for what that model lacks: registers that accumulate or hold collections, values that
-    depend on other registers, windows of time or of an attribute, the label of an event's own type, and registers that
+    Raises `UnsupportedQueryError` for features that the model lacks: registers that accumulate or hold collections,
+    values
+    that depend on other registers, windows of time or of an attribute, the label of an event's own type, and registers
+    that
     may be empty where they are read.
     """
     rows = _rows(transducer)
@@ -139,11 +141,11 @@ def from_engine(transducer: Transducer) -> SymbolicRegisterTransducer:
 
 
 def _fields(transducer: SymbolicRegisterTransducer, register: str) -> tuple[Expression, ...]:
-    """What conditions read of the event in a register, as expressions on that event."""
+    """The values that conditions read from the event in a register, as expressions on that event."""
     found: dict[Expression, None] = {}
     for t in transducer.transitions:
         for current in walk(t.condition) if t.condition is not None else ():
-            # An event as a whole is what predicates are asked about; a label in ``position(r)`` is no value by itself.
+            # Predicates take an event as a whole; the label in ``position(r)`` is not a value.
             values = current.arguments if isinstance(current, PredicateCall) else (current,)
             for value in values:
                 if not isinstance(value, LabelReference) or isinstance(current, PredicateCall):
@@ -154,7 +156,7 @@ def _fields(transducer: SymbolicRegisterTransducer, register: str) -> tuple[Expr
 
 
 def _field(current: Node) -> tuple[str, Expression] | None:
-    """The register that a value is read of, and the expression on its event; None for anything else."""
+    """The register that a value is read from, and the expression on its event; None for anything else."""
     match current:
         case Attribute(str(label), name):
             return label, Attribute(None, name)
@@ -166,7 +168,7 @@ def _field(current: Node) -> tuple[str, Expression] | None:
 
 
 def _with_empty(condition: Condition, written: frozenset[str]) -> Condition:
-    """The condition where all but some registers are empty: an atom on one of these is false."""
+    """The condition if all but some registers are empty: an atom on an empty one is false."""
 
     def visit(current: Node) -> Node:
         if isinstance(current, And | Or | Not | Satisfied) or not isinstance(current, Condition):
@@ -179,7 +181,7 @@ def _with_empty(condition: Condition, written: frozenset[str]) -> Condition:
 
 
 def _stored(part: Condition, number: dict[str, int], fields: dict[str, tuple[Expression, ...]]) -> Condition:
-    """The condition that reads fields of registers instead of events in them."""
+    """The condition on fields of registers instead of events in them."""
 
     def value(current: Node) -> Node:
         field = _field(current)
@@ -199,7 +201,7 @@ def _stored(part: Condition, number: dict[str, int], fields: dict[str, tuple[Exp
 
 
 def _rows(transducer: Transducer) -> dict[int, tuple[Expression, ...]]:
-    """What each register holds of an event; refuses registers that hold anything else."""
+    """The values of an event that each register holds; refuses registers that hold anything else."""
     rows: dict[int, tuple[Expression, ...]] = {}
     for t in transducer.transitions:
         for tree in (t.test, *t.atoms, *(e for w in t.writes for e in w.row)):
@@ -214,7 +216,7 @@ def _rows(transducer: Transducer) -> dict[int, tuple[Expression, ...]]:
 
 
 def _named(condition: Condition, rows: dict[int, tuple[Expression, ...]]) -> Condition:
-    """The condition that reads the event in a register instead of a field of it."""
+    """The condition on the event in a register instead of a field of it."""
 
     def visit(current: Node) -> Node:
         if not isinstance(current, Stored):

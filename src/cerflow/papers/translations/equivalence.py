@@ -1,7 +1,7 @@
-"""Whether two automata have the same matches on every string.
+"""Comparison of the matches of two automata on every string.
 
-In general that cannot be decided (universality of register automata is undecidable); it can where registers hold
-finitely many values, for example where there are none.
+This is undecidable in general (universality of register automata is), but decidable if registers hold finitely many
+values, for example if there are none.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ def difference(
     schema: Schema | None = None,
     steps: int | None = None,
 ) -> Answer:
-    """Whether some string has a match in one automaton that it lacks in the other, with one of the shortest.
+    """Whether some string has a match in only one of the automata, with a shortest such string.
 
-    Automata without memory are compared by their complex events, those of UCEA with the labels.
+    Automata without memory are compared by their complex events, UCEA including the labels.
 
     All strings count: attributes may be of any kind that fits the conditions and may be null; a `Schema` fixes their
-    kinds. The answer is not known where a condition cannot be looked through. Raises `UnsupportedQueryError` for
-    automata whose registers matter, or if more than ``steps`` steps would be needed.
+    kinds.
+    The answer is unknown if a condition cannot be analysed. Raises `UnsupportedQueryError` for automata whose registers
+    matter, or if more than ``steps`` steps would be needed.
     """
     empty = [not isinstance(a, MemorylessAutomaton) and accepts(a, ()) for a in (first, second)]
     if empty[0] != empty[1]:

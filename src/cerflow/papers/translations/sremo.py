@@ -1,8 +1,8 @@
 """SREMO to transducer by the six schemas (004 Theorem 27), with the operators that the papers add to them.
 
-Strategies, ``unordered``, ``+`` and ``?`` are rewritten first (§5.2). Intersection is the product (Theorem 34), a
-window counts the events since the first mark, and a complement is determinised (Corollary 43) and put in place with all
-its output ⊗ (§5.1.2). All parts share the registers of the whole expression; a complement writes registers of its own.
+Strategies, ``unordered``, ``+`` and ``?`` are rewritten first (§5.2). Intersection is the product (Theorem 34), and a
+window counts the events since the first mark. A complement is determinised (Corollary 43) and inserted with output ⊗
+only (§5.1.2). All parts share the registers of the whole expression; a complement writes its own registers.
 """
 
 from __future__ import annotations
@@ -52,10 +52,13 @@ SremoLike = Sremo | SremoExpr | str
 def compile_sremo(expression: SremoLike, *, most: int | None = None) -> SymbolicRegisterTransducer:
     """The transducer with ``Match(T, S) = Match(e, S)`` for all S.
 
-    Raises `QueryError` for aggregates and for a register that both sides of ``&`` write, `UnsupportedQueryError` for
-    windows that do not count events, for a side of ``&`` that reads what the other one writes, for the complement of
-    strings of unbounded length between which registers carry something, and if a construction would take more than
-    ``most`` steps.
+    Raises `QueryError` for aggregates and for a register that both sides of ``&`` write. Raises `UnsupportedQueryError`
+    for
+    windows that do not count events, for a side of ``&`` that reads a register that the other one writes, for the
+    complement
+    of strings of unbounded length with registers in use between them, and if a construction would take more than
+    ``most``
+    steps.
     """
     tree = _tree(expression)
     refuse_aggregates(tree)
@@ -153,7 +156,7 @@ class _SremoCompiler:
         return product(left, right)
 
     def _complement(self, current: Complement, operand: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
-        """The complement: what it writes is written to registers of its own, and read nowhere else."""
+        """The complement; its writes go to registers of its own, which are read nowhere else."""
         needed = _essential(operand)
         if is_determinizable(needed):
             return complement(subset_construction(self._renamed(needed), most=self._most))
@@ -167,14 +170,14 @@ class _SremoCompiler:
         raise UnsupportedQueryError(
             "the complement of strings of any length needs unbounded memory, as registers relate their events",
             span=current.span,
-            # What `expand` has made of next(…) has no place in the text.
+            # The expansion of next(…) by `expand` has no place in the text.
             hint="Bound them: !(… WITHIN n EVENTS)."
             if current.span is not None
             else "Bound the operands of next(…): e WITHIN n EVENTS.",
         )
 
     def _tree(self, transducer: SymbolicRegisterTransducer) -> tuple[SymbolicRegisterTransducer, int] | None:
-        """The walks of a transducer, and the length of the longest; None if there is no longest."""
+        """The walks of a transducer, and the length of the longest; None if the length is unbounded."""
         length = _longest(transducer)
         if length is None:
             return None
@@ -187,12 +190,12 @@ class _SremoCompiler:
 
 
 def _essential(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransducer:
-    """What matters of a transducer for its language."""
+    """The part of a transducer that matters for its language."""
     return without_idle_writes(transducer.renumbered().without_output()).trimmed()
 
 
 def _contained(operand: Sremo) -> Sremo | None:
-    """The e of ``⊤* · e · ⊤*``, which is what next(…) must not skip."""
+    """The e of ``⊤* · e · ⊤*``, which next(…) must not skip."""
     match operand:
         case Concatenation(Concatenation(Star(before), contained), Star(after)) if before == after == ANY_EVENT:
             return contained
@@ -226,7 +229,7 @@ def without_idle_writes(transducer: SymbolicRegisterTransducer) -> SymbolicRegis
 
 
 def _longest(transducer: SymbolicRegisterTransducer) -> int | None:
-    """How many events the longest walk of an automaton without useless states reads; None if there is no longest."""
+    """The number of events on the longest walk of an automaton without useless states; None if unbounded."""
     waiting = dict.fromkeys(transducer.states, 0)
     for t in transducer.transitions:
         waiting[t.target] += 1
