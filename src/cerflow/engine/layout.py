@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+from cerflow.values.array_types import IntRows, Ints, SmallRows, Smalls
 
 __all__ = ["EventArrays", "Ranking", "Scratch", "State", "TableArrays"]
-
-# Arrays as kernels take them: in C order, with one or two dimensions
-Ints = Annotated[NDArray[np.int64], 1]
-Smalls = Annotated[NDArray[np.int32], 1]
-IntRows = Annotated[NDArray[np.int64], 2]
-SmallRows = Annotated[NDArray[np.int32], 2]
 
 #: Null in an int64 column or register; in float64 it is NaN.
 NULL = -(2**63)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+
+from cerflow.values.array_types import Floats, Ints
 
 __all__ = ["COMPANIES", "stocks"]
 
@@ -26,9 +27,6 @@ _DAY = np.datetime64("2024-03-15", "ms")
 _OPEN = (9 * 60 + 30) * 60_000
 _CLOSE = 16 * 60 * 60_000
 _TICK = 0.01
-
-_Floats = npt.NDArray[np.float64]
-_Ints = npt.NDArray[np.int64]
 
 
 def stocks(events: int = 200_000, seed: int = 7) -> pa.Table:
@@ -64,27 +62,27 @@ def stocks(events: int = 200_000, seed: int = 7) -> pa.Table:
     )
 
 
-def _day_fraction(moments: _Ints) -> _Floats:
+def _day_fraction(moments: Ints) -> Floats:
     return (moments - _OPEN) / (_CLOSE - _OPEN)
 
 
-def _busyness(fraction: _Floats) -> _Floats:
+def _busyness(fraction: Floats) -> Floats:
     """The amount of trading at a fraction of the day, 1 on average: a U, higher at the opening than at the close."""
     shape = 0.55 + 1.6 * (1 - fraction) ** 6 + 1.3 * fraction**8
     return shape / (0.55 + 1.6 / 7 + 1.3 / 9)
 
 
-def _moments(random: np.random.Generator, events: int) -> _Ints:
+def _moments(random: np.random.Generator, events: int) -> Ints:
     """Sorted times in ms since midnight: uniform quantiles mapped through the inverse of the cumulated busyness."""
     grid = np.linspace(0.0, 1.0, 2_001)
     weight = np.concatenate(([0.0], np.cumsum(_busyness(grid[:-1]))))
     quantiles = np.sort(random.random(events)) * weight[-1]
-    fraction: _Floats = np.interp(quantiles, weight, grid)
-    moments: _Ints = _OPEN + np.floor(fraction * (_CLOSE - _OPEN)).astype(np.int64)
+    fraction: Floats = np.interp(quantiles, weight, grid)
+    moments: Ints = _OPEN + np.floor(fraction * (_CLOSE - _OPEN)).astype(np.int64)
     return moments
 
 
-def _walks(random: np.random.Generator, moments: _Ints, company: npt.NDArray[np.int64]) -> tuple[_Floats, _Floats]:
+def _walks(random: np.random.Generator, moments: Ints, company: Ints) -> tuple[Floats, Floats]:
     """The price of each trade, and the direction of its last change in -1…1 (buyers push it up, sellers down)."""
     price = np.empty(len(moments))
     pressure = np.empty(len(moments))

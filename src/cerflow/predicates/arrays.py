@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from cerflow.predicates.predicate import Form
+from cerflow.values.array_types import Mask
 
 __all__ = ["as_answers", "given_as"]
-
-Mask = NDArray[np.bool_]
 
 
 def given_as(form: Form, array: Any) -> Any:

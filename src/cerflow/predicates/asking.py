@@ -15,19 +15,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from cerflow.errors import PredicateError
 from cerflow.predicates.arrays import as_answers, given_as
 from cerflow.predicates.predicate import Form, Predicate
+from cerflow.values.array_types import Mask
 from cerflow.values.events import Event
 
 __all__ = ["Each", "array_of", "as_argument", "ask", "ask_of_each", "ask_of_set", "failure"]
 
 #: The number of characters of the arguments that a message shows.
 _SHOWN = 200
-
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

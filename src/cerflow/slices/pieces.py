@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cerflow.slices.slice import GREATEST, Slice
+from cerflow.values.array_types import Ints
 
-__all__ = ["Ints", "Pieces", "held", "load"]
-
-Ints = NDArray[np.int64]
+__all__ = ["Pieces", "held", "load"]
 
 
 @dataclass(frozen=True)

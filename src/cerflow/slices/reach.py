@@ -8,8 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from cerflow.engine.layout import NULL
-from cerflow.slices.pieces import Ints, Pieces
+from cerflow.slices.pieces import Pieces
 from cerflow.slices.slice import GREATEST, LEAST
+from cerflow.values.array_types import Ints
 
 __all__ = ["AttributeReach", "Bounds", "CountReach", "Reach", "TimeReach"]
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.layout import NO_BOUND, NULL
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.schema import Kind, Schema
+from cerflow.values.array_types import Floats, Ints
 from cerflow.values.units import MICROSECONDS
 
 __all__ = ["bounds", "duration", "event_times", "floats_of", "idle_bounds", "is_global", "measures"]
-
-Ints = NDArray[np.int64]
 
 
 def is_global(window: Window, partitioned: bool) -> bool:
@@ -89,7 +87,7 @@ def idle_bounds(rows: BatchRows, schema: Schema) -> Ints:
     return np.maximum(vector.integers(), NO_BOUND + min(whole, 2**62)) - min(whole, 2**62)
 
 
-def _edges(now: NDArray[np.float64], width: float) -> Ints:
+def _edges(now: Floats, width: float) -> Ints:
     """For each ``now`` the greatest start with ``now - start >= width``, rounded as the condition itself would be."""
     with np.errstate(invalid="ignore", over="ignore"):
         guess = now - width
@@ -109,12 +107,12 @@ def _edges(now: NDArray[np.float64], width: float) -> Ints:
     return edges
 
 
-def floats_of(order: Ints) -> NDArray[np.float64]:
+def floats_of(order: Ints) -> Floats:
     """The floats that these integers stand for, as `measures` and `bounds` order them."""
     return np.where(order < 0, np.int64(NULL) - order - 1, order).view(np.float64)
 
 
-def _ordered(values: NDArray[np.float64]) -> Ints:
+def _ordered(values: Floats) -> Ints:
     """Integers in the order of the floats."""
     bits = (values + 0.0).view(np.int64)
     return np.where(bits < 0, np.int64(NULL) - bits - 1, bits)

@@ -19,11 +19,10 @@ from cerflow.errors import PredicateError
 from cerflow.predicates.asking import Each, array_of, ask, ask_of_each, ask_of_set
 from cerflow.predicates.predicate import Predicate, PredicateKind
 from cerflow.schema import Kind
+from cerflow.values.array_types import Mask
 from cerflow.values.decimals import text_decimal
 
 __all__ = ["EventArgument", "answer_for_none", "answers"]
-
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

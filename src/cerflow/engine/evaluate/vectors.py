@@ -19,6 +19,7 @@ from cerflow.engine.evaluate.encoding import encoded
 from cerflow.engine.layout import NULL
 from cerflow.errors import InputError
 from cerflow.schema import Kind, kind_of
+from cerflow.values.array_types import Floats, Ints, Mask
 from cerflow.values.arrow_columns import plain_array, plain_type
 from cerflow.values.decimals import decimal_text
 from cerflow.values.operators import Operator
@@ -38,8 +39,6 @@ __all__ = [
     "word",
 ]
 
-Mask = NDArray[np.bool_]
-
 
 @dataclass(frozen=True)
 class Vector:
@@ -49,7 +48,7 @@ class Vector:
     """
 
     kind: Kind
-    data: NDArray[np.int64] | NDArray[np.float64]
+    data: Ints | Floats
     nulls: Mask | None = None
     dictionary: Sequence[str] = ()
 
@@ -59,14 +58,14 @@ class Vector:
             return np.isnan(self.data)
         return np.zeros(self.data.shape, bool) if self.nulls is None else self.nulls
 
-    def floats(self) -> NDArray[np.float64]:
+    def floats(self) -> Floats:
         """The numbers as floats, NaN for null."""
         values = self.data.astype(np.float64)
         if self.kind is not Kind.FLOAT and self.nulls is not None:
             values = np.where(self.nulls, np.nan, values)
         return values
 
-    def integers(self) -> NDArray[np.int64]:
+    def integers(self) -> Ints:
         """The values as int64, `NULL` for null; raises `InputError` if that is itself among the values."""
         values = self.data.astype(np.int64, copy=False)
         if values.size and values.min() == NULL and (values == NULL)[~self.missing()].any():
@@ -79,7 +78,7 @@ class Vector:
         data: NDArray[Any] = np.broadcast_to(self.data, (count,))
         return Vector(self.kind, data, nulls, self.dictionary)
 
-    def chosen(self, rows: NDArray[np.int64]) -> Vector:
+    def chosen(self, rows: Ints) -> Vector:
         """The values of some rows."""
         data: NDArray[Any] = self.data[rows]
         nulls = None if self.nulls is None else self.nulls[rows]
@@ -89,7 +88,7 @@ class Vector:
         used, codes = np.unique(data, return_inverse=True)
         return Vector(self.kind, codes, nulls, [self.dictionary[k] for k in used.tolist()])
 
-    def taken(self, rows: NDArray[np.int64]) -> Vector:
+    def taken(self, rows: Ints) -> Vector:
         """The values of some rows; a negative one stands for null."""
         missing = np.append(self.missing(), True)[rows] | (rows < 0)
         if self.kind is Kind.FLOAT:
@@ -267,12 +266,12 @@ def arithmetic(operator: str, left: Vector, right: Vector) -> Vector:
         return Vector(Kind.INTEGER, c, unknown)
 
 
-def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rounded(values: Floats) -> Floats:
     whole = np.trunc(values)
     return np.where(np.abs(values - whole) >= 0.5, whole + np.copysign(1.0, values), whole)
 
 
-_FLOAT_FUNCTIONS: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+_FLOAT_FUNCTIONS: dict[str, Callable[[Floats], Floats]] = {
     "abs": np.abs,
     "-": np.negative,
     "floor": np.floor,

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from cerflow.engine.evaluate.measures import bounds, event_times, idle_bounds, measures
 from cerflow.engine.evaluate.rows import BatchRows
@@ -17,10 +16,9 @@ from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import CountWindow
 from cerflow.schema import Kind
+from cerflow.values.array_types import IntRows, Ints, Mask, Smalls
 
 __all__ = ["EventReader"]
-
-Ints = NDArray[np.int64]
 
 
 class EventReader:
@@ -98,7 +96,7 @@ class EventReader:
 
     # -- keys, columns, windows ----------------------------------------------------------------------------------
 
-    def _key_words(self, rows: BatchRows) -> tuple[Ints, NDArray[np.bool_] | None]:
+    def _key_words(self, rows: BatchRows) -> tuple[IntRows, Mask | None]:
         """The partition key of each event as 64-bit words, and where it has one."""
         n = rows.count
         words = np.zeros((n, max(1, len(self.keys))), np.int64)
@@ -132,7 +130,7 @@ class EventReader:
             return np.full(vector.data.shape, NULL)
         return vector.integers()
 
-    def _column(self, k: int, rows: BatchRows, signatures: NDArray[np.int32]) -> Ints:
+    def _column(self, k: int, rows: BatchRows, signatures: Smalls) -> Ints:
         column = self.tables.columns[k]
         n = rows.count
         if column.window is not None:

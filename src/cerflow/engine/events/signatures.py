@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cerflow.conditions.guards import TypeTest
 from cerflow.engine.evaluate.binding import calls_in
@@ -19,10 +18,10 @@ from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.condition import Attribute, Function
 from cerflow.language.node import Node, walk
 from cerflow.schema import Kind
+from cerflow.values.array_types import Ints, Mask, Smalls
 
 __all__ = ["Evaluation", "SignatureReader", "columns_of_test"]
 
-Ints = NDArray[np.int64]
 #: Up to this the combinations of codes have numbers of their own, then only those that occur.
 _WIDEST = 1 << 16
 #: Tests that are packed into one code as bits.
@@ -121,7 +120,7 @@ class SignatureReader:
             self._may_be_relevant[satisfied] = self.tables.may_be_relevant(satisfied, self._open)
         return self._may_be_relevant[satisfied]
 
-    def read(self, rows: BatchRows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> NDArray[np.int32]:
+    def read(self, rows: BatchRows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> Smalls:
         """The signature of each row, given its class by `TextTests` and what holds in each class."""
         current = _Feature(classes, satisfied)
         for some, outcomes in self._packed:
@@ -134,17 +133,13 @@ class SignatureReader:
         numbers[occurring] = self.tables.signatures([current.satisfied[c] for c in occurring.tolist()])
         return numbers[current.codes]
 
-    def _test(
-        self, number: int, rows: BatchRows, classes: Ints, satisfied: Sequence[frozenset[int]]
-    ) -> NDArray[np.bool_]:
+    def _test(self, number: int, rows: BatchRows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> Mask:
         if number not in self._open:
             return np.array([number in s for s in satisfied], bool)[classes]
         asked = self._asked(number, rows, classes, satisfied) if number in self._before else None
         return np.broadcast_to(rows.truth(self.tables.tests[number], asked).true, classes.shape)
 
-    def _asked(
-        self, number: int, rows: BatchRows, classes: Ints, satisfied: Sequence[frozenset[int]]
-    ) -> NDArray[np.bool_]:
+    def _asked(self, number: int, rows: BatchRows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> Mask:
         """The rows that satisfy all other tests of some transition: predicates are not asked about others."""
         asked = np.zeros(classes.shape, bool)
         for tests in self._before[number]:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+
+from cerflow.values.array_types import Ints
 
 __all__ = ["EventStore", "StoredEvents", "WholeTable", "one_batch"]
 
-Ints = NDArray[np.int64]
 #: The positions of the rows of a piece, ascending; of a batch that is kept whole they follow each other.
 _Positions = Ints | range
 

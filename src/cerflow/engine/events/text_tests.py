@@ -11,7 +11,6 @@ from threading import Lock
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from cerflow.engine.evaluate.encoding import read_only
 from cerflow.engine.evaluate.rows import BatchRows
@@ -19,10 +18,10 @@ from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.kernels.base.encode import choose_rows, combine
 from cerflow.language.condition import Condition
 from cerflow.schema import Schema
+from cerflow.values.array_types import Ints
 
 __all__ = ["TextTests", "rows_of_classes"]
 
-Ints = NDArray[np.int64]
 
 #: More classes than these are numbered anew, only those that occur.
 _WIDEST = 1 << 16

@@ -13,10 +13,10 @@ from cerflow.engine.kernels.matches.count import count
 from cerflow.engine.matches.sliding import count_sliding
 from cerflow.engine.matches.unfolding import Part
 from cerflow.errors import UnsupportedQueryError
+from cerflow.values.array_types import Ints
 
 __all__ = ["MatchCounter", "count_detections", "detecting", "refuse_if_cut"]
 
-Ints = NDArray[np.int64]
 
 #: From this many pairs of detections and nodes on it pays to count along a sliding window.
 _MUCH = 1 << 26

@@ -11,7 +11,6 @@ from functools import cached_property, partial
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cerflow.automata.model.transducer import TYPE_LABEL
 from cerflow.engine.events.store import StoredEvents
@@ -20,11 +19,9 @@ from cerflow.engine.results.computed_columns import compute
 from cerflow.engine.results.flat import FlatColumn
 from cerflow.engine.results.report import Report
 from cerflow.language.select import ProjectionKind
+from cerflow.values.array_types import Ints, Mask, Smalls
 
 __all__ = ["Detected", "Listing", "join_dictionaries"]
-
-Ints = NDArray[np.int64]
-Smalls = NDArray[np.int32]
 
 
 class StoredRows:
@@ -87,7 +84,7 @@ class Listing:
         self._all_labels = label_sets
         self._kept = kept
         self._labels = label_sets
-        self._renumbered: NDArray[np.int32] | None = None
+        self._renumbered: Smalls | None = None
         self._by_label: dict[str | None, tuple[Smalls, Smalls]] = {}
         if report.select.projection.kind is ProjectionKind.NONE:
             self._labels = [frozenset()] * len(label_sets)
@@ -204,7 +201,7 @@ class Listing:
         having = having[shown.events]
         return np.append(0, np.cumsum(having)).astype(np.int32)[shown.offsets], shown.events[having]
 
-    def _having(self, label: str) -> NDArray[np.bool_]:
+    def _having(self, label: str) -> Mask:
         """Which events have a label."""
         numbers = self._shown.labels
         found = np.array([label in s for s in self._labels], bool)[numbers]
@@ -228,7 +225,7 @@ class Listing:
         """A number for each event, the same for an event with the same label set in other listings of the query."""
         return self._shown.positions * len(self._all_labels) + self._shown.labels
 
-    def renumber(self, numbers: NDArray[np.int32], events: pa.StructArray) -> None:
+    def renumber(self, numbers: Smalls, events: pa.StructArray) -> None:
         """Refer to other events; ``numbers`` says where each of its own is among them."""
         self._renumbered = numbers
         self.events = events
@@ -265,7 +262,7 @@ def _times(report: Report, positions: Ints, rows: StoredRows) -> pa.Array:
     return rows.column(report.events.time)
 
 
-def _taken(values: pa.Array, at: NDArray[np.int32]) -> pa.Array:
+def _taken(values: pa.Array, at: Smalls) -> pa.Array:
     """The values at some places, which are known to be within bounds."""
     return pc.take(values, pa.array(at), boundscheck=False)
 

@@ -6,16 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cerflow.engine import layout
 from cerflow.engine.events.store import StoredEvents
 from cerflow.engine.kernels.matches.unfold import K_USED, OUTPUT_FULL, UNFOLDED, unfold
+from cerflow.values.array_types import IntRows, Ints, Mask, SmallRows, Smalls
 
 __all__ = ["NO_LIMIT", "Part", "Unfolded", "unfolded"]
 
-Ints = NDArray[np.int64]
-Smalls = NDArray[np.int32]
 
 NO_LIMIT = 2**62
 
@@ -28,9 +26,9 @@ class Part:
     that one match of every event will be left.
     """
 
-    detections: Ints
-    nodes: Ints
-    marks: Ints
+    detections: IntRows
+    nodes: IntRows
+    marks: IntRows
     kept: StoredEvents
     label_sets: list[frozenset[str]]
     pick: int = layout.EVERYTHING
@@ -50,14 +48,14 @@ class Unfolded:
     owner: Smalls
     offsets: Smalls
     events: Smalls
-    ends: Smalls
+    ends: SmallRows  # (2, matches)
     positions: Ints
     labels: Ints
 
     def __len__(self) -> int:
         return len(self.owner)
 
-    def without(self, hidden: NDArray[np.bool_]) -> Unfolded:
+    def without(self, hidden: Mask) -> Unfolded:
         """The same matches without the events that are hidden."""
         shown = ~hidden[self.events]
         before = np.append(0, np.cumsum(shown)).astype(np.int32)

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.records import RecordChecker
@@ -34,11 +33,11 @@ from cerflow.errors import InUseError, SnapshotError
 from cerflow.language.condition import Condition
 from cerflow.language.node import Node
 from cerflow.schema import Schema
+from cerflow.values.array_types import Ints
 from cerflow.values.event_tables import as_rows
 
 __all__ = ["LockstepRecognizer"]
 
-Ints = NDArray[np.int64]
 #: To sort a row costs so many times as much as to look at its class.
 _SPARSE = 32
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from cerflow.engine import layout
 from cerflow.engine.events.reader import EventReader
@@ -20,10 +18,10 @@ from cerflow.engine.state.string_renumbering import forget_strings
 from cerflow.engine.state.validation import check_image, check_number, check_strings, image_in
 from cerflow.errors import SnapshotError
 from cerflow.language.printer import show
+from cerflow.values.array_types import Ints
 
 __all__ = ["ROWS", "Machine"]
 
-Ints = NDArray[np.int64]
 #: Rows that are prepared and processed at a time.
 ROWS = 1 << 17
 #: Told of a row (of those given) that cannot be used after all.

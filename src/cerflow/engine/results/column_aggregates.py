@@ -9,17 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cerflow.conditions.register_values import WORD
 from cerflow.engine.evaluate.vectors import Vector, word
 from cerflow.engine.layout import NULL
 from cerflow.schema import Kind
+from cerflow.values.array_types import Floats, Ints
 
 __all__ = ["Grouping", "aggregated", "chosen"]
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

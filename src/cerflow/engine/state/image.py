@@ -17,6 +17,7 @@ from cerflow.engine.kernels.state.classes import GAP
 from cerflow.engine.kernels.state.partitions import FREE
 from cerflow.engine.layout import State
 from cerflow.engine.tables.transducer_tables import TransducerTables
+from cerflow.values.array_types import IntRows, Ints, SmallRows, Smalls
 
 __all__ = [
     "CLASS",
@@ -32,8 +33,6 @@ __all__ = [
     "state_of",
 ]
 
-Ints = NDArray[np.int64]
-Smalls = NDArray[np.int32]
 
 #: Columns of `Image.configs`
 GROUP, PARTITION, ROOT, CLASS, COUNT = range(5)
@@ -44,15 +43,15 @@ LAST, START = range(2)
 class Image(NamedTuple):
     """The arrays of an image; `cerflow.engine.state.validation` says what must hold for them."""
 
-    nodes: Ints  # (nodes, NODE_WORDS)
-    marks: Ints  # (marks, 2)
-    configs: Smalls  # (configurations, 5), by partition and group, the latest of each list first
-    config_long: Ints  # (configurations, 2)
-    values: Ints  # (configurations, slots)
+    nodes: IntRows  # (nodes, NODE_WORDS)
+    marks: IntRows  # (marks, 2)
+    configs: SmallRows  # (configurations, 5), by partition and group, the latest of each list first
+    config_long: IntRows  # (configurations, 2)
+    values: IntRows  # (configurations, slots)
     members: Smalls  # the states of the members of all configurations of several, one after the other
-    member_values: Ints  # (members, slots)
+    member_values: IntRows  # (members, slots)
     moved: Smalls  # (partitions,)
-    partition_long: Ints  # (partitions, words)
+    partition_long: IntRows  # (partitions, words)
     set_sizes: Ints  # words of each collection, of which the first is empty
     set_words: Ints
 
@@ -105,9 +104,9 @@ def _ranges(starts: Ints | Smalls, counts: Ints | Smalls) -> Ints:
     return np.repeat(starts - before, counts) + np.arange(int(counts.sum()))
 
 
-def set_holders(image: Image, tables: TransducerTables) -> list[tuple[Ints, Ints, int, int]]:
+def set_holders(image: Image, tables: TransducerTables) -> list[tuple[IntRows, Ints, int, int]]:
     """Where collections are held: an array, its rows, the slot, and the register."""
-    found: list[tuple[Ints, Ints, int, int]] = []
+    found: list[tuple[IntRows, Ints, int, int]] = []
     for q, slots in enumerate(tables.set_slots):
         if not slots:
             continue

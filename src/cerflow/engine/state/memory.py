@@ -24,10 +24,10 @@ from cerflow.engine.kernels.step.units import prepare
 from cerflow.engine.layout import EventArrays, Ranking, Scratch, State
 from cerflow.engine.state.image import Image, image_of, set_widths, state_of
 from cerflow.engine.tables.transducer_tables import TransducerTables
+from cerflow.values.array_types import Ints
 
 __all__ = ["Memory"]
 
-Ints = NDArray[np.int64]
 W = TypeVar("W", np.int32, np.int64)
 #: Nodes of the match graph that there is room for at first.
 _NODES = 1 << 14

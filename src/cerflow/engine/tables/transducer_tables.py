@@ -12,7 +12,6 @@ from copy import copy
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cerflow.automata.model.transducer import Accumulation, Transducer, Transition
 from cerflow.automata.optimise.ambiguity import ambiguous, one_run_each
@@ -33,6 +32,7 @@ from cerflow.engine.tables.windows import Windows
 from cerflow.language.condition import Condition
 from cerflow.language.formula import CountWindow
 from cerflow.schema import Schema
+from cerflow.values.array_types import Mask, SmallRows
 
 __all__ = ["TransducerTables"]
 
@@ -162,7 +162,7 @@ class TransducerTables:
         """Whether kernels ask predicates."""
         return len(self.atoms.calls) > 0
 
-    def wanted(self, column: int) -> NDArray[np.bool_]:
+    def wanted(self, column: int) -> Mask:
         """For each signature whether some move that it allows reads a column."""
         readers = self.atoms.readers[column]
         return np.array([not readers.isdisjoint(moves) for moves in self._allowed], bool)
@@ -453,5 +453,5 @@ class TransducerTables:
         )
 
 
-def _table(rows: Sequence[Sequence[int]], width: int) -> layout.Smalls:
+def _table(rows: Sequence[Sequence[int]], width: int) -> SmallRows:
     return np.array(rows, np.int32).reshape(-1, width)

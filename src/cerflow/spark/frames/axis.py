@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -19,11 +18,11 @@ from cerflow.engine.layout import NULL
 from cerflow.language.formula import DurationWindow, Window
 from cerflow.schema import Kind, Schema
 from cerflow.slices.slice import GREATEST, LEAST
+from cerflow.values.array_types import Ints
 from cerflow.values.units import DAY, TimeUnit
 
 __all__ = ["Axis", "exact", "one_array"]
 
-Ints = NDArray[np.int64]
 
 #: Any window of time: events are measured by their time alone.
 _TIME = DurationWindow(1)

@@ -8,7 +8,6 @@ from enum import StrEnum
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
 from cerflow import limits
@@ -22,10 +21,9 @@ from cerflow.spark.frames.events import EventColumns, number_of_cuts
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.placing.slice_tasks import PartitionInOrder
 from cerflow.spark.placing.survey import PartitionSurvey, bounds_of, estimate, sample, survey_partitions, survey_parts
+from cerflow.values.array_types import Ints
 
 __all__ = ["Clustered", "Cut", "Placement", "PlacementKind", "place"]
-
-Ints = NDArray[np.int64]
 
 
 class PlacementKind(StrEnum):

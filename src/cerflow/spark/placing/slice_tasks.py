@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.errors import InputError
@@ -19,10 +18,10 @@ from cerflow.slices.runner import SliceRunner
 from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.tasks import Recognition, as_larger_tables, named
 from cerflow.spark.placing.survey import ROW_BITS
+from cerflow.values.array_types import Ints
 
 __all__ = ["CHANGED", "OwnSlices", "PartitionInOrder", "PartitionsInOrder"]
 
-Ints = NDArray[np.int64]
 
 CHANGED = (
     "the events are not those that were counted when the query was prepared; "

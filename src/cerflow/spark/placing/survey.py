@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -23,6 +22,7 @@ from cerflow.slices.pieces import Pieces
 from cerflow.slices.reach import Bounds
 from cerflow.spark.frames.axis import Axis, one_array
 from cerflow.spark.frames.events import IDENTIFIER, EventColumns
+from cerflow.values.array_types import Ints
 
 __all__ = [
     "ROW_BITS",
@@ -35,7 +35,6 @@ __all__ = [
     "survey_parts",
 ]
 
-Ints = NDArray[np.int64]
 
 #: Bits of an identifier that count rows within a partition.
 ROW_BITS = 33

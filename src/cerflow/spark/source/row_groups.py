@@ -13,20 +13,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from cerflow.errors import BadRecordError, InputError
 from cerflow.spark.source.files import DataFile, opened
 from cerflow.spark.source.footers import RowGroup
 from cerflow.spark.source.keys import Key, Keys, keys_of
+from cerflow.values.array_types import Ints, Mask
 
 __all__ = ["ROWS", "OrderedBatch", "RowGroupReader", "Scan"]
 
 #: Rows that are read and handed on at a time.
 ROWS = 1 << 17
 
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 _Columns = Mapping[str, pa.Array]
 
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cerflow.slices.slice import Slice
 from cerflow.spark.source.footers import RowGroup
 from cerflow.spark.source.keys import Key, Keys
+from cerflow.values.array_types import Floats, Ints
 
 __all__ = ["GroupSlice", "Slices", "WidthReach", "cut", "cut_at"]
 
@@ -24,8 +24,6 @@ __all__ = ["GroupSlice", "Slices", "WidthReach", "cut", "cut_at"]
 _PLACES = 16
 #: Numbers of slices for each core that are tried, beside others.
 _ROUNDS = 8
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -111,16 +109,16 @@ class _RowGroupArrays:
         """The events of row groups that end before ``begin``."""
         return 0 if begin is None else int(self.ended[np.searchsorted(self.ends, begin, "left")])
 
-    def share(self, some: Ints, begin: Key | None, stop: Key | None) -> NDArray[np.float64]:
+    def share(self, some: Ints, begin: Key | None, stop: Key | None) -> Floats:
         """About how many events of row groups have keys in ``[begin, stop)``, as if they were spread evenly."""
         least = self.least.astype(float)[some]
         length = np.maximum(1e-9, self.greatest.astype(float)[some] - least)
         low = 0.0 if begin is None else np.clip((begin - least) / length, 0, 1)
         high = 1.0 if stop is None else np.clip((stop - least) / length, 0, 1)
-        found: NDArray[np.float64] = self.rows[some] * np.maximum(high - low, 0.0)
+        found: Floats = self.rows[some] * np.maximum(high - low, 0.0)
         return found
 
-    def waiting(self, some: Ints, shares: NDArray[np.float64]) -> int:
+    def waiting(self, some: Ints, shares: Floats) -> int:
         """About how many of these events are in memory at a time, waiting for others that may come before them."""
         order = np.argsort(self.greatest[some], kind="stable")
         gone = np.append(0, np.cumsum(shares[order]))
