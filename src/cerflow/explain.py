@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Literal
 
+from cerflow.analysis.columns import attributes_in
 from cerflow.analysis.scopes import Labels, labels_of, relation_names, resolve
 from cerflow.analysis.types import check_types
 from cerflow.automata.compile.formulas import hoist_window
@@ -13,9 +14,9 @@ from cerflow.automata.optimise.ambiguity import ambiguous
 from cerflow.automata.optimise.detection import latest_starts
 from cerflow.automata.relevance import relevance_of_transducer
 from cerflow.conditions.clauses import clauses
-from cerflow.conditions.guards import TRUE, conjuncts
+from cerflow.conditions.connectives import TRUE, conjuncts
 from cerflow.engine import layout
-from cerflow.engine.events.signatures import Evaluation, columns_of_test
+from cerflow.engine.events.signatures import Evaluation, columns_read
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.recognize.planning import detects_only, limit_of, made_ready, transducer_of, with_windows_of_time
 from cerflow.engine.results.report import Report, kept_labels
@@ -23,8 +24,7 @@ from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import UnsupportedQueryError
 from cerflow.explain_text import as_text
 from cerflow.from_automata.diagrams import show_condition, show_expression, show_guard, show_labels, show_write, to_dot
-from cerflow.language.condition import Attribute
-from cerflow.language.formula import AnyEvent, AttributeWindow, Filter, Formula, NotEvent, Within
+from cerflow.language.formula import AnyEvent, Filter, Formula, NotEvent, Within
 from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Select
@@ -83,7 +83,7 @@ def explain_query(
         "formula": _formula(written, select),
         "event_types": sorted(relation_names(select.formula)),
         "other_events": any(isinstance(n, AnyEvent | NotEvent) for n in walk(select.formula)),
-        "attributes": _attributes(select),
+        "attributes": sorted(attributes_in(select)),
         "labels": _labels(select.formula),
         "filters": _filters(select.formula),
         "select": _select(select),
@@ -133,12 +133,6 @@ def _formula(written: Select, select: Select) -> _Facts:
         "compiled": show(compiled),
         "rewritten": rewritten,
     }
-
-
-def _attributes(select: Select) -> list[str]:
-    found = {n.name for n in walk(select) if isinstance(n, Attribute)}
-    found.update(n.attribute for n in walk(select) if isinstance(n, AttributeWindow))
-    return sorted(found.union(*select.partition))
 
 
 def _labels(formula: Formula) -> list[_Facts]:
@@ -307,16 +301,7 @@ def _evaluation(select: Select, transducer: Transducer, tables: TransducerTables
 
 def _columns(select: Select, tables: TransducerTables) -> _Facts:
     schema = tables.schema
-    recognition: set[str] = {schema.type} | ({schema.time} if schema.time is not None else set())
-    for test in tables.tests:
-        recognition |= columns_of_test(test, tables)
-    for column in tables.columns:
-        if column.expression is not None:
-            recognition |= columns_of_test(column.expression, tables)
-    windows = [tables.transducer.window, *(r.window for r in tables.transducer.registers)]
-    recognition.update(w.attribute for w in windows if isinstance(w, AttributeWindow))
-    for key in select.partition:
-        recognition.update(map(schema.column, key))
+    recognition = columns_read(tables, select) | {schema.type, schema.time}
     results = Report(select, schema, positions=True, position=None).stored
     return {
         "recognition": [name for name in schema.attributes if name in recognition],

@@ -12,13 +12,14 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from cerflow.analysis.checks import check_query
+from cerflow.analysis.columns import attributes_in
 from cerflow.analysis.first_order import check_first_order, refuse_by
 from cerflow.analysis.scopes import relation_names
 from cerflow.deciding.remarks import remarks
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.events.time_order import duration_in_microseconds, extent, usable_in_order
 from cerflow.engine.matches.matches import Matches
-from cerflow.engine.recognize.columns_needed import attributes_named, holding
+from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.recognize.finite_stream import FiniteStream
 from cerflow.engine.recognize.plan import Plan, Plans
 from cerflow.engine.recognize.planning import limit_of
@@ -175,9 +176,7 @@ class Query:
         table = to_table(events)
         if unknown_types(table):
             # The query cannot be compared with what is not known.
-            columns = supposed(
-                table.schema, {"type": type, "time": time, "stream": stream}, attributes_named(self.tree)
-            )
+            columns = supposed(table.schema, {"type": type, "time": time, "stream": stream}, attributes_in(self.tree))
             report = Report(
                 self.tree, Schema(columns, type, time, stream, time_unit), positions=positions, position=None
             )

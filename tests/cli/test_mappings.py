@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from cerflow.analysis.column_usage import ColumnUsage
+from cerflow.analysis.columns import ColumnUsage
 from cerflow.cli.app import app
 from cerflow.cli.commands.mappings import ColumnOptions, mapped
 from cerflow.files.input_plans import ColumnRoles

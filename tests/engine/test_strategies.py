@@ -15,7 +15,8 @@ import cerflow
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.runs import matches
 from cerflow.automata.model.transducer import Transducer, Transition
-from cerflow.conditions.guards import TRUE, TypeTest
+from cerflow.conditions.connectives import TRUE
+from cerflow.conditions.guards import TypeTest
 from cerflow.engine import layout
 from cerflow.engine.kernels.state.classes import WORST, new_class, release
 from cerflow.engine.matches import strategy_parts as chosen

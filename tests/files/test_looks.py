@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow.analysis.column_usage import ColumnUsage
+from cerflow.analysis.columns import ColumnUsage
 from cerflow.errors import InputError
 from cerflow.files import column_types as looks
 from cerflow.files import conversion, csv_blocks

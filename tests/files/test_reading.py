@@ -7,7 +7,7 @@ import pyarrow.orc
 import pyarrow.parquet
 import pytest
 
-from cerflow.analysis.column_usage import ColumnUsage
+from cerflow.analysis.columns import ColumnUsage
 from cerflow.cli.spark.file_groups import file_groups
 from cerflow.errors import InputError
 from cerflow.files.input_plans import ColumnRoles

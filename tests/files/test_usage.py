@@ -1,6 +1,6 @@
 import pytest
 
-from cerflow.analysis.column_usage import ColumnUsage, usage_of
+from cerflow.analysis.columns import ColumnUsage, usage_of
 from cerflow.language.parser import parse_query
 
 

@@ -31,7 +31,7 @@ from cerflow.automata import (
     unsafe_reads,
     with_start_loop,
 )
-from cerflow.conditions.guards import conjuncts
+from cerflow.conditions.connectives import conjuncts
 from cerflow.papers.constructions.determinize import unchecked_subsets
 from cerflow.papers.model.conditions import not_satisfied
 from support.golden import SIX

@@ -9,7 +9,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.conditions.guards import TRUE
+from cerflow.conditions.connectives import TRUE
 from cerflow.language.printer import show
 from cerflow.pushdown.arrow import arrow_filter
 from cerflow.pushdown.relevance import or_unusable, relevant_events

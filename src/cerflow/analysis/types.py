@@ -28,6 +28,7 @@ from cerflow.language.condition import (
     Regexp,
     Rounded,
     SetTest,
+    comparisons,
 )
 from cerflow.language.formula import AttributeWindow, DurationWindow, Filter, NotEvent, Window, Within
 from cerflow.language.node import Node, fold, walk
@@ -216,18 +217,12 @@ def _ordered(kind: Kind | None, operand: Node, what: str) -> None:
 def _check_condition(condition: Condition, schema: Schema) -> None:
     for current in walk(condition):
         match current:
-            case Comparison():
-                _comparable(current.left, current.right, current.operator, current, schema)
+            case Comparison() | In() | Between():
+                for comparison in comparisons(current):
+                    _check_comparison(comparison, schema)
             case Like() | Regexp():
                 what = "LIKE" if isinstance(current, Like) else "REGEXP"
                 _string(_kind(current.operand, schema), current.operand, what)
-            case In():
-                for item in current.items:
-                    _comparable(current.operand, item, Operator.EQ, item, schema)
-            case Between():
-                for bound in (current.low, current.high):
-                    if bound is not None:
-                        _comparable(current.operand, bound, Operator.LE, bound, schema)
             case IsNull():
                 for place in _attributes(current.operand):
                     _kind_of_attribute(place.name, place, schema)
@@ -245,8 +240,9 @@ def _attributes(expression: Node) -> Iterator[Attribute]:
     return (current for current in walk(expression) if isinstance(current, Attribute))
 
 
-def _comparable(left: Expression, right: Expression, operator: Operator, place: Node, schema: Schema) -> None:
+def _check_comparison(comparison: Comparison, schema: Schema) -> None:
     """Whether two values can be compared: numbers with numbers, timestamps also with strings that are written out."""
+    operator, left, right = comparison.operator, comparison.left, comparison.right
     kinds = _kind(left, schema), _kind(right, schema)
     if None in kinds or all(kind is not None and kind.numeric for kind in kinds):
         return
@@ -257,9 +253,9 @@ def _comparable(left: Expression, right: Expression, operator: Operator, place: 
         _check_moment(left if kinds[0] is Kind.STRING else right)
         return
     if kinds[0] is not kinds[1]:
-        raise QueryError(f"{_a(kinds[0])} cannot be compared with {_a(kinds[1])}", span=place.span)
+        raise QueryError(f"{_a(kinds[0])} cannot be compared with {_a(kinds[1])}", span=comparison.span)
     if kinds[0] is Kind.BOOLEAN and operator not in (Operator.EQ, Operator.NE):
-        raise QueryError(f"booleans have no order, so '{operator}' cannot compare them", span=place.span)
+        raise QueryError(f"booleans have no order, so '{operator}' cannot compare them", span=comparison.span)
 
 
 def _check_decimals(sides: Sequence[Expression], kinds: Sequence[Kind | None], schema: Schema) -> None:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from cerflow import limits
 from cerflow.automata.model.transducer import Transducer
-from cerflow.conditions.guards import TRUE, InWindow, Measure, Satisfied, TypeTest
+from cerflow.conditions.connectives import FALSE, TRUE
+from cerflow.conditions.guards import InWindow, Measure, Satisfied, TypeTest
 from cerflow.conditions.propositions import (
-    FALSE,
     is_not_true,
     is_true,
     leaves_of,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 
+from cerflow.conditions.connectives import FALSE, UNKNOWN, conjuncts, constant, folded, operands, spelled_out
 from cerflow.conditions.evaluate import constant_value
-from cerflow.conditions.guards import Satisfied, TruthValue, TypeTest, conjuncts
+from cerflow.conditions.guards import Satisfied, TruthValue, TypeTest
 from cerflow.language.condition import (
     And,
     Arithmetic,
@@ -29,20 +31,10 @@ from cerflow.language.condition import (
 from cerflow.language.node import Node, transform
 from cerflow.values.operators import MIRRORED, NEGATED, Operator
 
-__all__ = ["FALSE", "TRUE", "UNKNOWN", "atomic_conditions", "constant", "normal", "settled"]
-
-TRUE = Constant(True)
-FALSE = Constant(False)
-#: A condition that is neither true nor false of any event.
-UNKNOWN = Comparison(Operator.EQ, Literal(None), Literal(None))
+__all__ = ["atomic_conditions", "normal", "settled"]
 
 #: The comparisons that are written as the negation of another one.
 _NEGATIONS = (Operator.NE, Operator.GT, Operator.GE)
-
-
-def constant(truth: bool | None) -> Condition:
-    """The condition that has this truth value of every event."""
-    return UNKNOWN if truth is None else TRUE if truth else FALSE
 
 
 @lru_cache(maxsize=4096)
@@ -64,19 +56,7 @@ def settled(test: Condition, truths: Mapping[Condition, bool | None]) -> Conditi
 
 def atomic_conditions(test: Condition) -> list[Condition]:
     """The atomic conditions of a normal test, in order of appearance."""
-    found: dict[Condition, None] = {}
-    stack: list[Node] = [test]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, And | Or | Not | Satisfied):
-            stack.extend(reversed(current.children))
-        elif isinstance(current, Condition) and not _is_constant(current):
-            found[current] = None
-    return list(found)
-
-
-def _is_constant(condition: Condition) -> bool:
-    return isinstance(condition, Constant) or condition == UNKNOWN
+    return [c for c in operands(test, And | Or | Not | Satisfied) if not (isinstance(c, Constant) or c == UNKNOWN)]
 
 
 def _of_test(condition: Node) -> Condition:
@@ -91,34 +71,24 @@ def _simpler(current: Node) -> Node:
             return _computed(current)
         case Comparison():
             return _comparison(current)
-        case Like() | Regexp() | In() | IsNull() if current.negated:
-            positive = type(current)(*(getattr(current, name) for name in _fields(current)), span=current.span)
-            return _negation(_positive(positive))
+        case Between() | In(_, (_,)):
+            return transform(spelled_out(current), _simpler)
         case Like() | Regexp() | In() | IsNull():
-            return _positive(current)
-        case Between():
-            return _between(current)
+            positive = _positive(replace(current, negated=False))
+            return _negation(positive) if current.negated else positive
         case Satisfied():
             inner = _of_test(current.condition)
             # These are never unknown.
             return inner if isinstance(inner, Constant | TypeTest | Satisfied | IsNull) else Satisfied(inner)
-        case Not():
-            return _negation(current.operand)
-        case And():
-            return _both(current.left, current.right)
-        case Or():
-            return _negation(_both(_negation(current.left), _negation(current.right)))
-    return current
+        case Or(left, right):
+            return _negation(folded(And(_negation(left), _negation(right))))
+    return folded(current)
 
 
-def _fields(current: Like | Regexp | In | IsNull) -> tuple[str, ...]:
-    match current:
-        case Like() | Regexp():
-            return ("operand", "pattern")
-        case In():
-            return ("operand", "items")
-        case IsNull():
-            return ("operand",)
+def _negation(condition: Node) -> Condition:
+    negated = folded(Not(condition))  # type: ignore[arg-type]
+    assert isinstance(negated, Condition)
+    return negated
 
 
 def _computed(current: Expression) -> Expression:
@@ -134,8 +104,7 @@ def _comparison(current: Comparison) -> Condition:
         return left.condition
     if isinstance(left, Literal):
         if isinstance(right, Literal):
-            truth = constant_value(current)
-            return constant(truth if truth is None else bool(truth))
+            return constant(constant_value(current))
         operator, left, right = MIRRORED[operator], right, left
     if right == Literal(None):
         return UNKNOWN
@@ -145,39 +114,9 @@ def _comparison(current: Comparison) -> Condition:
 
 
 def _positive(current: Like | Regexp | In | IsNull) -> Condition:
-    if isinstance(current.operand, Literal):
-        truth = constant_value(current)
-        return constant(truth if truth is None else bool(truth))
-    if isinstance(current, In) and len(current.items) == 1:
-        return _comparison(Comparison(Operator.EQ, current.operand, current.items[0], span=current.span))
-    if isinstance(current, IsNull) and isinstance(current.operand, Function):
-        inner = current.operand.arguments[0]
-        if isinstance(inner, LabelReference):
+    match current:
+        case Like(Literal()) | Regexp(Literal()) | In(Literal()) | IsNull(Literal()):
+            return constant(constant_value(current))
+        case IsNull(Function(_, (LabelReference(),))):
             return FALSE  # every event has a position and a time
     return current
-
-
-def _between(current: Between) -> Condition:
-    parts = [
-        _comparison(Comparison(operator, current.operand, bound, span=current.span))
-        for operator, bound in ((Operator.GE, current.low), (Operator.LE, current.high))
-        if bound is not None
-    ]
-    whole = parts[0] if len(parts) == 1 else _both(parts[0], parts[1])
-    return _negation(whole) if current.negated else whole
-
-
-def _negation(condition: Condition) -> Condition:
-    if isinstance(condition, Constant):
-        return Constant(not condition.value)
-    if isinstance(condition, Not):
-        return condition.operand
-    return condition if condition == UNKNOWN else Not(condition)
-
-
-def _both(left: Condition, right: Condition) -> Condition:
-    if FALSE in (left, right):
-        return FALSE
-    if left in (TRUE, right):
-        return right
-    return left if right == TRUE else And(left, right)

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cerflow import limits
+from cerflow.conditions.connectives import conjunction, not_true, two_valued
 from cerflow.conditions.contradiction import contradicts
-from cerflow.conditions.guards import Satisfied, TypeTest, conjunction, is_local
+from cerflow.conditions.guards import Satisfied, TypeTest, is_local
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import Condition, Constant, IsNull, Not
+from cerflow.language.condition import Condition, Constant, Not
 
 __all__ = ["Case", "cases", "merged_cases"]
 
@@ -22,35 +23,13 @@ class Case:
     held: frozenset[int]
 
 
-#: A condition, two-valued: true or not true, and which of these it is.
+#: A condition, and whether it is to be true or not true.
 _Literal = tuple[Condition, bool]
-
-
-def _literal(condition: Condition) -> _Literal:
-    """A conjunct of a guard as a two-valued condition and whether it is to hold."""
-    positive = True
-    current = condition
-    while True:
-        if isinstance(current, Satisfied):
-            current = current.condition
-        elif isinstance(current, Not) and isinstance(current.operand, Satisfied | TypeTest):
-            # NOT before anything else asks for false, which is more than not true.
-            positive = not positive
-            current = current.operand
-        elif isinstance(current, IsNull) and current.negated:
-            positive = not positive
-            current = IsNull(current.operand)
-        else:
-            return current, positive
 
 
 def _condition(literal: _Literal) -> Condition:
     condition, positive = literal
-    if positive:
-        return condition
-    if isinstance(condition, IsNull):
-        return IsNull(condition.operand, True)
-    return Not(condition) if isinstance(condition, TypeTest) else Not(Satisfied(condition))
+    return condition if positive else not_true(condition)
 
 
 @dataclass(frozen=True)
@@ -118,8 +97,8 @@ def cases(required: Iterable[Condition], guards: Sequence[Sequence[Condition]]) 
 
     The cases exclude one another. Raises `UnsupportedQueryError` if there are more than `limits.GUARD_CASES`.
     """
-    asked = [[_literal(c) for c in guard] for guard in guards]
-    missing = _Branch().open([_literal(c) for c in required])
+    asked = [[two_valued(c) for c in guard] for guard in guards]
+    missing = _Branch().open([two_valued(c) for c in required])
     root = None if missing is None else _Branch().with_all(missing)
     pending = [] if root is None else [root]
     count = 0
@@ -153,7 +132,7 @@ def _question(guards: Sequence[Sequence[_Literal]], branch: _Branch) -> list[_Li
 
 def merged_cases(tests: Iterable[Sequence[Condition]]) -> list[tuple[Condition, ...]]:
     """The same cases (conjunctions that exclude one another), with two made one where a single literal divides them."""
-    found = [frozenset(map(_literal, test)) for test in tests]
+    found = [frozenset(map(two_valued, test)) for test in tests]
     k = 0
     # Whenever two cases become one, there is one case less.
     while k < len(found):

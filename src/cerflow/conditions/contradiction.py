@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from cerflow.conditions.guards import Satisfied, TypeTest, conjuncts
+from cerflow.conditions.connectives import conjuncts
+from cerflow.conditions.guards import Satisfied, TypeTest
 from cerflow.language.condition import (
     And,
     Attribute,

@@ -17,7 +17,6 @@ from cerflow.language.condition import (
     Bracket,
     Comparison,
     Condition,
-    Constant,
     Expression,
     Function,
     IsNull,
@@ -29,7 +28,6 @@ from cerflow.language.node import Node, node, transform, walk, with_children
 from cerflow.values.operators import Operator
 
 __all__ = [
-    "TRUE",
     "AllRows",
     "Asked",
     "InWindow",
@@ -44,8 +42,6 @@ __all__ = [
     "TruthValue",
     "TypeTest",
     "bare",
-    "conjunction",
-    "conjuncts",
     "is_local",
     "leaves",
     "reads_events",
@@ -54,8 +50,6 @@ __all__ = [
     "with_registers",
     "without_brackets",
 ]
-
-TRUE = Constant(True)
 
 C = TypeVar("C", Condition, Expression)
 
@@ -253,30 +247,6 @@ def is_local(condition: Node) -> bool:
     return not leaves(condition)
 
 
-def conjuncts(condition: Condition) -> list[Condition]:
-    """The operands of nested ANDs; none for TRUE."""
-    found: list[Condition] = []
-    stack = [condition]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, And):
-            stack.extend((current.right, current.left))
-        elif current != TRUE:
-            found.append(current)
-    return found
-
-
-def conjunction(parts: list[Condition]) -> Condition:
-    """The AND of distinct conditions, in order; TRUE for none."""
-    distinct = list(dict.fromkeys(parts))
-    if not distinct:
-        return TRUE
-    whole = distinct[0]
-    for part in distinct[1:]:
-        whole = And(whole, part)
-    return whole
-
-
 def bare(expression: Node) -> Node:
     """The expression or condition on the event at hand, whatever label stands in it."""
 
@@ -378,13 +348,9 @@ def substitute(condition: C, replacements: dict[Expression, Expression]) -> C:
     def visit(current: Node) -> Node:
         if isinstance(current, Of | Stored | LabelAggregate | Asked):
             return replacements.get(current, current)
-        if (
-            isinstance(current, Comparison)
-            and isinstance(current.left, TruthValue)
-            and current.operator is Operator.EQ
-            and current.right == Literal(True)
-        ):
-            return current.left.condition
+        match current:
+            case Comparison(Operator.EQ, TruthValue(inner), Literal(True)):
+                return inner
         return current
 
     return transform(condition, visit)  # type: ignore[return-value]

@@ -13,7 +13,8 @@ from functools import reduce
 from typing import Any
 
 from cerflow import limits
-from cerflow.conditions.guards import TRUE, Satisfied, TypeTest
+from cerflow.conditions.connectives import FALSE, TRUE, operands
+from cerflow.conditions.guards import Satisfied, TypeTest
 from cerflow.language.condition import (
     And,
     Between,
@@ -31,11 +32,9 @@ from cerflow.language.node import Node, fold
 from cerflow.values.operators import NEGATED
 
 __all__ = [
-    "FALSE",
     "is_not_true",
     "is_true",
     "leaves_of",
-    "operands_of",
     "opposite",
     "simplified_conjunction",
     "simplified_disjunction",
@@ -43,8 +42,6 @@ __all__ = [
     "translated",
     "weakened",
 ]
-
-FALSE = Constant(False)
 
 
 @dataclass(frozen=True)
@@ -119,15 +116,7 @@ def _atomic(condition: Condition) -> _Forms:
 
 def leaves_of(proposition: Condition) -> list[Condition]:
     """The distinct leaves, from left to right."""
-    found: dict[Condition, None] = {}
-    stack = [proposition]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, And | Or):
-            stack.extend((current.right, current.left))
-        elif not isinstance(current, Constant):
-            found[current] = None
-    return list(found)
+    return [leaf for leaf in operands(proposition, And | Or) if not isinstance(leaf, Constant)]
 
 
 def opposite(leaf: Condition) -> Condition:
@@ -220,16 +209,16 @@ def simplified_disjunction(parts: Sequence[Condition]) -> Condition:
 
 
 def _joined(parts: Sequence[Condition], join: type[And | Or], neutral: Constant, absorbing: Constant) -> Condition:
-    operands = list(dict.fromkeys(p for part in parts for p in operands_of(part, join) if p != neutral))
-    if absorbing in operands:
+    joined = list(dict.fromkeys(p for part in parts for p in operands(part, join) if p != neutral))
+    if absorbing in joined:
         return absorbing
-    compound = [p for p in operands if isinstance(p, And | Or)]
+    compound = [p for p in joined if isinstance(p, And | Or)]
     settled: dict[Condition, Condition] = {}
-    for leaf in operands:
+    for leaf in joined:
         if not isinstance(leaf, And | Or):
             settled[leaf] = neutral
             settled[opposite(leaf)] = absorbing
-    if any(settled[p] == absorbing for p in operands if p in settled):
+    if any(settled[p] == absorbing for p in joined if p in settled):
         return absorbing
     changed: dict[Condition, Condition] = {
         p: substituted(p, lambda leaf: settled.get(leaf, leaf))
@@ -237,27 +226,14 @@ def _joined(parts: Sequence[Condition], join: type[And | Or], neutral: Constant,
         if settled and len(own := leaves_of(p)) <= limits.SIMPLIFIED_LEAVES and any(leaf in settled for leaf in own)
     }
     if changed:
-        return _joined([changed.get(p, p) for p in operands], join, neutral, absorbing)
-    operands = _needed(operands, And if join is Or else Or)
-    return reduce(join, operands) if operands else neutral
+        return _joined([changed.get(p, p) for p in joined], join, neutral, absorbing)
+    joined = _needed(joined, And if join is Or else Or)
+    return reduce(join, joined) if joined else neutral
 
 
-def operands_of(condition: Condition, join: type[And | Or]) -> list[Condition]:
-    """What is joined by AND (OR) at the top of a proposition; itself if that is something else."""
-    found: list[Condition] = []
-    stack = [condition]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, join):
-            stack.extend((current.right, current.left))
-        else:
-            found.append(current)
-    return found
-
-
-def _needed(operands: list[Condition], inner: type[And | Or]) -> list[Condition]:
+def _needed(joined: list[Condition], inner: type[And | Or]) -> list[Condition]:
     """The operands without those that have all parts of another one and more."""
-    if not 1 < len(operands) <= limits.COMPARED_ALTERNATIVES:
-        return operands
-    parts = [frozenset(operands_of(p, inner)) for p in operands]
-    return [p for p, own in zip(operands, parts) if not any(other < own for other in parts)]
+    if not 1 < len(joined) <= limits.COMPARED_ALTERNATIVES:
+        return joined
+    parts = [frozenset(operands(p, inner)) for p in joined]
+    return [p for p, own in zip(joined, parts) if not any(other < own for other in parts)]

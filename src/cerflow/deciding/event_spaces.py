@@ -30,6 +30,7 @@ from cerflow.language.condition import (
     Literal,
     Negative,
     Regexp,
+    comparisons,
 )
 from cerflow.language.formula import AttributeWindow, EventType
 from cerflow.language.node import Node, fold, walk
@@ -184,15 +185,9 @@ class _KindDemands:
             return
         self._known.add(condition)
         match condition:
-            case Comparison():
-                self._compared(condition.left, condition.right)
-            case In():
-                for item in condition.items:
-                    self._compared(condition.operand, item)
-            case Between():
-                for bound in (condition.low, condition.high):
-                    if bound is not None:
-                        self._compared(condition.operand, bound)
+            case Comparison() | In() | Between():
+                for comparison in comparisons(condition):
+                    self._compared(comparison.left, comparison.right)
             case Like() | Regexp():
                 self.demand(self._meaning(condition.operand), Kind.STRING, condition.operand)
 

@@ -11,8 +11,9 @@ from itertools import product
 
 from cerflow.automata.model.runs import Content, Memory, choices, kept, registers_read
 from cerflow.automata.model.transducer import Transducer, Transition, Write
-from cerflow.conditions.atomic_conditions import FALSE, TRUE, UNKNOWN, constant, normal
-from cerflow.conditions.guards import InWindow, Measure, NoRow, Satisfied, Stored, TruthValue, conjunction, conjuncts
+from cerflow.conditions.atomic_conditions import normal
+from cerflow.conditions.connectives import FALSE, TRUE, UNKNOWN, conjunction, conjuncts, constant
+from cerflow.conditions.guards import InWindow, Measure, NoRow, Satisfied, Stored, TruthValue
 from cerflow.conditions.register_values import If
 from cerflow.deciding.budget import Budget
 from cerflow.errors import UnsupportedQueryError

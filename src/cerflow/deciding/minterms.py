@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cerflow.conditions.atomic_conditions import TRUE, atomic_conditions, normal, settled
+from cerflow.conditions.atomic_conditions import atomic_conditions, normal, settled
+from cerflow.conditions.connectives import TRUE
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.event_spaces import EventSpace
 from cerflow.deciding.sample_strings import fresh_word

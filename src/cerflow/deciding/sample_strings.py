@@ -14,6 +14,7 @@ from itertools import count
 from typing import Protocol
 
 from cerflow import limits
+from cerflow.values.text_patterns import MANY, tokens
 
 __all__ = ["ComparedWith", "Equal", "Length", "Pattern", "StringAutomaton", "fresh_word", "sorts_of_strings"]
 
@@ -100,46 +101,43 @@ class ComparedWith:
 class Pattern:
     """Whether the string is LIKE a pattern.
 
-    ``tokens`` are the characters that it asks for, None for any one; before those in ``free`` (and behind the last,
-    if its number is there) any others may stand.
+    ``wanted`` are the characters that it asks for, None for any one. Any others may stand before those whose number
+    is in ``free``, and behind the last one if the number after it is.
     """
 
     pattern: str
-    tokens: tuple[str | None, ...] = field(init=False)
+    wanted: tuple[str | None, ...] = field(init=False)
     free: frozenset[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        tokens: list[str | None] = []
+        wanted: list[str | None] = []
         free: set[int] = set()
-        characters = iter(self.pattern)
-        for character in characters:
-            if character == "%":
-                free.add(len(tokens))
-            elif character == "_":
-                tokens.append(None)
+        for token in tokens(self.pattern):
+            if token is MANY:
+                free.add(len(wanted))
             else:
-                tokens.append(next(characters, "\\") if character == "\\" else character)
-        object.__setattr__(self, "tokens", tuple(tokens))
+                wanted.extend(token if isinstance(token, str) else [None])
+        object.__setattr__(self, "wanted", tuple(wanted))
         object.__setattr__(self, "free", frozenset(free))
 
     def start(self) -> frozenset[int]:
-        """The number of tokens that may have been read."""
+        """How many of the characters asked for may have been read."""
         return frozenset((0,))
 
     def step(self, state: Hashable, character: str) -> frozenset[int]:
-        """The numbers of tokens that may have been read after one more character."""
+        """How many may have been read after one more character."""
         assert isinstance(state, frozenset)
-        read = (k + 1 for k in state if k < len(self.tokens) and self.tokens[k] in (None, character))
+        read = (k + 1 for k in state if k < len(self.wanted) and self.wanted[k] in (None, character))
         return frozenset((*(state & self.free), *read))
 
     def outcome(self, state: Hashable) -> bool:
-        """Whether all tokens may have been read."""
+        """Whether all may have been read."""
         assert isinstance(state, frozenset)
-        return len(self.tokens) in state
+        return len(self.wanted) in state
 
     def characters(self) -> str:
         """Those that stand for themselves."""
-        return "".join(token for token in self.tokens if token is not None)
+        return "".join(c for c in self.wanted if c is not None)
 
 
 @dataclass(frozen=True)

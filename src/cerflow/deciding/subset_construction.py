@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
-from cerflow.conditions.guards import Satisfied, TypeTest, conjunction
+from cerflow.conditions.connectives import conjunction, not_true
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.event_spaces import event_spaces_of
 from cerflow.deciding.finite_memory import Configuration, FiniteMemory, Move
 from cerflow.deciding.minterms import EventMinterms
-from cerflow.language.condition import Condition, Not
+from cerflow.language.condition import Condition
 
 __all__ = ["Labels", "Subset", "Subsets", "determinize"]
 
@@ -90,7 +90,7 @@ def determinize(transducer: Transducer, *, steps: int | None = None) -> Transduc
         subset = pending.pop()
         tests = subsets.tests(subset)
         for holds in dict.fromkeys(minterm.holds for algebra in algebras for minterm in algebra.minterms(tests)):
-            guard = conjunction([t if t in holds else _refused(t) for t in tests])
+            guard = conjunction([t if t in holds else not_true(t) for t in tests])
             for labels, target in subsets.step(subset, holds).items():
                 budget.spend()
                 if target not in numbers:
@@ -106,7 +106,3 @@ def _algebras(transducer: Transducer, budget: Budget) -> list[EventMinterms]:
         e for t in transducer.transitions for e in (t.test, *t.atoms, *(e for write in t.writes for e in write.row))
     ]
     return [EventMinterms(event_space, transducer.mentioned, budget) for event_space in event_spaces_of(read)]
-
-
-def _refused(test: Condition) -> Condition:
-    return Not(test if isinstance(test, TypeTest) else Satisfied(test))

@@ -17,6 +17,7 @@ from itertools import combinations, product
 import pyarrow as pa
 
 from cerflow import limits
+from cerflow.analysis.columns import attributes_in
 from cerflow.conditions.evaluate import value_on
 from cerflow.conditions.guards import TypeTest
 from cerflow.deciding.budget import Budget
@@ -77,7 +78,7 @@ class TruthAssignments:
 
     def columns(self, condition: Condition) -> frozenset[str]:
         """The columns that a condition reads."""
-        found = {self.event_space.column(n.name) for n in walk(condition) if isinstance(n, Attribute)}
+        found = set(map(self.event_space.column, attributes_in(condition)))
         if isinstance(condition, TypeTest):
             found.add(self.event_space.type)
             if condition.stream is not None and self.event_space.stream is not None:

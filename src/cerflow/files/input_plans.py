@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow.analysis.column_usage import ColumnUsage
+from cerflow.analysis.columns import ColumnUsage
 from cerflow.engine.events.time_order import duration_in_microseconds
 from cerflow.errors import InputError, nearest
 from cerflow.files.blocks import name_of

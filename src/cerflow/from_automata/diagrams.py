@@ -17,7 +17,8 @@ from cerflow.automata.model.transducer import (
     Transition,
     Write,
 )
-from cerflow.conditions.guards import AllRows, Shown, Stored, conjuncts
+from cerflow.conditions.connectives import conjuncts
+from cerflow.conditions.guards import AllRows, Shown, Stored
 from cerflow.language.condition import Condition, Expression, Or, PredicateCall
 from cerflow.language.lexicon import quote_name
 from cerflow.language.node import Node, node, transform

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from collections.abc import Sequence as Many
 from functools import reduce
 
+from cerflow.conditions.connectives import spelled_out, with_atoms
 from cerflow.conditions.guards import (
     InWindow,
     LabelAggregate,
@@ -34,7 +34,7 @@ from cerflow.language.condition import (
     PredicateCall,
     Regexp,
 )
-from cerflow.language.node import Node, fold, walk, with_children
+from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
 from cerflow.rewriting.rebuild import mentions_set
 from cerflow.values.operators import Operator
@@ -44,33 +44,19 @@ __all__ = ["as_language_condition", "assuming"]
 #: Tests that a condition of the language cannot express.
 _BEYOND = Stored | Of | Measure | InWindow | TruthValue | TypeTest | LabelAggregate | SetCall
 
-_TRUE, _FALSE = Constant(True), Constant(False)
-
 
 def assuming(test: Condition, types: Mapping[TypeTest, bool]) -> Condition:
     """The test, given the tests of the type that hold (all others do not), with constants simplified."""
 
-    def visit(current: Node, below: Many[Node]) -> Node:
-        match current:
+    def known(atom: Condition) -> Condition:
+        match atom:
             case TypeTest():
-                return Constant(types.get(current, False))
-            case Comparison(operator=Operator.EQ, left=TruthValue(), right=Literal(value=True)):
-                return below[0].children[0]
-            case And() | Or():
-                left, right = below
-                neutral, absorbing = (_TRUE, _FALSE) if isinstance(current, And) else (_FALSE, _TRUE)
-                if absorbing in (left, right):
-                    return absorbing
-                return right if left == neutral else left if right == neutral else with_children(current, below)
-            case Not() if isinstance(below[0], Constant):
-                return Constant(not below[0].value)
-            case Satisfied() if isinstance(below[0], Constant):
-                return below[0]
-        return with_children(current, below)
+                return Constant(types.get(atom, False))
+            case Comparison(Operator.EQ, TruthValue(condition), Literal(True)):
+                return condition
+        return atom
 
-    found = fold(test, visit)
-    assert isinstance(found, Condition)
-    return found
+    return with_atoms(test, known)
 
 
 def as_language_condition(test: Condition) -> Condition:
@@ -97,7 +83,7 @@ def as_language_condition(test: Condition) -> Condition:
                 order.append((current, wanted, or_unknown))
                 stack += [(current.left, wanted, or_unknown), (current.right, wanted, or_unknown)]
             case In() | Between() if or_unknown:
-                stack.append((_spelled_out(current), wanted, or_unknown))
+                stack.append((spelled_out(current), wanted, or_unknown))
             case _:
                 order.append((current, wanted, or_unknown))
     done: list[Condition] = []
@@ -111,20 +97,6 @@ def as_language_condition(test: Condition) -> Condition:
         unknown = _unknown(current) if or_unknown else None
         done.append(said if unknown is None else Or(said, unknown))
     return done[0]
-
-
-def _spelled_out(current: In | Between) -> Condition:
-    """The same condition written as comparisons."""
-    if isinstance(current, In):
-        found = _joined(Or, [Comparison(Operator.EQ, current.operand, item) for item in current.items])
-    else:
-        ends = ((Operator.GE, current.low), (Operator.LE, current.high))
-        found = _joined(And, [Comparison(operator, current.operand, end) for operator, end in ends if end is not None])
-    return Not(found) if current.negated else found
-
-
-def _joined(join: type[And | Or], parts: Many[Condition]) -> Condition:
-    return reduce(join, parts) if parts else Constant(join is And)
 
 
 def _unknown(atom: Condition) -> Condition | None:

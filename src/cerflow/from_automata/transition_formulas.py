@@ -6,7 +6,8 @@ from collections.abc import Collection
 from functools import reduce
 
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
-from cerflow.conditions.guards import TypeTest, conjuncts
+from cerflow.conditions.connectives import conjuncts
+from cerflow.conditions.guards import TypeTest
 from cerflow.errors import UnsupportedQueryError
 from cerflow.from_automata.plain_conditions import as_language_condition, assuming
 from cerflow.language.condition import (

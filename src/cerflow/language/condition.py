@@ -37,6 +37,7 @@ __all__ = [
     "Rounded",
     "SetTest",
     "Some",
+    "comparisons",
 ]
 
 #: Scalar functions of one expression.
@@ -127,6 +128,19 @@ class Comparison(Condition):
     operator: Operator
     left: Expression
     right: Expression
+
+
+def comparisons(condition: Node) -> list[Comparison]:
+    """A comparison alone, those that IN joins by OR and BETWEEN by AND (before they are negated); none of others."""
+    match condition:
+        case Comparison():
+            return [condition]
+        case In(operand, items):
+            return [Comparison(Operator.EQ, operand, item, span=item.span) for item in items]
+        case Between(operand, low, high):
+            ends = ((Operator.GE, low), (Operator.LE, high))
+            return [Comparison(sign, operand, end, span=end.span) for sign, end in ends if end is not None]
+    return []
 
 
 @node

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow import limits
-from cerflow.conditions.guards import TRUE, Satisfied, TypeTest
-from cerflow.conditions.propositions import FALSE, leaves_of, translated, weakened
+from cerflow.conditions.connectives import FALSE, TRUE
+from cerflow.conditions.guards import Satisfied, TypeTest
+from cerflow.conditions.propositions import leaves_of, translated, weakened
 from cerflow.engine.evaluate.rows import instant
 from cerflow.language.condition import (
     Attribute,

@@ -10,19 +10,19 @@ nobody else can evaluate, such as predicates.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import reduce
 
 import pyarrow as pa
 
+from cerflow.analysis.columns import attributes_in
 from cerflow.analysis.types import kind_of_expression
 from cerflow.automata.model.transducer import Transducer
 from cerflow.automata.relevance import Relevance, relevance_of_transducer
-from cerflow.conditions.guards import TRUE, Satisfied, TypeTest
+from cerflow.conditions.connectives import TRUE, operands, spelled_out
+from cerflow.conditions.guards import Satisfied, TypeTest
 from cerflow.conditions.propositions import (
     is_not_true,
     is_true,
-    operands_of,
     simplified_conjunction,
     simplified_disjunction,
     substituted,
@@ -44,10 +44,9 @@ from cerflow.language.condition import (
     Not,
     Or,
 )
-from cerflow.language.node import walk
 from cerflow.language.select import Select
 from cerflow.schema import Kind, Schema
-from cerflow.values.operators import MIRRORED, NEGATED, Operator
+from cerflow.values.operators import MIRRORED, Operator
 
 __all__ = ["Relevance", "by_types", "or_unusable", "plainly", "relevant_events"]
 
@@ -100,8 +99,7 @@ def by_types(condition: Condition, schema: Schema) -> Condition:
     """What is left of a proposition if of each event only the type is known, and which values are null."""
 
     def known(leaf: Condition) -> bool:
-        read = {n.name for n in walk(leaf) if isinstance(n, Attribute)}
-        return isinstance(leaf, IsNull) or read <= {schema.type}
+        return isinstance(leaf, IsNull) or attributes_in(leaf) <= {schema.type}
 
     return weakened(condition, known)
 
@@ -113,7 +111,7 @@ def _types_together(proposition: Condition, schema: Schema, depth: int = 4) -> C
     join = type(proposition)
     asked: list[str] = []
     others: list[Condition] = []
-    for part in operands_of(proposition, join):
+    for part in operands(proposition, join):
         match part:
             case TypeTest(name) if join is Or:
                 asked.append(name)
@@ -130,9 +128,21 @@ def _types_together(proposition: Condition, schema: Schema, depth: int = 4) -> C
 
 
 def _plain_leaf(leaf: Condition, schema: Schema, stream: str | None) -> Condition:
-    if isinstance(leaf, Not) and isinstance(leaf.operand, Satisfied):
-        return is_not_true(_plain(leaf.operand.condition, schema, stream))
-    return is_true(_plain(leaf, schema, stream))
+    match leaf:
+        case Not(Satisfied(condition)):
+            asked = is_not_true
+        case condition:
+            asked = is_true
+    if isinstance(condition, Between) or (isinstance(condition, In) and not _are_plain(condition, schema)):
+        return plainly(asked(spelled_out(condition)), schema, stream)
+    return asked(_plain(condition, schema, stream))
+
+
+def _are_plain(condition: In, schema: Schema) -> bool:
+    """Whether the items of IN are all text or all integers, and so is the value."""
+    kind = _kind(condition.operand, schema)
+    of_kind = str if kind is Kind.STRING else int if kind is Kind.INTEGER else None
+    return of_kind is not None and all(type(item.value) is of_kind for item in condition.items)
 
 
 def _plain(condition: Condition, schema: Schema, stream: str | None) -> Condition:
@@ -144,31 +154,7 @@ def _plain(condition: Condition, schema: Schema, stream: str | None) -> Conditio
             return And(TypeTest(name), Comparison(Operator.EQ, Attribute(None, stream), Literal(origin)))
         case Comparison(operator, left, right):
             return _comparison(operator, left, right, schema)
-        case Between(operand, low, high, negated):
-            ends = [(Operator.GE, low), (Operator.LE, high)]
-            parts = [(operator, bound) for operator, bound in ends if bound is not None]
-            return _joined(operand, parts, And, negated, schema)
-        case In(operand, items, negated):
-            kind = _kind(operand, schema)
-            of_kind = str if kind is Kind.STRING else int if kind is Kind.INTEGER else None
-            if of_kind is not None and all(type(item.value) is of_kind for item in items):
-                return condition
-            return _joined(operand, [(Operator.EQ, item) for item in items], Or, negated, schema)
     return condition
-
-
-def _joined(
-    operand: Expression,
-    parts: Sequence[tuple[Operator, Expression]],
-    join: type[And | Or],
-    negated: bool,
-    schema: Schema,
-) -> Condition:
-    """Several comparisons of one value, or that not all (any) of them hold."""
-    if negated:
-        join = Or if join is And else And
-        parts = [(NEGATED[operator], other) for operator, other in parts]
-    return reduce(join, [_comparison(operator, operand, other, schema) for operator, other in parts])
 
 
 def _comparison(operator: Operator, left: Expression, right: Expression, schema: Schema) -> Condition:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from cerflow.analysis.first_order import check_first_order, is_safe
 from cerflow.analysis.scopes import condition_labels
 from cerflow.conditions.clauses import clauses
-from cerflow.language.condition import And, Condition
+from cerflow.conditions.connectives import operands
+from cerflow.language.condition import And
 from cerflow.language.formula import As, Filter, Formula
 from cerflow.language.node import walk
 from cerflow.rewriting.safe import to_safe
@@ -36,18 +37,6 @@ def is_locally_parametrized(formula: Formula) -> bool:
         isinstance(current.operand, As) and condition_labels(part).keys() <= {current.operand.label}
         for current in walk(formula)
         if isinstance(current, Filter)
-        for part in _parts(current.condition)
+        for part in operands(current.condition, And)
         if all(len(condition_labels(atom)) <= 1 for clause in clauses(part) for atom in clause)
     )
-
-
-def _parts(condition: Condition) -> list[Condition]:
-    found: list[Condition] = []
-    stack = [condition]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, And):
-            stack += [current.left, current.right]
-        else:
-            found.append(current)
-    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql.types import StructType
 
-from cerflow.conditions.guards import TRUE
+from cerflow.conditions.connectives import TRUE
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.explain_text import relevant_lines, section, table
 from cerflow.language.printer import show

@@ -6,7 +6,8 @@ E… are those of complex event logic §11, 11.… those of register transducers
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.runs import accepting_runs, matches
 from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, Write
-from cerflow.conditions.guards import TRUE, Satisfied, Stored, TypeTest
+from cerflow.conditions.connectives import TRUE
+from cerflow.conditions.guards import Satisfied, Stored, TypeTest
 from cerflow.language.condition import (
     Attribute,
     Comparison,

@@ -10,7 +10,8 @@ from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.runs import accepting_runs, matches
 from cerflow.automata.model.transducer import HIDDEN_LABEL, Accumulation, Register, Transducer, Transition, Write
 from cerflow.automata.optimise.ambiguity import ambiguous
-from cerflow.conditions.guards import Satisfied, Stored, TypeTest, conjunction
+from cerflow.conditions.connectives import conjunction
+from cerflow.conditions.guards import Satisfied, Stored, TypeTest
 from cerflow.errors import QueryError
 from cerflow.language.condition import (
     Attribute,

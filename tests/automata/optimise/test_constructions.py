@@ -12,8 +12,9 @@ from cerflow.automata.model.runs import matches
 from cerflow.automata.model.transducer import Accumulation, Transducer, Transition
 from cerflow.automata.optimise.simplify import simplify
 from cerflow.conditions.clauses import clauses
+from cerflow.conditions.connectives import conjunction
 from cerflow.conditions.contradiction import contradicts
-from cerflow.conditions.guards import TypeTest, conjunction
+from cerflow.conditions.guards import TypeTest
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
     And,

@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as F  # noqa: N812
 
-from cerflow.conditions.guards import TRUE, Satisfied
+from cerflow.conditions.connectives import TRUE
+from cerflow.conditions.guards import Satisfied
 from cerflow.conditions.propositions import is_not_true, is_true, leaves_of, weakened
 from cerflow.language.condition import Not
 from cerflow.pushdown.relevance import plainly

@@ -14,7 +14,8 @@ from itertools import product
 from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile, accumulation_for
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
-from cerflow.conditions.guards import TRUE, Of, Satisfied, Stored, conjunction, conjuncts, is_local, leaves, substitute
+from cerflow.conditions.connectives import TRUE, conjunction, conjuncts
+from cerflow.conditions.guards import Of, Satisfied, Stored, is_local, leaves, substitute
 from cerflow.language.condition import Condition, Expression, Not, Some
 
 __all__ = ["Relating", "apply_atoms", "apply_some", "given_always", "guarded", "own_labels", "reguarded", "several"]

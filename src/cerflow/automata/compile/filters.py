@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import reduce
 
 from cerflow import limits
 from cerflow.analysis.scopes import condition_labels
@@ -77,14 +78,14 @@ def apply_filter(
                 choices.append(resolved)
             else:
                 # If a label has no event, the alternative on it holds vacuously, and so does the whole.
-                atoms.append(_any_of(resolved))
+                atoms.append(reduce(Or, resolved))
     if math.prod(map(len, choices)) > limits.FILTER_COPIES:
         copied: list[list[Condition]] = []
         for clause in choices:
             if sum(_label(atom, scope) is None for atom in clause) > 1 or any(isinstance(a, Some) for a in clause):
                 copied.append(clause)
             else:
-                atoms.append(_any_of([_held(atom, scope) for atom in clause]))
+                atoms.append(reduce(Or, [_held(atom, scope) for atom in clause]))
         if sum(map(len, choices)) - sum(map(len, copied)) > limits.FILTER_REMEMBERED:
             raise UnsupportedQueryError(
                 f"more than {limits.FILTER_REMEMBERED} conditions stand in choices (OR) about labels with several "
@@ -131,13 +132,6 @@ def _of_one_event(condition: Condition, single: frozenset[str] | set[str]) -> se
 
     fold(condition, visit)
     return found
-
-
-def _any_of(alternatives: Sequence[Condition]) -> Condition:
-    whole = alternatives[0]
-    for alternative in alternatives[1:]:
-        whole = Or(whole, alternative)
-    return whole
 
 
 def _union(branches: Sequence[Fragment]) -> Fragment:

@@ -31,7 +31,8 @@ from cerflow.automata.model.fragment import (
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.automata.optimise.simplify import simplify
-from cerflow.conditions.guards import Of, Satisfied, TypeTest, conjunction, is_local, leaves, separate, substitute
+from cerflow.conditions.connectives import conjunction
+from cerflow.conditions.guards import Of, Satisfied, TypeTest, is_local, leaves, separate, substitute
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
     And,

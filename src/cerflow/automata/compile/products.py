@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from cerflow.automata.model.fragment import Fragment, check_fragment_size, without_dead_states
 from cerflow.automata.model.transducer import Transition
+from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.conditions.contradiction import contradicts
-from cerflow.conditions.guards import conjunction, conjuncts
 
 __all__ = ["both", "product_all"]
 

@@ -18,7 +18,8 @@ from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, Write
 from cerflow.automata.optimise.covering import Field, covering_relations
 from cerflow.conditions.case_tree import Case, cases
-from cerflow.conditions.guards import NoRow, Of, Satisfied, Stored, conjunction, conjuncts, leaves, substitute
+from cerflow.conditions.connectives import conjunction, conjuncts
+from cerflow.conditions.guards import NoRow, Of, Satisfied, Stored, leaves, substitute
 from cerflow.conditions.register_values import If
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (

@@ -22,8 +22,8 @@ from cerflow.automata.model.transducer import Transducer, Transition, Write
 from cerflow.automata.optimise.detection import Simulation
 from cerflow.automata.optimise.simplify import simplify
 from cerflow.conditions.case_tree import merged_cases
+from cerflow.conditions.connectives import TRUE, conjunction, conjuncts
 from cerflow.conditions.contradiction import contradicts
-from cerflow.conditions.guards import TRUE, conjunction, conjuncts
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import Strategy
 

@@ -19,7 +19,8 @@ from cerflow.automata.model.fragment import Fragment, check_fragment_size, witho
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition
 from cerflow.automata.optimise.grouping import merge_transitions
-from cerflow.conditions.guards import TRUE, conjunction, is_local
+from cerflow.conditions.connectives import TRUE, conjunction
+from cerflow.conditions.guards import is_local
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Condition
 from cerflow.language.node import Node, fold

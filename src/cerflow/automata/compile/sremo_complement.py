@@ -15,7 +15,8 @@ from cerflow.automata.compile.run_sets import FollowedRuns, RunSet
 from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition
-from cerflow.conditions.guards import TRUE, Satisfied, conjunction
+from cerflow.conditions.connectives import TRUE, conjunction
+from cerflow.conditions.guards import Satisfied
 from cerflow.language.condition import Condition, Not
 
 __all__ = ["complement_of"]

@@ -8,26 +8,26 @@ for each expression that they read: `settled`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from cerflow.analysis.scopes import condition_labels
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
-from cerflow.conditions.guards import Of, Satisfied, Stored, conjuncts, leaves, separate, substitute
-from cerflow.language.condition import And, Attribute, Condition, Constant, Expression, LabelReference, Not, Or
+from cerflow.conditions.connectives import FALSE, conjuncts, with_atoms
+from cerflow.conditions.guards import Of, Satisfied, Stored, leaves, separate, substitute
+from cerflow.language.condition import Attribute, Condition, Constant, Expression, LabelReference, Not
 from cerflow.language.node import Node, transform, walk
 from cerflow.language.printer import show
 
-__all__ = ["Place", "Places", "guards_of", "refused", "registers_read"]
+__all__ = ["Place", "Places", "guards_of", "refused", "registers_read", "with_empty_registers"]
 
 #: A register of an expression, and the number of its copy.
 Place = tuple[str, int]
 
 #: Stands for the current event while registers are distinguished; no register has this name.
 _HERE = "\0here"
-
-_FALSE = Constant(False)
 
 C = TypeVar("C", Condition, Expression)
 
@@ -43,8 +43,8 @@ def guards_of(condition: Condition, held: Mapping[str, int]) -> list[Condition] 
 
     An atom on an empty register is false, and its negation true. None if that alone makes the condition false.
     """
-    known = _with_empty_registers(condition, held)
-    if known == _FALSE:
+    known = with_empty_registers(condition, held)
+    if known == FALSE:
         return None
     scopes = {**held, _HERE: 0}
     return [_on_places(part, scopes) for part in conjuncts(known)]
@@ -52,7 +52,7 @@ def guards_of(condition: Condition, held: Mapping[str, int]) -> list[Condition] 
 
 def refused(condition: Condition, held: Mapping[str, int]) -> list[Condition] | None:
     """The guards of events for which the condition is false or unknown; None if there are none."""
-    known = _with_empty_registers(condition, held)
+    known = with_empty_registers(condition, held)
     if isinstance(known, Constant):
         return None if known.value else []
     return [Not(Satisfied(_on_places(known, {**held, _HERE: 0})))]
@@ -74,34 +74,9 @@ def _on_places(condition: Condition, scopes: dict[str, int]) -> Condition:
     return substitute(divided, here)
 
 
-def _with_empty_registers(condition: Condition, held: Mapping[str, int]) -> Condition:
-    """The condition with FALSE for every atom on an empty register, and constants removed from AND, OR and NOT."""
-    done: list[Condition] = []
-    pending: list[tuple[Condition, bool]] = [(condition, False)]
-    while pending:
-        current, ready = pending.pop()
-        if not ready and isinstance(current, And | Or):
-            pending += [(current, True), (current.right, False), (current.left, False)]
-        elif not ready and isinstance(current, Not):
-            pending += [(current, True), (current.operand, False)]
-        elif isinstance(current, Not):
-            operand = done.pop()
-            done.append(Constant(not operand.value) if isinstance(operand, Constant) else Not(operand))
-        elif isinstance(current, And | Or):
-            right, left = done.pop(), done.pop()
-            done.append(_joined(type(current), left, right))
-        else:
-            empty = not registers_read(current) <= held.keys()
-            done.append(_FALSE if empty else current)
-    return done[0]
-
-
-def _joined(operator: type[And] | type[Or], left: Condition, right: Condition) -> Condition:
-    deciding = operator is Or  # the value of one side that decides the whole
-    for side, other in ((left, right), (right, left)):
-        if isinstance(side, Constant):
-            return side if side.value is deciding else other
-    return operator(left, right)
+def with_empty_registers(condition: Condition, held: Collection[str]) -> Condition:
+    """The condition with FALSE for every atom on a register that is not held, and constants simplified."""
+    return with_atoms(condition, lambda atom: atom if all(r in held for r in condition_labels(atom)) else FALSE)
 
 
 class Places:

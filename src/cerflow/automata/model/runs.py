@@ -17,6 +17,7 @@ from itertools import product
 from typing import Any
 
 from cerflow.automata.model.transducer import TYPE_LABEL, Accumulation, Transducer, Transition, Write
+from cerflow.conditions.connectives import UNKNOWN, constant
 from cerflow.conditions.evaluate import arithmetic, compare, constant_value, value_on
 from cerflow.conditions.guards import (
     AllRows,
@@ -34,7 +35,6 @@ from cerflow.conditions.guards import (
 from cerflow.conditions.register_values import WORD, If, Joined, Known, SquareRoot, Word
 from cerflow.errors import QueryError
 from cerflow.language.condition import (
-    Comparison,
     Condition,
     Constant,
     LabelReference,
@@ -53,8 +53,6 @@ __all__ = ["Content", "Memory", "TransducerRun", "accepting_runs", "choices", "k
 #: The content of a register: nothing yet, a row of values, or the rows of a collection.
 Content = tuple[Value, ...] | frozenset[tuple[Value, ...]] | None
 Memory = tuple[Content, ...]
-
-_UNKNOWN = Comparison(Operator.EQ, Literal(None), Literal(None))
 
 
 @dataclass(frozen=True)
@@ -186,7 +184,7 @@ class _TransducerRuns:
                     kept = None if current.rows is None else memory[current.rows.register]
                     own = [value(argument) for argument in current.arguments] if current.here else None
                     truth = _asked_of_set(current, kept if isinstance(kept, frozenset) else (), own)
-                    return _UNKNOWN if truth is None else Constant(truth)
+                    return constant(truth)
                 case Stored() if not isinstance(current, AllRows):
                     row = rows[current.register]
                     found: Any = None if row is None else row[current.field]
@@ -226,7 +224,7 @@ class _TransducerRuns:
         first: Any = start.value
         now: Any = self._measure(window, position)
         if first is None or now is None:
-            return _UNKNOWN
+            return UNKNOWN
         return Constant(now - first < self._size(window))
 
     def _size(self, window: Window) -> int | float | Fraction:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from cerflow.conditions.guards import TRUE, AllRows, Stored, is_local, leaves
+from cerflow.conditions.connectives import TRUE
+from cerflow.conditions.guards import AllRows, Stored, is_local, leaves
 from cerflow.language.condition import (
     Condition,
     Expression,

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from cerflow import limits
 from cerflow.automata.model.transducer import HIDDEN_LABEL, Transducer, Transition, asks_all_rows
+from cerflow.conditions.connectives import conjuncts
 from cerflow.conditions.contradiction import contradicts
-from cerflow.conditions.guards import conjuncts
 
 __all__ = ["ambiguous", "one_run_each"]
 

@@ -15,7 +15,8 @@ from cerflow import limits
 from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.transducer import HIDDEN_LABEL, Transducer, Transition, Write
 from cerflow.automata.optimise.simplify import simplify
-from cerflow.conditions.guards import InWindow, Stored, conjuncts, leaves
+from cerflow.conditions.connectives import conjuncts
+from cerflow.conditions.guards import InWindow, Stored, leaves
 
 __all__ = ["Simulation", "begun", "for_detection", "latest_starts"]
 

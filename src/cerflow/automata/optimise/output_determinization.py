@@ -17,16 +17,9 @@ from cerflow.automata.model.run_windows import windows_needed
 from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, Write, asks_all_rows
 from cerflow.automata.optimise.simplify import simplify
 from cerflow.conditions.case_tree import cases
+from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.conditions.contradiction import contradicts
-from cerflow.conditions.guards import (
-    InWindow,
-    Measure,
-    Stored,
-    conjunction,
-    conjuncts,
-    is_local,
-    with_registers,
-)
+from cerflow.conditions.guards import InWindow, Measure, Stored, is_local, with_registers
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Condition, Expression
 

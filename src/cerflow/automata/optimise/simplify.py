@@ -12,8 +12,9 @@ from functools import cache
 
 from cerflow.automata.model.fragment import Fragment, without_dead_states
 from cerflow.automata.model.transducer import Register, Transducer, Transition, Write
+from cerflow.conditions.connectives import conjuncts
 from cerflow.conditions.contradiction import contradicts
-from cerflow.conditions.guards import conjuncts, with_registers
+from cerflow.conditions.guards import with_registers
 from cerflow.language.condition import Condition, Expression
 from cerflow.language.formula import Window
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cerflow import limits
-from cerflow.analysis.column_usage import usage_of
+from cerflow.analysis.columns import usage_of
 from cerflow.cli.commands.mappings import ColumnOptions, checked_timeout, mapped
 from cerflow.cli.output.bad_records import BadRecords
 from cerflow.cli.output.clashes import refuse_clashes

@@ -16,11 +16,13 @@ from cerflow.engine.events.text_tests import TextTests
 from cerflow.engine.kernels.base.encode import combine
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.condition import Attribute, Function
+from cerflow.language.formula import AttributeWindow
 from cerflow.language.node import Node, walk
+from cerflow.language.select import Select
 from cerflow.schema import Kind
 from cerflow.values.array_types import Ints, Mask, Smalls
 
-__all__ = ["Evaluation", "SignatureReader", "columns_of_test"]
+__all__ = ["Evaluation", "SignatureReader", "columns_of_test", "columns_read"]
 
 #: Up to this the combinations of codes have numbers of their own, then only those that occur.
 _WIDEST = 1 << 16
@@ -43,6 +45,16 @@ def columns_of_test(tree: Node, tables: TransducerTables) -> frozenset[str]:
             found.add(PRECOMPUTED)
         elif isinstance(current, Function) and current.name == "time" and schema.time is not None:
             found.add(schema.time)
+    return frozenset(found)
+
+
+def columns_read(tables: TransducerTables, select: Select) -> frozenset[str]:
+    """The columns that the tables of a query read: in tests and expressions, in windows, and as partition keys."""
+    trees: list[Node] = [*tables.tests, *(c.expression for c in tables.columns if c.expression is not None)]
+    found = {name for tree in trees for name in columns_of_test(tree, tables)}
+    windows = [tables.transducer.window, *(column.window for column in tables.columns)]
+    found.update(window.attribute for window in windows if isinstance(window, AttributeWindow))
+    found.update(tables.schema.column(name) for key in select.partition for name in key)
     return frozenset(found)
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from cerflow.analysis.columns import attributes_in
 from cerflow.engine.evaluate.binding import readable
 from cerflow.engine.evaluate.ranges import EXACT_FLOATS, MOST
 from cerflow.engine.results.report import Report
-from cerflow.language.condition import Attribute, Function, LabelReference, PredicateCall
-from cerflow.language.formula import AttributeWindow
+from cerflow.language.condition import Function, LabelReference, PredicateCall
 from cerflow.language.node import walk
 from cerflow.language.select import Consumption, Select
 from cerflow.schema import Kind, Schema
 
-__all__ = ["attributes_named", "columns_needed", "holding", "needs_positions", "separable_by_key"]
+__all__ = ["columns_needed", "holding", "needs_positions", "separable_by_key"]
 
 
 def columns_needed(select: Select, schema: Schema) -> tuple[str, ...]:
@@ -24,7 +24,7 @@ def columns_needed(select: Select, schema: Schema) -> tuple[str, ...]:
     """
     found = set(Report(select, schema, positions=False, position=None).stored)
     found.update(name for name in (schema.time, schema.stream) if name is not None)
-    found |= attributes_named(select)
+    found |= attributes_in(select)
     if _shows_events(select):
         found.update(readable(schema))
     return tuple(name for name in schema.attributes if name in found)
@@ -40,7 +40,7 @@ def holding(schema: Schema, selects: Iterable[Select]) -> Schema:
     """The schema that says which columns some queries have values of, see `Schema.held`."""
     held: dict[str, int] = {}
     for select in selects:
-        found = attributes_named(select) | (set(readable(schema)) if _shows_events(select) else set())
+        found = attributes_in(select) | (set(readable(schema)) if _shows_events(select) else set())
         held.update(dict.fromkeys(found - held.keys(), MOST))
         for key in select.partition:
             if schema.key_kind(key) is Kind.FLOAT:
@@ -48,17 +48,6 @@ def holding(schema: Schema, selects: Iterable[Select]) -> Schema:
     if schema.time is not None:
         held.setdefault(schema.time, MOST)
     return replace(schema, held=held)
-
-
-def attributes_named(select: Select) -> set[str]:
-    """The attributes that a query names, apart from those of reported events."""
-    found = {name for key in select.partition for name in key}
-    for current in walk(select):
-        if isinstance(current, Attribute):
-            found.add(current.name)
-        elif isinstance(current, AttributeWindow):
-            found.add(current.attribute)
-    return found
 
 
 def needs_positions(select: Select, schema: Schema) -> bool:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from cerflow.analysis.checks import check_query
 from cerflow.analysis.types import check_types
 from cerflow.automata.model.transducer import Transducer
-from cerflow.engine.events.signatures import Evaluation, columns_of_test
+from cerflow.engine.events.signatures import Evaluation, columns_of_test, columns_read
 from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.recognize.input_streams import InputStreams
 from cerflow.engine.recognize.planning import compile_select, detects_only, limit_of, strategy_of, with_windows_of_time
@@ -17,8 +17,8 @@ from cerflow.engine.results.report import Report
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import InputError
 from cerflow.language.condition import Condition, PredicateCall
-from cerflow.language.formula import AttributeWindow, DurationWindow
-from cerflow.language.node import Node, walk
+from cerflow.language.formula import DurationWindow
+from cerflow.language.node import walk
 from cerflow.language.select import Consumption, Select
 from cerflow.schema import Kind, Schema
 
@@ -86,15 +86,10 @@ class Plan:
         if not lasting(self.select):
             # Predicates may be shown whole events.
             return frozenset(self.schema.attributes)
-        trees: list[Node] = [*tables.tests, *(c.expression for c in tables.columns if c.expression is not None)]
-        found = {name for tree in trees for name in columns_of_test(tree, tables)}
         windows = [tables.transducer.window, *(column.window for column in tables.columns)]
-        found.update(window.attribute for window in windows if isinstance(window, AttributeWindow))
-        if self.schema.forget is not None or any(isinstance(window, DurationWindow) for window in windows):
-            found.add(self.schema.time or "")
-        found.update(self.schema.column(name) for key in self.select.partition for name in key)
-        found.update(name for name in (self.schema.stream, self.position) if name is not None)
-        return frozenset(found)
+        timed = self.schema.forget is not None or any(isinstance(window, DurationWindow) for window in windows)
+        roles = (self.schema.stream, self.position, self.schema.time if timed else None)
+        return columns_read(tables, self.select).union(name for name in roles if name is not None)
 
     @property
     def needs(self) -> frozenset[str]:

@@ -8,6 +8,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from cerflow.analysis.columns import attributes_in
 from cerflow.analysis.scopes import condition_labels
 from cerflow.analysis.types import kind_of_expression
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
@@ -15,8 +16,7 @@ from cerflow.engine.evaluate.rows import finest_unit
 from cerflow.engine.results.computed_columns import ARROW_TYPES, selected_attribute
 from cerflow.engine.results.flat import FlatColumn, flat_columns
 from cerflow.errors import expect, nearest
-from cerflow.language.condition import Attribute, Expression
-from cerflow.language.node import walk
+from cerflow.language.condition import Expression
 from cerflow.language.select import CountItem, ExpressionItem, LabelItem, Select
 from cerflow.schema import Kind, Schema
 
@@ -98,9 +98,7 @@ class Report:
         for key in self.select.partition:
             found.update(map(self.events.column, key))
         for item in self.computed:
-            for current in walk(item.expression):
-                if isinstance(current, Attribute):
-                    found.add(self.events.column(current.name))
+            found.update(map(self.events.column, attributes_in(item.expression)))
         if self.position is not None:
             found.add(self.position)
         return frozenset(found)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from cerflow.automata.model.transducer import Accumulation, Transducer
-from cerflow.conditions.guards import AllRows, InWindow, Stored, conjunction, leaves
+from cerflow.conditions.connectives import conjunction
+from cerflow.conditions.guards import AllRows, InWindow, Stored, leaves
 from cerflow.engine import layout, opcodes
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.tables.emitter import Emitter, Places

@@ -27,6 +27,7 @@ from cerflow.language.condition import (
     Negative,
     Not,
     Or,
+    comparisons,
 )
 from cerflow.schema import Kind
 from cerflow.values.decimals import written_text
@@ -104,15 +105,11 @@ class Emitter:
             case InWindow(start, window):
                 self.to.emit(opcodes.COLUMN, self.to.bound_column(window))
                 self._later(self._value(start), self._then(opcodes.COMPARE_I, layout.LT))
-            case Between(operand, low, high, negated):
-                parts: list[Condition] = []
-                if low is not None:
-                    parts.append(Comparison(Operator.GE, operand, low))
-                if high is not None:
-                    parts.append(Comparison(Operator.LE, operand, high))
-                self._joined(parts, opcodes.AND, negated)
-            case In(operand, items, negated):
-                self._joined([Comparison(Operator.EQ, operand, item) for item in items], opcodes.OR, negated)
+            case Between() | In():
+                join = opcodes.AND if isinstance(current, Between) else opcodes.OR
+                first, *others = map(self._of, comparisons(current))
+                work = [first, *(step for part in others for step in (part, self._then(join)))]
+                self._later(*work, *([self._then(opcodes.NOT)] if current.negated else []))
             case IsNull(operand, negated):
                 is_float = self.to.kind(operand) is Kind.FLOAT
                 work = [self._value(operand), self._then(opcodes.IS_NULL_F if is_float else opcodes.IS_NULL_I)]
@@ -128,12 +125,6 @@ class Emitter:
 
     def _of(self, current: Condition) -> Callable[[], None]:
         return lambda: self._condition(current)
-
-    def _joined(self, parts: list[Condition], opcode: int, negated: bool) -> None:
-        work = [self._of(parts[0])]
-        for part in parts[1:]:
-            work += [self._of(part), self._then(opcode)]
-        self._later(*work, *([self._then(opcodes.NOT)] if negated else []))
 
     def _compare(self, operator: Operator, left: Expression, right: Expression) -> None:
         a, b = self.to.kind(left), self.to.kind(right)

@@ -16,7 +16,8 @@ import numpy as np
 from cerflow.automata.model.transducer import Accumulation, Transducer, Transition
 from cerflow.automata.optimise.ambiguity import ambiguous, one_run_each
 from cerflow.automata.optimise.detection import begun, latest_starts
-from cerflow.conditions.guards import InWindow, conjuncts
+from cerflow.conditions.connectives import conjuncts
+from cerflow.conditions.guards import InWindow
 from cerflow.engine import layout
 from cerflow.engine.evaluate.binding import bind, readable
 from cerflow.engine.evaluate.measures import is_global

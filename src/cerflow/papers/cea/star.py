@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from cerflow.conditions.guards import TRUE
+from cerflow.conditions.connectives import TRUE
 from cerflow.deciding.equivalence import Answer
 from cerflow.language.condition import Condition
 from cerflow.papers.model.cea import ComplexEventAutomaton, UnaryComplexEventAutomaton

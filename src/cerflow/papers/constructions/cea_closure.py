@@ -7,7 +7,7 @@ from itertools import combinations, product
 from typing import Any, TypeVar
 
 from cerflow import limits
-from cerflow.conditions.guards import conjunction, conjuncts
+from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.deciding.budget import Budget
 from cerflow.language.condition import Condition
 from cerflow.papers.constructions.determinize import transitions_by_minterm

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cerflow.conditions.guards import TRUE, conjunction
+from cerflow.conditions.connectives import TRUE, conjunction
 from cerflow.papers.constructions.determinism import is_deterministic
 from cerflow.papers.constructions.determinize import determinize_windowed
 from cerflow.papers.constructions.minterms import exhaustive

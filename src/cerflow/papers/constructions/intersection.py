@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, overload
 
-from cerflow.conditions.guards import conjunction, conjuncts
+from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.papers.constructions.cea_closure import intersected
 from cerflow.papers.constructions.closure import set_apart
 from cerflow.papers.model.cea import (

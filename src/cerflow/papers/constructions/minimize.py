@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any, overload
 
 from cerflow import limits
-from cerflow.conditions.guards import Satisfied, conjunction
+from cerflow.conditions.connectives import conjunction
+from cerflow.conditions.guards import Satisfied
 from cerflow.deciding.budget import Budget
 from cerflow.language.condition import And, Condition, Constant, Not, Or
 from cerflow.papers.constructions.cea_closure import is_io_deterministic

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cerflow import limits
+from cerflow.conditions.connectives import TRUE, conjunction, conjuncts, two_valued
 from cerflow.conditions.contradiction import contradicts
-from cerflow.conditions.guards import TRUE, Satisfied, conjunction, conjuncts
+from cerflow.conditions.guards import Satisfied
 from cerflow.deciding.budget import Budget
 from cerflow.language.condition import And, Condition, Not, Or
 from cerflow.papers.model.conditions import not_satisfied, register_selection
@@ -93,7 +94,7 @@ def exhaustive(conditions: Iterable[Condition]) -> bool:
     Literals are decided one by one until no condition has an undecided literal, or the decisions are contradictory. For
     minterms this takes as many steps as there are minterms.
     """
-    cases = [frozenset(_literal(part) for part in conjuncts(condition)) for condition in conditions]
+    cases = [frozenset(two_valued(part) for part in conjuncts(condition)) for condition in conditions]
     splits = 0
     pending: list[tuple[list[frozenset[tuple[Condition, bool]]], frozenset[tuple[Condition, bool]]]]
     pending = [(cases, frozenset())]
@@ -112,12 +113,3 @@ def exhaustive(conditions: Iterable[Condition]) -> bool:
             left = [case - {(chosen, truth)} for case in open_ if refuted not in case]
             pending.append((left, decided | {(chosen, truth)}))
     return True
-
-
-def _literal(part: Condition) -> tuple[Condition, bool]:
-    match part:
-        case Not(Satisfied(condition)):
-            return condition, False
-        case Satisfied(condition):
-            return condition, True
-    return part, True

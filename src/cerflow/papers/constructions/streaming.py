@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cerflow.conditions.guards import TRUE
+from cerflow.conditions.connectives import TRUE
 from cerflow.papers.constructions.determinism import is_deterministic
 from cerflow.papers.constructions.determinize import is_determinizable, unchecked_subsets
 from cerflow.papers.constructions.schemas import Schemas

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Generic, Self, TypeVar
 
-from cerflow.conditions.guards import TRUE
+from cerflow.conditions.connectives import TRUE
 from cerflow.language.condition import Condition
 from cerflow.papers.model.faults import EpsilonTransitionError, LabelSetError, TransitionKindError
 from cerflow.papers.model.srt import (

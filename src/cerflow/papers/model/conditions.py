@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cerflow.analysis.scopes import condition_labels
+from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.evaluate import value_on
-from cerflow.conditions.guards import TRUE, Satisfied, TypeTest, without_brackets
+from cerflow.conditions.guards import Satisfied, TypeTest, without_brackets
 from cerflow.language.condition import And, Attribute, Bracket, Condition, Constant, LabelReference, Not, Or
 from cerflow.language.node import Node, transform
 from cerflow.values.events import Event

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cerflow.conditions.guards import TRUE, Satisfied
+from cerflow.conditions.connectives import TRUE
+from cerflow.conditions.guards import Satisfied
 from cerflow.from_automata.diagrams import dot_escape, mermaid_escape
 from cerflow.language.condition import Condition, Not
 from cerflow.language.node import Node, node, transform

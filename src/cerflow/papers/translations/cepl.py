@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from cerflow.analysis.scopes import resolve
-from cerflow.conditions.guards import TRUE, TypeTest, conjunction, conjuncts, without_brackets
+from cerflow.conditions.connectives import TRUE, conjunction, conjuncts
+from cerflow.conditions.guards import TypeTest, without_brackets
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.builder.formulas import FormulaExpr
 from cerflow.language.condition import Condition

@@ -7,31 +7,26 @@ way back every register must have been written where it is read.
 
 from __future__ import annotations
 
+from cerflow.automata.compile.sremo_terminals import with_empty_registers
 from cerflow.automata.model.transducer import TYPE_LABEL, Accumulation, Register, Transducer, Transition, Write
+from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.conditions.guards import (
     AllRows,
     InWindow,
     Measure,
     NoRow,
-    Satisfied,
     SetCall,
     Stored,
     TruthValue,
-    conjunction,
-    conjuncts,
     is_local,
 )
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
-    And,
     Attribute,
     Condition,
-    Constant,
     Expression,
     Function,
     LabelReference,
-    Not,
-    Or,
     PredicateCall,
 )
 from cerflow.language.formula import CountWindow
@@ -40,7 +35,6 @@ from cerflow.papers.constructions.epsilon import eliminate_epsilon
 from cerflow.papers.constructions.minterms import contradictory
 from cerflow.papers.constructions.windows import restrict_to_window
 from cerflow.papers.model.cea import ComplexEventAutomaton
-from cerflow.papers.model.conditions import register_selection
 from cerflow.papers.model.rma import as_transducer
 from cerflow.papers.model.safety import is_register_safe
 from cerflow.papers.model.srt import Automaton, SymbolicRegisterTransducer, SymbolicTransition
@@ -72,7 +66,7 @@ def to_engine(automaton: Automaton) -> Transducer:
         state, written = here
         for t in free.leaving(state):
             assert t.condition is not None
-            known = _with_empty(t.condition, written)
+            known = with_empty_registers(t.condition, written)
             if contradictory((known,)):
                 continue
             stored = t.writes.intersection(kept)
@@ -165,19 +159,6 @@ def _field(current: Node) -> tuple[str, Expression] | None:
         case Function("position" | "time" as name, (LabelReference(str(label)),)):
             return label, Function(name, (LabelReference(None),))
     return None
-
-
-def _with_empty(condition: Condition, written: frozenset[str]) -> Condition:
-    """The condition if all but some registers are empty: an atom on an empty one is false."""
-
-    def visit(current: Node) -> Node:
-        if isinstance(current, And | Or | Not | Satisfied) or not isinstance(current, Condition):
-            return current
-        return current if written.issuperset(register_selection(current)) else Constant(False)
-
-    known = transform(condition, visit)
-    assert isinstance(known, Condition)
-    return known
 
 
 def _stored(part: Condition, number: dict[str, int], fields: dict[str, tuple[Expression, ...]]) -> Condition:

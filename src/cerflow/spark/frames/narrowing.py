@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow import limits
 from cerflow.conditions.atomic_conditions import atomic_conditions
-from cerflow.conditions.guards import TRUE
+from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.propositions import is_true, leaves_of
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, PRECOMPUTED_BITS, with_bits
 from cerflow.engine.recognize.plan import Plan as EnginePlan

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from cerflow import limits
-from cerflow.conditions.guards import TRUE
+from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.propositions import leaves_of, weakened
 from cerflow.language.condition import Condition
 from cerflow.pushdown.relevance import Relevance, by_types, or_unusable

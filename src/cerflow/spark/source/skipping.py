@@ -8,10 +8,10 @@ from itertools import groupby
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from cerflow.analysis.columns import attributes_in
 from cerflow.automata.model.transducer import Transducer
 from cerflow.conditions.propositions import weakened
-from cerflow.language.condition import Attribute, Condition
-from cerflow.language.node import walk
+from cerflow.language.condition import Condition
 from cerflow.language.select import Select
 from cerflow.pushdown.arrow import arrow_filter
 from cerflow.pushdown.relevance import relevant_events
@@ -31,7 +31,7 @@ def relevant_types(condition: Condition, schema: Schema) -> pc.Expression | None
     """A filter of event types, in a column of text alone, that no event of another type satisfies; None for all."""
 
     def of_type(leaf: Condition) -> bool:
-        return {n.name for n in walk(leaf) if isinstance(n, Attribute)} <= {schema.type}
+        return attributes_in(leaf) <= {schema.type}
 
     return arrow_filter(weakened(condition, of_type), schema)
 

@@ -1,4 +1,4 @@
-"""How a query uses the columns of its input: which it takes for numbers and which for text.
+"""Which columns of its input a query reads, which it takes for numbers and which for text.
 
 Files without types (CSV, JSON lines) are read accordingly: a column of digits that is compared with a string stays
 text, and a stray word in a column that is compared with a number spoils its row, not the whole run.
@@ -14,23 +14,21 @@ from cerflow.language.condition import (
     Aggregate,
     Arithmetic,
     Attribute,
-    Between,
-    Comparison,
     Expression,
     Function,
-    In,
     Like,
     Literal,
     Negative,
     Regexp,
     SetTest,
+    comparisons,
 )
 from cerflow.language.formula import AttributeWindow
 from cerflow.language.node import Node, walk
-from cerflow.language.select import LabelItem
+from cerflow.language.select import LabelItem, Select
 from cerflow.values.operators import Operator
 
-__all__ = ["ColumnUsage", "usage_of"]
+__all__ = ["ColumnUsage", "attributes_in", "usage_of"]
 
 _NUMBER_FUNCTIONS = ("abs", "floor", "ceil", "round")
 _TEXT_FUNCTIONS = ("lower", "upper", "length")
@@ -52,21 +50,35 @@ class ColumnUsage:
     names: frozenset[str] = field(default=frozenset(), compare=False)
 
 
+def attributes_in(tree: Node) -> set[str]:
+    """The attributes that a tree reads: in conditions and expressions, in windows, and as partition keys."""
+    found = {name for key in tree.partition for name in key} if isinstance(tree, Select) else set()
+    for node in walk(tree):
+        if isinstance(node, Attribute):
+            found.add(node.name)
+        elif isinstance(node, AttributeWindow):
+            found.add(node.attribute)
+    return found
+
+
 def usage_of(tree: Node) -> ColumnUsage:
     """What a query tree says about the columns it reads; what it says in two ways, it does not say."""
     numbers: set[str] = set()
     text: set[str] = set()
     ordered: set[str] = set()
     booleans: set[str] = set()
-    names = {name for key in getattr(tree, "partition", ()) for name in key}
+    names = attributes_in(tree)
     pairs: list[tuple[str, str]] = []
     for node in walk(tree):
-        names.update(_names(node))
+        if isinstance(node, LabelItem):
+            names.update(node.attributes or ())
         numbers.update(_as_numbers(node))
         text.update(_as_text(node))
         if isinstance(node, SetTest) or (isinstance(node, Aggregate) and node.name in ("min", "max")):
             ordered.update(_column(node.argument))
-        for left, right, by_size in _comparisons(node):
+        for comparison in comparisons(node):
+            left, right = comparison.left, comparison.right
+            by_size = comparison.operator not in (Operator.EQ, Operator.NE)
             for one, other in ((left, right), (right, left)):
                 if _is_number(other):
                     numbers.update(_column(one))
@@ -97,16 +109,6 @@ def _spread(pairs: list[tuple[str, str]], known: set[str]) -> None:
             if (a in known) != (b in known):
                 known.update((a, b))
                 grown = True
-
-
-def _names(node: Node) -> Iterator[str]:
-    """The columns that a node names itself."""
-    if isinstance(node, Attribute):
-        yield node.name
-    elif isinstance(node, AttributeWindow):
-        yield node.attribute
-    elif isinstance(node, LabelItem):
-        yield from node.attributes or ()
 
 
 def _column(expression: Expression) -> tuple[str, ...]:
@@ -151,16 +153,3 @@ def _as_text(node: Node) -> Iterator[str]:
         yield from _column(node.operand)
     elif isinstance(node, Function) and node.name in _TEXT_FUNCTIONS:
         yield from _column(node.arguments[0])
-
-
-def _comparisons(node: Node) -> Iterator[tuple[Expression, Expression, bool]]:
-    """Pairs of expressions whose values a node compares, and whether by size."""
-    if isinstance(node, Comparison):
-        yield node.left, node.right, node.operator not in (Operator.EQ, Operator.NE)
-    elif isinstance(node, Between):
-        for bound in (node.low, node.high):
-            if bound is not None:
-                yield node.operand, bound, True
-    elif isinstance(node, In):
-        for item in node.items:
-            yield node.operand, item, False
