@@ -111,6 +111,18 @@ def test_what_goes_the_quick_way():
     assert not ready(cerflow.parse("SELECT * WHERE A AS x ; B AS y FILTER x.s < y.s"))
 
 
+def test_integers_and_floats_of_one_key():
+    columns = pa.schema([("type", pa.string()), ("i", pa.int64()), ("f", pa.float64())])
+    query = cerflow.parse("SELECT * WHERE A AS x ; B AS y PARTITION BY [i, f]")
+    rows = [{"type": "A", "i": 1, "f": None}, {"type": "B", "i": None, "f": 1.0}]
+    recognizer = query.recognizer(columns)
+    found = [match for row in rows for match in recognizer.push(row)]
+    assert bag(found) == bag(one_batch(query, pa.Table.from_pylist(rows, columns)))
+    assert len(found) == 1
+    with pytest.raises(BadRecordError):
+        recognizer.push({"type": "A", "i": 2**53 + 1, "f": None})
+
+
 def test_a_long_stream_of_single_events():
     rows = [event("AB"[k % 2], k, float(k % 5), k % 4, "pqr"[k % 3]) for k in range(3000)]
     recognizer = QUERY.recognizer(COLUMNS)

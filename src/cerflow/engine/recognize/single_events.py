@@ -63,6 +63,12 @@ class SingleEvents:
             or any(test is None for _, test in tests)
             or any(column is None for column in columns)
             or any(word is None for key in words for _, word in key)
+            # Where integers meet floats, those that are no float exactly are refused.
+            or any(
+                self._kinds[name] is int and schema.key_kind(key) is Kind.FLOAT
+                for key in keys
+                for name in map(schema.column, key)
+            )
             or any(self._kinds[name] is not str for name in signatures.by_string)
             or (self._time is not None and self._kinds[self._time] is None)
             or (window is not None and not counted_here and self._window is None)
