@@ -84,6 +84,18 @@ def test_restored_at_every_event():
     assert recognizer.events == len(ROWS)
 
 
+def test_restored_after_every_single_event():
+    texts = {name: TEXTS[name] for name in ("pair", "keyed", "counted")}
+    queries = QuerySet(texts)
+    recognizer = queries.recognizer(TABLE.schema)
+    found = {name: [] for name in texts}
+    for row in ROWS[:40]:
+        for name, matches in recognizer.push(row).items():
+            found[name] += matches.to_pylist()
+        recognizer = queries.restore(recognizer.snapshot(), TABLE.schema)
+    assert {name: bag(rows) for name, rows in found.items()} == expected(texts, TABLE.slice(0, 40))
+
+
 def test_snapshots_of_others():
     queries = QuerySet({"a": TEXTS["pair"], "b": TEXTS["one"]})
     data = queries.recognizer(TABLE.schema).snapshot()

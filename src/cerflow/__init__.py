@@ -10,6 +10,7 @@
 from cerflow import automata, builder, rewritings
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.recognize.recognizer import Recognizer
+from cerflow.engine.recognize.set_recognizer import SetRecognizer
 from cerflow.equivalence import Verdict, contained, equivalent, satisfiable
 from cerflow.errors import (
     BadRecordError,
@@ -32,7 +33,7 @@ from cerflow.language.sremo_parser import parse_sremo
 from cerflow.predicates.decorator import predicate
 from cerflow.predicates.registry import registered_predicates, unregister_predicate
 from cerflow.query import Query, parse
-from cerflow.query_set import QuerySet, SetRecognizer
+from cerflow.query_set import QuerySet
 from cerflow.schema import Schema
 from cerflow.stream_inputs import Input, Streams, streams
 

@@ -90,6 +90,10 @@ EXPLAINED_ENTRIES = 40
 
 # Sizes: they decide about speed and memory alone
 
+#: Rows of a push that are prepared and processed at a time.
+BATCH_ROWS = 1 << 17
+#: A set of queries finds the rows of a query by sorting them once if these are less than one of so many.
+SORTED_SHARE = 32
 #: Events of a thread's slice, at least: so many that preparing them pays.
 THREAD_SLICE_LEAST = 1 << 14
 #: Events of a thread's slice, at most: so few that there is work for all threads.

@@ -194,8 +194,8 @@ class Query:
                 return reference_matches(self.tree, table, schema, positions=positions)
             # Made here, so that what cannot be evaluated fails now and not when the matches are read.
             plan = self._plans.plan(schema, positions=positions)
-        whole = FiniteStream(plan, table, numbers)
-        return Matches(in_slices(whole, threads) or whole, plan.report, plan.limit)
+        whole = FiniteStream({"query": plan}, plan.schema, table, numbers)
+        return Matches(in_slices(plan, whole, threads) or whole, plan.report, plan.limit)
 
     def plan(self, schema: Schema, position: str | None = None, positions: bool = True) -> Plan:
         """The query made ready for events of a schema (for other parts of cerflow); raises as `recognizer` does."""

@@ -7,24 +7,23 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.events.time_order import duration_in_microseconds, extent, usable_in_order
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.columns_needed import holding
-from cerflow.engine.recognize.lockstep import LockstepRecognizer
+from cerflow.engine.recognize.finite_stream import FiniteStream
 from cerflow.engine.recognize.plan import Plan
+from cerflow.engine.recognize.set_recognizer import SetRecognizer
 from cerflow.errors import CerflowError, expect
 from cerflow.query import Query, parse
 from cerflow.schema import Schema
 from cerflow.values.event_tables import to_table, unknown_types
 from cerflow.values.units import TimeUnit
 
-__all__ = ["QuerySet", "SetRecognizer"]
+__all__ = ["QuerySet"]
 
 
 class QuerySet(Mapping[str, Query]):
@@ -92,7 +91,7 @@ class QuerySet(Mapping[str, Query]):
         for query in self.values():
             query.warn_of_times(schema, extent(table, schema))
         checker = RecordChecker(self._holding(schema), on_bad_record, in_order=False)
-        found = _Pass(plans, schema, *usable_in_order(table, checker, sequence))
+        found = _Pass(FiniteStream(plans, schema, *usable_in_order(table, checker, sequence)))
         return {name: Matches(_PartsOf(found, name), plan.report, plan.limit) for name, plan in plans.items()}
 
     def recognizer(
@@ -142,57 +141,20 @@ def _named(name: str) -> Iterator[None]:
         raise
 
 
-class SetRecognizer:
-    """Recognises the matches of several queries in a stream that comes in batches; see `QuerySet.recognizer`.
-
-    Like a `Recognizer` it is for one caller at a time.
-    """
-
-    def __init__(self, plans: Mapping[str, Plan], schema: Schema, on_bad_record: BadRecordPolicy) -> None:
-        self._lockstep = LockstepRecognizer(plans, RecordChecker(schema, on_bad_record))
-
-    @property
-    def events(self) -> int:
-        """The number of events accepted so far."""
-        return self._lockstep.events
-
-    @property
-    def bad_records(self) -> int:
-        """The number of events refused so far, those included that only some of the queries refuse."""
-        return self._lockstep.bad_records
-
-    def push(self, events: Any) -> dict[str, Matches]:
-        """Process events; returns the matches they detect, of each query that has any. See `Recognizer.push`."""
-        return self._lockstep.push(events)
-
-    def snapshot(self) -> bytes:
-        """All that is remembered, as bytes; see `QuerySet.restore`."""
-        return self._lockstep.snapshot()
-
-    def take_over(self, data: bytes) -> None:
-        """Go on from a snapshot of the same queries, in place of what was seen so far."""
-        self._lockstep.take_over(data)
-
-
 class _Pass:
-    """What all queries found in a table, once somebody asks."""
+    """What all queries found in a stream, once somebody asks."""
 
-    def __init__(
-        self, plans: Mapping[str, Plan], schema: Schema, table: pa.Table, numbers: NDArray[np.int64] | None
-    ) -> None:
-        self._plans = plans
-        self._schema = schema
-        self._table = table
-        self._numbers = numbers
+    def __init__(self, stream: FiniteStream) -> None:
+        self._stream = stream
         self._found: dict[str, list[Part]] | None = None
 
     def parts(self, name: str) -> list[Part]:
         if self._found is None:
-            found: dict[str, list[Part]] = {name: [] for name in self._plans}
-            for some, parts in LockstepRecognizer.parts_of(self._plans, self._schema, self._table, self._numbers):
-                found[some].extend(parts)
+            found: dict[str, list[Part]] = {}
+            for some, parts in self._stream.detected():
+                found.setdefault(some, []).extend(parts)
             self._found = found
-        return self._found[name]
+        return self._found.get(name, [])
 
 
 class _PartsOf:

@@ -92,6 +92,6 @@ def test_random_queries(select, data):
 )
 def test_which_of_the_two(text, grouped, monkeypatch):
     schema = table_of([]).schema
-    assert cerflow.parse(text).recognizer(schema)._tables.grouped == grouped
+    assert cerflow.parse(text).recognizer(schema)._machine.tables.grouped == grouped
     monkeypatch.setattr(limits, "OUTPUT_STATES", 0)
-    assert cerflow.parse(text).recognizer(schema)._tables.grouped
+    assert cerflow.parse(text).recognizer(schema)._machine.tables.grouped

@@ -20,6 +20,7 @@ from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.layout import NULL
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.finite_stream import FiniteStream
+from cerflow.engine.recognize.plan import Plan
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 from cerflow.schema import Schema
 from cerflow.slices.division import divided
@@ -29,7 +30,7 @@ __all__ = ["InSlices", "in_slices"]
 
 
 class InSlices:
-    """The parts of the matches of a table in order, recognised anew by several threads at every iteration."""
+    """The parts of the matches of a query in order, recognised anew by several threads at every iteration."""
 
     def __init__(self, stream: FiniteStream, threads: int, slices: Sequence[Slice[int]]) -> None:
         self._stream = stream
@@ -51,17 +52,18 @@ class InSlices:
             pool.shutdown(cancel_futures=True)
 
     def _recognize(self, some: Slice[int]) -> list[Part]:
-        machine = self._stream.machine(some.begin)
-        self._stream.parts(machine, some.begin, some.start)
-        return self._stream.parts(machine, some.start, some.stop)
+        driver = self._stream.driver(some.begin)
+        for _ in self._stream.detected_between(driver, some.begin, some.start):
+            pass
+        own = self._stream.detected_between(driver, some.start, some.stop)
+        return [part for _, parts in own for part in parts]
 
 
-def in_slices(stream: FiniteStream, threads: int) -> InSlices | None:
-    """The parts of the matches of a table, recognised by several threads.
+def in_slices(plan: Plan, stream: FiniteStream, threads: int) -> InSlices | None:
+    """The parts of the matches of the one query of a stream, recognised by several threads.
 
     None if one thread has to do it (see `divided`), or should as the window is long compared with the stream.
     """
-    plan = stream.plan
     window = divided(plan.select, plan.transducer, plan.schema, threads=True).window if threads > 1 else None
     slices = None if window is None else _slices(window, stream.table, plan.schema, threads)
     return None if slices is None else InSlices(stream, threads, slices)

@@ -75,7 +75,7 @@ def test_signatures_are_forgotten_between_batches(monkeypatch):
         recognizer = query.recognizer(table.schema)
         found = [row for k in range(table.num_rows) for row in recognizer.push(table.slice(k, 1)).to_pylist()]
         assert bag(found) == bag(one_batch(query, table))
-        assert len(recognizer._tables.relevant) <= 42
+        assert len(recognizer._machine.tables.relevant) <= 42
 
 
 def test_tests_of_strings_are_made_once_per_string():

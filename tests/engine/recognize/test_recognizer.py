@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import cerflow
+from cerflow import limits
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.events.store import EventStore
-from cerflow.engine.recognize import recognizer as module
 from cerflow.errors import BadRecordError, InputError
 from support.runners import bag, one_batch, semantics
 
@@ -80,7 +80,7 @@ def test_a_measure_that_decreases_fails_the_whole_batch(end):
 
 
 def test_a_failure_far_into_a_batch(monkeypatch):
-    monkeypatch.setattr(module, "ROWS", 3)
+    monkeypatch.setattr(limits, "BATCH_ROWS", 3)
     monkeypatch.setattr(Strings, "SLACK", 0)
     monkeypatch.setattr(EventStore, "SLACK", 0)
     schema = pa.schema([("type", pa.string()), ("s", pa.string()), ("n", pa.uint64())])

@@ -26,7 +26,7 @@ def event(type="A", at=0, v=1.0, n=2, s="p"):
 def ready(query, schema=COLUMNS, **roles):
     recognizer = query.recognizer(schema, **roles)
     recognizer.push({"type": "A", "at": 0})
-    return recognizer._singles.ready
+    return recognizer._driver._reader.single is not None
 
 
 def test_matches_and_nothing():
@@ -43,10 +43,10 @@ def test_matches_and_nothing():
 def test_what_is_not_named_is_null():
     query = cerflow.parse("SELECT * WHERE A AS x FILTER x.v IS NULL")
     recognizer = query.recognizer(COLUMNS)
-    assert recognizer._singles is None
+    assert "single" not in vars(recognizer._driver._reader)
     (match,) = recognizer.push({"type": "A", "more": 1}).to_pylist()
     assert match["events"][0]["v"] is None
-    assert recognizer._singles.ready
+    assert recognizer._driver._reader.single is not None
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_timestamps():
     for seconds, type in ((0, "A"), (3, "A"), (5, "B")):
         found = recognizer.push({"type": type, "t": noon + datetime.timedelta(seconds=seconds)}).to_pylist()
     assert [m["start_time"] for m in found] == [noon + datetime.timedelta(seconds=3)]
-    assert recognizer._singles.ready
+    assert recognizer._driver._reader.single is not None
     with pytest.raises(BadRecordError, match="backwards"):
         recognizer.push({"type": "B", "t": noon})
 
@@ -129,7 +129,7 @@ def test_a_long_stream_of_single_events():
     found = [match for row in rows for match in recognizer.push(row)]
     table = pa.Table.from_pylist(rows, COLUMNS)
     assert bag(found) == bag(one_batch(QUERY, table))
-    assert len(recognizer._store._pieces) < 12
+    assert len(recognizer._machine.store._pieces) < 12
 
 
 def test_matches_read_late():
@@ -170,7 +170,7 @@ def test_conditions_on_one_event(rows, condition):
     )
     recognizer = query.recognizer(table.schema)
     found = [match for row in table.to_pylist() for match in recognizer.push(row)]
-    assert recognizer._singles.ready
+    assert recognizer._driver._reader.single is not None
     assert bag(found) == bag(one_batch(query, table))
 
 

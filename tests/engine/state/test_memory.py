@@ -5,9 +5,9 @@ import pyarrow as pa
 import pytest
 
 import cerflow
+from cerflow import limits
 from cerflow.engine import layout
 from cerflow.engine.events.store import EventStore
-from cerflow.engine.recognize import recognizer as module
 from cerflow.engine.state.memory import Memory
 
 ROOMS = {
@@ -101,7 +101,7 @@ def test_many_members_of_sets(lacking):
     found = [m for k in range(0, 900, 90) for m in recognizer.push(table.slice(k, 90)).to_pylist()]
     assert found == one.to_pylist()
     ambiguous = cerflow.parse("SELECT u WHERE ((A+ ; A AS x ; A+) AS u ; B AS y) FILTER x.v < y.v WITHIN 9 EVENTS")
-    assert ambiguous.recognizer(table.schema)._tables.grouped
+    assert ambiguous.recognizer(table.schema)._machine.tables.grouped
     found = ambiguous.match(table)
     events = [(m["detected_at"], *(e["position"] for e in m["events"])) for m in found]
     assert len(events) == len(set(events)) == found.count() > 1_000
@@ -156,7 +156,7 @@ def test_batches_are_divided_without_a_trace(monkeypatch):
     table = generated(2_000, v=5)
     query = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER x.v = y.v WITHIN 8 EVENTS")
     expected = query.match(table).to_pylist()
-    monkeypatch.setattr(module, "ROWS", 7)
+    monkeypatch.setattr(limits, "BATCH_ROWS", 7)
     recognizer = query.recognizer(table.schema)
     assert recognizer.push(table).to_pylist() == expected
 

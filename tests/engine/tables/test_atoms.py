@@ -139,7 +139,7 @@ def operators_of(text, schema=None):
     """The operators of the atoms that a condition is compiled to."""
     names = list(schema or [("type", pa.string()), ("i", pa.int64()), ("f", pa.float64()), ("s", pa.string())])
     recognizer = cerflow.parse(f"SELECT * WHERE (A AS x ; B AS y) FILTER {text}").recognizer(pa.schema(names))
-    return recognizer._tables.arrays.atoms[:, layout.A_OPERATOR].tolist()
+    return recognizer._machine.tables.arrays.atoms[:, layout.A_OPERATOR].tolist()
 
 
 @pytest.mark.parametrize("text", ["x.i < y.i", "y.i >= x.i", "x.s = y.s", "x.f < y.f", "x.i + 1 < y.i * 2"])

@@ -2,60 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from cerflow.engine.events.records import DECREASES
-from cerflow.engine.events.store import EventStore, WholeTable, one_batch
+from cerflow import limits
+from cerflow.engine.events.records import RecordChecker
+from cerflow.engine.events.store import WholeTable, one_batch
 from cerflow.engine.matches.unfolding import Part
-from cerflow.engine.recognize.machine import ROWS, Machine
+from cerflow.engine.recognize.driver import Driver, columns_kept
 from cerflow.engine.recognize.plan import Plan
-from cerflow.errors import BadRecordError
+from cerflow.schema import Schema
+from cerflow.values.array_types import Ints
 
 __all__ = ["FiniteStream"]
 
 
 class FiniteStream:
-    """The parts of the matches of one plan in a table; recognised anew by every iteration.
+    """The parts of the matches of some plans in a table with their schema; recognised anew by every iteration.
 
     ``numbers`` are the numbers of the rows in the input, by which errors name them, if they are others.
     """
 
-    def __init__(self, plan: Plan, table: pa.Table, numbers: NDArray[np.int64] | None = None) -> None:
-        self.plan = plan
+    def __init__(self, plans: Mapping[str, Plan], schema: Schema, table: pa.Table, numbers: Ints | None = None) -> None:
         self.table = table
+        self._plans = plans
+        self._schema = schema
         self._numbers = numbers
         #: The number of events that the latest iteration has come to.
         self.reached = 0
+        self._store = WholeTable(table.select(columns_kept(plans, schema)))
         # Queries of some streams only number events for themselves, and keep those.
-        self._store = WholeTable(table.select(plan.columns)) if plan.counts_all else None
-        self._read = table.select(plan.reads) if plan.counts_all else table
+        read = {name for plan in plans.values() for name in (*plan.reads, *(() if plan.counts_all else plan.columns))}
+        self._read = table.select([name for name in schema.attributes if name in read])
 
     def __iter__(self) -> Iterator[Part]:
-        machine = self.machine(0)
-        for start in range(0, self.table.num_rows, ROWS):
+        """The parts of all queries, as they are detected."""
+        for _, parts in self.detected():
+            yield from parts
+
+    def detected(self) -> Iterator[tuple[str, list[Part]]]:
+        """What each query detects, batch by batch; raises as `detected_between`."""
+        driver = self.driver(0)
+        for start in range(0, self.table.num_rows, limits.BATCH_ROWS):
             self.reached = start
-            yield from self.parts(machine, start, min(start + ROWS, self.table.num_rows))
+            yield from self.detected_between(driver, start, min(start + limits.BATCH_ROWS, self.table.num_rows))
         self.reached = self.table.num_rows
 
-    def machine(self, first: int) -> Machine:
-        """A machine for the events from number ``first`` on."""
-        store = EventStore(self.plan.stored) if self._store is None else self._store
-        machine = Machine(self.plan, store)
-        machine.next = first
-        return machine
+    def driver(self, first: int) -> Driver:
+        """A driver for the events from number ``first`` on."""
+        checker = RecordChecker(self._schema, "fail", in_order=False, numbers=self._numbers)
+        checker.numbered = first
+        return Driver(self._plans, checker, self._store)
 
-    def parts(self, machine: Machine, start: int, stop: int) -> list[Part]:
-        """What a machine detects in the events ``[start, stop)``.
+    def detected_between(self, driver: Driver, start: int, stop: int) -> Iterator[tuple[str, list[Part]]]:
+        """What each query of a driver detects in the events ``[start, stop)``, which are the next ones for it.
 
         Raises `BadRecordError` if an attribute that measures a window decreases.
         """
-
-        def refuse(row: int) -> None:
-            number = start + row
-            raise BadRecordError(number if self._numbers is None else int(self._numbers[number]), DECREASES)
-
-        return machine.process(one_batch(self._read.slice(start, stop - start)), start, refuse)
+        return driver.process(one_batch(self._read.slice(start, stop - start)), start)

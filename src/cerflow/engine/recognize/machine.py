@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,10 +21,8 @@ from cerflow.errors import SnapshotError
 from cerflow.language.printer import show
 from cerflow.values.array_types import Ints
 
-__all__ = ["ROWS", "Machine"]
+__all__ = ["Machine"]
 
-#: Rows that are prepared and processed at a time.
-ROWS = 1 << 17
 #: Told of a row (of those given) that cannot be used after all.
 Refuse = Callable[[int], None]
 
@@ -38,16 +37,16 @@ class Machine:
         self.tables = plan.tables()
         self.reader = EventReader(self.tables, plan.select.partition, plan.streams.position, plan.evaluation)
         self.memory = Memory(self.tables)
-        #: The number of the next event among those of the query's streams.
-        self.next = 0
+        #: The events of the query's streams so far, if these are not all streams.
+        self._admitted = 0
         #: Where the window of the last event begins.
         self.last_bound = layout.NO_BOUND
 
     def process(self, rows: pa.RecordBatch, accepted: int, refuse: Refuse) -> list[Part]:
         """Process rows of the input, before which ``accepted`` others came; events are kept in the store."""
         rows, index = self.plan.streams.admit(rows, accepted)
-        first = self.next
-        self.next += rows.num_rows
+        first = accepted if self.plan.counts_all else self._admitted
+        self._admitted += rows.num_rows
         if not rows.num_rows:
             return []
         events, chosen = self.reader.read(rows, first)
@@ -116,13 +115,17 @@ class Machine:
             "slots": [sorted(map(list, places.items())) for places in self.tables.slots.at],
         }
 
+    def came(self, description: Mapping[str, Any]) -> int:
+        """How many events of the query came before a snapshot, as its description says."""
+        return check_number(description, "accepted" if self.plan.counts_all else "next", least=0)
+
     def contents(self, counts: Mapping[str, object], events: StoredEvents) -> Contents:
         """All that is remembered, with what the checker of records counted and the events to keep."""
         description = {
             **self.identity(),
             **counts,
             "strings": self.tables.strings.texts,
-            "next": self.next,
+            "next": counts["accepted"] if self.plan.counts_all else self._admitted,
             "bound": self.last_bound,
             "visited": int(self.memory.state.counters[layout.N_VISITED]),
         }
@@ -139,7 +142,7 @@ class Machine:
         texts = header.get("strings")
         check_strings(texts, self.tables)
         assert isinstance(texts, list)
-        count, bound = check_number(header, "next", least=0), check_number(header, "bound")
+        count, bound = self.came(header), check_number(header, "bound")
         visited = check_number(header, "visited", least=0)
         image = image_in(contents.arrays, self.memory.state)
         check_image(image, self.tables, positions, count, len(texts))
@@ -148,25 +151,28 @@ class Machine:
             self.tables.strings.replace(texts)
             self.memory.take_over(image)
             self.memory.state.counters[layout.N_VISITED] = visited
-            self.next, self.last_bound = count, bound
+            self._admitted, self.last_bound = count, bound
 
         return restore
 
-    def checkpoint(self, *, strict: bool, slices: bool) -> Callable[[], None]:
-        """How to go back to what is remembered now, should a batch fail.
+    @property
+    def may_refuse(self) -> bool:
+        """Whether it may refuse an event that the checker let through, as what its window measures decreases."""
+        return len(self.tables.arrays.checked) > 0
 
-        ``strict`` says that a refused event makes it fail, ``slices`` that it is processed in several.
-        """
+    def may_fail(self, *, strict: bool) -> bool:
+        """Whether it may fail after some events were processed; ``strict`` says that a refused event is a failure."""
+        return (self.may_refuse and strict) or self.tables.asks
+
+    def checkpoint(self, *, processed: bool) -> Callable[[], None]:
+        """How to go back to what is remembered now; ``processed`` says whether events may have been processed then."""
         memory = self.memory
-        counts = (self.next, self.last_bound)
-        # After others were processed, events are refused only where windows measure attributes, and in later slices;
-        # there predicates fail too.
-        late = (len(self.tables.arrays.checked) > 0 and strict) or self.tables.asks or slices
-        state = State._make(array.copy() for array in memory.state) if late else memory.state
+        counts = (self._admitted, self.last_bound)
+        state = State._make(array.copy() for array in memory.state) if processed else memory.state
         strings = self.tables.strings.checkpoint()
 
         def undo() -> None:
-            self.next, self.last_bound = counts
+            self._admitted, self.last_bound = counts
             memory.state = state
             strings()
 

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from threading import Lock
 from typing import Any
 
 import pyarrow as pa
 
 from cerflow.engine import layout
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
-from cerflow.engine.events.store import EventStore
 from cerflow.engine.matches.matches import Matches
-from cerflow.engine.matches.unfolding import Part
-from cerflow.engine.recognize.machine import ROWS, Machine
+from cerflow.engine.recognize.driver import Driver
 from cerflow.engine.recognize.plan import Plan
-from cerflow.engine.recognize.single_events import SingleEvents, as_batch
 from cerflow.engine.results.report import Report
 from cerflow.engine.state import snapshot
-from cerflow.engine.state.validation import check_counts, check_events, check_number
-from cerflow.errors import InputError, InUseError, SnapshotError
+from cerflow.errors import InputError, SnapshotError
 from cerflow.language.printer import show
 from cerflow.language.select import Select
 from cerflow.schema import Schema
-from cerflow.values.event_tables import as_rows
 
 __all__ = ["Recognizer"]
+
+#: The name of the one query.
+_NAME = "query"
 
 
 class Recognizer:
@@ -53,22 +50,18 @@ class Recognizer:
         plan: Plan | None = None,
     ) -> None:
         self._plan = plan = plan or Plan(select, schema, position=position, positions=positions)
-        self._checker = RecordChecker(plan.schema, on_bad_record)
-        self._store = EventStore(plan.stored)
-        self._machine = Machine(plan, self._store)
-        self._tables = self._machine.tables
-        self._singles: SingleEvents | None = None
-        self._in_use = Lock()
+        self._driver = Driver({_NAME: plan}, RecordChecker(plan.schema, on_bad_record))
+        self._machine = self._driver.machines[_NAME]
 
     @property
     def events(self) -> int:
         """The number of events accepted so far."""
-        return self._checker.accepted
+        return self._driver.checker.accepted
 
     @property
     def bad_records(self) -> int:
         """The number of events refused so far."""
-        return self._checker.refused
+        return self._driver.checker.refused
 
     @property
     def schema(self) -> pa.Schema:
@@ -88,21 +81,17 @@ class Recognizer:
             "configurations": int(c[layout.N_LIVE]),
             "nodes": int(c[layout.N_NODES]),
             "partitions": int(c[layout.N_PARTITIONS] - c[layout.N_FREE_PARTITIONS]),
-            "events": len(self._store),
-            "strings": len(self._tables.strings),
+            "events": len(self._machine.store),
+            "strings": len(self._machine.tables.strings),
             "visited": int(c[layout.N_VISITED]),
         }
 
     def snapshot(self) -> bytes:
         """All that is remembered, as bytes; see `restore`. Matches handed out before are not part of it."""
-        if not self._in_use.acquire(blocking=False):
-            raise InUseError("the recogniser")
-        try:
-            self._store.forget(self._machine.live_positions())
-            contents = self._machine.contents(self._checker.counts, self._store.kept())
+        with self._driver.alone():
+            self._driver.forget()
+            contents = self._machine.contents(self._driver.checker.counts, self._machine.store.kept())
             return snapshot.write_snapshot(snapshot.RECOGNIZER, contents)
-        finally:
-            self._in_use.release()
 
     @classmethod
     def restore(cls, query: object, data: bytes, *, on_bad_record: BadRecordPolicy = "fail") -> Recognizer:
@@ -129,11 +118,7 @@ class Recognizer:
             )
         except InputError as error:
             raise SnapshotError(f"the snapshot is of events that the query does not fit: {error}") from error
-        check_counts(header, schema)
-        check_events(contents.events, contents.positions, restored._store.schema, check_number(header, "next", least=0))
-        restored._machine.restorer(contents, contents.positions)()
-        restored._checker.take_over(header)
-        restored._store.take_over(contents.events, contents.positions)
+        restored._driver.take_over(header, [contents])
         return restored
 
     def push(self, events: Any) -> Matches:
@@ -144,74 +129,8 @@ class Recognizer:
         events do not fit the schema, `BadRecordError` by policy, `PredicateError` if the function of a predicate
         fails; then nothing of them has been processed. Raises `InUseError` while another call runs.
         """
-        if not self._in_use.acquire(blocking=False):
-            raise InUseError("the recogniser")
-        try:
-            if type(events) is dict or isinstance(events, Mapping):
-                return self._push_one(events)
-            return self._push_rows(as_rows(events, self._plan.schema.columns))
-        finally:
-            self._in_use.release()
-
-    def _push_rows(self, events: pa.RecordBatch | pa.Table) -> Matches:
-        parts: list[Part] = []
-        if not events.num_rows:
-            return Matches(parts, self._plan.report, self._plan.limit)
-        undo = self._checkpoint(events.num_rows)
-        try:
-            for rows in self._checker.accept(events):
-                for start in range(0, rows.num_rows, ROWS):
-                    parts.extend(self._process(rows.slice(start, ROWS), start))
-        except BaseException:
-            undo()
-            raise
+        parts = self._driver.push(events).get(_NAME, ())
         return Matches(parts, self._plan.report, self._plan.limit)
-
-    def _checkpoint(self, rows: int) -> Callable[[], None]:
-        """How to go back to what is remembered now, should a batch of so many rows fail."""
-        undos = (
-            self._checker.checkpoint(),
-            self._store.checkpoint(),
-            self._machine.checkpoint(strict=self._checker.policy != "skip", slices=rows > ROWS),
-        )
-
-        def undo() -> None:
-            for each in undos:
-                each()
-
-        return undo
-
-    def _process(self, rows: pa.RecordBatch, begin: int) -> list[Part]:
-        checker = self._checker
-        numbered = checker.numbered
-        checker.accept_rows(rows)
-        return self._machine.process(rows, numbered, lambda row: checker.refuse_late(rows, row, begin + row))
-
-    def _push_one(self, event: Mapping[str, Any]) -> Matches:
-        plan, checker = self._plan, self._checker
-        if self._singles is None:
-            self._singles = SingleEvents(plan, self._tables, self._machine.reader.signatures)
-        singles = self._singles
-        values = singles.plain(event, checker.latest) if singles.ready else None
-        if values is None:
-            return self._push_rows(as_batch(event, plan.schema.columns))
-        parts: list[Part] = []
-        position = self._machine.next
-        prepared = singles.read(values, position, self._machine.reader.signatures.texts.of(values))
-        if prepared is not None:
-            self._store.add_one(position, values)
-            late: list[int] = []
-            parts = self._machine.advance(prepared, late.append)
-            if late:
-                # It has to be refused, like one of a batch.
-                self._store.drop_last()
-                return self._push_rows(as_batch(event, plan.schema.columns))
-            if self._store.wants_cleaning:
-                self._store.forget(self._machine.live_positions())
-        self._machine.next += 1
-        checker.numbered += 1
-        checker.latest = singles.moment
-        return Matches(parts, self._plan.report, plan.limit)
 
 
 def _roles_in(header: Mapping[str, Any]) -> tuple[Schema, str | None]:

@@ -43,7 +43,6 @@ class SingleEvents:
     def __init__(self, plan: Plan, tables: TransducerTables, signatures: SignatureReader) -> None:
         schema, keys = plan.schema, plan.select.partition
         self.tables = tables
-        self._signatures = signatures
         self._schema = schema
         self._type = schema.type
         self._time = schema.time
@@ -194,13 +193,11 @@ class SingleEvents:
         return time  # type: ignore[no-any-return]
 
     def read(self, values: Mapping[str, Any], position: int, satisfied: frozenset[int]) -> EventArrays | None:
-        """The event as the kernels read it, valid until the next call; None if it does not matter.
+        """The event as the kernels read it, valid until the next call; None if it is not relevant.
 
-        ``satisfied`` are the tests of texts that hold, see `TextTests.of`.
+        ``satisfied`` are the tests of text that hold, see `TextTests.of`; with these it may be relevant.
         """
         tables = self.tables
-        if not self._counted and not self._signatures.may_be_relevant(satisfied):
-            return None
         held = [number for number, test in self._tests if test(values) is True]
         signature = tables.signature(satisfied.union(held) if held else satisfied)
         if not self._counted and not tables.relevant[signature]:

@@ -1,0 +1,206 @@
+"""The driver of a recogniser: each push is checked, read and kept once, and passes the machines of all its queries.
+
+A push is processed wholly or not at all. A query costs in proportion to the events that may be relevant to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cerflow import limits
+from cerflow.engine.events.records import RecordChecker
+from cerflow.engine.events.store import EventStore
+from cerflow.engine.layout import EventArrays
+from cerflow.engine.matches.unfolding import Part
+from cerflow.engine.recognize.machine import Machine
+from cerflow.engine.recognize.plan import Plan
+from cerflow.engine.recognize.shared_reader import SharedReader
+from cerflow.engine.recognize.single_events import as_batch
+from cerflow.engine.state.snapshot import Contents
+from cerflow.engine.state.validation import check_counts, check_events
+from cerflow.errors import InUseError
+from cerflow.schema import Schema
+from cerflow.values.event_tables import as_rows
+
+__all__ = ["Driver", "columns_kept"]
+
+
+def columns_kept(plans: Mapping[str, Plan], schema: Schema) -> list[str]:
+    """The columns of the events that queries keep in common: all of the queries but those of some streams only."""
+    wanted = {name for plan in plans.values() if plan.counts_all for name in plan.columns}
+    return [name for name in schema.attributes if name in wanted]
+
+
+class Driver:
+    """Lets a stream pass the machines of some plans, which are for the schema of the checker.
+
+    ``store`` keeps the events of all queries that number them alike; by default it is a new one. A query of some
+    streams only numbers and keeps events for itself.
+    """
+
+    def __init__(self, plans: Mapping[str, Plan], checker: RecordChecker, store: EventStore | None = None) -> None:
+        self.checker = checker
+        self._columns = columns = checker.schema.columns
+        if store is None:
+            store = EventStore(pa.schema([columns.field(name) for name in columns_kept(plans, checker.schema)]))
+        self.store = store
+        common = {name: Machine(plan, store) for name, plan in plans.items() if plan.counts_all}
+        self._apart = {
+            name: Machine(plan, EventStore(plan.stored)) for name, plan in plans.items() if not plan.counts_all
+        }
+        #: The machines by the names of their queries, in the order of snapshots.
+        self.machines = {**common, **self._apart}
+        self._kept = [(store, list(common.values())), *((m.store, [m]) for m in self._apart.values())]
+        self._reader = SharedReader(common, checker.schema)
+        #: The machines that read batches for themselves, as one query alone does.
+        self._alone = self._apart if len(common) > 1 else self.machines
+        self._in_use = Lock()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """For one caller at a time; raises `InUseError` if there is another."""
+        if not self._in_use.acquire(blocking=False):
+            raise InUseError("the recogniser")
+        try:
+            yield
+        finally:
+            self._in_use.release()
+
+    # -- pushes --------------------------------------------------------------------------------------------------
+
+    def push(self, events: Any) -> dict[str, list[Part]]:
+        """What queries detect in events; those that need not look at any event are left out.
+
+        See `Recognizer.push` for the events and the errors.
+        """
+        # Single events come here often, and a context manager takes as long as a part of their way.
+        if not self._in_use.acquire(blocking=False):
+            raise InUseError("the recogniser")
+        try:
+            if type(events) is dict or isinstance(events, Mapping):
+                return self._push_one(events)
+            return self._push_rows(as_rows(events, self._columns))
+        finally:
+            self._in_use.release()
+
+    def _push_rows(self, events: pa.RecordBatch | pa.Table) -> dict[str, list[Part]]:
+        found: dict[str, list[Part]] = {}
+        if not events.num_rows:
+            return found
+        undo = self._checkpoint(events.num_rows)
+        try:
+            for rows in self.checker.accept(events):
+                for start in range(0, rows.num_rows, limits.BATCH_ROWS):
+                    for name, parts in self.process(rows.slice(start, limits.BATCH_ROWS), start):
+                        found.setdefault(name, []).extend(parts)
+        except BaseException:
+            undo()
+            raise
+        return found
+
+    def _checkpoint(self, rows: int) -> Callable[[], None]:
+        """How to go back to what is remembered now, should a push of so many rows fail."""
+        machines, strict = self.machines.values(), self.checker.policy != "skip"
+        # When a later slice or a later query fails, machines have processed events already.
+        processed = rows > limits.BATCH_ROWS or any(machine.may_fail(strict=strict) for machine in machines)
+        undos = [self.checker.checkpoint(), *(store.checkpoint() for store, _ in self._kept)]
+        undos += [machine.checkpoint(processed=processed) for machine in machines]
+
+        def undo() -> None:
+            for each in undos:
+                each()
+
+        return undo
+
+    def process(self, rows: pa.RecordBatch, begin: int) -> Iterator[tuple[str, list[Part]]]:
+        """What queries detect in rows that the checker let through; row ``begin`` of these is the first one."""
+        checker = self.checker
+        first = checker.numbered
+        checker.accept_rows(rows)
+
+        def refuse(row: int) -> None:
+            checker.refuse_late(rows, row, begin + row)
+
+        for name, machine in self._alone.items():
+            yield name, machine.process(rows, first, refuse)
+        if len(self._alone) == len(self.machines):
+            return
+        read = list(self._reader.read(rows, first))
+        if read:
+            used = np.zeros(rows.num_rows, bool)
+            for _, _, chosen in read:
+                used[chosen] = True
+            if self.store.wants_cleaning:
+                self._forget(*self._kept[0])
+            self.store.keep(first, rows, np.flatnonzero(used))
+        for member, events, chosen in read:
+            yield member.name, member.machine.advance(events, lambda at, chosen=chosen: refuse(int(chosen[at])))  # type: ignore[misc]
+
+    def _push_one(self, event: Mapping[str, Any]) -> dict[str, list[Part]]:
+        checker, reader = self.checker, self._reader
+        single = reader.single
+        values = None if single is None or self._apart else single.plain(event, checker.latest)
+        takers = None if values is None else reader.takers(values)
+        if single is None or values is None or takers is None:
+            return self._push_rows(as_batch(event, self._columns))
+        position = checker.numbered
+        read: list[tuple[str, Machine, EventArrays]] = []
+        for name, machine, singles, satisfied in takers:
+            events = singles.read(values, position, satisfied)
+            if events is not None:
+                read.append((name, machine, events))
+        found: dict[str, list[Part]] = {}
+        if read:
+            self.store.add_one(position, values)
+            refused: list[int] = []
+            for name, machine, events in read:
+                found[name] = machine.advance(events, refused.append)
+            if refused:
+                # The checker refuses it, as one of a batch; no other query has processed it.
+                self.store.drop_last()
+                return self._push_rows(as_batch(event, self._columns))
+            if self.store.wants_cleaning:
+                self._forget(*self._kept[0])
+        checker.numbered += 1
+        checker.latest = single.moment
+        return found
+
+    # -- what is remembered --------------------------------------------------------------------------------------
+
+    def forget(self) -> None:
+        """Keep only the events that matches may still refer to."""
+        for store, machines in self._kept:
+            self._forget(store, machines)
+
+    def _forget(self, store: EventStore, machines: Sequence[Machine]) -> None:
+        needed = [machine.live_positions() for machine in machines]
+        store.forget(np.unique(np.concatenate([np.zeros(0, np.int64), *needed])))
+
+    def take_over(self, counts: Mapping[str, Any], parts: Sequence[Contents], common: Contents | None = None) -> None:
+        """Go on from what the checker counted and the machines remembered, in place of what was seen so far.
+
+        ``common`` holds the events that queries keep in common, if their parts do not. Raises `SnapshotError` if
+        anything could not be remembered by a recogniser of these queries; then nothing has changed.
+        """
+        check_counts(counts, self.checker.schema)
+        if common is not None:
+            check_events(common.events, common.positions, self.store.schema, counts["accepted"])
+        restorers: list[Callable[[], None]] = []
+        for machine, part in zip(self.machines.values(), parts, strict=True):
+            kept = part if common is None or machine.store is not self.store else common
+            if kept is part:
+                check_events(part.events, part.positions, machine.store.schema, machine.came(part.description))
+                restorers.append(partial(machine.store.take_over, part.events, part.positions))
+            restorers.append(machine.restorer(part, kept.positions))
+        for restore in restorers:
+            restore()
+        self.checker.take_over(counts)
+        if common is not None:
+            self.store.take_over(common.events, common.positions)

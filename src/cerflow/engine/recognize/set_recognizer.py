@@ -1,0 +1,91 @@
+"""The recogniser of a set of queries: events in, the matches of each query out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
+from cerflow.engine.events.store import EventStore
+from cerflow.engine.matches.matches import Matches
+from cerflow.engine.recognize.driver import Driver
+from cerflow.engine.recognize.plan import Plan
+from cerflow.engine.state import snapshot
+from cerflow.engine.state.snapshot import Contents
+from cerflow.errors import SnapshotError
+from cerflow.schema import Schema
+
+__all__ = ["SetRecognizer"]
+
+
+class SetRecognizer:
+    """Recognises the matches of several queries in a stream that comes in batches; see `QuerySet.recognizer`.
+
+    Like a `Recognizer` it is for one caller at a time.
+    """
+
+    def __init__(self, plans: Mapping[str, Plan], schema: Schema, on_bad_record: BadRecordPolicy) -> None:
+        self._plans = plans
+        self._driver = Driver(plans, RecordChecker(schema, on_bad_record))
+
+    @property
+    def events(self) -> int:
+        """The number of events accepted so far."""
+        return self._driver.checker.accepted
+
+    @property
+    def bad_records(self) -> int:
+        """The number of events refused so far, those included that only some of the queries refuse."""
+        return self._driver.checker.refused
+
+    def push(self, events: Any) -> dict[str, Matches]:
+        """Process events; returns the matches they detect, of each query that has any. See `Recognizer.push`."""
+        found = self._driver.push(events)
+        return {
+            name: Matches(found[name], plan.report, plan.limit) for name, plan in self._plans.items() if found.get(name)
+        }
+
+    def snapshot(self) -> bytes:
+        """All that is remembered, as bytes; see `QuerySet.restore`. Matches handed out before are not part of it."""
+        driver = self._driver
+        with driver.alone():
+            driver.forget()
+            counts, kept = driver.checker.counts, driver.store.kept()
+            nothing = EventStore(driver.store.schema).kept()
+            parts = {
+                name: machine.contents(counts, nothing if machine.store is driver.store else machine.store.kept())
+                for name, machine in driver.machines.items()
+            }
+            arrays = {
+                f"part {k}": np.frombuffer(snapshot.write_snapshot(snapshot.RECOGNIZER, part), np.uint8)
+                for k, part in enumerate(parts.values())
+            }
+            contents = Contents({**counts, "names": list(parts)}, arrays, kept.rows, kept.positions)
+            return snapshot.write_snapshot(snapshot.SET, contents)
+
+    def take_over(self, data: bytes) -> None:
+        """Go on from a snapshot of the same queries, in place of what was seen so far.
+
+        Raises `SnapshotError` if it is of others; then nothing has changed.
+        """
+        with self._driver.alone():
+            whole = snapshot.read(snapshot.SET, data)
+            header, names = whole.description, list(self._driver.machines)
+            if header.get("names") != names:
+                given = _listed(header.get("names"))
+                raise SnapshotError(f"the snapshot is of the queries {given}, not {_listed(names)}")
+            parts = [_part(whole, k, name) for k, name in enumerate(names)]
+            self._driver.take_over(header, parts, whole)
+
+
+def _part(whole: Contents, k: int, name: str) -> Contents:
+    """What a snapshot of a set holds of its query number ``k``."""
+    if f"part {k}" not in whole.arrays:
+        raise SnapshotError(f"the snapshot is damaged: it lacks the query '{name}'")
+    return snapshot.read(snapshot.RECOGNIZER, whole.arrays[f"part {k}"].tobytes())
+
+
+def _listed(names: object) -> str:
+    return ", ".join(map(str, names)) if isinstance(names, list) else "of nobody"
