@@ -23,7 +23,7 @@ from cerflow.language.condition import (
 )
 from cerflow.values.operators import NEGATED, Operator
 
-__all__ = ["contradicts"]
+__all__ = ["contradicts", "is_moment"]
 
 _Number = int | float
 
@@ -86,18 +86,23 @@ def _allowed(test: Condition) -> tuple[str, set[Literal]] | None:
             literals = items
         case _:
             return None
-    return (name, {Literal(i.value) for i in literals}) if all(_is_word(i.value) for i in literals) else None
+    return (name, {Literal(i.value) for i in literals}) if all(map(_is_word, literals)) else None
 
 
-def _is_word(value: object) -> bool:
-    """Whether a string equals no other; two that are read as moments may be the same one."""
+def _is_word(literal: Literal) -> bool:
+    """Whether a string equals no other; two strings may stand for the same moment."""
+    return isinstance(literal.value, str) and not is_moment(literal.value)
+
+
+def is_moment(value: object) -> bool:
+    """Whether a literal is a string that can be compared with timestamps."""
     if not isinstance(value, str):
         return False
     try:
         datetime.fromisoformat(value)
     except ValueError:
-        return True
-    return False
+        return False
+    return True
 
 
 def _bound(test: Comparison, low: dict[str, tuple[_Number, bool]], high: dict[str, tuple[_Number, bool]]) -> None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import product
 
 import pyarrow as pa
 
 from cerflow import limits
+from cerflow.conditions.contradiction import is_moment
 from cerflow.conditions.guards import TruthValue, TypeTest
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.condition import (
@@ -36,7 +36,7 @@ from cerflow.language.formula import AttributeWindow, EventType
 from cerflow.language.node import Node, fold, walk
 from cerflow.schema import Kind, Schema
 
-__all__ = ["EventSpace", "event_spaces_of", "is_moment"]
+__all__ = ["EventSpace", "event_spaces_of"]
 
 #: From here on integers are rounded where they meet floats, so that it matters which of both an attribute holds.
 _EXACT = 2**53 - 2**10
@@ -114,17 +114,6 @@ def _choices(groups: Sequence[str], choices: Sequence[Sequence[Kind]]) -> Iterab
             for group, kind in zip(groups, chosen)
         ):
             yield chosen
-
-
-def is_moment(value: object) -> bool:
-    """Whether a literal can be compared with timestamps."""
-    if not isinstance(value, str):
-        return False
-    try:
-        datetime.fromisoformat(value)
-    except ValueError:
-        return False
-    return True
 
 
 class _KindDemands:

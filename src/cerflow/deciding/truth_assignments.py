@@ -18,10 +18,11 @@ import pyarrow as pa
 
 from cerflow import limits
 from cerflow.analysis.columns import attributes_in
+from cerflow.conditions.contradiction import is_moment
 from cerflow.conditions.evaluate import value_on
 from cerflow.conditions.guards import TypeTest
 from cerflow.deciding.budget import Budget
-from cerflow.deciding.event_spaces import EventSpace, is_moment
+from cerflow.deciding.event_spaces import EventSpace
 from cerflow.deciding.sample_strings import ComparedWith, Equal, Length, Pattern, StringAutomaton, sorts_of_strings
 from cerflow.deciding.sample_values import candidate_moments, floats, integers, strings_between
 from cerflow.language.condition import (

@@ -3,43 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
-from cerflow.errors import QueryError, QuerySyntaxError, nearest
+from cerflow.errors import QuerySyntaxError
+from cerflow.language.call_tree import CallBuilder
 from cerflow.language.condition import (
-    AGGREGATES,
-    FUNCTIONS,
-    Aggregate,
     And,
     Arithmetic,
     Attribute,
     Between,
     Bracket,
     Comparison,
-    Condition,
-    Constant,
-    Expression,
-    Function,
     In,
     IsNull,
-    LabelReference,
     Like,
     Literal,
     Negative,
     Not,
     Or,
-    PredicateCall,
     Regexp,
     Rounded,
-    SetTest,
     Some,
 )
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
-from cerflow.language.grammars import Name, Parsed, Piece, TreeBuilder, span_of
-from cerflow.language.lexicon import BUILT_IN, LARGEST_INTEGER, quote_string
+from cerflow.language.grammars import Name, Parsed, Piece, span_of
+from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import walk
 from cerflow.values.operators import Operator
 from cerflow.values.text_patterns import check_like, check_regexp
@@ -48,50 +37,8 @@ from cerflow.values.units import DURATION_UNITS
 __all__ = ["ConditionBuilder", "positive_integer"]
 
 
-class ConditionBuilder(TreeBuilder):
+class ConditionBuilder(CallBuilder):
     """Conditions, expressions and windows."""
-
-    # -- which kind of thing stands where
-
-    def condition(self, part: Parsed) -> Condition:
-        """The part as a condition; an error if it is a value."""
-        value = part.value
-        if isinstance(value, Condition):
-            return value
-        if isinstance(value, Literal) and isinstance(value.value, bool):
-            return Constant(value.value, span=value.span)
-        raise QuerySyntaxError(
-            "this is a value, but a condition is expected here",
-            span=span_of(part),
-            hint="compare it with something, as in x.price > 10",
-            expected=("a condition",),
-        )
-
-    def value(self, part: Parsed) -> Expression:
-        """The part as a value; an error if it is a condition."""
-        value = part.value
-        if isinstance(value, Expression):
-            return value
-        if isinstance(value, PredicateCall):
-            raise _unknown_function(value.name, part)
-        raise QuerySyntaxError(
-            "this is a condition, but a value is expected here", span=span_of(part), expected=("a value",)
-        )
-
-    def closed(self, part: Parsed) -> Parsed:
-        """The part, if every attribute in it has its label; an error that names the first which has none."""
-        bare = part.bare
-        if bare is None:
-            return part
-        assert bare.name is not None
-        if isinstance(bare.value, LabelReference):
-            reason, hint = "EVENT means the event at hand, but there is none outside a bracket", "name a label instead"
-        else:
-            reason = f"'{bare.name.text}' stands here without a label"
-            hint = f"write label.{bare.name.text}, or {bare.name.text}.attribute if it is a label"
-            if bare.name.quoted:
-                hint = f"strings stand in single quotes: {quote_string(bare.name.text)}; in double quotes it is a name"
-        raise QuerySyntaxError(reason, span=span_of(bare), hint=hint)
 
     # -- conditions
 
@@ -262,56 +209,6 @@ class ConditionBuilder(TreeBuilder):
         label, attribute = self.parts(children)
         return self.make(children, Attribute, label.value, attribute.value)
 
-    def call(self, children: Sequence[Piece]) -> Parsed:
-        """``name(…)``: a function, an aggregate, a test on a set, or a registered predicate."""
-        head, arguments = children[0], self.parts(children[1:])
-        written = head.value if isinstance(head, Parsed) else str(head)
-        quoted = isinstance(head, Parsed) and head.name is not None and head.name.quoted
-        name = written.lower()
-        if quoted or name not in BUILT_IN:
-            return self._predicate(children, written, arguments)
-        if len(arguments) != 1:
-            what = "a label" if name in ("position", "time") else "one argument"
-            reason = f"{name} takes {what}, but {len(arguments) or 'nothing'} {'are' if arguments else 'is'} given"
-            raise QuerySyntaxError(reason, span=span_of(*children))
-        (argument,) = arguments
-        if name in FUNCTIONS:
-            return self.make(children, Function, name, (self.value(argument),))
-        if name in ("position", "time"):
-            return self._with_labels(children, arguments, lambda labels, span: Function(name, labels, span=span))
-        if name == "count" and argument.name is not None:
-            return self._with_labels(children, arguments, lambda labels, span: Aggregate(name, labels[0], span=span))
-        return self.make(children, Aggregate if name in AGGREGATES else SetTest, name, self.value(argument))
-
-    def _predicate(self, children: Sequence[Piece], name: str, arguments: list[Parsed]) -> Parsed:
-        """A name alone is a label, also in a bracket; in parentheses it is an attribute of the event at hand."""
-        made = [self._label(a) if a.name is not None else replace(a, value=self.value(a)) for a in arguments]
-        return self._called(children, made, lambda values, span: PredicateCall(name, values, span=span))
-
-    def _with_labels(self, children: Sequence[Piece], arguments: list[Parsed], build: Any) -> Parsed:
-        return self._called(children, [self._label(argument) for argument in arguments], build)
-
-    @staticmethod
-    def _label(argument: Parsed) -> Parsed:
-        """An argument that must be a label, or EVENT for the event at hand."""
-        name = argument.name
-        if name is None or (name.reserved and name.text.upper() != "EVENT"):
-            word = f"'{name.text}' is a reserved word, but" if name else "here"
-            hint = f'in double quotes it is a name: "{name.text}"' if name else None
-            reason = f"{word} the name of a label is expected"
-            raise QuerySyntaxError(reason, span=span_of(argument), hint=hint, expected=("a label",))
-        reference = LabelReference(None if name.reserved else name.text, span=span_of(argument))
-        made = replace(argument, value=reference, bare=None)
-        if name.reserved:
-            made.bare = made
-        return made
-
-    def _called(self, children: Sequence[Piece], arguments: list[Parsed], build: Any) -> Parsed:
-        span = span_of(*children)
-        made = Parsed(build(tuple(argument.value for argument in arguments), span), span.start, span.end)
-        made.bare = next((argument.bare for argument in arguments if argument.bare is not None), None)
-        return made
-
     # -- windows
 
     def count_window(self, children: Sequence[Piece]) -> Parsed:
@@ -401,7 +298,3 @@ def _microseconds(amount: Piece, unit: str) -> int:
     if exact.denominator != 1:
         raise QuerySyntaxError("a duration must be a whole number of microseconds", span=span_of(amount))
     return exact.numerator
-
-
-def _unknown_function(name: str, piece: Piece) -> QueryError:
-    return QueryError(f"there is no function '{name}'", span=span_of(piece), suggestion=nearest(name, BUILT_IN))
