@@ -1,4 +1,4 @@
-"""What can be checked of a query before anything is known of its events: scopes, names, and what stands where."""
+"""The checks of a query that need no schema: scopes, names, and what stands where."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _LABEL_FUNCTIONS = ("position", "time")
 
 
 def check_query(select: Select) -> None:
-    """Everything of a query that needs no schema.
+    """Check everything of a query that needs no schema.
 
     Raises `QueryError` for labels that are unknown or that nothing binds, unknown functions and predicates, arguments
     that do not belong to a function, and result columns of one name.
@@ -116,7 +116,7 @@ def _check_label(label: str, place: Node, labels: Labels) -> None:
 
 
 def _check_compared(chosen: Selection | Select, own: Labels, known: Set[str]) -> None:
-    """The labels behind BY: those that the formula gives in which there is a choice, each once."""
+    """Check the labels behind BY: each stands once, and the formula that chooses gives it."""
     for k, reference in enumerate(chosen.by):
         label = str(reference.label)
         if reference in chosen.by[:k]:
@@ -173,7 +173,7 @@ def _check_column_names(select: Select) -> None:
 
 
 def check_expression(root: Condition | Expression, *, bare: bool = False) -> None:
-    """Names and places within a condition or expression; with ``bare`` attributes may stand without a label.
+    """Check names and places within a condition or expression; with ``bare`` attributes need no label.
 
     Raises `QueryError` as `check_query` does.
     """
@@ -356,7 +356,7 @@ def refuse_aggregates(expression: Sremo) -> None:
 
 
 def check_sremo(expression: Sremo) -> None:
-    """Everything of a SREMO expression that needs no schema.
+    """Check everything of a SREMO expression that needs no schema.
 
     Raises `QueryError` as `check_query` does, for aggregates, for a register that is read but never written, and for
     one that both sides of ``&`` write.

@@ -37,10 +37,10 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:[\d:.+Z-]+)?")
 
 @dataclass(frozen=True)
 class ColumnUsage:
-    """Names of columns by use. No column is in more than one of the sets but for ``names``, all that the query reads.
+    """Names of columns by use; a column is in one of the sets at most, and in ``names``, all that the query reads.
 
     ``numbers`` are computed with or compared with numbers, ``text`` with strings, ``booleans`` with truth values; of
-    ``ordered`` it is only known that their values are compared with each other by size.
+    ``ordered`` only the order of their values is known to count.
     """
 
     numbers: frozenset[str] = frozenset()
@@ -62,7 +62,7 @@ def attributes_in(tree: Node) -> set[str]:
 
 
 def usage_of(tree: Node) -> ColumnUsage:
-    """What a query tree says about the columns it reads; what it says in two ways, it does not say."""
+    """The uses of the columns that a query reads; columns with contradicting uses are in ``names`` alone."""
     numbers: set[str] = set()
     text: set[str] = set()
     ordered: set[str] = set()

@@ -46,7 +46,7 @@ _NONE: Names = frozenset()
 
 
 def condition_variables(current: Formula) -> Names:
-    """The variables that a filter, or a NOT with a condition, speaks of; NOT's own event type is none of them."""
+    """The variables that a filter, or a NOT with a condition, reads, without NOT's own event type."""
     if isinstance(current, Filter):
         return frozenset(condition_labels(current.condition))
     if isinstance(current, NotEvent) and current.condition is not None:
@@ -214,7 +214,7 @@ def is_safe(formula: Formula) -> bool:
 
 
 def is_unary(formula: Formula) -> bool:
-    """Whether every atom of every filter speaks of one variable at most (P1 §5.1)."""
+    """Whether every atom of every filter reads one variable at most (P1 §5.1)."""
     return all(
         len(condition_labels(atom)) <= 1
         for current in walk(formula)

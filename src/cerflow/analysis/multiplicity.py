@@ -156,7 +156,7 @@ def _combine(current: Formula, parts: list[tuple[Multiplicity, Labels]]) -> Mult
     inner, labels = parts[0]
     match current:
         case As():
-            # Reading one event, the label is that event's, whatever else it is called.
+            # The formula reads one event, so the label belongs to it, whatever its other labels.
             return inner if labels.single else Multiplicity(inner.several | {current.label}, inner.types)
         case Rename() if current.old != current.new:
             several = frozenset(current.new if a == current.old else a for a in inner.several)
@@ -173,7 +173,7 @@ def _combine(current: Formula, parts: list[tuple[Multiplicity, Labels]]) -> Mult
         case Disjunction():
             return Multiplicity(inner.several | parts[1][0].several, inner.types or parts[1][0].types)
         case Conjunction():
-            # The complex event is one of both sides.
+            # Both sides have the complex event.
             other, other_labels = parts[1]
             several = (
                 (inner.several & other.several)

@@ -53,11 +53,11 @@ class Labels:
     never: frozenset[str] = frozenset()
 
     def also_by(self, other: Labels) -> frozenset[str]:
-        """The names of types here that EVENT or NOT in another formula may give, too."""
+        """The names of types here that EVENT or NOT in another formula may also give."""
         return self.relations - other.never if other.wildcard else frozenset()
 
     def by_type(self, name: str) -> bool:
-        """Whether EVENT or NOT may give this label, where an event's type is called so."""
+        """Whether EVENT or NOT may give this label, as the type of an event."""
         return self.wildcard and name not in self.never
 
 
@@ -114,7 +114,7 @@ def _combine(current: Formula, below: Many[Labels]) -> Labels:
         case Project():
             kept = frozenset(current.labels)
             inner = below[0]
-            # A wildcard still gives the kept labels to events of types called so.
+            # A wildcard still gives the kept labels to events of types with these names.
             assigned, bound, relations = (names & kept for names in (inner.assigned, inner.bound, inner.relations))
             return Labels(assigned, bound, relations, inner.wildcard, never=inner.never)
         case Repetition(least=1, most=1):
@@ -162,7 +162,7 @@ def _rename(inner: Labels, old: str, new: str) -> Labels:
 
     bound, assigned = renamed(inner.bound), renamed(inner.assigned)
     by_type = inner.by_type(old)
-    # Two labels that fall together mean two events, unless only one event is read.
+    # Two labels that get one name mean two events, unless only one event is read.
     if (by_type or old in inner.assigned) and new in inner.assigned and not inner.single:
         bound -= {new}
     if by_type:
@@ -245,7 +245,7 @@ def resolve(formula: Formula) -> Scopes:
 
 
 def _check_some(condition: Condition, single: Set[str]) -> None:
-    """SOME chooses an event for each label under it: of those it does not list there must be just one."""
+    """Check SOME, which chooses an event for each of its labels: other labels below it must have one event."""
     for some in walk(condition):
         if not isinstance(some, Some):
             continue

@@ -78,7 +78,7 @@ def check_sremo_types(expression: Sremo, schema: Schema) -> None:
 
 
 def kind_of_expression(expression: Expression, schema: Schema) -> Kind:
-    """The kind of an expression's values; that of a bare NULL is ``OTHER``.
+    """The kind of an expression's values; ``OTHER`` for a bare NULL.
 
     Raises `QueryError` for unknown attributes and operands of the wrong kind.
     """
@@ -86,7 +86,7 @@ def kind_of_expression(expression: Expression, schema: Schema) -> Kind:
 
 
 def _kind(expression: Expression, schema: Schema) -> Kind | None:
-    """The same with None for NULL, which goes with everything."""
+    """The kind of an expression's values; None for NULL, which goes with everything."""
 
     def visit(current: Node, below: Sequence[Kind | None]) -> Kind | None:
         match current:
@@ -163,7 +163,7 @@ def _numeric(kind: Kind | None, operand: Node, what: str, schema: Schema) -> Kin
 
 
 def _inexact(operand: Node, why: str, schema: Schema) -> QueryError:
-    """The error for what would not be exact with a decimal."""
+    """The error for an operation that would not be exact with a decimal."""
     name = next(a.name for a in walk(operand) if isinstance(a, Attribute) and schema.kind(a.name) is Kind.DECIMAL)
     data_type = schema.columns.field(name).type
     return QueryError(

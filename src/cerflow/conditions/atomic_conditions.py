@@ -60,7 +60,7 @@ def atomic_conditions(test: Condition) -> list[Condition]:
 
 
 def _of_test(condition: Node) -> Condition:
-    """A test asks whether a condition is true: one that cannot become true is false."""
+    """The condition as a test, which only asks whether it is true: FALSE if it cannot be."""
     assert isinstance(condition, Condition)
     return FALSE if any(part in (UNKNOWN, FALSE) for part in conjuncts(condition)) else condition
 
@@ -78,7 +78,7 @@ def _simpler(current: Node) -> Node:
             return _negation(positive) if current.negated else positive
         case Satisfied():
             inner = _of_test(current.condition)
-            # These are never unknown.
+            # These conditions are never unknown.
             return inner if isinstance(inner, Constant | TypeTest | Satisfied | IsNull) else Satisfied(inner)
         case Or(left, right):
             return _negation(folded(And(_negation(left), _negation(right))))

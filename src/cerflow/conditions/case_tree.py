@@ -1,4 +1,4 @@
-"""The cases that several guards divide an event into, as a decision tree: asked is only what is still open."""
+"""The cases that guards distinguish, found by a decision tree that asks only what is still open."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _condition(literal: _Literal) -> Condition:
 
 @dataclass(frozen=True)
 class _Branch:
-    """What is decided in a branch of the tree: literals that hold, and sets of literals that do not all hold."""
+    """The decisions on a branch of the tree: literals that hold, and sets of literals that do not all hold."""
 
     holding: tuple[_Literal, ...] = ()
     excluded: tuple[frozenset[_Literal], ...] = ()
@@ -44,7 +44,7 @@ class _Branch:
         return (*map(_condition, self.holding), *broken)
 
     def open(self, guard: Sequence[_Literal]) -> list[_Literal] | None:
-        """What of a guard is not known to hold; None if it is known not to hold as a whole."""
+        """The literals of a guard that are undecided; None if the guard cannot hold."""
         found: list[_Literal] = []
         for literal in guard:
             value = self._value(literal)
@@ -71,11 +71,11 @@ class _Branch:
         return None
 
     def with_all(self, literals: Sequence[_Literal]) -> _Branch | None:
-        """The branch in which all of these hold, None if no event can get there."""
+        """The branch in which all of these hold, None if no event satisfies them."""
         holding = self.holding
         types = {c.type for c, holds in literals if holds and isinstance(c, TypeTest)}
         if types:
-            # That other types are not this event's goes without saying.
+            # An event of one type has no other, so that need not be said.
             holding = tuple(
                 (c, holds) for c, holds in holding if holds or not isinstance(c, TypeTest) or c.type in types
             )
@@ -119,7 +119,7 @@ def cases(required: Iterable[Condition], guards: Sequence[Sequence[Condition]]) 
 
 
 def _question(guards: Sequence[Sequence[_Literal]], branch: _Branch) -> list[_Literal]:
-    """What to decide next: the type of the event, then what a guard asks of the event, then of other events."""
+    """The literals to decide next: on the type of the event, then on the event, then on other events."""
     for guard in guards:
         missing = branch.open(guard)
         if not missing:
@@ -131,10 +131,10 @@ def _question(guards: Sequence[Sequence[_Literal]], branch: _Branch) -> list[_Li
 
 
 def merged_cases(tests: Iterable[Sequence[Condition]]) -> list[tuple[Condition, ...]]:
-    """The same cases (conjunctions that exclude one another), with two made one where a single literal divides them."""
+    """The cases (conjunctions that exclude one another), two of them merged wherever they differ in one literal."""
     found = [frozenset(map(two_valued, test)) for test in tests]
     k = 0
-    # Whenever two cases become one, there is one case less.
+    # This ends, because every merger leaves one case less.
     while k < len(found):
         case = found[k]
         for literal in sorted(case, key=repr):
@@ -150,7 +150,7 @@ def merged_cases(tests: Iterable[Sequence[Condition]]) -> list[tuple[Condition, 
 
 
 def _completes(case: frozenset[_Literal], literal: _Literal, rest: frozenset[_Literal]) -> bool:
-    """Whether a case is that of ``rest`` in which a literal does not hold."""
+    """Whether a case is the one that satisfies ``rest`` but not the literal."""
     condition, positive = literal
     opposite = (condition, not positive)
     if opposite not in case or not case - {opposite} <= rest:

@@ -1,8 +1,8 @@
 """Conditions of a FILTER as a conjunction of clauses.
 
 AND and OR between atoms work on the complex event (spec §3), so a condition is a Boolean combination of atoms, and
-any normal form of it means the same. Conjunctive form is the one that needs the fewest copies of an automaton: only
-a clause with several atoms is a choice.
+every normal form of it means the same. The conjunctive form needs the fewest copies of an automaton, because only a
+clause with several atoms is a choice.
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ def clauses(
 ) -> list[Clause]:
     """The condition as clauses (all must hold), each a choice of atoms (one must hold).
 
-    NOT is pushed inwards through AND and OR; in front of an atom it stays. A choice for which ``whole`` is true is an
-    atom itself. Raises `UnsupportedQueryError` if the form grows beyond ``most`` atoms
-    (``limits.CLAUSE_ATOMS`` unless given).
+    NOT is pushed inwards to the atoms. A choice for which ``whole`` is true is an atom itself. Raises
+    `UnsupportedQueryError` if the form grows beyond ``most`` atoms (``limits.CLAUSE_ATOMS`` unless given).
     """
     done: list[list[Clause]] = []
     stack: list[tuple[Condition, bool, bool]] = [(condition, True, False)]
@@ -90,7 +89,7 @@ def _operands(condition: Condition, *, all_of: bool) -> list[Condition]:
 
 
 def clauses_asked(condition: Condition) -> list[Clause]:
-    """The clauses of a condition with what speaks of no event worked out; one that never holds is FALSE alone."""
+    """The clauses of a condition, without atoms that read no event; a clause that never holds is FALSE alone."""
     found: list[Clause] = []
     for clause in clauses(condition):
         values = [None if _depends(atom) else constant_value(atom) is True for atom in clause]

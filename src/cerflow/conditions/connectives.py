@@ -134,7 +134,7 @@ def not_true(condition: Condition) -> Condition:
 
 
 def two_valued(condition: Condition) -> tuple[Condition, bool]:
-    """What a test asks about, and whether that is to be true, or to be not true (false or unknown)."""
+    """The condition that a test asks about, and whether it is to be true or not true (false or unknown)."""
     positive = True
     current = condition
     while True:

@@ -1,4 +1,4 @@
-"""Whether tests on one event can hold together, decided where that is cheap and certain.
+"""Whether tests on one event can hold together, where that is cheap to decide.
 
 The answer "contradictory" is certain; "not contradictory" only means that no contradiction was found.
 """
@@ -75,7 +75,7 @@ def contradicts(tests: Iterable[Condition]) -> bool:
 
 
 def _allowed(test: Condition) -> tuple[str, set[Literal]] | None:
-    """The attribute that a test restricts to certain strings, and those."""
+    """The attribute that a test restricts to some strings, and these strings."""
     literals: tuple[Literal, ...]
     match test:
         case Comparison(Operator.EQ, Attribute(None, name), Literal() as literal):
@@ -127,7 +127,7 @@ def _is_number(value: object) -> bool:
 
 
 def _empty(low: tuple[_Number, bool], high: tuple[_Number, bool]) -> bool:
-    # Integers are rounded where they meet floats, so only what rounding leaves apart is apart.
+    # Integers are rounded when they are compared with floats, so bounds must differ after rounding.
     if float(low[0]) > float(high[0]):
         return True
     return type(low[0]) is type(high[0]) and low[0] == high[0] and (low[1] or high[1])

@@ -54,7 +54,7 @@ def constant_value(root: Node) -> Value:
 def value_on(root: Node, events: Mapping[str | None, Event | None]) -> Value:
     """The value of an expression, or the truth value of a condition (None for unknown).
 
-    ``events`` gives the event of each label, and that at hand for None; a label without event reads as null. Raises
+    ``events`` maps each label to its event, and None to the event at hand; a label without event reads as null. Raises
     TypeError for an aggregate, a test on all events of a label, SOME and a bracket.
     """
     stack: list[Any] = []
@@ -77,13 +77,13 @@ def value_on(root: Node, events: Mapping[str | None, Event | None]) -> Value:
 
 @lru_cache(maxsize=4096)
 def _steps(root: Node) -> tuple[tuple[Node, Callable[..., Any] | None, int], ...]:
-    """The nodes from the leaves up, each with its operation (none for a leaf) and the number of its operands."""
+    """The nodes, children before parents, each with its operation (none for a leaf) and its number of operands."""
     leaf = (Attribute, LabelReference, Literal, Constant)
     return tuple((n, None if isinstance(n, leaf) else operation(n), len(n.children)) for n in walk(root))
 
 
 def operation(current: Node) -> Callable[..., Any]:
-    """The function from the values of a node's operands to its own value; after that of IN the items may follow.
+    """The function from the values of a node's operands to its own value; for IN the items may follow the operand.
 
     Raises TypeError for other nodes: leaves, aggregates, tests on all events of a label, SOME, brackets.
     """
@@ -151,10 +151,10 @@ def compare(relation: Operator, left: Value, right: Value) -> bool | None:
 
 
 def _alike(value: Any, other: Any) -> Any:
-    """A value as it is compared with another one that is of another kind."""
+    """The value in the form in which it is compared with a value of another kind."""
     kinds = (type(value), type(other))
     if Decimal in kinds:
-        # A float is the number that it is written as.
+        # A float stands for the decimal number that it is written as.
         return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     if isinstance(value, float) or isinstance(other, float):
         return float(value)
@@ -204,7 +204,7 @@ def arithmetic(sign: str, left: Any, right: Any) -> Value:
             return None if math.isinf(left) else math.fmod(left, right)
         case "%":
             rest: int = left % right
-            # The remainder has the sign of what is divided, in Python that of the divisor.
+            # The remainder has the sign of the dividend; in Python it has the sign of the divisor.
             return rest - right if rest and (left < 0) != (right < 0) else rest
     raise TypeError(f"there is no operator '{sign}'")
 
@@ -230,7 +230,7 @@ def _absolute(value: Any) -> Value:
 
 
 def _whole(away: Callable[[float], float], value: Any) -> Value:
-    """A number without its fraction, and with what that adds."""
+    """A number without its fraction, plus the amount by which the fraction rounds it."""
     _check_computable(value)
     if isinstance(value, int):
         return value

@@ -1,4 +1,4 @@
-"""What transitions test and store, beyond the conditions of the language.
+"""The conditions and values of transitions that the language does not have.
 
 A guard is a `Condition` whose attributes are bare: they are read on the event at hand. Some kinds of leaf reach
 beyond that event: `Stored` reads a register; `Of` stands for the event of a label that is not resolved yet,
@@ -90,7 +90,7 @@ class TruthValue(Expression):
 
 @node
 class Measure(Expression):
-    """What a window measures, on the event at hand: its time, its position in the substream, or an attribute."""
+    """The measure of a window on the event at hand: its time, its position in the substream, or an attribute."""
 
     window: Window
 
@@ -144,7 +144,7 @@ class SetCall(Condition):
 
 @node
 class Shown(Expression):
-    """A leaf under the name by which people know it; it occurs in texts only."""
+    """A leaf under the name that people know; it occurs in texts only."""
 
     name: str
 
@@ -193,8 +193,8 @@ class Of(Expression):
 class LabelAggregate(Expression):
     """An aggregate or a test on a set, over all events that the filtered formula gives to ``label``.
 
-    ``argument`` is bare. What is selected by ``min``, ``max``, ``first`` and ``last`` is the ``value`` of an event,
-    which may be a function of the argument.
+    ``argument`` is bare. ``min``, ``max``, ``first`` and ``last`` select an event by the argument and give its
+    ``value``, which may be a function of the argument.
     """
 
     name: str
@@ -248,7 +248,7 @@ def is_local(condition: Node) -> bool:
 
 
 def bare(expression: Node) -> Node:
-    """The expression or condition on the event at hand, whatever label stands in it."""
+    """The expression or condition without labels, read on the event at hand."""
 
     def strip(current: Node) -> Node:
         match current:
@@ -263,7 +263,7 @@ def bare(expression: Node) -> Node:
 
 
 def without_brackets(condition: Condition) -> Condition:
-    """Write ``x[…]`` with ``x.`` before every bare attribute."""
+    """The condition with ``x.`` before every attribute of ``x[…]`` in place of the bracket."""
 
     def open_(current: Node) -> Node:
         if not isinstance(current, Bracket):
@@ -290,7 +290,7 @@ def without_brackets(condition: Condition) -> Condition:
 
 
 def separate(condition: Condition, scopes: dict[str, int]) -> Condition:
-    """Replace every greatest part that reads one label by an `Of` leaf; ``scopes`` gives the scope of each label.
+    """The condition with an `Of` leaf for every largest part that reads one label; ``scopes`` are those of labels.
 
     A part that is a condition becomes a comparison of its truth value, so that a later event can ask for it.
     """
@@ -325,7 +325,7 @@ def separate(condition: Condition, scopes: dict[str, int]) -> Condition:
     if whole is not None:
         return wrap(condition, whole)  # type: ignore[return-value]
 
-    # Rebuild from the leaves up; a child with one label below a parent with several is a greatest part.
+    # Rebuild from the leaves up; a child with one label below a parent with several is a largest part.
     done: list[Node] = []
     for current in walk(condition):
         count = len(current.children)
@@ -343,7 +343,7 @@ def separate(condition: Condition, scopes: dict[str, int]) -> Condition:
 
 
 def substitute(condition: C, replacements: dict[Expression, Expression]) -> C:
-    """Replace leaves; a comparison of a local truth value with TRUE becomes the condition itself again."""
+    """The tree with other leaves; ``[condition] = TRUE`` becomes the condition itself again."""
 
     def visit(current: Node) -> Node:
         if isinstance(current, Of | Stored | LabelAggregate | Asked):

@@ -46,7 +46,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class _Forms:
-    """What a condition may be asked for, each as a proposition."""
+    """The propositions that a condition is true, not true, false, and not false."""
 
     true: Condition
     not_true: Condition
@@ -120,16 +120,16 @@ def leaves_of(proposition: Condition) -> list[Condition]:
 
 
 def opposite(leaf: Condition) -> Condition:
-    """The leaf that holds of just the other events."""
+    """The leaf that holds of exactly the other events."""
     if isinstance(leaf, Not) and isinstance(leaf.operand, Satisfied):
         return leaf.operand.condition
     return is_not_true(leaf)
 
 
 def translated(proposition: Condition, leaf: Callable[[Condition], Any]) -> Any:
-    """What a proposition becomes in a system whose conditions are joined by ``&`` and ``|``.
+    """The proposition in a system that joins conditions by ``&`` and ``|``.
 
-    ``leaf`` is asked for the leaves, and for TRUE and FALSE.
+    ``leaf`` translates leaves, TRUE and FALSE.
     """
     done: list[Any] = []
     stack = [(proposition, False)]
@@ -174,7 +174,7 @@ class _Open:
 
     @classmethod
     def of(cls, join: type[And | Or], left: Condition | _Open, right: Condition | _Open) -> _Open:
-        """Both sides joined; what is open to the same join is used up."""
+        """Both sides joined; the left one is extended in place if it has the same join."""
         if isinstance(left, _Open) and left.join is join:
             whole = left
         else:
@@ -194,17 +194,17 @@ def _closed(proposition: Condition | _Open) -> Condition:
 
 
 def weakened(proposition: Condition, decidable: Callable[[Condition], bool]) -> Condition:
-    """What is left of a proposition where leaves that are not decidable may be true or not."""
+    """The proposition with TRUE for leaves that are not decidable: it holds of the same events, and perhaps of more."""
     return substituted(proposition, lambda leaf: leaf if decidable(leaf) else TRUE)
 
 
 def simplified_conjunction(parts: Sequence[Condition]) -> Condition:
-    """The conjunction, simplified: what some parts settle about others is worked into those."""
+    """The conjunction, simplified: leaves that a part decides are replaced in all other parts."""
     return _joined(parts, And, TRUE, FALSE)
 
 
 def simplified_disjunction(parts: Sequence[Condition]) -> Condition:
-    """The disjunction, simplified likewise; alternatives that imply others go."""
+    """The disjunction, simplified alike; alternatives that imply others are left out."""
     return _joined(parts, Or, FALSE, TRUE)
 
 
@@ -232,7 +232,7 @@ def _joined(parts: Sequence[Condition], join: type[And | Or], neutral: Constant,
 
 
 def _needed(joined: list[Condition], inner: type[And | Or]) -> list[Condition]:
-    """The operands without those that have all parts of another one and more."""
+    """The operands without those that have all parts of another operand and more."""
     if not 1 < len(joined) <= limits.COMPARED_ALTERNATIVES:
         return joined
     parts = [frozenset(operands(p, inner)) for p in joined]

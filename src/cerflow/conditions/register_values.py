@@ -16,7 +16,7 @@ WORD = 2**32
 
 @node
 class Known(Expression):
-    """1 if the value of an expression is known, 0 if it is null."""
+    """0 if the value of an expression is null, else 1."""
 
     expression: Expression
 

@@ -1,4 +1,4 @@
 """Questions about queries that are decided on automata: equivalence, satisfiability, finite memory, remarks.
 
-In come queries or transducers, out come answers with a witness. `cerflow.equivalence` and `check` call it.
+The functions take formulas or transducers and answer with a witness. `cerflow.equivalence` and `check` call them.
 """

@@ -1,4 +1,4 @@
-"""How much a search may cost: counted in steps, so that its end does not depend on the machine."""
+"""The limit of a search, counted in steps so that it does not depend on the machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Budget:
 
     @property
     def exhausted(self) -> bool:
-        """Whether more was asked for than there was."""
+        """Whether more steps were taken than there were."""
         return self._left < 0
 
     def spend(self, steps: int = 1) -> None:

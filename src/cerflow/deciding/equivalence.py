@@ -100,7 +100,7 @@ def compare_transducers(
 def shortest_match(formula: Formula, *, schema: Schema | None = None, budget: Budget | None = None) -> Answer:
     """Whether a formula has a match in any stream; raises as `find_difference` does.
 
-    What relates events to one another only takes matches away, so a formula that has none without it has none.
+    Conditions that relate events only take matches away: a formula without matches has none with them either.
     """
     budget = budget or Budget()
     transducer = compile_formula(formula)
@@ -155,7 +155,7 @@ def _without_memory(transducer: Transducer) -> Transducer:
 def _searched(
     roots: Sequence[Node], mentioned: frozenset[str], search: _Search, schema: Schema | None, budget: Budget
 ) -> Answer:
-    """Search every event space for what certainly exists; if there is nothing, for what might."""
+    """Search every event space over events that certainly exist, then over those that might."""
     algebras = [EventMinterms(event_space, mentioned, budget) for event_space in event_spaces_of(roots, schema)]
     found = [(*hit, algebra.event_space) for algebra in algebras if (hit := search(algebra, False)) is not None]
     if found:
@@ -176,7 +176,7 @@ def _searched(
 def _difference(
     algebra: EventMinterms, left: Subsets, right: Subsets, one_sided: bool, assume: bool
 ) -> tuple[_PathStep, int] | None:
-    """A shortest way to a difference, and the side that detects; with ``assume`` over events that need not exist."""
+    """A shortest way to a difference, and the side that detects; with ``assume`` also over assumed events."""
     nothing: Subset = frozenset()
     begin = (left.initial, right.initial)
     seen = {begin}

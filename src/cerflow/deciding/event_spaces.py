@@ -1,4 +1,4 @@
-"""What the events of a stream can look like: the kind of every attribute, and whether streams have names.
+"""The forms that events can have: the kind of every attribute, and whether streams have names.
 
 A column has one kind throughout. Without a schema it is read off the conditions; where these leave a choice that
 matters, each way is an event space of its own, and what is to hold of all streams must hold in every event space.
@@ -117,7 +117,7 @@ def _choices(groups: Sequence[str], choices: Sequence[Sequence[Kind]]) -> Iterab
 
 
 class _KindDemands:
-    """What the conditions say of the attributes: which are compared with one another, and with what.
+    """The comparisons of attributes in conditions: with one another, and with values of a kind.
 
     A demand is FLOAT for a number of either kind, STRING, BOOLEAN, or TIMESTAMP for a literal that may be read as a
     string or as a moment.
@@ -157,11 +157,11 @@ class _KindDemands:
             return [Kind.STRING, Kind.TIMESTAMP]
         if Kind.BOOLEAN in demanded:
             return [Kind.BOOLEAN]
-        # What is never compared with a literal can be of any kind; numbers do for all.
+        # An attribute that is never compared with a literal can be of any kind; numbers do for all.
         return [Kind.FLOAT, Kind.INTEGER] if self._large.intersection(group) else [Kind.FLOAT]
 
     def demand(self, what: str | Kind | None, kind: Kind, place: Node) -> None:
-        """An attribute has to be of a kind; of what is no attribute nothing is remembered."""
+        """Demand a kind of an attribute (None: of nothing); raises `QueryError` for an expression of another kind."""
         if isinstance(what, Kind):
             if _NAMES[what] != _NAMES[kind]:
                 raise QueryError(f"this is a {_NAMES[what]}, but a {_NAMES[kind]} is needed", span=place.span)
@@ -169,7 +169,7 @@ class _KindDemands:
             self._demands.setdefault(self.find(what), {}).setdefault(kind, place)
 
     def condition(self, condition: Condition) -> None:
-        """Take note of what one condition compares."""
+        """Collect the comparisons of one condition."""
         if condition in self._known:
             return
         self._known.add(condition)
@@ -188,14 +188,14 @@ class _KindDemands:
             self.demand(first, second, left)
         elif first is not None and second is not None:
             one, other = self.find(first), self.find(second)
-            # Demands stay with the attribute they were made of; they are put together when they are asked for.
+            # Demands stay with their attribute; `kinds` joins those of a group.
             self.above[one] = other
         nodes = [*walk(left), *walk(right)]
         if any(isinstance(n, Literal) and _is_large(n.value) for n in nodes):
             self._large.update(n.name for n in nodes if isinstance(n, Attribute))
 
     def _meaning(self, expression: Expression) -> str | Kind | None:
-        """What an expression is: the name of an attribute, a kind, or None for what goes with everything."""
+        """The name of the attribute that an expression is, else its kind, or None if it goes with everything."""
 
         def visit(current: Node, below: Sequence[str | Kind | None]) -> str | Kind | None:
             match current:

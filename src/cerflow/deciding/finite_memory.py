@@ -1,7 +1,7 @@
 """Transducers whose registers hold finitely many values, so that memory can become part of the state.
 
-That is so where only truth values of conditions on one event are stored, and the starts of windows of events, which
-are at most as many events ago as the window is wide. Every other value could be any of infinitely many.
+That holds if only truth values of conditions on one event are stored, and the starts of windows of events, which lie
+at most one window back. Every other value may be one of infinitely many.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ __all__ = ["Configuration", "FiniteMemory", "Move"]
 #: A state, what the registers hold (starts of windows as how many events ago, less than zero), and how many events ago
 #: the complex event began, where the window of the whole asks for it.
 Configuration = tuple[int, Memory, int | None]
-#: What must hold of the event, its labels, and what is reached.
+#: A condition on the event, its labels, and the configuration that is reached.
 Move = tuple[Condition, frozenset[str], Configuration]
 
 _Row = tuple[Value, ...]
 
 
 class FiniteMemory:
-    """What a transducer may do in each of its configurations.
+    """The moves of a transducer in each of its configurations.
 
     Raises `UnsupportedQueryError` if it stores other values than truth values and starts of windows of events.
     """
@@ -61,7 +61,7 @@ class FiniteMemory:
         self._measures = _measures(transducer)
         self._window = transducer.window.events if isinstance(transducer.window, CountWindow) else None
         sizes = [w.events for w in _windows(transducer) if isinstance(w, CountWindow)]
-        #: All that is longer ago is alike.
+        #: Starts that are longer ago are all alike.
         self._oldest = max((*sizes, self._window or 0))
         self._known: dict[Configuration, tuple[Move, ...]] = {}
 
@@ -70,7 +70,7 @@ class FiniteMemory:
         return state, (None,) * len(self.transducer.registers), None
 
     def moves(self, configuration: Configuration) -> tuple[Move, ...]:
-        """The transitions that may be taken, each once for every way in which what it stores can come out."""
+        """The transitions that may be taken, each once for every combination of the truth values that it stores."""
         known = self._known.get(configuration)
         if known is None:
             state, memory, begun = configuration
@@ -130,7 +130,7 @@ class FiniteMemory:
             yield [_comes_out(c, truth) for c, truth in truths.items()], tuple(after)
 
     def _rows(self, write: Write, memory: Memory) -> Iterator[tuple[list[Expression], list[Condition]]]:
-        """The rows that are written, as far as memory tells, with the conditions on which they are."""
+        """The rows that are written, as far as memory decides, with their conditions on the event."""
         for rows in choices(registers_read([*write.row, *write.where]), memory):
             where = [normal(_read(condition, rows)) for condition in write.where]
             if FALSE not in where:
@@ -141,7 +141,7 @@ class FiniteMemory:
 
 
 def _read(condition: Condition, rows: dict[int, _Row | None]) -> Condition:
-    """A condition for one choice of rows: what is left asks about the event at hand."""
+    """The condition for one choice of rows; it reads only the event at hand."""
     whole = transform(condition, lambda current: _with_rows(current, rows))
     assert isinstance(whole, Condition)
     return whole
@@ -168,7 +168,7 @@ def _with_rows(current: Node, rows: dict[int, _Row | None]) -> Node:
 
 
 def _open(parts: Sequence[Node]) -> list[Condition]:
-    """The conditions on the event that decide what is written."""
+    """The conditions on the event that decide the values written."""
     found: dict[Condition, None] = {}
     for part in parts:
         if isinstance(part, Condition):
@@ -238,7 +238,7 @@ def _windows(transducer: Transducer) -> list[Window]:
     return [n.window for c in conditions for n in walk(c) if isinstance(n, InWindow)]
 
 
-#: What may be stored beside truth values and measures, and compute what is stored of such.
+#: Expressions that may be stored beside truth values and measures: they have finitely many values.
 _FINITE = (Stored, Literal, If, Comparison, And, Or, Not, Satisfied, Constant, IsNull)
 
 
@@ -256,7 +256,7 @@ def _refuse(transducer: Transducer) -> None:
                 raise UnsupportedQueryError(
                     "the formula has to remember values of earlier events "
                     f"({transducer.registers[write.register].meaning}), of which there may be any number",
-                    hint="Only formulas whose conditions read one event at a time can.",
+                    hint="Only formulas whose conditions read one event at a time can be compared.",
                 )
 
 

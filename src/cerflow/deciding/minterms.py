@@ -67,7 +67,7 @@ class EventMinterms:
         seen: tuple[set[tuple[Condition, ...]], ...] = ({begin}, set())
         certain: list[tuple[tuple[Condition, ...], Values, tuple[Condition, ...]]] = [(begin, {}, ())]
         assumed: list[tuple[tuple[Condition, ...], Values, tuple[Condition, ...]]] = []
-        # What is certain comes first, so that no minterm is taken for a mere assumption.
+        # Certain assignments come first, so that no minterm is taken for a mere assumption.
         while certain or assumed:
             current, values, doubts = (certain or assumed).pop()
             open_ = [c for c in current if not isinstance(c, Constant)]
@@ -75,7 +75,7 @@ class EventMinterms:
                 holds = frozenset(test for test, truth in zip(tests, current) if truth == TRUE)
                 found.setdefault(holds, self._minterm(holds, values, doubts))
                 continue
-            # To settle a test takes as long as it has conditions.
+            # A test is settled in time proportional to its conditions.
             work = len(current) + sum(len(atomic_conditions(test)) for test in open_)
             self._budget.spend(work)
             for assignment in reversed(self._assignments.of(self._next(open_))):

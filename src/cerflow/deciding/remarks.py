@@ -1,4 +1,4 @@
-"""What is probably not meant in a formula: parts that never match, exclusions and branches of OR without effect."""
+"""Probable mistakes in a formula: parts that never match, exclusions and branches of OR without effect."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Remark:
 def remarks(
     formula: Formula, *, window: Window | None = None, branches: bool = True, schema: Schema | None = None
 ) -> list[Remark]:
-    """What is certain and can be found out quickly; ``window`` is that of the query, ``branches`` asks about OR.
+    """The remarks that are certain and found quickly; ``window`` is the query's, ``branches`` asks about OR.
 
     Raises `QueryError` for labels out of scope.
     """
@@ -95,7 +95,7 @@ def remarks(
 
 
 class _Inquiry:
-    """Questions whose answer may be that it is not known; all together may take a certain number of steps."""
+    """Questions that may stay open; all of them share a limited number of steps."""
 
     def __init__(self, schema: Schema | None) -> None:
         self._schema = schema
@@ -153,10 +153,10 @@ def _stands_alone(start: int, end: int, scopes: Scopes) -> bool:
 
 
 def _exclusions(formula: Formula, nodes: list[Node], window: Window | None, inquiry: _Inquiry) -> Iterator[Remark]:
-    """Of UNLESS and WITHOUT those that exclude nothing, or only by what comes before the match.
+    """Remarks on every UNLESS and WITHOUT that excludes nothing, or only by events before the match.
 
-    That is asked without the conditions that relate events: then both sides have more matches, and what excludes
-    nothing there excludes nothing here.
+    The question is put without the conditions that relate events. Both sides then have more matches, so an exclusion
+    without effect there has none here.
     """
     whole = formula
     while isinstance(whole, Filter | Within):

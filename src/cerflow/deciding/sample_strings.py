@@ -35,10 +35,10 @@ class StringAutomaton(Protocol):
         """The state after one more character."""
 
     def outcome(self, state: Hashable) -> Hashable:
-        """What is known of a string that ends here."""
+        """The outcome for a string that ends here."""
 
     def characters(self) -> Iterable[str]:
-        """The characters that are told from others."""
+        """The characters that it distinguishes."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Equal:
         return state == len(self.constant)
 
     def characters(self) -> str:
-        """Those of the constant."""
+        """The characters of the constant."""
         return self.constant
 
 
@@ -93,7 +93,7 @@ class ComparedWith:
         return 1 if state == -2 else -1
 
     def characters(self) -> str:
-        """Those of the constant."""
+        """The characters of the constant."""
         return self.constant
 
 
@@ -136,7 +136,7 @@ class Pattern:
         return len(self.wanted) in state
 
     def characters(self) -> str:
-        """Those that stand for themselves."""
+        """The characters that stand for themselves."""
         return "".join(c for c in self.wanted if c is not None)
 
 
@@ -160,7 +160,7 @@ class Length:
         return state
 
     def characters(self) -> str:
-        """None is told from another."""
+        """It distinguishes no characters."""
         return ""
 
 
@@ -193,7 +193,7 @@ def sorts_of_strings(readers: Sequence[StringAutomaton], avoid: Iterable[str] = 
             longer = text + character
             found.setdefault(tuple(reader.outcome(state) for reader, state in zip(readers, after)), longer)
             pending.append((after, longer))
-    # The empty string is odd to look at, so others go before it.
+    # The empty string comes last, because it reads oddly in an example.
     found.setdefault(tuple(reader.outcome(state) for reader, state in zip(readers, start)), "")
     return list(found.values()), complete
 
@@ -205,7 +205,7 @@ def fresh_word(avoid: Iterable[str]) -> str:
 
 
 def _representatives(known: set[str], ordered: bool) -> list[str]:
-    """Characters of which no reader can tell another one: those known, and one for every gap that order can see."""
+    """Characters that stand for all: those known, and one for every gap between them if order counts."""
     if not ordered:
         return [*sorted(known, key=_liking), _some(0, _LAST, known)]
     points = sorted(map(ord, known))

@@ -32,7 +32,7 @@ def floats(constants: Iterable[int | float], many: int) -> list[float]:
 
 
 def _between(low: float | None, high: float | None, many: int) -> list[float]:
-    """So many floats strictly between two, or all there are."""
+    """``many`` floats strictly between two, or all there are."""
     if low is None and high is None:
         return [float(k) for k in range(many)]
     if high is None:
@@ -49,7 +49,7 @@ def _between(low: float | None, high: float | None, many: int) -> list[float]:
 
 
 def _chain(start: float, end: float, many: int, step: float) -> list[float]:
-    """So many floats from a constant towards infinity."""
+    """``many`` floats from a constant towards infinity."""
     if math.isinf(start):
         return []
     base = float(math.floor(start) if step > 0 else math.ceil(start))
@@ -120,7 +120,7 @@ def strings_between(constants: Iterable[str], many: int) -> list[str]:
             if len(inside) < many and (high is None or low + suffix < high):
                 inside.append(low + suffix)
         found.update(dict.fromkeys(inside))
-    # The empty string is odd to look at, so others go before it.
+    # The empty string comes last, because it reads oddly in an example.
     return sorted(found, key=lambda text: (not text, len(text), text))
 
 

@@ -1,4 +1,4 @@
-"""I/O-determinisation: one run for every output (P1 Proposition 1 and App. C.1, P2 §4.2), and what rests on it.
+"""I/O-determinisation: one run for every output (P1 Proposition 1 and App. C.1, P2 §4.2).
 
 States become sets of configurations; from a set there is one way on for every minterm of the tests and every set of
 labels. Registers are part of the configurations, so they have to hold finitely many values.
@@ -50,7 +50,7 @@ class Subsets:
         return list(dict.fromkeys(test for c in ordered for test, _, _ in self.moves(c)))
 
     def _place(self, configuration: Configuration) -> tuple[int, str]:
-        """Something to sort configurations by that is the same every time."""
+        """A sort key for configurations that does not change from process to process."""
         if configuration not in self._places:
             state, memory, begun = configuration
             contents = [sorted(map(repr, c)) if isinstance(c, frozenset) else repr(c) for c in memory]
@@ -58,9 +58,9 @@ class Subsets:
         return self._places[configuration]
 
     def step(self, subset: Subset, holds: frozenset[Condition], type: str | None = None) -> dict[Labels, Subset]:
-        """What follows on an event of which these tests hold, by the labels that it gets.
+        """The next subsets after an event on which these tests hold, by the labels that it gets.
 
-        With the ``type`` of the event it takes the place of `TYPE_LABEL`.
+        ``type``, if given, takes the place of `TYPE_LABEL`.
         """
         found: dict[Labels, set[Configuration]] = {}
         for configuration in subset:
@@ -75,7 +75,7 @@ class Subsets:
 
 
 def determinize(transducer: Transducer, *, steps: int | None = None) -> Transducer:
-    """The I/O-deterministic transducer with the same matches; what registers hold becomes part of the state.
+    """The I/O-deterministic transducer with the same matches; the contents of registers become part of the state.
 
     Tests of a state's transitions with equal labels exclude one another. There may be exponentially many states.
     Raises `UnsupportedQueryError` if more than ``steps`` are needed, or if there are registers.

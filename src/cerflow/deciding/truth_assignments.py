@@ -1,8 +1,8 @@
 """Atomic conditions on one event, and the combinations of truth values that they can have together.
 
-Conditions that share attributes are looked at together: of every attribute a few values stand for all others, and the
-events made of them show which combinations there are. Where that is not certain (arithmetic, functions, REGEXP, user
-predicates, times and positions) further combinations are *assumed*: there may be an event or not.
+Conditions that share attributes are examined together. A few values of every attribute stand for all others, and
+sample events made of them show which combinations exist. Where that is not certain (arithmetic, functions, REGEXP, user
+predicates, times and positions), further combinations are *assumed*: an event may or may not exist.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ __all__ = ["TruthAssignment", "TruthAssignments", "Values"]
 #: Values of attributes, by column.
 Values = Mapping[str, Value]
 
-#: What conditions that can be tried are made of.
+#: The expressions of conditions that can be evaluated on sample events.
 _EVALUATED = (Attribute, Literal, Arithmetic, Negative, Function)
 _LOWEST, _HIGHEST = -(2**63) + 1, 2**63 - 1
-#: Of values of these kinds none is made up.
+#: Conditions on attributes of these kinds are not evaluated on sample events.
 _NEVER_TRIED = (Kind.DECIMAL, Kind.OTHER)
 
 

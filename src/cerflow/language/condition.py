@@ -111,7 +111,7 @@ class Aggregate(Expression):
 
 
 class Condition(Node):
-    """What a complex event, or an event in a bracket, satisfies or not."""
+    """A condition on a complex event, or on an event in a bracket."""
 
 
 @node
@@ -131,7 +131,7 @@ class Comparison(Condition):
 
 
 def comparisons(condition: Node) -> list[Comparison]:
-    """A comparison alone, those that IN joins by OR and BETWEEN by AND (before they are negated); none of others."""
+    """The comparisons that IN joins by OR and BETWEEN by AND, before negation; a comparison itself; none of others."""
     match condition:
         case Comparison():
             return [condition]

@@ -276,7 +276,7 @@ def _number(token: Piece, sign: str, over: Sequence[Piece] | None = None) -> int
         raise QuerySyntaxError("numbers are written with the digits 0 to 9", span=span)
     if text.isdigit():
         digits = text.lstrip("0") or "0"
-        # The length is looked at first: converting many digits is slow, and Python refuses more than 4300.
+        # The length is checked first: converting many digits is slow, and Python refuses more than 4300.
         if len(digits) > 19 or not -LARGEST_INTEGER - 1 <= int(sign + digits) <= LARGEST_INTEGER:
             raise QuerySyntaxError("this integer does not fit into 64 bits", span=span)
         return int(sign + digits)

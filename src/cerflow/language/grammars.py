@@ -23,7 +23,7 @@ __all__ = ["Parsed", "Piece", "TreeBuilder", "load_grammar", "parse_from", "span
 
 @dataclass(slots=True)
 class Parsed:
-    """What a callback hands upwards: a value and the stretch of text it was made from, parentheses included.
+    """The result of a callback: a value and the stretch of text it was made from, parentheses included.
 
     ``bare`` is the first attribute in it that stands without a label, ``nested`` the first bracket ``x[…]``;
     ``name`` is the written name if the part is nothing but a name, and ``last`` the right end of a comparison.
@@ -60,7 +60,7 @@ def span_of(*pieces: Piece) -> Span:
 
 
 class TreeBuilder:
-    """What the callbacks of all grammars share."""
+    """The callbacks that all grammars share."""
 
     @staticmethod
     def part(children: Sequence[Piece], value: Any) -> Parsed:
@@ -99,7 +99,7 @@ class TreeBuilder:
     attribute_name = name
 
     def group(self, children: Sequence[Piece]) -> Parsed:
-        """``(…)``: what stands inside, over the stretch with the parentheses."""
+        """``(…)``: the part inside, over the stretch with the parentheses."""
         return self.part(children, self.parts(children)[0].value)
 
 

@@ -35,7 +35,7 @@ RESERVED = (
 #: Words that mean something only where no name can stand.
 CONTEXTUAL = ("BY", "EMPTY", "EPSILON", "INTO", "MARK", "RANGE", "UNORDERED")
 
-#: What has a meaning in front of "(" in a condition; other names there are those of registered predicates.
+#: Names with a meaning in front of "(" in a condition; all others are registered predicates.
 BUILT_IN = (*FUNCTIONS, *AGGREGATES, *SET_TESTS, "position", "time")
 
 _WORD = r"[^\W\d]\w*"

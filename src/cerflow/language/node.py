@@ -1,4 +1,4 @@
-"""What all syntax trees share: immutable, compared by value, and safe at any depth.
+"""The base of all syntax trees: immutable, compared by value, and safe at any depth.
 
 A sequence of a thousand steps is a tree a thousand levels deep, so nothing here recurses: hashes are computed once,
 bottom-up, when a node is made, and equality and folds keep their own stack.
@@ -26,7 +26,7 @@ class Node:
     span: Span | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        # Trees do not change and are walked and compared again and again, so this is worked out once.
+        # Trees do not change and are walked and compared often, so this is computed once.
         known = self.__dict__
         values = known["_values"] = tuple([known[name] for name in _parts(type(self))])
         below = [v for value in values for v in (value if isinstance(value, tuple) else (value,))]
@@ -34,7 +34,7 @@ class Node:
         known["_hash"] = hash((type(self).__name__, *map(_token, values)))
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is remembered beside the fields stays here: hashes of strings differ from process to process.
+        # Only fields are pickled: hashes of strings differ from process to process.
         return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -47,7 +47,7 @@ class Node:
         return self.__dict__["_children"]  # type: ignore[no-any-return]
 
     def notation(self) -> tuple[str | Node, ...]:
-        """How a node that belongs to no language is shown to people; those of the languages have a printer."""
+        """The text of a node that belongs to no language; a printer shows the nodes of languages."""
         raise TypeError(f"{type(self).__name__} has no notation")
 
     def __hash__(self) -> int:
@@ -83,7 +83,7 @@ _known_parts: dict[type[Node], tuple[str, ...]] = {}
 
 
 def _parts(kind: type[Node]) -> tuple[str, ...]:
-    """The names of the fields that hold what a node of this kind says."""
+    """The names of the fields of a kind of node, but the span."""
     known = _known_parts.get(kind)
     if known is None:
         known = _known_parts[kind] = tuple(f.name for f in fields(kind) if f.name != "span")
@@ -103,7 +103,7 @@ def node(cls: type[N]) -> type[N]:
 
 def walk(root: Node) -> Iterator[Node]:
     """Every occurrence of a node at or below ``root``, children before their parent, from left to right."""
-    # Each node before its children, and those from right to left, is the same backwards.
+    # This order backwards: each node before its children, the children from right to left.
     order: list[Node] = []
     stack = [root]
     while stack:

@@ -1,4 +1,4 @@
-"""The tables of the parsers, which are kept because to make them takes longer than most queries.
+"""The tables of the parsers, kept in files because making them takes longer than most queries.
 
 They are kept as JSON, not as pickles as by Lark's own cache: to read them executes nothing.
 """
@@ -43,7 +43,7 @@ def _kept(file: Path, builder: object) -> Lark | None:
         tables["data"]["options"]["transformer"] = builder
         return Lark.load(tables)
     except Exception:
-        # Whatever Lark stumbles over in damaged tables: they are made anew.
+        # Lark may raise anything on damaged tables; they are made anew.
         return None
 
 

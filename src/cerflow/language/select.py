@@ -22,7 +22,7 @@ __all__ = [
 
 
 class Consumption(StrEnum):
-    """What a match uses up: nothing, everything begun so far, or that in its own substream."""
+    """The partial matches that a match uses up: none, all begun so far, or those of its own substream."""
 
     NONE = "NONE"
     ANY = "ANY"
@@ -62,7 +62,7 @@ class CountItem(Node):
 
 @node
 class Projection(Node):
-    """What is reported of a match. With ``*`` the ``items`` are computed columns, with ``NONE`` there are none."""
+    """The reported part of a match. With ``*`` the ``items`` are computed columns, with ``NONE`` there are none."""
 
     kind: ProjectionKind
     items: tuple[LabelItem | ExpressionItem | CountItem, ...] = ()

@@ -160,7 +160,7 @@ def names_told_apart(root: N) -> N:
     """The same tree in which a name alone as an argument of a predicate is the register of that name only where the
     expression writes it, and otherwise the attribute of the event read.
 
-    What writes a register may stand far from what reads it, so this is asked of an expression that is complete.
+    A register may be written far from where it is read, so this needs the complete expression.
     """
 
     def visit(current: Node, below: Sequence[Node]) -> Node:

@@ -1,4 +1,4 @@
-"""What is told to whoever wrote a text that is not in the language: what stands there, what could stand there."""
+"""Messages on texts that are not in the language: the token found, and the tokens that could stand there."""
 
 from __future__ import annotations
 

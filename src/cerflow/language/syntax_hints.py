@@ -1,4 +1,4 @@
-"""What people write who know another language of patterns, and how it is written here."""
+"""Notations of other pattern languages, with what to write here instead."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _SHORT_UNITS = {
     "D": "DAYS",
 }
 
-#: What has a name of its own in messages, as long as so many of it could stand there.
+#: Groups of terminals that have one name in messages if this many of them could stand there.
 _OPERATORS = {
     "':'", "'['", "'>'", "'+'", "';'", "':+'", "'?'", "'{'", "':{'",
     "ALL", "AND", "AS", "FILTER", "IN", "OR", "UNLESS", "WITHOUT",
@@ -88,7 +88,7 @@ _FEW = ((_OPERATORS, "an operator", 6), (_TESTS, "an operator", 3), (_CLAUSES, "
 
 
 def few(names: Collection[str]) -> tuple[str, ...]:
-    """What is expected, in few names: operators and clauses are not listed one by one."""
+    """The expected terminals, in few names: operators and clauses are not listed one by one."""
     left = list(names)
     found: list[str] = []
     for group, name, least in _FEW:
@@ -100,7 +100,7 @@ def few(names: Collection[str]) -> tuple[str, ...]:
 
 
 def hint_for(found: str, before: str, accepted: Collection[str], names: Collection[str]) -> str | None:
-    """What to write instead of a token behind some text; ``accepted`` are terminals that could stand there."""
+    """A hint for a token that does not fit behind some text; ``accepted`` are terminals that could stand there."""
     word = found.upper()
     if word in _ANYWHERE:
         return _ANYWHERE[word]

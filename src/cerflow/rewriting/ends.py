@@ -56,7 +56,7 @@ class _After:
 @dataclass(frozen=True)
 class _Filtered:
     condition: Condition
-    #: The labels in it that what was filtered gives; a piece of that need not give them.
+    #: Its labels that the filtered formula gives; a piece of that formula need not give them.
     own: frozenset[str]
 
     def around(self, inner: Formula) -> Formula:
@@ -82,7 +82,7 @@ class _Started:
 
 
 def _without_labels(condition: Condition, missing: frozenset[str]) -> Condition | None:
-    """What a condition asks where no event has some labels: atoms on them hold; None if nothing is asked."""
+    """The condition where no event has some labels: atoms on them hold; None if nothing is left of it."""
     kept: list[Condition] = []
     for clause in clauses(condition):
         idle = [atom for atom in clause if missing.intersection(condition_labels(atom))]
@@ -112,7 +112,7 @@ class BlockEnd:
         return reduce(lambda found, step: step.around(found), self.steps, inner)
 
     def rest(self) -> Formula | None:
-        """What stands before or behind the block, None if nothing does.
+        """The formula before or behind the block, None if there is none.
 
         There must be no START, FILTER and renaming around it.
         """
@@ -123,7 +123,7 @@ class BlockEnd:
         return found
 
     def names(self) -> set[str]:
-        """The labels that the steps around the block would misunderstand in what comes to stand there."""
+        """The labels that would get another meaning in a formula that replaces the block."""
         found: set[str] = set()
         for step in self.steps:
             if isinstance(step, _Filtered):
@@ -207,7 +207,7 @@ def _piece(block: Formula, steps: _Steps) -> BlockEnd:
     while steps is not None:
         step, steps = steps
         if not around and isinstance(step, _Filtered | _Renamed):
-            # It concerns the block alone.
+            # The condition reads the block alone.
             block = step.around(block)
         else:
             around.append(step)

@@ -58,14 +58,14 @@ class Renaming:
 
 @dataclass(frozen=True)
 class OnEvents:
-    """A condition that every event of ``label`` satisfies by itself; without a label it speaks of no event."""
+    """A condition that every event of ``label`` satisfies by itself; without a label it reads no event."""
 
     label: str | None
     condition: Condition
 
 
 Operation = Labelling | Renaming | OnEvents
-#: Operations on what a formula gives, the first one first; a linked list, so that formulas below share it.
+#: Operations on a formula, the first one first; a linked list, so that formulas below share it.
 _Pending = tuple[Operation, "_Pending"] | None
 
 
@@ -116,7 +116,7 @@ def spread(formula: Formula, moved: Callable[[Formula], Many[Operation] | None])
                 here[index], waiting = _listed(waiting), None
         elif stops_labels(current):
             here[index], waiting = _divided(current, waiting, labels[parts[index][0]])
-        # What is in the way of UNLESS and WITHOUT is no part of the complex event.
+        # The right side of UNLESS and WITHOUT is no part of the complex event.
         reached = parts[index][:1] if isinstance(current, Unless | Without | Conjunction) else parts[index]
         for part in parts[index]:
             pending[part] = waiting if part in reached else None
@@ -148,7 +148,7 @@ def _listed(waiting: _Pending) -> list[Operation]:
 
 
 def _divided(current: Formula, waiting: _Pending, inner: Labels) -> tuple[list[Operation], _Pending]:
-    """What stays around PROJECT or AND, and the conditions that pass, as they read inside."""
+    """The operators that stay around PROJECT or AND, and the conditions that pass, as they read inside."""
     outside: list[Operation] = []
     inside: _Pending = None
     for operation in _listed(waiting):
@@ -198,12 +198,12 @@ def _refuse_conditions(current: Selection, waiting: _Pending) -> None:
 
 
 class _Application:
-    """Puts operations on a formula that reads one event (or stays around PROJECT or AND), but none in vain."""
+    """The needed operations on a formula that reads one event (or stays around PROJECT or AND)."""
 
     def __init__(self, formula: Formula) -> None:
         self._fresh = FreshNames(formula)
         given = {n.label if isinstance(n, As) else n.new for n in walk(formula) if isinstance(n, As | Rename)}
-        #: Names that an event can have as its type only, so that nothing but a type's own formula binds them.
+        #: Names that an event has only as its type, so that no formula but its type binds them.
         self._types = relation_names(formula) - given
 
     def __call__(self, event: Formula, operations: Many[Operation], labels: Labels) -> Formula:
@@ -225,7 +225,7 @@ class _Application:
                     if label is None or label in assigned or (labels.by_type(label) and label in self._types):
                         event = _filtered(event, condition)
                     elif labels.by_type(label):
-                        # An event of a type that happens to be called so; a formula around may bind the same name.
+                        # A type may have the name of a label; a formula around may bind that name.
                         own = self._fresh.like(label)
                         renamed = Filter(Rename(event, label, own), relabelled(condition, {label: own}))
                         event = Rename(renamed, own, label)
@@ -239,7 +239,7 @@ def _filtered(event: Formula, condition: Condition) -> Formula:
 
 
 def outer_labels(formula: Formula, scopes: Scopes) -> list[tuple[Node, frozenset[str]]]:
-    """Each FILTER and NOT with the labels of its condition that are bound outside of what it filters."""
+    """Each FILTER and NOT with the labels of its condition that are bound outside of its operand."""
     return [
         (current, frozenset(scopes.outer.get(index, ())))
         for index, current in enumerate(walk(formula))
@@ -248,7 +248,7 @@ def outer_labels(formula: Formula, scopes: Scopes) -> list[tuple[Node, frozenset
 
 
 def refuse_outer_labels(formula: Formula, scopes: Scopes, names: frozenset[str] | None = None) -> None:
-    """Raise `UnsupportedQueryError` if a condition speaks of a label (one of ``names``) that is bound further out."""
+    """Raise `UnsupportedQueryError` if a condition reads a label (one of ``names``) that is bound further out."""
     for current, outer in outer_labels(formula, scopes):
         refused = outer if names is None else outer & names
         if refused:

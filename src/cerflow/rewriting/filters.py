@@ -90,7 +90,7 @@ def _made_on_one_event(clause: Many[Condition], labels: Labels) -> bool:
 
 
 def _some_in_branches(formula: Formula) -> Formula:
-    """The formula with every SOME that need not be about one event on the branches of the OR that it filters."""
+    """The formula with every SOME that may be about several events on the branches of the OR that it filters."""
     labels = resolve(formula).labels
 
     def change(index: int, current: Node) -> Node:
@@ -107,7 +107,7 @@ def _some_in_branches(formula: Formula) -> Formula:
 def _with_some(branch: Formula, atom: Condition, written: Filter) -> Formula:
     labels = labels_of(branch)
     if not all(label in labels.assigned or labels.by_type(label) for label in condition_labels(atom)):
-        # Without events of a label none is so.
+        # Without events of a label SOME is false.
         return branch if isinstance(atom, Not) else Filter(branch, Constant(False), span=written.span)
     found = Filter(branch, atom, span=written.span)
     if not labels.single and not _made_on_one_event((atom,), labels):

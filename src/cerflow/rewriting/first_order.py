@@ -28,7 +28,7 @@ __all__ = ["from_first_order"]
 
 
 def from_first_order(formula: Formula) -> Formula | None:
-    """The formula that means, in our language, what ``formula`` means in the first-order reading.
+    """A formula of our language with the meaning of ``formula`` in the first-order reading.
 
     The supports of its complex events are the matches of the first-order formula, the labels are the variables. None
     if the formula cannot match. Raises `QueryError` as `check_first_order` does, and `UnsupportedQueryError` as
@@ -49,7 +49,7 @@ def from_first_order(formula: Formula) -> Formula | None:
 
 
 def _has_partly_bound(formula: Formula) -> bool:
-    """Whether a filter speaks of a variable that only some branches of what is filtered define."""
+    """Whether a filter reads a variable that only some branches of its operand define."""
     return any(
         condition_variables(current) & defined_outside_iterations(current.operand) - bound_variables(current.operand)
         for current in walk(formula)
@@ -114,7 +114,7 @@ def _scopes_around(nodes: Sequence[Node]) -> list[int]:
     """For each occurrence the innermost iteration that contains it, ``len(nodes)`` if none does."""
     around = [len(nodes)] * len(nodes)
     open_: list[tuple[int, int]] = []
-    # Children stand before their parent, the first child furthest; so from the end parents come first.
+    # Children stand before their parent, so parents come first from the end.
     for index in range(len(nodes) - 1, -1, -1):
         while open_ and open_[-1][1] == 0:
             open_.pop()

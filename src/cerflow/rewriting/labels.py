@@ -61,7 +61,7 @@ def push_down_labels(formula: Formula) -> Formula:
 
 
 def _checked(formula: Formula, scopes: Scopes, changed: Formula) -> Formula:
-    """The changed formula, if no condition of it has come to speak of a label that is bound further out."""
+    """The changed formula, if none of its conditions now reads a label that is bound further out."""
     before = [labels for _, labels in outer_labels(formula, scopes)]
     for (place, labels), original in zip(outer_labels(changed, resolve(changed)), before, strict=True):
         if labels != original:
@@ -75,7 +75,7 @@ def _checked(formula: Formula, scopes: Scopes, changed: Formula) -> Formula:
 
 
 def _apart(formula: Formula, scopes: Scopes) -> Formula:
-    """Where a FILTER or a renaming speaks of a label that an AS further out gives to all, it gets a name of its own."""
+    """A label of a FILTER or a renaming that an AS further out gives to all events gets a name of its own."""
     given = _given_above(formula, scopes)
     fresh = FreshNames(formula)
 
@@ -118,12 +118,12 @@ def _given_above(formula: Formula, scopes: Scopes) -> dict[int, frozenset[str]]:
 def push_down_renames(formula: Formula) -> Formula:
     """The same complex events, with renamings moved down to the event types, EVENT and NOT.
 
-    What is renamed to the label of an AS further in changes that label. A renaming stays around a FILTER where it
+    Renaming something to the label of an AS further in changes that label. A renaming stays around a FILTER where it
     would make events answer to a name of the condition that did not before, and around PROJECT, AND, ANY and a choice
     BY labels.
 
-    Raises `QueryError` for a label that nothing binds, and `UnsupportedQueryError` where a condition speaks of a
-    label that is bound outside of what it filters and that is renamed.
+    Raises `QueryError` for a label that nothing binds, and `UnsupportedQueryError` where a condition reads a renamed
+    label that is bound outside of its operand.
     """
     formula = without_repetitions(formula)
     scopes = resolve(formula)
@@ -201,7 +201,7 @@ def _renamed(formula: Formula, renamings: Many[tuple[str, str]], labels: Labels)
 
 
 def with_labels_replaced(formula: Formula, names: Mapping[str, str]) -> Formula:
-    """ρ^{A→B}: the formula with labels called otherwise wherever it gives them or speaks of them (P2 §C.2).
+    """ρ^{A→B}: the formula with other names for labels wherever it gives or reads them (P2 §C.2).
 
     Types of events are not changed: an event type of such a name is renamed, and so is what EVENT and NOT read
     (erratum E16). The new names must be new to the formula, and no condition in it may speak of an old one that is

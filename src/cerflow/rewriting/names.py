@@ -30,7 +30,7 @@ def names_of(tree: Node) -> set[str]:
 
 
 class FreshNames:
-    """Hands out names that are neither among those it was made for nor handed out before."""
+    """Hands out names that are neither taken nor handed out before."""
 
     def __init__(self, *trees: Node, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken).union(*map(names_of, trees))

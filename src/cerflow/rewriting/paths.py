@@ -25,7 +25,7 @@ N = TypeVar("N", bound=Hashable)
 
 @dataclass(frozen=True)
 class Paths:
-    """What may be read on a way: a match of the formula, or (``empty``) nothing; None is a formula without match."""
+    """The readings of a way: a match of the formula, or (``empty``) nothing; None is a formula without match."""
 
     formula: Formula | None = None
     empty: bool = False
@@ -80,7 +80,7 @@ class _Graph(Generic[N]):
         self.into.setdefault(target, {})[source] = joined
 
     def remove(self, node: N) -> tuple[dict[N, Paths], Paths, dict[N, Paths]]:
-        """Take a node out; gives what came into it, its loop, and what went out."""
+        """Take a node out; gives its incoming edges, its loop, and its outgoing edges."""
         into, out = self.into.pop(node, {}), self.out.pop(node, {})
         again = into.pop(node, Paths())
         out.pop(node, None)
@@ -91,7 +91,7 @@ class _Graph(Generic[N]):
         return into, again, out
 
     def weight(self, node: N) -> tuple[int, int]:
-        """How much larger the formulas become when a node is taken out."""
+        """The growth of the formulas if a node is taken out."""
         into = [x.nodes for p, x in self.into.get(node, {}).items() if p != node]
         out = [y.nodes for q, y in self.out.get(node, {}).items() if q != node]
         ways = len(into) * len(out)
@@ -108,7 +108,7 @@ def ways_through(
     strict: Callable[[N], bool] = lambda _: False,
     span: Span | None = None,
 ) -> dict[tuple[N, N], Paths]:
-    """What may be read between the other nodes, on ways through the ``inner`` ones.
+    """The readings between the other nodes, on ways through the ``inner`` ones.
 
     ``strict`` says of an inner node that what comes into it and what goes out are joined by ``:`` rather than ``;``.
     Nodes are taken out one by one, in the order that keeps formulas small. Raises `UnsupportedQueryError` if they
@@ -131,7 +131,7 @@ def ways_through(
 
 
 def _through(x: Paths, again: Paths, y: Paths, strict: bool) -> Paths:
-    """x, then any number of repetitions, then y; what must stand twice is the smaller side."""
+    """x, then any number of repetitions, then y; the smaller of x and y stands twice."""
     if again.formula is None:
         return x.then(y, strict)
     before = _repeating(y, again, last=False)

@@ -21,7 +21,7 @@ N = TypeVar("N", bound=Node)
 def transformed(root: N, change: Callable[[int, Node], Node]) -> N:
     """The tree after ``change(occurrence, node)`` on every node, bottom-up.
 
-    Occurrences count as in `walk`; the node handed over has its new children already. What ``change`` returns must be
+    Occurrences count as in `walk`; the node handed over has its new children already. The result of ``change`` must be
     of a sort that may stand in its place.
     """
     index = -1
@@ -35,7 +35,7 @@ def transformed(root: N, change: Callable[[int, Node], Node]) -> N:
 
 
 def relabelled(root: N, names: Mapping[str, str]) -> N:
-    """A condition or expression that speaks of other labels."""
+    """The condition or expression with other labels."""
 
     def change(_: int, current: Node) -> Node:
         match current:
@@ -53,7 +53,7 @@ def relabelled(root: N, names: Mapping[str, str]) -> N:
 
 
 def mentions_set(condition: Node) -> bool:
-    """Whether some part of a condition speaks of all events of a label together."""
+    """Whether some part of a condition reads all events of a label together."""
     return any(map(is_of_set, walk(condition)))
 
 
@@ -63,7 +63,7 @@ def size(tree: Node) -> int:
 
 
 def check_tree_size(nodes: int, span: Span | None) -> None:
-    """Raise `UnsupportedQueryError` if a rewriting would give so many nodes that nobody could use them."""
+    """Raise `UnsupportedQueryError` if a rewriting would give more nodes than `limits.REWRITTEN_NODES`."""
     if nodes > limits.REWRITTEN_NODES:
         raise UnsupportedQueryError(
             f"rewritten like this, the formula would have more than {limits.REWRITTEN_NODES} parts",
@@ -73,7 +73,7 @@ def check_tree_size(nodes: int, span: Span | None) -> None:
 
 
 def refuse_any(current: Node) -> None:
-    """Raise `UnsupportedQueryError` for ANY and for BY, which choose otherwise in the other reading."""
+    """Raise `UnsupportedQueryError` for ANY and BY, which choose other matches in the other reading."""
     if isinstance(current, Selection) and (current.strategy is Strategy.ANY or current.by):
         name = f"{current.strategy} BY" if current.by else "ANY"
         raise UnsupportedQueryError(

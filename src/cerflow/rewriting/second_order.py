@@ -40,7 +40,7 @@ def first_order_to_second_order(formula: Formula) -> Formula | None:
 
 
 def _with_few_labels(formula: Formula, own: dict[str, str]) -> Formula:
-    """Leave out the labels that say no more than the variable they belong to, and rename the others back."""
+    """The formula without labels that stand for a variable alone, the others with their old names."""
     events = _labels_of_events(formula)
     relations = relation_names(formula)
     # EVENT and NOT can give any label.

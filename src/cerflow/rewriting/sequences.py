@@ -57,7 +57,7 @@ def sequences_to_strict(formula: Formula) -> Formula:
 
 
 def _read_from_outside(formula: Formula) -> frozenset[str]:
-    """The labels that some condition reads although they are bound outside of what it filters."""
+    """The labels that some condition reads although they are bound outside of its operand."""
     outer = outer_labels(formula, resolve(formula))
     found = frozenset(name for _, names in outer for name in names)
     hidden = found.intersection(n.old for n in walk(formula) if isinstance(n, Rename))
@@ -181,7 +181,7 @@ def _without_strict_iterations(formula: Formula) -> Formula:
 
 @dataclass(frozen=True)
 class _Gap:
-    """Matches with a gap: a block, what may stand in the gap, a block."""
+    """Matches with a gap: a block, the formula in the gap, a block."""
 
     first: Formula
     middle: Paths

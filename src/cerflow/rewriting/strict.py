@@ -34,7 +34,7 @@ def strict_to_sequences(formula: Formula) -> Formula:
     formula = without_repetitions(formula)
     nodes = list(walk(formula))
     parts = below(formula)
-    # Whether what is at an occurrence must be an interval.
+    # Whether the formula at an occurrence must match an interval.
     strict: dict[int, bool] = {len(nodes) - 1: False}
     for index in range(len(nodes) - 1, -1, -1):
         if index not in strict:
@@ -50,7 +50,7 @@ def strict_to_sequences(formula: Formula) -> Formula:
                 hint="Put STRICT on the formulas inside if that is what is meant.",
             )
         for place, part in enumerate(parts[index]):
-            # What is in the way of UNLESS and WITHOUT need not be an interval.
+            # The right side of UNLESS and WITHOUT need not be an interval.
             strict[part] = here and not (place and isinstance(current, Unless | Without))
 
     def change(index: int, current: Node) -> Node:

@@ -114,7 +114,7 @@ class _Variables:
         if not conditions:
             return named
         about = [
-            # One event has all these labels, so that SOME says no more than its condition.
+            # One event has all these labels, so SOME means the same as its condition.
             reduce(Or, (relabelled(_without_some(a), dict.fromkeys(condition_labels(a), variable)) for a in clause))
             for clause in conditions
         ]
@@ -126,7 +126,7 @@ def _without_some(condition: Condition) -> Condition:
 
 
 def _names_in(chain: Many[Formula]) -> set[str]:
-    """The labels that conditions on one event speak of, and those that come to be called so."""
+    """The labels that conditions on one event read, and labels that are renamed to these."""
     found: set[str] = set()
     for step in chain:
         match step:
@@ -138,7 +138,7 @@ def _names_in(chain: Many[Formula]) -> set[str]:
 
 
 def _required(chain: Many[Formula], event_type: str | None) -> list[tuple[Condition, ...]]:
-    """What the steps of a chain ask of an event of this type (None: of a type that no step names), as clauses.
+    """The clauses that the steps of a chain ask of an event of this type (None: of a type that no step names).
 
     An atom on a label that the event does not have asks for nothing.
     """

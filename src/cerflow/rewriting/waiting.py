@@ -150,7 +150,7 @@ class Bringing:
     # -- operators
 
     def _merged(self, alternatives: Iterable[_Alternative], around: Formula | None = None) -> list[_Alternative]:
-        """Alternatives that wait for the same become one, joined by OR."""
+        """The alternatives, with those that wait for the same conditions joined by OR."""
         groups: dict[frozenset[_Waiting], list[_Alternative]] = {}
         for a in alternatives:
             groups.setdefault(a.constant, []).append(a)
@@ -181,7 +181,7 @@ class Bringing:
         for w in (w for a in body for w in a.related):
             if len(w.labels) > 1:
                 self._refuse_relation(w, current)
-        # With what waits outside for the alternatives of a set, repetitions choose among that set.
+        # Repetitions choose among the alternatives that wait for the same conditions outside.
         sets: dict[frozenset[_Waiting], None] = {}
         for a in body:
             for other in list(sets):
@@ -229,7 +229,7 @@ class Bringing:
         return _Waiting(condition, variables, self._origins.setdefault(which, len(self._origins)))
 
     def _choices(self, clause: Many[Condition]) -> list[Condition]:
-        """The conditions of which one must hold, those on the same variable as one; none if that cannot be."""
+        """The conditions of which one must hold, joined by variable; none if none can hold."""
         if clause == (Constant(False),):
             return []
         atoms = [(atom, frozenset(condition_labels(atom))) for atom in clause]
@@ -302,7 +302,7 @@ def _either(alternatives: Many[_Alternative], around: Formula | None = None) -> 
 
 
 def _check(nodes: int, one: Sized, other: Sized, span: Span | None) -> None:
-    # What is not multiplied may be as large as it is.
+    # A formula that is not multiplied may have any size.
     if len(one) > 1 or len(other) > 1:
         check_tree_size(nodes, span)
 

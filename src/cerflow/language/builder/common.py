@@ -1,4 +1,4 @@
-"""What the Python builders of conditions, formulas and SREMO share."""
+"""Functions that the Python builders of conditions, formulas and SREMO share."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def window(
             raise TypeError(f"the size of a window must be a number, not {type(size).__name__}")
         plain = int(size) if isinstance(size, int) else float(size)
         return AttributeWindow(_positive(plain), checked_name(attribute, "the attribute of a window"))
-    # A float counts as what it is written as: 0.1 means one tenth.
+    # A float stands for the decimal it is written as: 0.1 means one tenth.
     total = sum(
         (Fraction(str(_finite(n))) * factor for n, factor in zip(amounts, DURATION_UNITS.values())), Fraction(0)
     )

@@ -181,9 +181,9 @@ class ConditionExpr(Expr[c.Condition]):
         return ConditionExpr(c.Not(self.tree))
 
 
-#: What may stand where a value is expected.
+#: Arguments that are accepted as values.
 AnyValue: TypeAlias = "ValueExpr | int | float | str | bool | None"
-#: What may stand where a condition is expected.
+#: Arguments that are accepted as conditions.
 AnyCondition: TypeAlias = "ConditionExpr | c.Condition | bool"
 
 
@@ -286,7 +286,7 @@ def value(text: str) -> ValueExpr:
 
 
 def condition_tree(given: AnyCondition) -> c.Condition:
-    """The syntax tree of what stands for a condition; raises TypeError if it is none."""
+    """The syntax tree of an argument that is accepted as a condition; raises TypeError for others."""
     if isinstance(given, bool):
         return c.Constant(given)
     if isinstance(given, ConditionExpr):

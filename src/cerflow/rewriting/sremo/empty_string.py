@@ -25,7 +25,7 @@ __all__ = ["matches_empty", "not_empty"]
 
 
 def matches_empty(expression: Sremo) -> bool:
-    """Whether an expression without strategies matches the empty string; registers have no say in it."""
+    """Whether an expression without strategies matches the empty string; registers make no difference."""
 
     def visit(current: Node, below: Sequence[bool]) -> bool:
         match current:

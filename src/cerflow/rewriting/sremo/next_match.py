@@ -59,7 +59,7 @@ def _deciding_events(expression: Sremo) -> Sremo | None:
         case Plus() | Star() | Optional():
             return _deciding_events(expression.operand)
         case Concatenation():
-            # What may be followed by nothing matches as soon as its beginning does.
+            # Where nothing need follow, the whole matches as soon as its beginning does.
             if matches_empty(expression.right) and not matches_empty(expression.left):
                 return _deciding_events(expression.left)
     return None
