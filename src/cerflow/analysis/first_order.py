@@ -11,7 +11,7 @@ from collections.abc import Sequence as Many
 
 from cerflow.analysis.scopes import condition_labels
 from cerflow.errors import QueryError, nearest
-from cerflow.language.condition import And, Condition, LabelReference, Not, Or, Some
+from cerflow.language.condition import And, LabelReference, Not, Or, Some, operands
 from cerflow.language.formula import (
     AnyEvent,
     As,
@@ -219,22 +219,8 @@ def is_unary(formula: Formula) -> bool:
         len(condition_labels(atom)) <= 1
         for current in walk(formula)
         if isinstance(current, Filter | NotEvent) and current.condition is not None
-        for atom in _atoms(current.condition)
+        for atom in operands(current.condition, And | Or | Not)
     )
-
-
-def _atoms(condition: Condition) -> list[Condition]:
-    found: list[Condition] = []
-    stack = [condition]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, And | Or):
-            stack += [current.left, current.right]
-        elif isinstance(current, Not):
-            stack.append(current.operand)
-        else:
-            found.append(current)
-    return found
 
 
 def is_bounded(formula: Formula) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from cerflow.conditions.connectives import FALSE, UNKNOWN, conjuncts, constant, folded, operands, spelled_out
+from cerflow.conditions.connectives import FALSE, UNKNOWN, conjuncts, constant, folded, spelled_out
 from cerflow.conditions.evaluate import constant_value
 from cerflow.conditions.guards import Satisfied, TruthValue, TypeTest
 from cerflow.language.condition import (
@@ -27,6 +27,7 @@ from cerflow.language.condition import (
     Not,
     Or,
     Regexp,
+    operands,
 )
 from cerflow.language.node import Node, transform
 from cerflow.values.operators import MIRRORED, NEGATED, Operator

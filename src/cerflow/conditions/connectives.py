@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import reduce
-from types import UnionType
 
 from cerflow.conditions.guards import Satisfied, TypeTest
 from cerflow.language.condition import (
@@ -20,6 +19,7 @@ from cerflow.language.condition import (
     Not,
     Or,
     comparisons,
+    operands,
 )
 from cerflow.language.node import Node, transform
 from cerflow.values.operators import Operator
@@ -33,7 +33,6 @@ __all__ = [
     "constant",
     "folded",
     "not_true",
-    "operands",
     "spelled_out",
     "two_valued",
     "with_atoms",
@@ -48,20 +47,6 @@ UNKNOWN = Comparison(Operator.EQ, Literal(None), Literal(None))
 def constant(truth: object) -> Condition:
     """The condition that has this truth value of every event."""
     return UNKNOWN if truth is None else Constant(bool(truth))
-
-
-def operands(condition: Condition, connectives: type | UnionType) -> list[Condition]:
-    """The distinct conditions that nested connectives of some kinds combine, from left to right."""
-    found: dict[Condition, None] = {}
-    stack: list[Node] = [condition]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, connectives):
-            stack.extend(reversed(current.children))
-        else:
-            assert isinstance(current, Condition)
-            found[current] = None
-    return list(found)
 
 
 def conjuncts(condition: Condition) -> list[Condition]:

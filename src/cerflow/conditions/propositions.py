@@ -13,7 +13,7 @@ from functools import reduce
 from typing import Any
 
 from cerflow import limits
-from cerflow.conditions.connectives import FALSE, TRUE, operands
+from cerflow.conditions.connectives import FALSE, TRUE
 from cerflow.conditions.guards import Satisfied, TypeTest
 from cerflow.language.condition import (
     And,
@@ -27,6 +27,7 @@ from cerflow.language.condition import (
     Not,
     Or,
     Regexp,
+    operands,
 )
 from cerflow.language.node import Node, fold
 from cerflow.values.operators import NEGATED

@@ -6,6 +6,8 @@ hand and has ``label=None``.
 
 from __future__ import annotations
 
+from types import UnionType
+
 from cerflow.language.node import Node, node
 from cerflow.values.operators import Operator
 
@@ -38,6 +40,7 @@ __all__ = [
     "SetTest",
     "Some",
     "comparisons",
+    "operands",
 ]
 
 #: Scalar functions of one expression.
@@ -128,19 +131,6 @@ class Comparison(Condition):
     operator: Operator
     left: Expression
     right: Expression
-
-
-def comparisons(condition: Node) -> list[Comparison]:
-    """The comparisons that IN joins by OR and BETWEEN by AND, before negation; a comparison itself; none of others."""
-    match condition:
-        case Comparison():
-            return [condition]
-        case In(operand, items):
-            return [Comparison(Operator.EQ, operand, item, span=item.span) for item in items]
-        case Between(operand, low, high):
-            ends = ((Operator.GE, low), (Operator.LE, high))
-            return [Comparison(sign, operand, end, span=end.span) for sign, end in ends if end is not None]
-    return []
 
 
 @node
@@ -241,3 +231,30 @@ class Or(Condition):
 
     left: Condition
     right: Condition
+
+
+def comparisons(condition: Node) -> list[Comparison]:
+    """The comparisons that IN joins by OR and BETWEEN by AND, before negation; a comparison itself; none of others."""
+    match condition:
+        case Comparison():
+            return [condition]
+        case In(operand, items):
+            return [Comparison(Operator.EQ, operand, item, span=item.span) for item in items]
+        case Between(operand, low, high):
+            ends = ((Operator.GE, low), (Operator.LE, high))
+            return [Comparison(sign, operand, end, span=end.span) for sign, end in ends if end is not None]
+    return []
+
+
+def operands(condition: Condition, connectives: type | UnionType) -> list[Condition]:
+    """The distinct conditions that nested connectives of some kinds combine, from left to right."""
+    found: dict[Condition, None] = {}
+    stack: list[Node] = [condition]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, connectives):
+            stack.extend(reversed(current.children))
+        else:
+            assert isinstance(current, Condition)
+            found[current] = None
+    return list(found)

@@ -18,7 +18,7 @@ from cerflow.analysis.columns import attributes_in
 from cerflow.analysis.types import kind_of_expression
 from cerflow.automata.model.transducer import Transducer
 from cerflow.automata.relevance import Relevance, relevance_of_transducer
-from cerflow.conditions.connectives import TRUE, operands, spelled_out
+from cerflow.conditions.connectives import TRUE, spelled_out
 from cerflow.conditions.guards import Satisfied, TypeTest
 from cerflow.conditions.propositions import (
     is_not_true,
@@ -43,6 +43,7 @@ from cerflow.language.condition import (
     Literal,
     Not,
     Or,
+    operands,
 )
 from cerflow.language.select import Select
 from cerflow.schema import Kind, Schema

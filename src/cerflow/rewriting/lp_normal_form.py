@@ -5,8 +5,7 @@ from __future__ import annotations
 from cerflow.analysis.first_order import check_first_order, is_safe
 from cerflow.analysis.scopes import condition_labels
 from cerflow.conditions.clauses import clauses
-from cerflow.conditions.connectives import operands
-from cerflow.language.condition import And
+from cerflow.language.condition import And, operands
 from cerflow.language.formula import As, Filter, Formula
 from cerflow.language.node import walk
 from cerflow.rewriting.safe import to_safe
