@@ -5,9 +5,9 @@ PY := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 # The interpreter for a new environment; without it the newest suitable one on the PATH is taken.
 PYTHON ?=
-# Tests run in so many processes; each may start a Spark of its own.
+# Tests run in so many processes; one of them runs all that need Spark.
 TEST_PROCESSES ?= 2
-# make test-deep tries so many times the usual examples, drawn by a seed.
+# make test-deep tries so many times the examples that random tests name (make test: a quarter), drawn by a seed.
 EXAMPLES ?= 10
 SEED ?= 1
 
@@ -17,7 +17,7 @@ SEED ?= 1
 help:
 	@echo "make test         run the tests"
 	@echo "make test-fast    run the tests that need no Spark, with few random examples"
-	@echo "make test-deep    run the random tests with EXAMPLES=10 times the examples, drawn by SEED=1"
+	@echo "make test-deep    run the random tests with EXAMPLES=10 times the examples that they name, drawn by SEED=1"
 	@echo "make test-lowest  run test-fast with the lowest versions of the dependencies that pyproject.toml allows"
 	@echo "make coverage     say which lines and branches the tests without Spark reach"
 	@echo "make demo         recognise a pattern in 200,000 stock ticks, on Spark in local mode"
@@ -27,22 +27,22 @@ help:
 	@echo "make clean        remove the virtual environments, caches and the demo's output"
 
 test: java $(INSTALLED)
-	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
+	@$(PY) -m pytest -n $(TEST_PROCESSES) $(PYTEST_ARGS)
 
 FAST := -m 'not slow' $(addprefix --ignore=tests/,spark benchmarks examples cli)
 
 test-fast: $(INSTALLED)
-	@CERFLOW_EXAMPLES=0.05 $(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile $(FAST) $(PYTEST_ARGS)
+	@CERFLOW_EXAMPLES=0.05 $(PY) -m pytest -n $(TEST_PROCESSES) $(FAST) $(PYTEST_ARGS)
 
 test-deep: $(INSTALLED)
-	@CERFLOW_EXAMPLES=$(EXAMPLES) $(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --hypothesis-seed=$(SEED) --timeout=7200 -m 'not slow' $(PYTEST_ARGS)
+	@CERFLOW_EXAMPLES=$(EXAMPLES) $(PY) -m pytest -n $(TEST_PROCESSES) --hypothesis-seed=$(SEED) --timeout=7200 -m 'not slow' $(PYTEST_ARGS)
 
 test-lowest:
 	@PYTHON='$(PYTHON)' scripts/make-venv $(VENV)-lowest lowest
-	@CERFLOW_EXAMPLES=0.05 $(VENV)-lowest/bin/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(FAST) $(PYTEST_ARGS)
+	@CERFLOW_EXAMPLES=0.05 $(VENV)-lowest/bin/python -m pytest -n $(TEST_PROCESSES) $(FAST) $(PYTEST_ARGS)
 
 coverage: $(INSTALLED)
-	@CERFLOW_EXAMPLES=0.05 $(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --cov --cov-report=term:skip-covered $(FAST) $(PYTEST_ARGS)
+	@CERFLOW_EXAMPLES=0.05 $(PY) -m pytest -n $(TEST_PROCESSES) --cov --cov-report=term:skip-covered $(FAST) $(PYTEST_ARGS)
 
 demo: java $(INSTALLED)
 	@$(PY) -m cerflow.examples.demo

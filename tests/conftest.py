@@ -25,6 +25,21 @@ settings.register_profile("ci", settings.get_profile("cerflow"), derandomize=Tru
 settings.load_profile("cerflow" if EXAMPLES > 1 else "ci")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Processes share the tests by file; those with "spark" in their names go to one process, which starts first.
+
+    They take longest, and a second Spark would cost as much processor time and memory again.
+    """
+    from xdist.scheduler import LoadFileScheduling
+
+    class SparkTogether(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return "spark" if "spark" in nodeid else super()._split_scope(nodeid)
+
+    return SparkTogether(config, log)
+
+
 @pytest.fixture(params=RUNNERS.values(), ids=RUNNERS)
 def runner(request):
     """Each way of evaluating a query on a table: ``runner(query, table, **roles)`` gives the matches as dicts."""

@@ -16,12 +16,12 @@ import cerflow
 from cerflow.cli.commands.mappings import ColumnOptions
 from cerflow.cli.commands.request import Inputs
 from cerflow.cli.spark.reading import read_frame
-from cerflow.cli.spark.session import spark_session
 from cerflow.errors import InputError
 from cerflow.files import file_pieces as pieces
 from cerflow.files.blocks import read_blocks
 from cerflow.files.input_plans import InputPlan, survey_file, survey_of_pieces, texts
 from cerflow.files.reading import read_inputs
+from support.spark.sessions import small_session
 
 DEEP = b'{"type":"D","v":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
 LINES = b'{"type":"A","v":1}\n{"type":"B","v":2}\n'
@@ -117,7 +117,7 @@ QUERY = cerflow.parse("SELECT * WHERE A AS a ; B AS b FILTER a.v + b.v > 0")
 
 @pytest.fixture(scope="module")
 def session():
-    with spark_session("local[2]", [("spark.sql.shuffle.partitions", "2")]) as spark:
+    with small_session() as spark:
         yield spark
 
 

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from cerflow.cli.app import app
 from cerflow.cli.spark import parquet as spark_parquet
 from cerflow.cli.spark.parquet import parquet_in_tasks
-from cerflow.cli.spark.session import spark_session
 from cerflow.examples import query_text, stocks
+from support.spark.sessions import small_session
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +39,7 @@ QUERY = (
 @pytest.fixture(scope="module", autouse=True)
 def session():
     """One session for all tests here; the command line takes the one that is there."""
-    with spark_session("local[2]", [("spark.sql.shuffle.partitions", "2")]) as spark:
+    with small_session() as spark:
         yield spark
 
 

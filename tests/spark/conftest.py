@@ -4,20 +4,14 @@ import pytest
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
-from cerflow.cli.spark.session import spark_session
 from cerflow.errors import InputError
+from support.spark.sessions import small_session
 
 
 @pytest.fixture(scope="session")
 def spark():
-    settings = [
-        ("spark.sql.shuffle.partitions", "3"),
-        ("spark.ui.enabled", "false"),
-        ("spark.ui.showConsoleProgress", "false"),
-        ("spark.driver.memory", "1g"),
-    ]
+    session = small_session()
     try:
-        session = spark_session("local[2]", settings)
         entered = session.__enter__()
     except InputError as problem:
         pytest.skip(str(problem))

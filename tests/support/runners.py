@@ -19,8 +19,8 @@ from cerflow.language.select import CountItem
 Rows = list[dict[str, Any]]
 Runner = Callable[..., Rows]
 
-#: Random tests try so many times their usual number of examples.
-EXAMPLES = float(os.environ.get("CERFLOW_EXAMPLES", "1"))
+#: Random tests try this share of the examples that they name.
+EXAMPLES = float(os.environ.get("CERFLOW_EXAMPLES", "0.25"))
 
 #: Below these the engine follows all runs of a part, which have to remember something bounded.
 _FOLLOWING = (Unless, Without, Selection)

@@ -76,7 +76,7 @@ def test_many_partitions(lacking):
 
 
 def test_many_register_values(lacking):
-    table = generated(8_000, v=10**9)
+    table = generated(3_500, v=10**9)
     query = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER x.v < y.v WITHIN 400 EVENTS")
     found = rows(query.match(table))
     assert set(found) == pairs(table, lambda v: v[0] < v[1], 400)

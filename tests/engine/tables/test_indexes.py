@@ -81,8 +81,8 @@ def pairs(matches):
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("keyed", [False, True])
 def test_many_configurations(condition, keyed):
-    table = table_of(3_000, 5, values=400)
-    text = f"SELECT * WHERE (A AS x ; B AS y) FILTER {condition} WITHIN 1500 EVENTS"
+    table = table_of(1_800, 5, values=240)
+    text = f"SELECT * WHERE (A AS x ; B AS y) FILTER {condition} WITHIN 900 EVENTS"
     if keyed:
         text = f"SELECT * WHERE (A AS x ; B AS y) FILTER {condition} PARTITION BY k"
     query = cerflow.parse(text)
@@ -95,7 +95,7 @@ def test_many_configurations(condition, keyed):
         (a, b)
         for b, y in enumerate(rows)
         if y["type"] == "B"
-        for a in range(0 if keyed else max(0, b - 1499), b)
+        for a in range(0 if keyed else max(0, b - 899), b)
         if rows[a]["type"] == "A" and (not keyed or rows[a]["k"] == y["k"]) and CONDITIONS[condition](rows[a], y)
     }
     assert len(found) == len(set(found))
@@ -104,14 +104,14 @@ def test_many_configurations(condition, keyed):
 
 @pytest.mark.parametrize("condition", ["x.i = y.i", "x.f < y.f", "x.s = y.s"])
 def test_what_is_left_of_a_stream_after_a_snapshot(condition):
-    table = table_of(2_400, 6, values=2_000)
-    query = cerflow.parse(f"SELECT * WHERE (A AS x ; B AS y) FILTER {condition} WITHIN 1000 EVENTS")
+    table = table_of(1_600, 6, values=1_300)
+    query = cerflow.parse(f"SELECT * WHERE (A AS x ; B AS y) FILTER {condition} WITHIN 700 EVENTS")
     whole = pairs(query.match(table))
     recognizer = query.recognizer(table.schema)
-    found = pairs(recognizer.push(table.slice(0, 1_300)))
+    found = pairs(recognizer.push(table.slice(0, 900)))
     assert recognizer._machine.memory.state.indexing.any()
     recognizer = cerflow.Recognizer.restore(query, recognizer.snapshot())
-    for start in range(1_300, 2_400, 100):
+    for start in range(900, 1_600, 100):
         found += pairs(recognizer.push(table.slice(start, 100)))
     # Those of one event may come in another order, because the index was made anew.
     assert sorted(found) == sorted(whole)

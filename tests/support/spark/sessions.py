@@ -1,0 +1,15 @@
+"""A small session of Spark for tests."""
+
+from cerflow.cli.spark.session import spark_session
+
+
+def small_session():
+    """A session on two cores, to be entered; raises InputError without Spark or Java."""
+    return spark_session(
+        "local[2]",
+        [
+            ("spark.sql.shuffle.partitions", "3"),
+            # The best compiler of Java would take longer than what it makes faster.
+            ("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"),
+        ],
+    )
