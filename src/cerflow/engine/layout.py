@@ -32,6 +32,24 @@ INT, FLOAT, RANK = range(3)
 X_KIND, X_SLOT, X_FLOAT, X_NUMBER = range(4)
 SCAN, EQUAL, LEAST_FIRST, GREATEST_FIRST = range(4)
 
+# Columns of TableArrays.code: see `cerflow.engine.opcodes`
+CODE_OPCODE, CODE_ARGUMENT = range(2)
+
+# Columns of TableArrays.ranges: a slot with the number of a collection, the words of each of its rows
+RANGE_SLOT, RANGE_WIDTH = range(2)
+
+# Columns of TableArrays.expiring: a slot that expires when it is at or below an event column, the column, whether that
+# holds for all partitions
+EXPIRING_SLOT, EXPIRING_BOUND, EXPIRING_GLOBAL = range(3)
+
+# Columns of TableArrays.local: an event column that holds the position in the substream, less a constant
+LOCAL_COLUMN, LOCAL_LESS = range(2)
+
+# Columns of TableArrays.signature_rows: a state, the range of signature_transitions that an event of the signature may
+# fire there, whether nothing stays in the state, the event column by which the index of the state finds configurations
+# (or -1), whether one configuration that can go on from there is enough
+ROW_STATE, ROW_FIRST, ROW_END, ROW_LEAVES, ROW_KEY, ROW_ENOUGH = range(6)
+
 # What is asked of a program: whether an atom holds, the value of a step, a collection with more rows
 TEST, VALUE, ROWS = range(3)
 
@@ -42,8 +60,12 @@ WRITE, LEAST, GREATEST, SAME, NEW_SET, ADD_ROW = range(6)
 # instruction stands in S_FIELDS_END, in a field of a row in the third column)
 FROM_COLUMN, FROM_SLOT, FROM_PROGRAM = range(3)
 
-# How a field of a row compares with that of a row that it makes needless, in the fourth column of a field of a row: it
-# is equal, not less, not greater (for integers and floats; null is the worst), or anything
+# Columns of TableArrays.fields, for each field of a row that is added to a collection: the source of its value
+# (FROM_…), an index or the first instruction, the end of the instructions, how it compares with that of other rows
+FIELD_SOURCE, FIELD_INDEX, FIELD_END, FIELD_COMPARES = range(4)
+
+# In FIELD_COMPARES: how a field compares with that of a row that its own row makes needless: it is equal, not less, not
+# greater (for integers and floats; null is the worst), or anything
 SAME_BITS, LEAST_INT, GREATEST_INT, LEAST_FLOAT, GREATEST_FLOAT, ANYTHING = range(6)
 
 # What adds rows to a collection reads others: in TableArrays.products the first and last of their ranges, and of the
@@ -86,6 +108,13 @@ CONFIG_COLUMNS = 13
 # Columns of State.config_long (int64)
 L_LAST, L_HASH, L_KEY, L_START = range(4)
 CONFIG_LONG_COLUMNS = 4
+
+# Columns of State.partition_long (int64); the words of the key are followed by the latest checked values, with O_FORGET
+# by the moment of the last event, and by the latest bound
+PARTITION_EVENTS, PARTITION_KEY = range(2)
+
+# Columns of State.set_index: the first word of a collection in set_words, the number of its words, its hash
+SET_BEGIN, SET_SIZE, SET_HASH = range(3)
 
 # Columns of State.classes: the next worse and better class of the partition (0: none; the latter chains free ones),
 # the configurations that have it, a number in the order of the classes
@@ -154,28 +183,25 @@ class TableArrays(NamedTuple):
 
     transitions: SmallRows  # (transitions, 10)
     atoms: SmallRows  # (atoms, 6)
-    code: SmallRows  # (instructions, 2): opcode, argument
+    code: SmallRows  # (instructions, 2)
     constants: Ints  # literals of programs (floats by their bits)
-    ranges: SmallRows  # (collections of atoms and products, 2): slot, width
+    ranges: SmallRows  # (collections of atoms and products, 2)
     copies: SmallRows  # (copies, 3)
     steps: SmallRows  # (steps, 6)
-    fields: SmallRows  # (row fields, 4): source kind, index or first instruction, last instruction, how rows compare
+    fields: SmallRows  # (row fields, 4)
     products: SmallRows  # (steps that add rows, 4)
     skips: Smalls  # (states,): 1 if events may be skipped there, all but those whose signature says otherwise
     slots: Smalls  # (states,): number of register slots
     telling: Smalls  # (states,): so many of them, the first, tell configurations apart; see `TransducerTables`
-    expiring: SmallRows  # (entries, 3): slot, bound column, whether it holds for all partitions; see `TransducerTables`
-    expiring_start: Smalls  # (states + 1,)
+    expiring: SmallRows  # (entries, 3), by state; see `TransducerTables`
+    expiring_start: Smalls  # (states + 1,) into expiring
     initial: Smalls  # (states,): 1 if initial
     dominated: Smalls  # (states,): slot of which only the greatest value matters among runs of equal output, or -1
     indexes: SmallRows  # (states, 4)
     checked: Smalls  # columns that must never decrease in a substream
-    local: SmallRows  # (columns, 2): columns that hold the position in the substream, less a constant
+    local: SmallRows  # (columns, 2)
     signature_start: Smalls  # (signatures + 1,) into signature_rows
-    # (rows, 6): state, first and last entry of signature_transitions, whether nothing stays, the event column that says
-    # in the index of the state which configurations are concerned, or -1, whether one configuration that can go on
-    # from there is enough
-    signature_rows: SmallRows
+    signature_rows: SmallRows  # (rows, 6)
     signature_transitions: Smalls
     signature_state: SmallRows  # (signatures, states): row of signature_rows, or -1
     options: Ints  # see O_…
@@ -256,12 +282,10 @@ class State(NamedTuple):
     heads: SmallRows  # (partitions, groups) first configuration of each group
     # (partitions, 5): chain, live configurations (-1: free), whether the initial set has moved on, class list
     partition: SmallRows
-    # (partitions, 2 + words + checked): events counted, key, latest checked values, latest bound; where substreams
-    # begin anew after a pause, the moment of the last event stands before the latest bound
-    partition_long: IntRows
+    partition_long: IntRows  # (partitions, 2 + words of a key + checked columns, and 1 more with O_FORGET)
     free_partitions: Smalls
     partition_table: Smalls
-    set_index: IntRows  # (collections, 3): first word, words, hash
+    set_index: IntRows  # (collections, 3); the first one is empty
     set_words: Ints
     set_table: Smalls
     detections: IntRows  # (capacity, 4)

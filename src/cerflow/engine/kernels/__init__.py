@@ -5,4 +5,28 @@ They raise nothing; when something is full they say so and the caller makes room
 Every loop ends. Lists (of configurations, of partitions, of what has one hash) and heaps have no cycles, because an
 entry enters one when it is made and leaves it before it is free; hash tables that are probed are never full; nodes
 point to nodes of smaller numbers. Where it is none of these, a comment says what grows or decreases.
+
+Arguments of one name are the same everywhere, unless a kernel says otherwise. Numbers are integers; -1 is none.
+
+The match graph:
+
+- ``nodes``: int64 (nodes, `NODE_WORDS` or `LIST_NODE_WORDS`), columns W_…; ``small`` is the same memory as int32,
+  columns I_…. ``root``, ``child`` and ``old`` are numbers of nodes.
+- ``marks``: int64 (marks, 2), columns M_…; ``mark`` is the number of one, ``label`` that of a label set.
+- ``detections``: int64 (detections, 4), columns D_….
+- ``measure`` and ``bound``: int64, in the unit of the window: events, the time unit of the stream, or the order of an
+  attribute's values (`cerflow.engine.evaluate.measures`). Starts at or before the bound are outside the window.
+- ``stack``: int32, room for the numbers of nodes on the way.
+
+The state and the step:
+
+- ``address``: where the `SharedArrays` are; ``state``, ``tables``, ``scratch``, ``ranking`` and ``events`` are its
+  groups of arrays, and ``classes``, ``counters``, ``partition``, ``covers`` and ``updates`` are arrays of them. Their
+  types and shapes stand in `cerflow.engine.layout`.
+- ``k``: an event of the batch; ``position``: its int64 position in the stream; ``place``: that in the substream, where
+  positions there are counted, else that in the stream.
+- ``p``: a partition; ``q``: a state; ``c``: a configuration; ``cls``: a class; ``n``: updates; ``h``: an int64 hash.
+- ``registers``, ``row`` and ``key``: pointers to the 64-bit words of one member, one row of a collection, one partition
+  key. ``states`` and ``values``: pointers to the int32 states of ``count`` members, and to their registers, as many for
+  each as the array has columns.
 """

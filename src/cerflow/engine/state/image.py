@@ -135,8 +135,10 @@ def _with_sets(image: Image, state: State, tables: TransducerTables) -> Image:
     held = np.unique(np.concatenate([np.zeros(1, np.int64), *(array[rows, slot] for array, rows, slot, _ in holders)]))
     for array, rows, slot, _ in holders:
         array[rows, slot] = np.searchsorted(held, array[rows, slot])
-    sizes = state.set_index[held, 1]
-    return image._replace(set_sizes=sizes, set_words=state.set_words[_ranges(state.set_index[held, 0], sizes)])
+    sizes = state.set_index[held, layout.SET_SIZE]
+    return image._replace(
+        set_sizes=sizes, set_words=state.set_words[_ranges(state.set_index[held, layout.SET_BEGIN], sizes)]
+    )
 
 
 def state_of(image: Image, tables: TransducerTables, empty: State) -> State:
@@ -186,8 +188,8 @@ def state_of(image: Image, tables: TransducerTables, empty: State) -> State:
         tops=np.full((slots, empty.tops.shape[1]), -1, np.int32),
         classes=np.zeros((room + 1 if strategy else 1, 4), np.int64),
     )
-    state.set_index[:sets, 0] = np.cumsum(image.set_sizes) - image.set_sizes
-    state.set_index[:sets, 1] = image.set_sizes
+    state.set_index[:sets, layout.SET_BEGIN] = np.cumsum(image.set_sizes) - image.set_sizes
+    state.set_index[:sets, layout.SET_SIZE] = image.set_sizes
     state.partition[:partitions, layout.R_MOVED] = image.moved
     state.classes[layout.NO_EVENTS] = empty.classes[layout.NO_EVENTS]
     _link_configurations(image, state, tables)

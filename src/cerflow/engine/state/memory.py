@@ -276,7 +276,7 @@ class Memory:
         while capacity < 4 * len(old):
             capacity *= 2
         index = np.zeros((capacity, 3), np.int64)
-        sizes = state.set_index[old, 1]
+        sizes = state.set_index[old, layout.SET_SIZE]
         words = np.zeros(max(len(state.set_words), 4 * int(sizes.sum()), 256), np.int64)
         if grow or 2 * len(old) > len(state.set_index) or 2 * int(sizes.sum()) > len(state.set_words):
             words = np.zeros(2 * len(words), np.int64)

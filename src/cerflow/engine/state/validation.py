@@ -186,7 +186,10 @@ def check_partition_images(image: Image, tables: TransducerTables, events: int) 
     require(len(image.partition_long) == len(image.moved), "there are partitions without a key")
     require(_within(image.moved, 0, 2), "a partition has neither moved on nor stayed")
     if tables.partitioned:
-        require(_within(image.partition_long[:, 0], 0, events + 1), "a partition counts more events than came")
+        require(
+            _within(image.partition_long[:, layout.PARTITION_EVENTS], 0, events + 1),
+            "a partition counts more events than came",
+        )
 
 
 def check_configurations(image: Image, tables: TransducerTables) -> None:

@@ -50,7 +50,10 @@ def ask_predicate(tables, at, stack, top):
 
 @kernel
 def ask_rows(address, words, width, answers):
-    """Call a function for each row of ``words``, until it fails; returns the row at which it did, or -1."""
+    """Call a function for each row of ``words``, until it fails; returns the row at which it did, or -1.
+
+    ``words`` are int64, ``width`` for each row one after the other; ``answers`` int32, one for each row.
+    """
     for k in range(answers.shape[0]):
         answers[k] = _call(address, words, k * width)
         if answers[k] == FAILED:

@@ -18,7 +18,8 @@ def encode(offsets, data, heads, valid, table, first, codes):
 
     ``heads[j]`` are the eight bytes from ``data[j]`` on, for each place that has so many; ``valid`` says where a text
     is not null (if it has any entries), others keep their code. ``first`` gets the row where each code appears first.
-    Returns -1 if the table is too small for all of them.
+    Returns -1 if the table is too small for all of them. ``offsets`` are int32, ``data`` and ``valid`` uint8, ``heads``
+    uint64, ``table`` int64 (slots, 3), columns H_…, all -1 at first; ``first`` and ``codes`` are int64.
     """
     mask = table.shape[0] - 1
     n = np.int64(0)
@@ -67,7 +68,11 @@ def encode(offsets, data, heads, valid, table, first, codes):
 
 @kernel
 def combine(codes, of_code, width, joint, seen):
-    """Add ``of_code[codes[i]] * width`` to each joint class; marks the joint classes that occur."""
+    """Add ``of_code[codes[i]] * width`` to each joint class; marks the joint classes that occur.
+
+    ``codes`` and ``joint`` are int64, one for each row, ``of_code`` int64, one for each code; ``seen`` is uint8, one
+    for each joint class.
+    """
     for i in range(codes.shape[0]):
         joint[i] += of_code[codes[i]] * width
         seen[joint[i]] = 1
@@ -75,7 +80,10 @@ def combine(codes, of_code, width, joint, seen):
 
 @kernel
 def choose_rows(joint, relevant, rows):
-    """Write the rows whose class may be relevant; returns their number."""
+    """Write the numbers of the rows whose class ``joint[i]`` is ``relevant`` (1, else 0); returns how many they are.
+
+    All are int64; ``rows`` has one entry more than there are rows.
+    """
     n = 0
     for i in range(joint.shape[0]):
         rows[n] = i

@@ -1,1 +1,9 @@
-"""Kernels that read the match graph: unfolding, counting, folding, picking, slices of a listing."""
+"""Kernels that read the match graph: unfolding, counting, folding, picking, slices of a listing.
+
+Arguments of one name are the same everywhere here, beside those of `cerflow.engine.kernels`:
+
+- ``first`` and ``last``: the detections ``[first, last)``; ``found``: one result for each detection.
+- ``amounts``: int64 (nodes,), the number of complex events of each set.
+- ``known``: int8 (nodes,), 1 for the nodes that have a value; ``low``: int64 (nodes,), the earliest start below a node;
+  ``order``: int32 (nodes,), room for nodes, children first.
+"""

@@ -8,7 +8,7 @@ from cerflow.engine.layout import BOTTOM, D_BOUND, D_ROOT, I_CHILD, I_LEFT, I_RI
 
 @kernel
 def count(nodes, small, detections, first, last, amounts, low, stack, found):
-    """The number of matches of each detection ``[first, last)`` in ``found``.
+    """The number of matches of each detection ``[first, last)`` in ``found`` (int64).
 
     ``amounts`` (zeros at first) remembers the number of complex events of each set as of the bound at which it was
     counted, and ``low`` the earliest start among them: as long as that is in the window, the number stays right.

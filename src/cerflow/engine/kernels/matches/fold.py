@@ -58,11 +58,12 @@ def reach(nodes, small, root, bound, known, low, stack, order):
 
 @kernel
 def total(nodes, small, detections, first, last, start, factor, weight, sums, found, known, low, stack, order):
-    """Sums over all complex events of each detection ``[first, last)``, in ``found``.
+    """Sums over all complex events of each detection ``[first, last)``, in ``found`` (detections, columns).
 
-    Column j of ``sums``, one row for each node, adds up a value of every complex event in the set: ``start[j]`` of the
+    Column j of ``sums`` (nodes, columns) adds up a value of every complex event in the set: ``start[j]`` of the
     one without events, and with the event of mark m in front of it, ``factor[m, j]`` times what it was and
     ``weight[m, j]``. Column 0 must be the number of complex events: start 1, factor 1, weight 0.
+    All numbers are float64, or Python's own; ``factor`` and ``weight`` have a row for each mark.
     """
     columns = start.shape[0]
     for d in range(first, last):
@@ -95,9 +96,10 @@ def best(
 ):
     """The least value among the complex events below each detection ``[first, last)``, in ``found``.
 
-    The value of a complex event combines the ``weight`` of its marks, where that is not NaN; it has none if all are.
-    The least value is NaN if no complex event has one; ``lacking`` tells whether some has none. ``least`` and
-    ``without`` hold the same for each node. The mark of the detection itself is left out.
+    The value of a complex event combines the ``weight`` of its marks, where that is not NaN, by ``operation`` (`PLUS`,
+    `LEAST`, `GREATEST`); it has none if all are. The least value is NaN if no complex event has one; ``lacking`` tells
+    whether some has none. ``least`` and ``without`` hold the same for each node. The mark of the detection itself is
+    left out. Values are float64, or Python's own numbers; ``lacking`` and ``without`` are int8.
     """
     for d in range(first, last):
         bound = detections[d, D_BOUND]

@@ -173,7 +173,9 @@ def pick(nodes, small, marks, detections, at, earliest, place, seen, stack, sets
     """Write what is picked of the detections from number ``at`` on, until there is too little room.
 
     ``new`` is a match graph, ``found`` its detections. Returns (reason, the first detection not done, nodes,
-    detections written). ``place`` and ``seen`` (zeros) have an entry for each node, ``stack`` two and 256 more.
+    detections written). ``place`` and ``seen`` (int32 zeros) have an entry for each node, ``stack`` two and
+    256 more. ``earliest`` says that NEXT picks, not LAST. ``sets`` (int32, columns S_…) and ``parts`` (int32, columns
+    P_…) are room for what one event needs; ``new_small`` is ``new`` as int32.
     """
     count = 1
     written = 0

@@ -6,6 +6,11 @@ ways from it to each old set on the *frontier* matters: the old sets that new no
 old set has depends on the window, and is known for all windows to come from one walk through the old nodes: sums over
 the starts from the latest one down. When a new start leaves the window, all nodes become old, and what was old before
 is of no use any more; so every node is old once. (Two stacks make a queue in the same way.)
+
+Kernels here share: the old nodes are ``[floor, pivot)``, and ``count`` different starts are among them. ``place`` is
+int32 (marks,), ``starts`` int64 (marks,), ``ways`` int64 (nodes,), ``later`` int64 (`FRONTIER`, marks + 1), ``fresh``
+int64 (nodes,), ``through`` int64 (nodes, `FRONTIER`), ``frontier`` int32 (`FRONTIER`,), ``progress`` int64 (2,), with
+G_….
 """
 
 from __future__ import annotations

@@ -26,6 +26,9 @@ K_DETECTION, K_OPEN, K_DEPTH, K_TAKEN, K_USED = range(5)
 # Why `unfold` returns
 UNFOLDED, OUTPUT_FULL, STACK_FULL = range(3)
 
+# Columns of the stack: a node, the length of the path above it
+S_NODE, S_LENGTH = range(2)
+
 # Columns of the path: marks, and their numbers among those used
 P_MARK, P_NUMBER = range(2)
 
@@ -45,22 +48,23 @@ def _note(mark, at, path, number, used, cursor):
 
 @kernel
 def unfold(nodes, small, detections, limit, cursor, stack, path, number, used, offsets, events, ends, owner):
-    """Write matches of the detections, from where ``cursor`` stands, until a buffer is full.
+    """Write matches of the detections, from where ``cursor`` (int64, columns K_…) stands, until a buffer is full.
 
     Match m has the events ``events[offsets[m] : offsets[m + 1]]`` in order, of which ``ends[0, m]`` is the first and
     ``ends[1, m]`` the last (-1 if there are none), and was detected as ``owner[m]``. An event e is the mark
     ``used[e]``; ``number`` holds e + 1 for every mark used and must be all zeros at first, as ``cursor[K_USED]``.
     At most ``limit`` matches are written per detecting event. Returns (reason, matches).
 
-    ``stack`` holds (node, length of the path above it). The ``path`` is written from its end backwards, so that a
-    match is one piece of it.
+    ``stack`` is int32 (depth, 2), columns S_…. The ``path`` is int32 (2, length), rows P_…, and written from its end
+    backwards, so that a match is one piece of it. All others are int32: ``number`` and ``used`` (marks,), ``offsets``
+    (matches + 1,), ``events``, ``ends`` (2, matches), ``owner`` (matches,).
     """
     matches = 0
     top = path.shape[1]
     offsets[0] = 0
     if cursor[K_OPEN] == 1 and cursor[K_DEPTH] > 0:
         # The marks on the path are numbered anew.
-        for at in range(top - stack[cursor[K_DEPTH] - 1, 1], top):
+        for at in range(top - stack[cursor[K_DEPTH] - 1, S_LENGTH], top):
             _note(path[P_MARK, at], at, path, number, used, cursor)
     while cursor[K_DETECTION] < detections.shape[0]:
         d = cursor[K_DETECTION]
@@ -69,11 +73,11 @@ def unfold(nodes, small, detections, limit, cursor, stack, path, number, used, o
                 cursor[K_TAKEN] = 0
             cursor[K_DEPTH] = 0
             if cursor[K_TAKEN] < limit:
-                stack[0, 0] = detections[d, D_ROOT]
-                stack[0, 1] = 0
+                stack[0, S_NODE] = detections[d, D_ROOT]
+                stack[0, S_LENGTH] = 0
                 if detections[d, D_MARK] != NO_MARK:
                     _note(detections[d, D_MARK], top - 1, path, number, used, cursor)
-                    stack[0, 1] = 1
+                    stack[0, S_LENGTH] = 1
                 cursor[K_DEPTH] = 1
             cursor[K_OPEN] = 1
         bound = detections[d, D_BOUND]
@@ -81,12 +85,12 @@ def unfold(nodes, small, detections, limit, cursor, stack, path, number, used, o
         # Each node that comes off the stack leads to nodes of smaller numbers only, and stands for at least one match.
         while depth > 0:
             depth -= 1
-            n = stack[depth, 0]
-            length = stack[depth, 1]
+            n = stack[depth, S_NODE]
+            length = stack[depth, S_LENGTH]
             while n >= 0:
                 if depth + 2 >= stack.shape[0] or length + 1 >= top:
-                    stack[depth, 0] = n
-                    stack[depth, 1] = length
+                    stack[depth, S_NODE] = n
+                    stack[depth, S_LENGTH] = length
                     cursor[K_DEPTH] = depth + 1
                     return STACK_FULL, matches
                 child = small[n, I_CHILD]
@@ -95,8 +99,8 @@ def unfold(nodes, small, detections, limit, cursor, stack, path, number, used, o
                     whole = length + 1 if child == BOTTOM else length
                     to = offsets[matches]
                     if matches + 1 >= offsets.shape[0] or to + whole > events.shape[0]:
-                        stack[depth, 0] = n
-                        stack[depth, 1] = length
+                        stack[depth, S_NODE] = n
+                        stack[depth, S_LENGTH] = length
                         cursor[K_DEPTH] = depth + 1
                         return OUTPUT_FULL, matches
                     if child == BOTTOM:
@@ -120,20 +124,20 @@ def unfold(nodes, small, detections, limit, cursor, stack, path, number, used, o
                     left = -1
                 if child > BOTTOM:
                     if right >= 0:
-                        stack[depth, 0] = right
-                        stack[depth, 1] = length
+                        stack[depth, S_NODE] = right
+                        stack[depth, S_LENGTH] = length
                         depth += 1
                     if left >= 0:
-                        stack[depth, 0] = left
-                        stack[depth, 1] = length
+                        stack[depth, S_NODE] = left
+                        stack[depth, S_LENGTH] = length
                         depth += 1
                     length += 1
                     _note(small[n, I_MARK], top - length, path, number, used, cursor)
                     n = child
                 elif left >= 0:
                     if right >= 0:
-                        stack[depth, 0] = right
-                        stack[depth, 1] = length
+                        stack[depth, S_NODE] = right
+                        stack[depth, S_LENGTH] = length
                         depth += 1
                     n = left
                 else:

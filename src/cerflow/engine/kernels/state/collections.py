@@ -7,6 +7,7 @@ import math
 from cerflow.engine.kernels.base.jit import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import as_float, pointer_to
 from cerflow.engine.layout import (
+    FIELD_COMPARES,
     GREATEST_FLOAT,
     GREATEST_INT,
     LEAST_FLOAT,
@@ -15,12 +16,15 @@ from cerflow.engine.layout import (
     N_SETS,
     NULL,
     SAME_BITS,
+    SET_BEGIN,
+    SET_HASH,
+    SET_SIZE,
 )
 
 
 @part
 def hash_words(words, count, seed):
-    """A 63-bit hash of the words that a pointer leads to."""
+    """A 63-bit hash of the ``count`` int64 words that a pointer ``words`` leads to, beginning with ``seed``."""
     h = seed * 0x9E3779B97F4A7C1 + 0x7F4A7C15
     for i in range(count):
         h = (h ^ words[i]) * 0x2545F4914F6CDD1D
@@ -32,7 +36,7 @@ def hash_words(words, count, seed):
 def _covers(words, at, other, begin, width, tables):
     """Whether a row makes another needless; ``begin`` is the first of the fields that say how they compare."""
     for f in range(width):
-        how = tables.fields[begin + f, 3]
+        how = tables.fields[begin + f, FIELD_COMPARES]
         a, b = words[at + f], other[f]
         if how in (LEAST_INT, GREATEST_INT):
             if b != NULL and (a == NULL or (a > b if how == LEAST_INT else a < b)):
@@ -58,11 +62,12 @@ def _is_less(row, other, width):
 def with_row(number, row, begin, width, state, tables):
     """The number of the set that has one more row, without those that it makes needless; -1 if the arrays are full.
 
-    ``begin`` is the first of the fields of the row in the tables.
+    ``number`` is that of the set until now. The row has ``width`` words; ``begin`` is the first of its fields in the
+    tables.
     """
     index, words, table, counters = state.set_index, state.set_words, state.set_table, state.counters
-    start = index[number, 0]
-    count = index[number, 1]
+    start = index[number, SET_BEGIN]
+    count = index[number, SET_SIZE]
     for at in range(start, start + count, width):
         if _covers(words, at, row, begin, width, tables):
             return number
@@ -87,19 +92,19 @@ def with_row(number, row, begin, width, state, tables):
     slot = h & mask
     while table[slot] >= 0:
         other = table[slot]
-        if index[other, 2] == h and index[other, 1] == to - first:
+        if index[other, SET_HASH] == h and index[other, SET_SIZE] == to - first:
             equal = True
             for i in range(to - first):
-                if words[index[other, 0] + i] != words[first + i]:
+                if words[index[other, SET_BEGIN] + i] != words[first + i]:
                     equal = False
                     break
             if equal:
                 return other
         slot = (slot + 1) & mask
     table[slot] = new
-    index[new, 0] = first
-    index[new, 1] = to - first
-    index[new, 2] = h
+    index[new, SET_BEGIN] = first
+    index[new, SET_SIZE] = to - first
+    index[new, SET_HASH] = h
     counters[N_SETS] = new + 1
     counters[N_SET_WORDS] = to
     return new

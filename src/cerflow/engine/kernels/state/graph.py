@@ -63,7 +63,7 @@ def add_node(nodes, small, counters, mark, measure, child):
 
 @kernel
 def meld(nodes, small, counters, path, limit, a, b, bound):
-    """The union of two disjoint sets; parts that start at or before ``bound`` may be left out.
+    """The union of two disjoint sets ``a`` and ``b``; parts that start at or before ``bound`` may be left out.
 
     Ranks bound the number of nodes that are made. Only in a graph from a snapshot that somebody has altered, where
     sets are not disjoint, may ranks grow without end: then a set is left out, and no node is made beyond ``limit``.
@@ -121,11 +121,12 @@ def add_to_set(nodes, small, counters, path, limit, mark, measure, child, old, b
 
 @kernel
 def collect(nodes, small, new, new_small, marks, new_marks, roots, bounds, forward, used, stack):
-    """Copy what can be reached from ``roots`` (each with its bound) to a new arena and point the roots there.
+    """Copy what can be reached from ``roots`` to a new arena and point the roots there.
 
-    Nodes and marks stay in their order. ``forward`` (one entry of -1 for each node) tells where nodes went, ``used``
-    (zeros, one for each mark) where marks went. Returns the numbers of nodes and marks. Roots that share nodes must
-    have the same bound.
+    ``roots`` and their ``bounds`` are int64. Nodes and marks stay in their order. The arena is ``new``, ``new_small``
+    the same as int32, ``new_marks`` its marks. ``forward`` (int32, -1 for each node) tells where nodes went, ``used``
+    (int32, 0 for each mark) where marks went. Returns the numbers of nodes and marks. Roots that share nodes must have
+    the same bound.
     """
     forward[BOTTOM] = 0
     for r in range(roots.shape[0]):

@@ -42,7 +42,10 @@ _TOP, _ABSENT = -1, -2
 
 @part
 def key_of(value, q, tables):
-    """What stands for a value in the index of a state: equal where values are equal, in heaps ordered, or `NULL`."""
+    """What stands for a ``value`` in the index of a state: equal where values are equal, in heaps ordered, or `NULL`.
+
+    Both are int64; floats stand by their bits.
+    """
     kind = tables.indexes[q, X_KIND]
     if tables.indexes[q, X_FLOAT] == 1:
         x = as_float(value)

@@ -5,7 +5,16 @@ from __future__ import annotations
 from cerflow.engine.kernels.base.jit import part
 from cerflow.engine.kernels.base.shared_arrays import beyond, pointer_to
 from cerflow.engine.kernels.state.collections import hash_words
-from cerflow.engine.layout import N_FREE_PARTITIONS, N_PARTITIONS, NULL, O_KEY, R_CHAIN, R_LIVE, R_MOVED
+from cerflow.engine.layout import (
+    N_FREE_PARTITIONS,
+    N_PARTITIONS,
+    NULL,
+    O_KEY,
+    PARTITION_EVENTS,
+    R_CHAIN,
+    R_LIVE,
+    R_MOVED,
+)
 
 __all__ = ["FREE", "add_partition", "drop_partition", "enter_partition", "find_partition"]
 
@@ -56,7 +65,7 @@ def add_partition(key, state, tables):
         p = counters[N_PARTITIONS]
         counters[N_PARTITIONS] += 1
     words = state.partition_long.shape[1]
-    state.partition_long[p, 0] = 0
+    state.partition_long[p, PARTITION_EVENTS] = 0
     for w in range(1, words):
         state.partition_long[p, w] = NULL
     for w in range(tables.options[O_KEY]):

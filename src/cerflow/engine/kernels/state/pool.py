@@ -71,13 +71,13 @@ def seed(p, cls, tables):
 
 @inlined
 def hash_one(begin, q, registers, tables):
-    """A hash of a `seed` and one member with the registers that a pointer leads to."""
+    """A hash of a `seed` (``begin``) and one member with the registers that a pointer leads to."""
     return hash_words(registers, np.int64(tables.telling[q]), begin * 31 + q)
 
 
 @part
 def hash_several(begin, states, values, count, state, tables):
-    """A hash of a `seed` and ``count`` members with their registers, which pointers lead to."""
+    """A hash of a `seed` (``begin``) and ``count`` members with their registers, which pointers lead to."""
     h = begin * 31 + tables.options[O_STATES]
     width = state.member_values.shape[1]
     for m in range(count):

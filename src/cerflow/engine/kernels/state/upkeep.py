@@ -19,6 +19,9 @@ from cerflow.engine.layout import (
     C_NEXT,
     C_PARTITION,
     C_ROOT,
+    EXPIRING_BOUND,
+    EXPIRING_GLOBAL,
+    EXPIRING_SLOT,
     L_HASH,
     L_START,
     N_CONFIGS,
@@ -30,6 +33,9 @@ from cerflow.engine.layout import (
     O_STATES,
     R_LIVE,
     R_MOVED,
+    SET_BEGIN,
+    SET_HASH,
+    SET_SIZE,
 )
 
 __all__ = ["compact_members", "enter_sets", "list_configurations", "rebuild_tables", "rehash", "sweep"]
@@ -58,8 +64,11 @@ def sweep(address, bound, k):
                 dead = state.config[c, C_DEAD] == 1 or state.config_long[c, L_START] <= bound
                 if not dead and g < tables.options[O_STATES]:
                     for e in range(tables.expiring_start[g], tables.expiring_start[g + 1]):
-                        value = state.values[c, tables.expiring[e, 0]]
-                        if tables.expiring[e, 2] == 1 and value <= events.columns[k, tables.expiring[e, 1]]:
+                        value = state.values[c, tables.expiring[e, EXPIRING_SLOT]]
+                        if (
+                            tables.expiring[e, EXPIRING_GLOBAL] == 1
+                            and value <= events.columns[k, tables.expiring[e, EXPIRING_BOUND]]
+                        ):
                             dead = True
                 if dead:
                     unlink(c, state, tables)
@@ -87,7 +96,10 @@ def rebuild_tables(address):
 
 @kernel
 def compact_members(address, members, member_values):
-    """Copy the members of living configurations to new arrays; returns their number."""
+    """Copy the members of living configurations to new arrays like those of the state; returns their number.
+
+    ``members`` are int32 (capacity,), ``member_values`` int64 (capacity, slots).
+    """
     state = state_at(address)
     n = 0
     several = state.heads.shape[1] - 1
@@ -124,7 +136,10 @@ def rehash(address):
 
 @kernel
 def list_configurations(address, order):
-    """Write the living configurations by partition and group, as their lists have them; returns their number."""
+    """Write the living configurations by partition and group, as their lists have them; returns their number.
+
+    ``order`` is int32, with room for all configurations.
+    """
     state = state_at(address)
     n = 0
     for p in range(state.counters[N_PARTITIONS]):
@@ -142,13 +157,13 @@ def list_configurations(address, order):
 
 @kernel
 def enter_sets(address, widths):
-    """Fill an empty hash table anew from the collections, whose rows have these numbers of words."""
+    """Fill an empty hash table anew from the collections, whose rows have ``widths`` (int64) words."""
     state = state_at(address)
     mask = state.set_table.shape[0] - 1
     for n in range(1, state.counters[N_SETS]):
-        words = pointer_to(state.set_words, state.set_index[n, 0])
-        h = hash_words(words, state.set_index[n, 1], widths[n])
-        state.set_index[n, 2] = h
+        words = pointer_to(state.set_words, state.set_index[n, SET_BEGIN])
+        h = hash_words(words, state.set_index[n, SET_SIZE], widths[n])
+        state.set_index[n, SET_HASH] = h
         slot = h & mask
         while state.set_table[slot] >= 0:
             slot = (slot + 1) & mask

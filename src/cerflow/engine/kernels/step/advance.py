@@ -30,6 +30,8 @@ from cerflow.engine.layout import (
     DECREASED,
     DONE,
     EVERYTHING,
+    EXPIRING_BOUND,
+    EXPIRING_SLOT,
     FULL_CONFIGS,
     FULL_DETECTIONS,
     FULL_MEMBERS,
@@ -39,6 +41,8 @@ from cerflow.engine.layout import (
     FULL_SETS,
     L_LAST,
     L_START,
+    LOCAL_COLUMN,
+    LOCAL_LESS,
     N_CONFIGS,
     N_DETECTIONS,
     N_FREE,
@@ -67,8 +71,15 @@ from cerflow.engine.layout import (
     O_SETTLE,
     O_STATES,
     O_STRATEGY,
+    PARTITION_EVENTS,
     R_LIVE,
     R_MOVED,
+    ROW_END,
+    ROW_ENOUGH,
+    ROW_FIRST,
+    ROW_KEY,
+    ROW_LEAVES,
+    ROW_STATE,
     U_CLASS,
     U_ROOT,
 )
@@ -105,14 +116,14 @@ def advance(address, start, stop):
                 for w in range(last_word + 1):
                     state.partition_long[p, w] = NULL
         if partitioned and counted:
-            place = state.partition_long[p, 0] + 1 if p >= 0 else 1
+            place = state.partition_long[p, PARTITION_EVENTS] + 1 if p >= 0 else 1
         measure = events.measure[k]
         bound = events.bound[k]
         if local_window > 0:
             measure = place
             bound = place - local_window
         for c in range(tables.local.shape[0]):
-            events.columns[k, tables.local[c, 0]] = place - tables.local[c, 1]
+            events.columns[k, tables.local[c, LOCAL_COLUMN]] = place - tables.local[c, LOCAL_LESS]
 
         if p >= 0 and _decreased(p, k, events, tables, state):
             return DECREASED, k
@@ -138,7 +149,7 @@ def advance(address, start, stop):
         if p < 0:
             continue
         if counted and partitioned:
-            state.partition_long[p, 0] = place
+            state.partition_long[p, PARTITION_EVENTS] = place
         if forgetting:
             state.partition_long[p, last_word - 1] = events.moment[k]
         if bound > state.partition_long[p, last_word]:
@@ -240,18 +251,18 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
     ended = False
     # Rows only go forward; the list of a group changes only by what is taken out of it.
     while row <= last_row:
-        ends = row < last_row and tables.signature_rows[row, 5] == 1
+        ends = row < last_row and tables.signature_rows[row, ROW_ENOUGH] == 1
         if ends and ended:
             row += 1
             continue
-        group = np.int64(tables.signature_rows[row, 0]) if row < last_row else states
+        group = np.int64(tables.signature_rows[row, ROW_STATE]) if row < last_row else states
         c = np.int64(-1)
         key = np.int64(NULL)
         found = False
         if p >= 0 and (group < states or grouped):
-            found = row < last_row and tables.signature_rows[row, 4] >= 0 and state.indexing[group] == 1
+            found = row < last_row and tables.signature_rows[row, ROW_KEY] >= 0 and state.indexing[group] == 1
             if found:
-                key = key_of(events.columns[k, tables.signature_rows[row, 4]], group, tables)
+                key = key_of(events.columns[k, tables.signature_rows[row, ROW_KEY]], group, tables)
                 c = first_candidate(p, group, key, state, tables)
             else:
                 c = np.int64(state.heads[p, group])
@@ -298,8 +309,8 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
                         removed += 1
             else:
                 n = fire(
-                    tables.signature_rows[row, 1],
-                    tables.signature_rows[row, 2],
+                    tables.signature_rows[row, ROW_FIRST],
+                    tables.signature_rows[row, ROW_END],
                     k,
                     pointer_to(state.values, max(at, 0)),
                     scratch.updates,
@@ -313,7 +324,7 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
                     return n, 0, 0, False
                 for u in range(first, n):
                     scratch.updates[u, U_ROOT] = root
-                if not begin and tables.signature_rows[row, 3] == 1:
+                if not begin and tables.signature_rows[row, ROW_LEAVES] == 1:
                     scratch.removed[removed] = c
                     removed += 1
             if detecting:
@@ -342,6 +353,9 @@ def _gone(c, group, k, place, bound, events, tables, state):
         if tables.skips[group] == 0 and state.config_long[c, L_LAST] != place - 1:
             return True
         for e in range(tables.expiring_start[group], tables.expiring_start[group + 1]):
-            if state.values[c, tables.expiring[e, 0]] <= events.columns[k, tables.expiring[e, 1]]:
+            if (
+                state.values[c, tables.expiring[e, EXPIRING_SLOT]]
+                <= events.columns[k, tables.expiring[e, EXPIRING_BOUND]]
+            ):
                 return True
     return False

@@ -30,6 +30,11 @@ from cerflow.engine.layout import (
     A_RANGE,
     A_RANGE_END,
     A_RIGHT,
+    CODE_ARGUMENT,
+    CODE_OPCODE,
+    FIELD_END,
+    FIELD_INDEX,
+    FIELD_SOURCE,
     FROM_COLUMN,
     FROM_SLOT,
     NULL,
@@ -37,9 +42,13 @@ from cerflow.engine.layout import (
     Q_FILTER_END,
     Q_RANGE,
     Q_RANGE_END,
+    RANGE_SLOT,
+    RANGE_WIDTH,
     S_FIELDS_END,
     S_INDEX,
     S_SOURCE,
+    SET_BEGIN,
+    SET_SIZE,
     TEST,
     VALUE,
 )
@@ -90,8 +99,9 @@ HALF = 2**31
 def ask(address, what, at, k, registers, number):
     """What a program says for event ``k`` and the registers at an address.
 
-    For `TEST` whether atom ``at`` holds, for `VALUE` what step ``at`` computes, for `ROWS` the number of the collection
-    that step ``at`` makes of collection ``number`` (-1 if there is too little room).
+    ``what`` is asked: with `TEST` whether atom ``at`` holds, with `VALUE` the value that step ``at`` computes, with
+    `ROWS` the number of the collection that step ``at`` makes of collection ``number`` (-1 if there is too little
+    room).
     """
     row = words_at(registers)
     tables = tables_at(address)
@@ -131,7 +141,7 @@ def _first_choice(first, last, row, tables, state, scratch):
     """Choose the first row of each collection; False if one has none."""
     for r in range(first, last):
         scratch.odometer[r - first] = 0
-        if state.set_index[row[tables.ranges[r, 0]], 1] == 0:
+        if state.set_index[row[tables.ranges[r, RANGE_SLOT]], SET_SIZE] == 0:
             return False
     return True
 
@@ -142,7 +152,10 @@ def _next_choice(first, last, row, tables, state, scratch):
     odometer = scratch.odometer
     for r in range(first, last):
         odometer[r - first] += 1
-        if odometer[r - first] * tables.ranges[r, 1] < state.set_index[row[tables.ranges[r, 0]], 1]:
+        if (
+            odometer[r - first] * tables.ranges[r, RANGE_WIDTH]
+            < state.set_index[row[tables.ranges[r, RANGE_SLOT]], SET_SIZE]
+        ):
             return True
         odometer[r - first] = 0
     return False
@@ -178,13 +191,13 @@ def _with_rows(number, step, k, row, address):
 def _field(f, first, k, row, address):
     """A field of a new row."""
     tables = tables_at(address)
-    source = tables.fields[f, 0]
-    where = np.int64(tables.fields[f, 1])
+    source = tables.fields[f, FIELD_SOURCE]
+    where = np.int64(tables.fields[f, FIELD_INDEX])
     if source == FROM_COLUMN:
         return events_at(address).columns[k, where]
     if source == FROM_SLOT:
         return row[where]
-    return _computed(where, np.int64(tables.fields[f, 2]), first, k, row, address)
+    return _computed(where, np.int64(tables.fields[f, FIELD_END]), first, k, row, address)
 
 
 # -- the machine ------------------------------------------------------------------------------------------------------
@@ -203,8 +216,8 @@ def _computed(start, stop, first, k, row, address):
     stack = scratch.stack
     top = 0
     for at in range(start, stop):
-        opcode = tables.code[at, 0]
-        argument = tables.code[at, 1]
+        opcode = tables.code[at, CODE_OPCODE]
+        argument = tables.code[at, CODE_ARGUMENT]
         if opcode == COLUMN:
             stack[top] = events.columns[k, argument]
             top += 1
@@ -217,13 +230,15 @@ def _computed(start, stop, first, k, row, address):
         elif opcode == SET_FIELD:
             which = argument >> 16
             r = first + which
-            begin = state.set_index[row[tables.ranges[r, 0]], 0]
-            stack[top] = state.set_words[begin + scratch.odometer[which] * tables.ranges[r, 1] + (argument & 0xFFFF)]
+            begin = state.set_index[row[tables.ranges[r, RANGE_SLOT]], SET_BEGIN]
+            stack[top] = state.set_words[
+                begin + scratch.odometer[which] * tables.ranges[r, RANGE_WIDTH] + (argument & 0xFFFF)
+            ]
             top += 1
         elif opcode == ROWS:
             number = row[argument]
-            stack[top] = address_of(pointer_to(state.set_words, state.set_index[number, 0]))
-            stack[top + 1] = state.set_index[number, 1]
+            stack[top] = address_of(pointer_to(state.set_words, state.set_index[number, SET_BEGIN]))
+            stack[top + 1] = state.set_index[number, SET_SIZE]
             top += 2
         elif opcode == CALL:
             top -= tables.constants[argument + 1]

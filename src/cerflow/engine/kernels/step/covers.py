@@ -47,7 +47,7 @@ def find_cover(q, registers, width, new, ranking):
 
 @part
 def forget_covers(covers, slots, ranking):
-    """Empty the table of covers."""
+    """Empty the table of the first ``covers``, given the ``slots`` of each state."""
     table = ranking.cover_table
     for v in range(covers):
         q = ranking.covers[v, V_STATE]
@@ -60,7 +60,10 @@ def forget_covers(covers, slots, ranking):
 
 @inlined
 def dominated(v, class_rank, start, covers):
-    """Whether a member with cover ``v`` is dominated; those of better classes have been asked about before it."""
+    """Whether a member with cover ``v``, of a class with ``class_rank`` and with a latest ``start``, is dominated.
+
+    Members of better classes have been asked about before it.
+    """
     if covers[v, V_RANK] != class_rank:
         covers[v, V_BETTER] = max(covers[v, V_BETTER], covers[v, V_START])
         covers[v, V_RANK] = class_rank
@@ -74,7 +77,7 @@ def dominated(v, class_rank, start, covers):
 
 @inlined
 def spare(e, v, ranking):
-    """Let the configuration of entry ``e`` be overwritten by one with the same member."""
+    """Let the configuration of entry ``e`` be overwritten by one with the same member, whose cover is ``v``."""
     ranking.entries[e, E_RANK] = NULL
     ranking.entries[e, E_SPARE] = ranking.covers[v, V_SPARE]
     ranking.covers[v, V_SPARE] = e

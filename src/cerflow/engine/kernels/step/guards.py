@@ -43,7 +43,7 @@ def compare(operator, a, b):
 
 @inlined
 def holds(atom, k, registers, address, events, tables):
-    """Whether an atom holds for event ``k`` and the registers that a pointer leads to."""
+    """Whether atom number ``atom`` holds for event ``k`` and the registers that a pointer leads to."""
     operator = tables.atoms[atom, A_OPERATOR]
     if operator == PROGRAM:
         return call(tables.options[O_PROGRAMS], (address, TEST, atom, k, address_of(registers), 0)) == 1

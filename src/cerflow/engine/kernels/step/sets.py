@@ -11,9 +11,14 @@ from cerflow.engine.layout import (
     C_COUNT,
     C_GROUP,
     C_MEMBER,
+    EXPIRING_BOUND,
+    EXPIRING_SLOT,
     L_LAST,
     NOWHERE,
     O_STATES,
+    ROW_END,
+    ROW_FIRST,
+    ROW_LEAVES,
     SEVERAL,
     U_COUNT,
     U_FINAL,
@@ -28,6 +33,7 @@ from cerflow.engine.layout import (
 def insert_member(q, registers, states, values, first, count, slots, dominated):
     """Add state q with registers to the sorted members ``[first, first + count)``; returns their new number.
 
+    ``states`` are int32 and ``values`` int64 arrays of members, ``slots[q]`` is the number of registers of a state.
     ``dominated[q]`` is a slot of which only the greatest value matters, or -1: of members that differ only there
     one is kept.
     """
@@ -100,16 +106,16 @@ def group_by_labels(address, k, c, place, root, n, members):
         r = tables.signature_state[signature, q]
         gone = c >= 0 and not skips and state.config_long[c, L_LAST] != place - 1
         for e in range(tables.expiring_start[q], tables.expiring_start[q + 1]):
-            if registers[tables.expiring[e, 0]] <= events.columns[k, tables.expiring[e, 1]]:
+            if registers[tables.expiring[e, EXPIRING_SLOT]] <= events.columns[k, tables.expiring[e, EXPIRING_BOUND]]:
                 gone = True
         if gone:
             changed = True
             continue
         if r >= 0:
-            skips = skips and tables.signature_rows[r, 3] == 0
+            skips = skips and tables.signature_rows[r, ROW_LEAVES] == 0
             results = fire(
-                tables.signature_rows[r, 1],
-                tables.signature_rows[r, 2],
+                tables.signature_rows[r, ROW_FIRST],
+                tables.signature_rows[r, ROW_END],
                 k,
                 registers,
                 scratch.results,
@@ -183,7 +189,10 @@ def group_by_labels(address, k, c, place, root, n, members):
 
 @part
 def close_update(n, label, root, final, first, count, scratch):
-    """Write the update for members ``[first, first + count)``; returns the numbers of updates and members."""
+    """Write the update for members ``[first, first + count)``; returns the numbers of updates and members.
+
+    It is number ``n``; ``final`` is 1 or 0.
+    """
     scratch.updates[n, U_LABEL] = label
     scratch.updates[n, U_ROOT] = root
     scratch.updates[n, U_FINAL] = final

@@ -49,8 +49,8 @@ from cerflow.engine.layout import (
 def fire(first, last, k, registers, out, out_values, n, address, events, tables):
     """Append what every enabled transition of ``signature_transitions[first:last]`` leads to, from entry ``n`` on.
 
-    Reads the registers that a pointer leads to. Returns the new number of entries, -1 if ``out`` is full, -2 if the
-    collections are.
+    ``out`` is int32 with columns U_…, ``out_values`` int64, the registers of each entry. Reads the registers that a
+    pointer leads to. Returns the new number of entries, -1 if ``out`` is full, -2 if the collections are.
     """
     for e in range(first, last):
         t = tables.signature_transitions[e]
