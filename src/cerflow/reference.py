@@ -65,16 +65,8 @@ class _Listed(Matches):
             table = table.set_column(schema.get_field_index("events"), "events", _encoded(table["events"]))
         yield from table.to_batches(max_rows)
 
-    def to_arrow(
-        self,
-        *,
-        flat: bool = False,
-        events: EventForm = "structs",
-        columns: Sequence[str] | None = None,
-        counts: CountForm = "decimal",
-    ) -> pa.Table:
-        schema = self._report.shown(events, columns, flat, counts)
-        return pa.Table.from_batches(self.to_batches(flat=flat, events=events, columns=columns, counts=counts), schema)
+    def _with_one_dictionary(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return self.to_batches(events="dictionary", columns=schema.names)
 
     def _refuse(self, what: str) -> None:
         why = f"matches of the definitions cannot be {what}"

@@ -14,7 +14,7 @@ from cerflow.language.condition import (
     Not,
     Regexp,
 )
-from cerflow.pushdown.arrow import _Translation, arrow_filter
+from cerflow.pushdown.arrow import ArrowTranslation, arrow_filter
 from cerflow.pushdown.relevance import plainly
 from cerflow.values.operators import Operator
 from support import adversarial
@@ -31,7 +31,7 @@ def satisfied(proposition):
 @examples(400)
 @given(adversarial.conditions())
 def test_they_are_true_of_the_same_rows_as_the_conditions(condition):
-    decides = _Translation(adversarial.SCHEMA).decides
+    decides = ArrowTranslation(adversarial.SCHEMA).decides
     for make, asked in ((is_true, condition), (is_not_true, Not(Satisfied(condition)))):
         proposition = plainly(make(condition), adversarial.SCHEMA)
         exact = all(map(decides, leaves_of(proposition)))
@@ -67,5 +67,5 @@ A, F = Attribute(None, "s"), Attribute(None, "f64")
     ],
 )
 def test_what_is_decided(condition, decided):
-    assert _Translation(adversarial.SCHEMA).decides(condition) is decided
+    assert ArrowTranslation(adversarial.SCHEMA).decides(condition) is decided
     assert (arrow_filter(is_true(condition), adversarial.SCHEMA) is not None) is decided

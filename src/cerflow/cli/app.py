@@ -139,15 +139,7 @@ def run(
         except ValueError as error:
             _usage(str(error), "--output-mode")
     options = ColumnOptions(
-        type_column or (),
-        time_column or (),
-        time_unit or (),
-        sequence_column or (),
-        constant_type or (),
-        rename or (),
-        column_type or (),
-        encoding,
-        key_timeout,
+        type_column, time_column, time_unit, sequence_column, constant_type, rename, column_type, encoding, key_timeout
     )
     with errors_reported(query):
         _load(predicates)
@@ -209,15 +201,7 @@ def check(
 
     _one_query(query, expression)
     options = ColumnOptions(
-        type_column or (),
-        time_column or (),
-        time_unit or (),
-        (),
-        constant_type or (),
-        rename or (),
-        column_type or (),
-        encoding,
-        key_timeout,
+        type_column, time_column, time_unit, None, constant_type, rename, column_type, encoding, key_timeout
     )
     with errors_reported(query):
         _load(predicates)
@@ -248,15 +232,7 @@ def explain(
 
     _one_query(query, expression)
     options = ColumnOptions(
-        type_column or (),
-        time_column or (),
-        time_unit or (),
-        (),
-        constant_type or (),
-        rename or (),
-        column_type or (),
-        encoding,
-        key_timeout,
+        type_column, time_column, time_unit, None, constant_type, rename, column_type, encoding, key_timeout
     )
     with errors_reported(query):
         _load(predicates)

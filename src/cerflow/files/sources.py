@@ -18,6 +18,7 @@ from cerflow.files.encodings import encoding_named
 __all__ = [
     "COMPRESSIONS",
     "STANDARD_INPUT",
+    "SUFFIXES",
     "InputFormat",
     "Source",
     "label",
@@ -45,7 +46,8 @@ class InputFormat(StrEnum):
     ORC = "orc"
 
 
-_SUFFIXES = {
+#: What files of each format are called.
+SUFFIXES = {
     ".csv": InputFormat.CSV,
     ".json": InputFormat.JSON,
     ".jsonl": InputFormat.JSON,
@@ -164,7 +166,7 @@ def _format_of(path: str, first: Path) -> InputFormat:
     suffixes = [s.lower() for s in first.suffixes]
     if suffixes and suffixes[-1] in COMPRESSIONS:
         suffixes.pop()
-    found = _SUFFIXES.get(suffixes[-1]) if suffixes else None
+    found = SUFFIXES.get(suffixes[-1]) if suffixes else None
     if found is None:
         raise InputError(
             f"the format of '{path}' does not follow from its name; "

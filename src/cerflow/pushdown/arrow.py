@@ -13,106 +13,81 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow import limits
-from cerflow.conditions.connectives import FALSE, TRUE
-from cerflow.conditions.guards import Satisfied, TypeTest
-from cerflow.conditions.propositions import leaves_of, translated, weakened
+from cerflow.conditions.connectives import TRUE
+from cerflow.conditions.propositions import leaves_of, weakened
 from cerflow.engine.evaluate.rows import instant
 from cerflow.language.condition import (
     Attribute,
-    Comparison,
     Condition,
     Expression,
     Function,
-    In,
-    IsNull,
-    Like,
     Literal,
-    Not,
 )
 from cerflow.pushdown.relevance import by_types
+from cerflow.pushdown.translation import Translation, UndecidedError, encodable
 from cerflow.schema import Kind, Schema
 from cerflow.values.operators import RELATIONS, Operator
-from cerflow.values.text_patterns import literal_parts
 from cerflow.values.units import MICROSECONDS
 
-__all__ = ["UndecidedError", "arrow_filter"]
-
-
-class UndecidedError(Exception):
-    """Arrow or Spark might decide a leaf otherwise than the engine."""
+__all__ = ["ArrowTranslation", "arrow_filter"]
 
 
 def arrow_filter(proposition: Condition, schema: Schema) -> pc.Expression | None:
     """A filter for the rows that satisfy a proposition, and perhaps more of them; None if all may."""
-    translation = _Translation(schema)
+    translation = ArrowTranslation(schema)
     left = weakened(proposition, translation.decides)
     if len(leaves_of(left)) > limits.PUSHED_LEAVES:
         left = by_types(left, schema)
     return None if left == TRUE else translation.proposition(left)
 
 
-class _Translation:
+class ArrowTranslation(Translation[pc.Expression]):
     """Propositions about the columns of one schema; an expression may be null where the proposition does not hold."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
 
-    def decides(self, leaf: Condition) -> bool:
-        """Whether a leaf has a translation."""
-        try:
-            self.leaf(leaf)
-        except UndecidedError:
-            return False
-        return True
+    def _constant(self, value: bool) -> pc.Expression:
+        return pc.scalar(value)
 
-    def proposition(self, whole: Condition) -> pc.Expression:
-        """The expression of a proposition all of whose leaves are decided."""
-        return translated(whole, lambda leaf: pc.scalar(False) if leaf == FALSE else self.leaf(leaf))
+    def _not(self, condition: pc.Expression) -> pc.Expression:
+        return ~condition
 
-    def leaf(self, leaf: Condition) -> pc.Expression:
-        """The expression of a leaf; raises `UndecidedError`."""
-        match leaf:
-            case Not(Satisfied(condition)):
-                return ~pc.coalesce(self.leaf(condition), pc.scalar(False))
-            case TypeTest(name):
-                return pc.field(self.schema.type) == self._scalar(self.schema.type, Operator.EQ, name)
-            case IsNull(operand, negated):
-                missing = self._missing(operand)
-                return ~missing if negated else missing
-            case Comparison(operator, left, right):
-                return self._comparison(operator, left, right)
-            case In(operand, items, negated):
-                return self._among(operand, items, negated)
-            case Like(Attribute(_, name), pattern, negated):
-                accepted = self._like(self._text(name), pattern)
-                return ~accepted if negated else accepted
-        raise UndecidedError
+    def _not_true(self, condition: Condition) -> pc.Expression:
+        return ~pc.coalesce(self._leaf(condition), pc.scalar(False))
+
+    def _of_type(self, name: str) -> pc.Expression:
+        return pc.field(self.schema.type) == self._scalar(self.schema.type, Operator.EQ, name)
 
     # -- columns
 
     def _type(self, name: str) -> pa.DataType:
         return self.schema.columns.field(name).type
 
-    def _text(self, name: str) -> pc.Expression:
-        name = self.schema.column(name)
+    def _text(self, operand: Expression) -> pc.Expression:
+        if not isinstance(operand, Attribute):
+            raise UndecidedError
+        name = self.schema.column(operand.name)
         if not (pa.types.is_string(self._type(name)) or pa.types.is_large_string(self._type(name))):
             raise UndecidedError  # there are no functions of dictionaries
         return pc.field(name)
 
-    def _missing(self, operand: Expression) -> pc.Expression:
+    def _null(self, operand: Expression, negated: bool) -> pc.Expression:
         if not isinstance(operand, Attribute):
             raise UndecidedError
         name = self.schema.column(operand.name)
         missing = ~pc.field(name).is_valid()
-        return missing | pc.is_nan(pc.field(name)) if _is_float(self._type(name)) else missing
+        if _is_float(self._type(name)):
+            missing = missing | pc.is_nan(pc.field(name))
+        return ~missing if negated else missing
 
     # -- conditions
 
     def _comparison(self, operator: Operator, left: Expression, right: Expression) -> pc.Expression:
-        if isinstance(left, Function) and left.name == "length" and isinstance(left.arguments[0], Attribute):
+        if isinstance(left, Function) and left.name == "length":
             if not isinstance(right, Literal) or type(right.value) is not int or abs(right.value) >= 2**31:
                 raise UndecidedError
-            return RELATIONS[operator](pc.utf8_length(self._text(left.arguments[0].name)), pa.scalar(right.value))
+            return RELATIONS[operator](pc.utf8_length(self._text(left.arguments[0])), pa.scalar(right.value))
         if not isinstance(left, Attribute):
             raise UndecidedError
         name = self.schema.column(left.name)
@@ -142,10 +117,10 @@ class _Translation:
                 return pa.scalar(value, pa.int64())
             case Kind.FLOAT, int() | float() if _is_float(own) and not isinstance(value, bool):
                 return pa.scalar(float(value))
-            case Kind.STRING, str() if _is_unicode(value):
+            case Kind.STRING, str():
                 if pa.types.is_dictionary(own) and operator not in (Operator.EQ, Operator.NE):
                     raise UndecidedError
-                return pa.scalar(value)
+                return pa.scalar(encodable(value))
             case Kind.TIMESTAMP, str() if pa.types.is_timestamp(own):
                 moment = instant(value, "us") / MICROSECONDS[own.unit]
                 if moment.denominator > 1 or abs(moment) >= 2**62:
@@ -175,15 +150,13 @@ class _Translation:
         found = reduce(or_, [pc.field(name) == self._scalar(name, Operator.EQ, item.value) for item in items])
         return ~found if negated else found
 
-    def _like(self, text: pc.Expression, pattern: str) -> pc.Expression:
-        parts = literal_parts(pattern) if _is_unicode(pattern) else None
-        if parts is None or len(parts) > 3 or (len(parts) == 3 and (parts[0] or parts[2])):
-            raise UndecidedError
-        if len(parts) == 1:
-            return text == pa.scalar(parts[0])
-        if len(parts) == 3:
-            return pc.match_substring(text, parts[1])
-        first, last = parts
+    def _equal(self, text: pc.Expression, whole: str) -> pc.Expression:
+        return text == pa.scalar(whole)
+
+    def _contains(self, text: pc.Expression, part: str) -> pc.Expression:
+        return pc.match_substring(text, part)
+
+    def _begins_and_ends(self, text: pc.Expression, first: str, last: str) -> pc.Expression:
         length = len(f"{first}{last}".encode())
         return pc.starts_with(text, first) & pc.ends_with(text, last) & (pc.binary_length(text) >= pa.scalar(length))
 
@@ -201,8 +174,3 @@ def _fits(value: int, data_type: pa.DataType) -> bool:
     signed = bool(pa.types.is_signed_integer(data_type))
     limit = 1 << (int(data_type.bit_width) - signed)
     return (-limit if signed else 0) <= value < limit
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether a text can be encoded: a literal may have halves of characters, which no event has."""
-    return not any("\ud800" <= c <= "\udfff" for c in text)

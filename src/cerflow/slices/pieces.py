@@ -8,9 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cerflow.slices.slice import GREATEST, Slice
-from cerflow.values.array_types import Ints
+from cerflow.values.array_types import Floats, Ints
 
-__all__ = ["Pieces", "held", "load"]
+__all__ = ["Keys", "Pieces", "held", "load"]
+
+#: Values that order events.
+Keys = Ints | Floats
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 
 from cerflow.engine.layout import NULL
-from cerflow.slices.pieces import Pieces
+from cerflow.slices.pieces import Keys, Pieces
 from cerflow.slices.slice import GREATEST, LEAST
 from cerflow.values.array_types import Ints
 
-__all__ = ["AttributeReach", "Bounds", "CountReach", "Reach", "TimeReach"]
+__all__ = ["AttributeReach", "Bounds", "CountReach", "Reach", "TimeReach", "last_piece_before"]
 
 #: For each of some measures the greatest one outside of the window that ends there.
 Bounds = Callable[[Ints], Ints]
@@ -57,26 +57,19 @@ class CountReach(Reach):
 
     def __init__(self, events: int, pieces: Pieces) -> None:
         self._events = events
-        by_low = np.argsort(-pieces.low, kind="stable")
-        self._falling = pieces.low[by_low], pieces.high[by_low], pieces.count[by_low]
+        by_low = np.argsort(pieces.low, kind="stable")
+        self._by_low = pieces.low[by_low], pieces.high[by_low], pieces.count[by_low]
         by_high = np.argsort(pieces.high, kind="stable")
-        self._rising = pieces.low[by_high], pieces.high[by_high], pieces.count[by_high]
+        self._by_high = pieces.low[by_high], pieces.high[by_high], pieces.count[by_high]
 
     def begin(self, start: int) -> int:
         """Where the pieces before begin that surely hold the window."""
-        low, high, count = self._falling
-        at = int(np.searchsorted(-low, -start, side="right"))
-        found = 0
-        for k in range(at, len(low)):
-            if high[k] < start:
-                found += int(count[k])
-            if found >= self._events:
-                return int(low[k])
-        return LEAST
+        first = last_piece_before(start, *self._by_low, self._events)
+        return LEAST if first is None else int(self._by_low[0][first])
 
     def edge(self, last: int) -> int:
         """Where the pieces after end that surely fill the window."""
-        low, high, count = self._rising
+        low, high, count = self._by_high
         found = 0
         for k in range(int(np.searchsorted(high, last, side="right")), len(low)):
             if low[k] > last:
@@ -84,6 +77,16 @@ class CountReach(Reach):
             if found >= self._events:
                 return int(high[k]) + 1
         return GREATEST
+
+
+def last_piece_before(start: float, low: Keys, high: Keys, count: Ints, events: int) -> int | None:
+    """The last piece that together with those after it surely has so many events before ``start``; None for none.
+
+    All keys of a piece lie in ``[low, high]``; ``low`` ascends.
+    """
+    found = np.cumsum(np.where(high < start, count, 0)[::-1])
+    after = int(np.searchsorted(found, events))
+    return None if after == len(found) else len(found) - 1 - after
 
 
 class AttributeReach(Reach):

@@ -13,9 +13,9 @@ from cerflow.conditions.guards import Satisfied
 from cerflow.conditions.propositions import is_not_true, is_true, leaves_of, weakened
 from cerflow.language.condition import Not
 from cerflow.pushdown.relevance import plainly
+from cerflow.pushdown.spark import SparkConditions
 from cerflow.spark import batch, explain, match
 from cerflow.spark.frames import pushdown
-from cerflow.spark.frames.conditions import Conditions
 from support import adversarial
 from support.relevance_cases import FRAGMENTS, drawn
 from support.runners import examples
@@ -39,14 +39,14 @@ def adversarial_frame(spark):
 def test_spark_sees_conditions_as_the_engine_does(spark, adversarial_frame, ansi, drawn_conditions):
     frame = adversarial_frame
     types = {field.name: field.dataType for field in frame.schema.fields}
-    conditions = Conditions(types, {name: name for name in types}, "type")
+    conditions = SparkConditions(types, {name: name for name in types}, "type")
     columns, expected = [], []
     for condition in drawn_conditions:
         for make, asked in ((is_true, condition), (is_not_true, Not(Satisfied(condition)))):
             proposition = plainly(make(condition), adversarial.SCHEMA)
             exact = all(map(conditions.decides, leaves_of(proposition)))
             left = weakened(proposition, conditions.decides)
-            columns.append(F.coalesce(conditions.holds(left), F.lit(False)).alias(f"x{len(columns)}"))
+            columns.append(F.coalesce(conditions.proposition(left), F.lit(False)).alias(f"x{len(columns)}"))
             expected.append((condition, exact, adversarial.truth(asked)))
     before = spark.conf.get("spark.sql.ansi.enabled")
     spark.conf.set("spark.sql.ansi.enabled", ansi)

@@ -21,8 +21,8 @@ from cerflow.errors import BadRecordError, InputError, UnsupportedQueryError
 from cerflow.language.formula import Strategy
 from cerflow.query import as_query_text
 from cerflow.schema import Schema
+from cerflow.slices.by_row_groups import RowGroups, cut_at
 from cerflow.spark.source import planned as planning
-from cerflow.spark.source.slices import cut_at
 from support.conformance import drawn, limit
 from support.generators.conditions import Fragment
 from support.runners import examples
@@ -82,7 +82,7 @@ def drawn_borders(data):
     borders = data.draw(st.lists(st.integers(-2, 30), max_size=5, unique=True).map(sorted))
 
     def cut(groups, reach, **_):
-        found = cut_at(groups, borders if reach is not None else [], reach)
+        found = cut_at(RowGroups(groups), borders if reach is not None else [], reach)
         event(f"{len(found.slices)} slices")
         return found
 

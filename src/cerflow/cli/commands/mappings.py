@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -18,22 +18,25 @@ from cerflow.values.units import TimeUnit
 
 __all__ = ["ColumnOptions", "checked_timeout", "mapped"]
 
+#: The values of an option that may be repeated.
+Given = Sequence[str] | None
+
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """The options as given, each ``VALUE`` for all inputs or ``NAME=VALUE`` for the input of that name.
+    """The options as given, each ``VALUE`` for all inputs or ``NAME=VALUE`` for the input of that name; None for none.
 
     The values of ``rename`` are ``NEW=OLD``, those of ``column_types`` ``COLUMN=TYPE``. ``encoding`` is that of all
     files of text, ``key_timeout`` one duration for all.
     """
 
-    type: Sequence[str] = ()
-    time: Sequence[str] = ()
-    time_unit: Sequence[str] = ()
-    sequence: Sequence[str] = ()
-    constant_type: Sequence[str] = ()
-    rename: Sequence[str] = ()
-    column_types: Sequence[str] = ()
+    type: Given = None
+    time: Given = None
+    time_unit: Given = None
+    sequence: Given = None
+    constant_type: Given = None
+    rename: Given = None
+    column_types: Given = None
     encoding: str = "utf-8"
     key_timeout: str | None = None
 
@@ -75,7 +78,7 @@ def mapped(sources: Sequence[Source], options: ColumnOptions) -> tuple[tuple[Inp
     return tuple(inputs), common_roles(by_name, type=types, time=times, sequence=sequences)
 
 
-def _units(values: Iterable[str], names: Sequence[str]) -> tuple[TimeUnit | None, dict[str, TimeUnit]]:
+def _units(values: Given, names: Sequence[str]) -> tuple[TimeUnit | None, dict[str, TimeUnit]]:
     """The unit of the times of all inputs, and those of single ones."""
     known: dict[str, TimeUnit] = {unit: unit for unit in get_args(TimeUnit)}
     common, own = _assigned("--time-unit", values, names)
@@ -94,11 +97,11 @@ def checked_timeout(options: ColumnOptions) -> str | None:
     return options.key_timeout
 
 
-def _assigned(option: str, values: Iterable[str], names: Sequence[str]) -> tuple[str | None, dict[str, str]]:
+def _assigned(option: str, values: Given, names: Sequence[str]) -> tuple[str | None, dict[str, str]]:
     """The value for all inputs, and those for single ones."""
     common: str | None = None
     own: dict[str, str] = {}
-    for text in values:
+    for text in values or ():
         name, equals, value = text.partition("=")
         if not (value if equals else name):
             raise _wrong(option, f"'{text}' is not of the form [NAME=]VALUE")
@@ -114,7 +117,7 @@ def _assigned(option: str, values: Iterable[str], names: Sequence[str]) -> tuple
     return common, own
 
 
-def _renamed(values: Iterable[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
+def _renamed(values: Given, names: Sequence[str]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {name: {} for name in names}
     for name, new, old in _pairs("--rename", "NEW=OLD", values, names):
         if found[name].get(old, new) != new:
@@ -123,7 +126,7 @@ def _renamed(values: Iterable[str], names: Sequence[str]) -> dict[str, dict[str,
     return found
 
 
-def _typed(values: Iterable[str], names: Sequence[str]) -> dict[str, dict[str, pa.DataType]]:
+def _typed(values: Given, names: Sequence[str]) -> dict[str, dict[str, pa.DataType]]:
     found: dict[str, dict[str, pa.DataType]] = {name: {} for name in names}
     for name, column, said in _pairs("--column-type", "COLUMN=TYPE", values, names):
         try:
@@ -136,9 +139,9 @@ def _typed(values: Iterable[str], names: Sequence[str]) -> dict[str, dict[str, p
     return found
 
 
-def _pairs(option: str, form: str, values: Iterable[str], names: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+def _pairs(option: str, form: str, values: Given, names: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     """What an option of the form ``[NAME=]A=B`` says of each input: its name, A and B."""
-    for text in values:
+    for text in values or ():
         *of, first, second = text.split("=") if text.count("=") in (1, 2) else ("", "", "")
         if not first or not second:
             raise _wrong(option, f"'{text}' is not of the form [NAME=]{form}")

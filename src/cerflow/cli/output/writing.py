@@ -23,6 +23,7 @@ import pyarrow.parquet
 
 from cerflow.cli.output.targets import STANDARD_OUTPUT, OutputStream, open_target
 from cerflow.errors import InputError, OutputError
+from cerflow.files.sources import SUFFIXES, InputFormat
 from cerflow.values.arrow_columns import python_rows, python_values
 
 __all__ = ["OutputFormat", "Sink", "open_sink", "output_format_of"]
@@ -42,14 +43,11 @@ class OutputFormat(StrEnum):
     CSV = "csv"
 
 
-_SUFFIXES = {
-    ".jsonl": OutputFormat.JSONL,
-    ".json": OutputFormat.JSONL,
-    ".ndjson": OutputFormat.JSONL,
-    ".parquet": OutputFormat.PARQUET,
-    ".pq": OutputFormat.PARQUET,
-    ".orc": OutputFormat.ORC,
-    ".csv": OutputFormat.CSV,
+_FORMATS = {
+    InputFormat.CSV: OutputFormat.CSV,
+    InputFormat.JSON: OutputFormat.JSONL,
+    InputFormat.PARQUET: OutputFormat.PARQUET,
+    InputFormat.ORC: OutputFormat.ORC,
 }
 
 
@@ -72,13 +70,13 @@ def output_format_of(target: str, given: OutputFormat | None = None) -> OutputFo
         return given
     if target == STANDARD_OUTPUT:
         return OutputFormat.JSONL
-    found = _SUFFIXES.get(Path(target).suffix.lower())
+    found = SUFFIXES.get(Path(target).suffix.lower())
     if found is None:
         raise InputError(
             f"the output format does not follow from the name '{target}'; "
             f"say --output-format {'|'.join(f.value for f in OutputFormat)}"
         )
-    return found
+    return _FORMATS[found]
 
 
 @contextmanager

@@ -227,10 +227,13 @@ class Matches:
         schema = self._report.shown(events, columns, flat, counts)
         if events == "structs" or "events" not in schema.names:
             return pa.Table.from_batches(self.to_batches(flat=flat, columns=columns, counts=counts), schema)
+        return pa.Table.from_batches(self._with_one_dictionary(schema), schema)
+
+    def _with_one_dictionary(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         listings = list(self._listings(MANY_ROWS))
         if len(listings) > 1:
             join_dictionaries(listings)
-        return pa.Table.from_batches([listing.batch(schema) for listing in listings], schema)
+        return (listing.batch(schema) for listing in listings)
 
     def aggregate(self, wanted: Mapping[str, AggregateOf]) -> pa.Table:
         """Aggregates over the matches of each detecting event, without unfolding them: one row for each such event.

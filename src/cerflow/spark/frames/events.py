@@ -11,8 +11,10 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  (the name under which everybody knows it)
+from pyspark.sql.types import StructType
 
 from cerflow.engine.evaluate.ranges import limits, why
+from cerflow.pushdown.spark import SparkConditions
 from cerflow.schema import Kind, Schema
 from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.plan import JobPlan
@@ -39,6 +41,10 @@ class EventColumns:
     def renamed(self, frame: DataFrame) -> DataFrame:
         """The frame with plain column names."""
         return frame.toDF(*self._plain.values())
+
+    def conditions(self, types: StructType) -> SparkConditions:
+        """Conditions on these events as columns; ``types`` is the schema of the input."""
+        return SparkConditions({field.name: field.dataType for field in types.fields}, self._plain, self.schema.type)
 
     def reason(self) -> Column:
         """Why an event cannot be used, null if it can; the engine says the same (spec §7)."""

@@ -23,9 +23,9 @@ from cerflow.engine.recognize.plan import Plan as EnginePlan
 from cerflow.language.condition import Condition, Not
 from cerflow.predicates.registry import predicates_in
 from cerflow.pushdown.relevance import Relevance, plainly
+from cerflow.pushdown.spark import SparkConditions
 from cerflow.query import Query
 from cerflow.schema import Kind, Schema
-from cerflow.spark.frames.conditions import Conditions
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.pushdown import relevant
@@ -42,7 +42,7 @@ def narrowed(query: Query, plan: JobPlan, df: DataFrame, *, skip: bool) -> tuple
     Of the DataFrame only events are left that the query can notice.
     """
     events = EventColumns(plan.schema)
-    conditions = Conditions.of(df.schema, events)
+    conditions = events.conditions(df.schema)
     stream = plan.schema.stream if query.tree.streams else None
     precomputed = () if plan.positions else conditions_to_precompute(query, plan.schema, conditions, stream)
     if not precomputed:
@@ -63,7 +63,7 @@ def narrowed(query: Query, plan: JobPlan, df: DataFrame, *, skip: bool) -> tuple
 
 
 def conditions_to_precompute(
-    query: Query, schema: Schema, conditions: Conditions, stream: str | None
+    query: Query, schema: Schema, conditions: SparkConditions, stream: str | None
 ) -> tuple[Condition, ...]:
     """The conditions to evaluate in Spark: none if that saves no column, or only one that costs no more than bits."""
     if predicates_in(query.tree):
@@ -93,9 +93,9 @@ def _known(condition: Condition, schema: Schema, stream: str | None) -> tuple[Co
     return plainly(is_true(condition), schema, stream), plainly(is_true(Not(condition)), schema, stream)
 
 
-def _bits(precomputed: Sequence[Condition], schema: Schema, conditions: Conditions, stream: str | None) -> Column:
+def _bits(precomputed: Sequence[Condition], schema: Schema, conditions: SparkConditions, stream: str | None) -> Column:
     found = []
     for number, condition in enumerate(precomputed):
-        true, false = (conditions.holds(known) for known in _known(condition, schema, stream))
+        true, false = (conditions.proposition(known) for known in _known(condition, schema, stream))
         found.append(F.when(true, 1 << 2 * number).when(false, 0).otherwise(2 << 2 * number).cast("bigint"))
     return reduce(Column.bitwiseOR, found)

@@ -1,7 +1,7 @@
 """Events that the query cannot notice stay where they are: Spark drops them, where it can while it reads the files.
 
 What can be noticed is decided by `cerflow.pushdown.relevance`; of that condition Spark gets the part that it surely
-evaluates as the engine does (see `conditions`).
+evaluates as the engine does (see `cerflow.pushdown.spark`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.propositions import leaves_of, weakened
 from cerflow.language.condition import Condition
 from cerflow.pushdown.relevance import Relevance, by_types, or_unusable
-from cerflow.spark.frames.conditions import Conditions
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan
 
@@ -37,7 +36,7 @@ class Pushdown:
 
 def pushdown(relevance: Relevance, types: StructType, events: EventColumns) -> Pushdown:
     """The part of what is relevant that Spark can decide; ``types`` is the schema of the input."""
-    conditions = Conditions.of(types, events)
+    conditions = events.conditions(types)
     whole = relevance.condition
     if len(leaves_of(whole)) > limits.PUSHED_LEAVES:
         whole = by_types(whole, events.schema)
@@ -53,4 +52,4 @@ def relevant(frame: DataFrame, plan: JobPlan, types: StructType, events: EventCo
     if pushed.condition == TRUE:
         return frame
     condition = pushed.condition if skip else or_unusable(pushed.condition, plan.schema)
-    return frame.filter(Conditions.of(types, events).holds(condition))
+    return frame.filter(events.conditions(types).proposition(condition))

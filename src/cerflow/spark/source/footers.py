@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -11,35 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cerflow.errors import InputError
+from cerflow.slices.by_row_groups import Key, RowGroup
 from cerflow.spark.source.files import DataFile, each, metadata_of
-from cerflow.spark.source.keys import Key, bounds_of
+from cerflow.spark.source.keys import bounds_of
 
-__all__ = ["RowGroup", "columns_of", "groups_of", "short_texts"]
+__all__ = ["columns_of", "groups_of", "short_texts"]
 
 #: Bytes for each value of a column of text up to which its values repeat, as text alone takes more.
 _REPEATING = 4
-
-
-@dataclass(frozen=True)
-class RowGroup:
-    """A row group: number ``index`` of file number ``file``, whose rows before it are ``first``.
-
-    ``least`` and ``greatest`` bound the keys of its events that have one; both are None if nothing is known. ``usable``
-    is the number of events with a type and a time, None if that is not known without reading them.
-    """
-
-    file: int
-    index: int
-    first: int
-    rows: int
-    least: Key | None
-    greatest: Key | None
-    usable: int | None
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """Where it stands in the input."""
-        return self.file, self.index
 
 
 def columns_of(files: Sequence[DataFile]) -> tuple[pa.Schema, bool]:

@@ -1,4 +1,7 @@
-"""What orders the events, as numbers: the values of a column, and the bounds that statistics give for them."""
+"""What orders the events, as numbers: the values of a column, and the bounds that statistics give for them.
+
+Keys are whole numbers (of the units of a timestamp, of milliseconds for dates) or floats.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cerflow.slices.by_row_groups import Key
+from cerflow.slices.pieces import Keys
 from cerflow.values.units import DAY, UNIT_NAMES
 
-__all__ = ["Key", "Keys", "bounds_of", "is_orderly", "keys_of"]
-
-#: Whole numbers (of the units of a timestamp, of milliseconds for dates) or floats.
-Key = int | float
-Keys = NDArray[np.int64] | NDArray[np.float64]
+__all__ = ["bounds_of", "is_orderly", "keys_of"]
 
 
 def is_orderly(data_type: pa.DataType) -> bool:

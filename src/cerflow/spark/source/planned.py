@@ -20,15 +20,15 @@ from cerflow.language.formula import CountWindow, DurationWindow
 from cerflow.predicates.registry import predicates_in
 from cerflow.query import Query, parse
 from cerflow.schema import Kind, Schema
+from cerflow.slices.by_row_groups import GroupReach, GroupSlice, RowGroup, Slices, cut
 from cerflow.slices.division import divided
 from cerflow.spark.source.files import DataFile, find_files
-from cerflow.spark.source.footers import RowGroup, columns_of, groups_of, short_texts
+from cerflow.spark.source.footers import columns_of, groups_of, short_texts
 from cerflow.spark.source.keys import is_orderly
 from cerflow.spark.source.options import Options
 from cerflow.spark.source.result import declared, refuse_foreign
 from cerflow.spark.source.row_groups import Scan
 from cerflow.spark.source.skipping import relevant_condition, relevant_groups, relevant_types
-from cerflow.spark.source.slices import GroupSlice, Slices, WidthReach, cut
 from cerflow.spark.source.task import Task, Work
 
 __all__ = ["Planned", "plan_read"]
@@ -177,7 +177,7 @@ def _wanted(groups: Sequence[RowGroup], files: Sequence[DataFile], options: Opti
     return [replace(group, usable=group.rows) for group in groups]
 
 
-def _reach(query: Query, schema: Schema, groups: Sequence[RowGroup], work: Work) -> tuple[WidthReach | None, str]:
+def _reach(query: Query, schema: Schema, groups: Sequence[RowGroup], work: Work) -> tuple[GroupReach | None, str]:
     """How far back matches reach, None if the stream is not to be cut; and why."""
     division = divided(query.tree, query.plan(schema).transducer, schema)
     window = division.window
@@ -189,14 +189,14 @@ def _reach(query: Query, schema: Schema, groups: Sequence[RowGroup], work: Work)
     if work.positions and work.scan.skip and any(group.usable is None for group in groups):
         return None, "how many events are skipped, and so their positions, is known only when all are read"
     if isinstance(window, CountWindow):
-        return WidthReach(events=window.events), division.reason
+        return GroupReach(events=window.events), division.reason
     if not isinstance(window, DurationWindow):
         return None, "a window of an attribute is not cut"
     assert schema.time is not None
     data_type = schema.columns.field(schema.time).type
     # Keys of dates are milliseconds; of numbers the schema says what they count.
     unit = data_type.unit if pa.types.is_timestamp(data_type) else "ms"
-    return WidthReach(width=duration(window, schema, unit)), division.reason
+    return GroupReach(width=duration(window, schema, unit)), division.reason
 
 
 def _extent(groups: Sequence[RowGroup], schema: Schema) -> tuple[float | None, float | None]:

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.errors import InputError
-from cerflow.spark.source.footers import RowGroup
-from cerflow.spark.source.keys import Key, Keys
+from cerflow.slices.by_row_groups import Key, RowGroup
+from cerflow.slices.pieces import Keys
 from cerflow.spark.source.row_groups import ROWS, OrderedBatch, RowGroupReader, Scan
 
 __all__ = ["InOrder"]

@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cerflow.errors import BadRecordError, InputError
+from cerflow.slices.by_row_groups import Key, RowGroup
+from cerflow.slices.pieces import Keys
 from cerflow.spark.source.files import DataFile, opened
-from cerflow.spark.source.footers import RowGroup
-from cerflow.spark.source.keys import Key, Keys, keys_of
+from cerflow.spark.source.keys import keys_of
 from cerflow.values.array_types import Ints, Mask
 
 __all__ = ["ROWS", "OrderedBatch", "RowGroupReader", "Scan"]

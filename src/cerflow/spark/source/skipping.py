@@ -16,8 +16,8 @@ from cerflow.language.select import Select
 from cerflow.pushdown.arrow import arrow_filter
 from cerflow.pushdown.relevance import relevant_events
 from cerflow.schema import Schema
+from cerflow.slices.by_row_groups import RowGroup
 from cerflow.spark.source.files import DataFile, each, filesystem_of
-from cerflow.spark.source.footers import RowGroup
 
 __all__ = ["relevant_condition", "relevant_groups", "relevant_types"]
 

@@ -15,12 +15,12 @@ from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.engine.recognize.warmup import ensure_compiled
 from cerflow.engine.results.report import CountForm
 from cerflow.query import Language, Query, parse
+from cerflow.slices.by_row_groups import GroupSlice
 from cerflow.slices.runner import SliceRunner
 from cerflow.spark.source.files import DataFile
 from cerflow.spark.source.reading import InOrder
 from cerflow.spark.source.result import declared
 from cerflow.spark.source.row_groups import RowGroupReader, Scan
-from cerflow.spark.source.slices import GroupSlice
 from cerflow.values.units import TimeUnit
 
 __all__ = ["Task", "Work", "matches_in", "matches_of"]

@@ -1,4 +1,4 @@
-"""How the stream is cut into slices, by what the footers say of the row groups.
+"""Where to cut a stream that lies in row groups, by what is known of each without reading it.
 
 A slice reports the matches detected at its own events. It reads all row groups that may have one of these or one that
 lies less than a window before them, so row groups at borders are read twice; the cut is by key, never between events
@@ -13,17 +13,41 @@ from fractions import Fraction
 
 import numpy as np
 
+from cerflow.slices.pieces import Keys
+from cerflow.slices.reach import last_piece_before
 from cerflow.slices.slice import Slice
-from cerflow.spark.source.footers import RowGroup
-from cerflow.spark.source.keys import Key, Keys
 from cerflow.values.array_types import Floats, Ints
 
-__all__ = ["GroupSlice", "Slices", "WidthReach", "cut", "cut_at"]
+__all__ = ["GroupReach", "GroupSlice", "Key", "RowGroup", "RowGroups", "Slices", "cut", "cut_at"]
 
+#: Whole numbers or floats.
+Key = int | float
 #: Cuts are looked for at so many places inside each row group, if not between them.
 _PLACES = 16
 #: Numbers of slices for each core that are tried, beside others.
 _ROUNDS = 8
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """A row group: number ``index`` of file number ``file``, whose rows before it are ``first``.
+
+    ``least`` and ``greatest`` bound the keys of its events that have one; both are None if nothing is known. ``usable``
+    is the number of events with a type and a time, None if that is not known without reading them.
+    """
+
+    file: int
+    index: int
+    first: int
+    rows: int
+    least: Key | None
+    greatest: Key | None
+    usable: int | None
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where it stands in the input."""
+        return self.file, self.index
 
 
 @dataclass(frozen=True)
@@ -39,7 +63,7 @@ class GroupSlice(Slice[Key | None]):
 
 
 @dataclass(frozen=True)
-class WidthReach:
+class GroupReach:
     """How far back matches reach: keys that are less than ``width`` lower, or ``events`` events."""
 
     width: Fraction | None = None
@@ -70,7 +94,7 @@ class Slices:
         return (self.rows_read - rows) / rows if rows else 0.0
 
 
-class _RowGroupArrays:
+class RowGroups:
     """The row groups as arrays, in the order of their least keys."""
 
     def __init__(self, groups: Sequence[RowGroup]) -> None:
@@ -82,9 +106,9 @@ class _RowGroupArrays:
         #: Events that are certainly there.
         self.usable: Ints = np.array([group.usable or 0 for group in ordered], np.int64)
         self.reached: Keys = np.maximum.accumulate(self.greatest)
-        self.by_end = np.argsort(self.greatest, kind="stable")
-        self.ends: Keys = self.greatest[self.by_end]
-        self.ended: Ints = np.append(0, np.cumsum(self.usable[self.by_end]))
+        by_end = np.argsort(self.greatest, kind="stable")
+        self.ends: Keys = self.greatest[by_end]
+        self.ended: Ints = np.append(0, np.cumsum(self.usable[by_end]))
 
     def touching(self, begin: Key | None, stop: Key | None) -> Ints:
         """The row groups that may have events with keys in ``[begin, stop)``."""
@@ -93,16 +117,12 @@ class _RowGroupArrays:
         some = np.arange(low, max(low, high))
         return some if begin is None else some[self.greatest[some] >= begin]
 
-    def earliest(self, start: Key, reach: WidthReach) -> Key | None:
+    def earliest(self, start: Key, reach: GroupReach) -> Key | None:
         """From where on events must be read for what is detected from ``start`` on; None from the beginning."""
         if reach.width is not None:
             return reach.earliest(start)
-        # So many events at least lie between.
-        after = int(np.searchsorted(self.ends, start, "left"))
-        enough = int(np.searchsorted(self.ended, self.ended[after] - reach.events, "right")) - 1
-        if enough < 0:
-            return None
-        found: Key = self.least[self.by_end[enough:after]].min().item() if enough < after else start
+        first = last_piece_before(start, self.least, self.greatest, self.usable, reach.events)
+        found: Key | None = None if first is None else self.least[first].item()
         return found
 
     def before(self, begin: Key | None) -> int:
@@ -130,7 +150,7 @@ class _RowGroupArrays:
 
 
 def cut(
-    groups: Sequence[RowGroup], reach: WidthReach | None, *, slice_rows: int, cores: int, most_waiting: int
+    groups: Sequence[RowGroup], reach: GroupReach | None, *, slice_rows: int, cores: int, most_waiting: int
 ) -> Slices:
     """The slices of a stream, of about ``slice_rows`` events where the window is not too long for that.
 
@@ -138,9 +158,9 @@ def cut(
     the shortest time, and that no more than ``most_waiting`` events have to wait in one, if that is possible; see the
     result.
     """
-    known = _RowGroupArrays(groups)
+    known = RowGroups(groups)
     total = int(known.rows.sum())
-    best = _slices(known, [], reach)
+    best = cut_at(known, [], reach)
     if reach is None or not total:
         return best
     most = max(1, total // slice_rows)
@@ -150,7 +170,7 @@ def cut(
     even = {k * cores for k in range(1, _ROUNDS + 1) if k * cores <= most}
     for number in sorted((halves | even) - {1}):
         for borders in (_between(known, number), _inside(known, number)):
-            found = _slices(known, borders, reach)
+            found = cut_at(known, borders, reach)
             cost = _cost(found, total, cores, most_waiting)
             if cost < best_cost:
                 best, best_cost = found, cost
@@ -166,14 +186,14 @@ def _cost(found: Slices, total: int, cores: int, most_waiting: int) -> tuple[boo
     return found.most_waiting > most_waiting, (found.rows_read + total) / total / at_once * uneven
 
 
-def _between(known: _RowGroupArrays, number: int) -> list[Key]:
+def _between(known: RowGroups, number: int) -> list[Key]:
     """About ``number`` slices that begin where row groups do."""
     sums = np.cumsum(known.rows)
     places = np.searchsorted(sums, sums[-1] * np.arange(1, number) / number, "left") + 1
     return sorted(set(known.least[places[places < len(sums)]].tolist()) - {known.least[0].item()})
 
 
-def _inside(known: _RowGroupArrays, number: int) -> list[Key]:
+def _inside(known: RowGroups, number: int) -> list[Key]:
     """About ``number`` slices with the same number of events each, wherever they begin."""
     steps = (np.arange(_PLACES) + 0.5) / _PLACES
     least = known.least.astype(float)[:, None]
@@ -187,12 +207,8 @@ def _inside(known: _RowGroupArrays, number: int) -> list[Key]:
     return sorted({key for key in exact.tolist() if key > known.least[0]})
 
 
-def cut_at(groups: Sequence[RowGroup], borders: Sequence[Key], reach: WidthReach | None) -> Slices:
-    """The slices that begin at ``borders``, which ascend, and before the first of them."""
-    return _slices(_RowGroupArrays(groups), borders, reach)
-
-
-def _slices(known: _RowGroupArrays, borders: Sequence[Key], reach: WidthReach | None) -> Slices:
+def cut_at(known: RowGroups, borders: Sequence[Key], reach: GroupReach | None) -> Slices:
+    """The slices that begin at ``borders``, which ascend, and the one before the first of them."""
     slices = []
     read = waiting = 0
     for start, stop in zip([None, *borders], [*borders, None]):

@@ -8,7 +8,7 @@ collations of texts.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -25,37 +25,28 @@ from pyspark.sql.types import (
     LongType,
     ShortType,
     StringType,
-    StructType,
     TimestampNTZType,
     TimestampType,
 )
 
 from cerflow import limits
-from cerflow.conditions.guards import Satisfied, TypeTest
-from cerflow.conditions.propositions import translated
+from cerflow.conditions.guards import TypeTest
 from cerflow.engine.evaluate.rows import instant
 from cerflow.language.condition import (
     Arithmetic,
     Attribute,
-    Comparison,
     Condition,
-    Constant,
     Expression,
     Function,
-    In,
-    IsNull,
-    Like,
     Literal,
     Negative,
-    Not,
 )
-from cerflow.pushdown.arrow import UndecidedError
+from cerflow.pushdown.translation import Translation, UndecidedError, encodable
 from cerflow.schema import Kind, kind_of
-from cerflow.spark.frames.events import EventColumns
 from cerflow.values.operators import RELATIONS, Operator
-from cerflow.values.text_patterns import MANY, ONE, literal_parts, tokens
+from cerflow.values.text_patterns import MANY, ONE, tokens
 
-__all__ = ["Conditions"]
+__all__ = ["SparkConditions"]
 
 _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
 _FLOATS = (FloatType, DoubleType)
@@ -65,7 +56,7 @@ _LEAST = -(2**63)
 _NUMBER, _REAL, _TEXT, _TRUTH, _INSTANT, _MOMENT, _NULL = range(7)
 
 
-class Conditions:
+class SparkConditions(Translation[Column]):
     """Propositions about the columns of one DataFrame (see `cerflow.conditions.propositions`).
 
     ``types`` are the columns of the input by their names, ``plain`` the names under which they are found, and ``type``
@@ -77,51 +68,20 @@ class Conditions:
         self._plain = plain
         self._type = type
 
-    @classmethod
-    def of(cls, types: StructType, events: EventColumns) -> Conditions:
-        """Those about a frame with the plain column names of some events; ``types`` is the schema of the input."""
-        names = {field.name: field.dataType for field in types.fields}
-        return cls(names, {name: events.plain(name) for name in names}, events.schema.type)
+    def _constant(self, value: bool) -> Column:
+        return F.lit(value)
 
-    def decides(self, leaf: Condition) -> bool:
-        """Whether a leaf has a translation."""
-        try:
-            self._leaf(leaf)
-        except UndecidedError:
-            return False
-        return True
+    def _not(self, condition: Column) -> Column:
+        return ~condition
 
-    def holds(self, proposition: Condition) -> Column:
-        """True where a proposition holds, all of whose leaves are decided; elsewhere false or null."""
-        found: Column = translated(
-            proposition, lambda leaf: F.lit(leaf.value) if isinstance(leaf, Constant) else self._leaf(leaf)
-        )
-        return found
+    def _not_true(self, condition: Condition) -> Column:
+        if isinstance(condition, TypeTest):
+            column = F.col(self._plain[self._type])
+            return (column != encodable(condition.type)) | column.isNull()
+        return ~F.coalesce(self._leaf(condition), F.lit(False))
 
-    def _leaf(self, leaf: Condition) -> Column:
-        match leaf:
-            case Not(Satisfied(TypeTest(name))):
-                column = F.col(self._plain[self._type])
-                return (column != self._text(name)) | column.isNull()
-            case Not(Satisfied(condition)):
-                return ~F.coalesce(self._leaf(condition), F.lit(False))
-            case TypeTest(name):
-                return self._comparison(Operator.EQ, Attribute(None, self._type), Literal(name))
-            case IsNull(operand, negated):
-                return self._known(operand) if negated else ~self._known(operand)
-            case Comparison(operator, left, right):
-                return self._comparison(operator, left, right)
-            case In(operand, items, negated) if len(items) <= limits.SPARK_IN_ITEMS:
-                column, _ = self._value(operand)
-                found = column.isin([self._literal(item.value, operand) for item in items])
-                return ~found if negated else found
-            case Like(operand, pattern, negated):
-                column, kind = self._value(operand)
-                if kind != _TEXT:
-                    raise UndecidedError
-                accepted = self._like(column, pattern)
-                return ~accepted if negated else accepted
-        raise UndecidedError
+    def _of_type(self, name: str) -> Column:
+        return self._comparison(Operator.EQ, Attribute(None, self._type), Literal(name))
 
     # -- values
 
@@ -131,12 +91,9 @@ class Conditions:
             case Attribute():
                 return self._attribute(expression.name)
             case Literal():
-                return self._constant(expression.value)
+                return self._literal_value(expression.value)
             case Function("length", (operand,)):
-                column, kind = self._value(operand)
-                if kind != _TEXT:
-                    raise UndecidedError
-                return F.length(column).cast("bigint"), _NUMBER
+                return F.length(self._text(operand)).cast("bigint"), _NUMBER
             case Function("abs", (operand,)):
                 column, kind = self._computed(operand)
                 if kind == _REAL:
@@ -176,7 +133,7 @@ class Conditions:
             return column if isinstance(data_type, DoubleType) else column.cast("double"), _REAL
         raise UndecidedError
 
-    def _constant(self, value: int | float | str | bool | None) -> tuple[Column, int]:
+    def _literal_value(self, value: int | float | str | bool | None) -> tuple[Column, int]:
         match value:
             case None:
                 return F.lit(None), _NULL
@@ -187,25 +144,16 @@ class Conditions:
             case float() if math.isfinite(value):
                 return F.lit(value), _REAL
             case str():
-                return F.lit(self._text(value)), _TEXT
+                return F.lit(encodable(value)), _TEXT
         raise UndecidedError
 
-    def _text(self, text: str) -> str:
-        if any("\ud800" <= c <= "\udfff" for c in text):
-            raise UndecidedError  # halves of characters, which no event has
-        return text
+    def _text(self, operand: Expression) -> Column:
+        column, kind = self._value(operand)
+        if kind != _TEXT:
+            raise UndecidedError
+        return column
 
-    def _literal(self, value: int | float | str | bool | None, beside: Expression) -> int | str:
-        """An item of IN, which is what the values it is compared with are."""
-        _, kind = self._value(beside)
-        match value:
-            case str() if kind == _TEXT:
-                return self._text(value)
-            case int() if kind == _NUMBER and not isinstance(value, bool) and _LEAST < value < 2**63:
-                return value
-        raise UndecidedError
-
-    def _known(self, operand: Expression) -> Column:
+    def _null(self, operand: Expression, negated: bool) -> Column:
         if not isinstance(operand, Attribute):
             column, kind = self._value(operand)
             floating = kind == _REAL
@@ -213,8 +161,8 @@ class Conditions:
             # Whatever its type.
             name = self._column(operand.name)
             column, floating = F.col(self._plain[name]), isinstance(self._types[name], _FLOATS)
-        known = column.isNotNull()
-        return known & _is_number(column) if floating else known
+        known = column.isNotNull() & _is_number(column) if floating else column.isNotNull()
+        return known if negated else ~known
 
     def _computed(self, operand: Expression) -> tuple[Column, int]:
         """A number to compute with: 64 bits, whole or not."""
@@ -269,18 +217,23 @@ class Conditions:
                 found = found if isinstance(expression, Literal) else found & _is_number(column)
         return found
 
-    def _like(self, column: Column, pattern: str) -> Column:
-        parts = literal_parts(self._text(pattern))
-        if parts is None or len(parts) > 3 or (len(parts) == 3 and (parts[0] or parts[2])):
-            return self._like_of_spark(column, pattern)
-        if len(parts) == 1:
-            return column == parts[0]
-        if len(parts) == 3:
-            return column.contains(parts[1])
-        first, last = parts
-        return column.startswith(first) & column.endswith(last) & (F.length(column) >= len(first) + len(last))
+    def _among(self, operand: Expression, items: Sequence[Literal], negated: bool) -> Column:
+        if len(items) > limits.SPARK_IN_ITEMS:
+            raise UndecidedError
+        column, kind = self._value(operand)
+        found = column.isin([_item(item.value, kind) for item in items])
+        return ~found if negated else found
 
-    def _like_of_spark(self, column: Column, pattern: str) -> Column:
+    def _equal(self, text: Column, whole: str) -> Column:
+        return text == whole
+
+    def _contains(self, text: Column, part: str) -> Column:
+        return text.contains(part)
+
+    def _begins_and_ends(self, text: Column, first: str, last: str) -> Column:
+        return text.startswith(first) & text.endswith(last) & (F.length(text) >= len(first) + len(last))
+
+    def _like_otherwise(self, text: Column, pattern: str) -> Column:
         """Spark's own LIKE, which wants every backslash to stand before a wildcard or another one."""
         parts = tokens(pattern)
         if any(c > "\uffff" for c in pattern):
@@ -293,7 +246,17 @@ class Conditions:
                 written.append("".join(f"\\{c}" if c in "%_\\" else c for c in token))
             else:
                 written.append({MANY: "%", ONE: "_"}[token])
-        return column.like("".join(written))
+        return text.like("".join(written))
+
+
+def _item(value: int | float | str | bool | None, kind: int) -> int | str:
+    """An item of IN, which is of the kind of the values it is compared with."""
+    match value:
+        case str() if kind == _TEXT:
+            return encodable(value)
+        case int() if kind == _NUMBER and not isinstance(value, bool) and _LEAST < value < 2**63:
+            return value
+    raise UndecidedError
 
 
 def _is_number(column: Column) -> Column:
