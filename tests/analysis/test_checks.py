@@ -1,6 +1,7 @@
 import pytest
 
-from cerflow.analysis.checks import check_expression, check_query, check_sremo
+from cerflow.analysis.checks import check_query, check_sremo
+from cerflow.analysis.condition_checks import check_expression
 from cerflow.errors import QueryError
 from cerflow.language.condition import (
     Aggregate,

@@ -65,6 +65,21 @@ def test_counts_of_repetitions_event_by_event_and_from_snapshots(data):
 
 
 @examples(60)
+@given(data=st.data())
+def test_brackets_with_prev(data):
+    around = data.draw(st.sampled_from((None, "TIMES", "UNLESS", "NEXT", "MAX")))
+    fragment = Fragment(neighbours=True, more=around is not None)
+    query, table = drawn(data, operator=around, fragment=fragment, strategies=STRATEGIES)
+    assert_conforms_or_refuses(query, table, {"one batch": one_batch})
+
+
+@examples(20)
+@given(data=st.data())
+def test_brackets_with_prev_event_by_event_and_from_snapshots(data):
+    assert_conforms_or_refuses(*drawn(data, fragment=Fragment(neighbours=True)), ENGINE_RUNNERS)
+
+
+@examples(60)
 @given(st.data())
 def test_everything_together(data):
     whole = Fragment(more=True, aggregates=True, depth=4)

@@ -5,27 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from collections.abc import Sequence as Many
 
+from cerflow.analysis.condition_checks import check_expression
 from cerflow.analysis.multiplicity import multiplicity
 from cerflow.analysis.scopes import Labels, condition_labels, resolve
 from cerflow.errors import QueryError, nearest
 from cerflow.language.condition import (
-    AGGREGATES,
-    FUNCTIONS,
-    SET_TESTS,
     Aggregate,
     Attribute,
-    Bracket,
-    Condition,
     Expression,
-    Function,
-    In,
     LabelReference,
-    Like,
-    Literal,
     PredicateCall,
-    Regexp,
     SetTest,
     Some,
+    reads_previous,
 )
 from cerflow.language.formula import (
     All,
@@ -40,13 +32,9 @@ from cerflow.language.formula import (
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.select import CountItem, ExpressionItem, LabelItem, Select
 from cerflow.language.sremo import MARK, Complement, Intersection, Regular, Sremo, Terminal
-from cerflow.predicates.predicate import Predicate, PredicateKind
-from cerflow.predicates.registry import find_predicate, is_about_set, predicate_names
-from cerflow.values.text_patterns import check_like, check_regexp
+from cerflow.predicates.registry import is_about_set
 
-__all__ = ["check_expression", "check_query", "check_sremo", "computed_names", "refuse_aggregates"]
-
-_LABEL_FUNCTIONS = ("position", "time")
+__all__ = ["check_query", "check_sremo", "computed_names", "refuse_aggregates"]
 
 
 def check_query(select: Select) -> None:
@@ -62,6 +50,10 @@ def check_query(select: Select) -> None:
     for index, current in enumerate(walk(select.formula)):
         if isinstance(current, Filter | NotEvent) and current.condition is not None:
             check_expression(current.condition)
+            if isinstance(current, NotEvent) and reads_previous(current.condition):
+                raise QueryError(
+                    "NOT reads one event, so there is no event before it for prev", span=current.condition.span
+                )
         elif isinstance(current, Selection):
             _check_compared(current, scopes.labels[index], known)
         elif isinstance(current, Regular):
@@ -170,168 +162,6 @@ def _check_column_names(select: Select) -> None:
                 hint=f"The result has these columns already: {', '.join(sorted(taken))}.",
             )
         taken.add(name)
-
-
-def check_expression(root: Condition | Expression, *, bare: bool = False) -> None:
-    """Check names and places within a condition or expression; with ``bare`` attributes need no label.
-
-    Raises `QueryError` as `check_query` does.
-    """
-    stack: list[tuple[Node, bool, str | None, Node | None]] = [(root, bare, None, None)]
-    while stack:
-        current, inside, bracket, above = stack.pop()
-        if isinstance(current, Attribute | LabelReference) and current.label is None and not inside:
-            what = f"attribute '{current.name}'" if isinstance(current, Attribute) else "EVENT"
-            raise QueryError(
-                f"{what} stands without a label", span=current.span, hint="Only in a bracket x[…] may it do so."
-            )
-        match current:
-            case LabelReference():
-                _check_reference(current, above)
-            case Literal():
-                _check_literal(current)
-            case Function():
-                _check_function(current)
-            case Aggregate() | SetTest():
-                _check_aggregate(current, inside)
-            case PredicateCall():
-                _check_predicate(current, bracket)
-            case Regexp():
-                check_regexp(current.pattern, current.span)
-            case Like():
-                check_like(current.pattern, current.span)
-            case In():
-                if not current.items:
-                    raise QueryError("the list behind IN is empty", span=current.span)
-            case Some():
-                _check_some(current, bracket)
-        if isinstance(current, Bracket):
-            inside, bracket = True, current.label
-        stack.extend((child, inside, bracket, current) for child in current.children)
-
-
-def _check_some(some: Some, bracket: str | None) -> None:
-    if bracket is not None:
-        raise QueryError("SOME cannot stand inside a bracket", span=some.span)
-    read = condition_labels(some.condition)
-    for k, label in enumerate(some.labels):
-        if label in some.labels[:k]:
-            raise QueryError(f"SOME lists '{label}' twice", span=some.span)
-        if label not in read:
-            raise QueryError(
-                f"SOME lists '{label}', but its condition does not read it",
-                span=some.span,
-                suggestion=nearest(label, read),
-                hint=f"That '{label}' has any event is SOME {label}: position({label}) IS NOT NULL.",
-            )
-    for current in walk(some.condition):
-        if isinstance(current, Some):
-            raise QueryError(
-                "SOME cannot stand inside SOME",
-                span=current.span,
-                hint="One SOME may list several labels: SOME x, y: …",
-            )
-        if is_about_set(current):
-            raise QueryError(
-                "SOME chooses single events, but this speaks of all events of a label",
-                span=current.span,
-                hint="Compare the sets, as in max(x.v) > avg(x.v), or put the condition beside SOME with AND.",
-            )
-
-
-def _check_reference(reference: LabelReference, above: Node | None) -> None:
-    if isinstance(above, PredicateCall):
-        return
-    if isinstance(above, Function) and above.name in _LABEL_FUNCTIONS:
-        return
-    if isinstance(above, Aggregate) and above.name == "count":
-        return
-    label = reference.label or "EVENT"
-    raise QueryError(
-        f"label '{label}' stands where a value is expected", span=reference.span, hint=f"Name an attribute: {label}.…"
-    )
-
-
-def _check_literal(literal: Literal) -> None:
-    value = literal.value
-    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
-        raise QueryError(f"{value} does not fit into 64 bits", span=literal.span)
-
-
-def _known_names() -> tuple[str, ...]:
-    return (*FUNCTIONS, *_LABEL_FUNCTIONS, *AGGREGATES, *SET_TESTS, *predicate_names())
-
-
-def _check_function(function: Function) -> None:
-    if function.name not in (*FUNCTIONS, *_LABEL_FUNCTIONS):
-        raise QueryError(
-            f"unknown function '{function.name}'",
-            span=function.span,
-            suggestion=nearest(function.name, (*FUNCTIONS, *_LABEL_FUNCTIONS, *AGGREGATES)),
-        )
-    if len(function.arguments) != 1:
-        raise QueryError(
-            f"{function.name} takes one argument, but {len(function.arguments)} are given", span=function.span
-        )
-    if function.name in _LABEL_FUNCTIONS and not isinstance(function.arguments[0], LabelReference):
-        raise QueryError(f"{function.name} takes a label", span=function.arguments[0].span or function.span)
-
-
-def _check_aggregate(current: Aggregate | SetTest, inside: bool) -> None:
-    if current.name not in (AGGREGATES if isinstance(current, Aggregate) else SET_TESTS):
-        raise QueryError(
-            f"unknown function '{current.name}'", span=current.span, suggestion=nearest(current.name, _known_names())
-        )
-    labels: set[str | None] = set()
-    for below in walk(current.argument):
-        if isinstance(below, Aggregate):
-            raise QueryError("an aggregate cannot stand inside an aggregate", span=below.span)
-        if isinstance(below, Attribute | LabelReference):
-            labels.add(below.label)
-    if len(labels) != 1:
-        count = "none" if not labels else "several"
-        hint = "In a bracket, name the label of every attribute." if inside and None in labels else None
-        reason = f"{current.name} goes over the events of one label, but its argument reads {count}"
-        raise QueryError(reason, span=current.span, hint=hint)
-
-
-def _check_predicate(call: PredicateCall, bracket: str | None) -> None:
-    predicate = find_predicate(call.name)
-    if predicate is None:
-        raise QueryError(
-            f"unknown function or predicate '{call.name}'",
-            span=call.span,
-            suggestion=nearest(call.name, _known_names()),
-            hint="A predicate of your own must be registered before the query is checked.",
-        )
-    count = len(call.arguments)
-    if not predicate.fewest <= count <= predicate.most:
-        given = f"{count} {'is' if count == 1 else 'are'} given"
-        raise QueryError(f"predicate '{call.name}' takes {predicate.arity}, but {given}", span=call.span)
-    if predicate.kind is not PredicateKind.SCALAR:
-        _check_one_label(call, predicate, bracket)
-
-
-def _check_one_label(call: PredicateCall, predicate: Predicate, bracket: str | None) -> None:
-    """A call that is asked about many events at once reads those of one label."""
-    labels: set[str | None] = set()
-    for below in walk(call):
-        if isinstance(below, Aggregate):
-            raise QueryError(
-                f"an aggregate cannot be an argument of '{call.name}', which {_takes(predicate)}", span=below.span
-            )
-        if isinstance(below, Attribute | LabelReference):
-            labels.add(bracket if below.label is None else below.label)
-    if len(labels) > 1:
-        raise QueryError(f"predicate '{call.name}' {_takes(predicate)}, but its arguments read several", span=call.span)
-    if not labels:
-        raise QueryError(f"predicate '{call.name}' {_takes(predicate)}, but its arguments read none", span=call.span)
-
-
-def _takes(predicate: Predicate) -> str:
-    if predicate.kind is PredicateKind.SET:
-        return "goes over the events of one label"
-    return "is vectorized over the events of one label"
 
 
 def refuse_aggregates(expression: Sremo) -> None:

@@ -184,6 +184,8 @@ def _kind_of_function(function: Function, argument: Kind | None, schema: Schema)
     match function.name:
         case "position":
             return Kind.INTEGER
+        case "prev":
+            return argument
         case "time":
             return Kind.FLOAT if schema.time is not None and schema.kind(schema.time) is Kind.FLOAT else Kind.INTEGER
         case "lower" | "upper":

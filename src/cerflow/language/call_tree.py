@@ -20,7 +20,7 @@ from cerflow.language.condition import (
     PredicateCall,
     SetTest,
 )
-from cerflow.language.grammars import Parsed, Piece, TreeBuilder, span_of
+from cerflow.language.grammars import Name, Parsed, Piece, TreeBuilder, span_of
 from cerflow.language.lexicon import BUILT_IN, quote_string
 
 __all__ = ["CallBuilder"]
@@ -60,7 +60,9 @@ class CallBuilder(TreeBuilder):
         if bare is None:
             return part
         assert bare.name is not None
-        if isinstance(bare.value, LabelReference):
+        if isinstance(bare.value, Function):
+            reason, hint = f"outside a bracket {bare.name.text} takes a label", f"write {bare.name.text}(x)"
+        elif isinstance(bare.value, LabelReference):
             reason, hint = "EVENT means the event at hand, but there is none outside a bracket", "name a label instead"
         else:
             reason = f"'{bare.name.text}' stands here without a label"
@@ -77,12 +79,17 @@ class CallBuilder(TreeBuilder):
         name = written.lower()
         if quoted or name not in BUILT_IN:
             return self._predicate(children, written, arguments)
+        if not arguments and name in ("position", "time"):
+            # Those of the event at hand.
+            here = self.make(children, Function, name, (LabelReference(None, span=span_of(*children)),))
+            here.name, here.bare = Name(name), here
+            return here
         if len(arguments) != 1:
             what = "a label" if name in ("position", "time") else "one argument"
             reason = f"{name} takes {what}, but {len(arguments) or 'nothing'} {'are' if arguments else 'is'} given"
             raise QuerySyntaxError(reason, span=span_of(*children))
         (argument,) = arguments
-        if name in FUNCTIONS:
+        if name in (*FUNCTIONS, "prev"):
             return self.make(children, Function, name, (self.value(argument),))
         if name in ("position", "time"):
             return self._with_labels(children, arguments, lambda labels, span: Function(name, labels, span=span))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from types import UnionType
 
-from cerflow.language.node import Node, node
+from cerflow.language.node import Node, node, walk
 from cerflow.values.operators import Operator
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "Some",
     "comparisons",
     "operands",
+    "reads_previous",
 ]
 
 #: Scalar functions of one expression.
@@ -99,7 +100,7 @@ class Negative(Expression):
 
 @node
 class Function(Expression):
-    """A function of `FUNCTIONS` of one expression, or ``position(x)``, ``time(x)``; the name is in lower case."""
+    """A function of `FUNCTIONS` of one expression, or ``position(x)``, ``time(x)``, ``prev(e)``; in lower case."""
 
     name: str
     arguments: tuple[Expression, ...]
@@ -258,3 +259,8 @@ def operands(condition: Condition, connectives: type | UnionType) -> list[Condit
             assert isinstance(current, Condition)
             found[current] = None
     return list(found)
+
+
+def reads_previous(tree: Node) -> bool:
+    """Whether a condition or expression asks for values of the event before: ``prev(e)``."""
+    return any(isinstance(current, Function) and current.name == "prev" for current in walk(tree))

@@ -36,7 +36,7 @@ RESERVED = (
 CONTEXTUAL = ("BY", "EMPTY", "EPSILON", "INTO", "MARK", "RANGE", "UNORDERED")
 
 #: Names with a meaning in front of "(" in a condition; all others are registered predicates.
-BUILT_IN = (*FUNCTIONS, *AGGREGATES, *SET_TESTS, "position", "time")
+BUILT_IN = (*FUNCTIONS, *AGGREGATES, *SET_TESTS, "position", "prev", "time")
 
 _WORD = r"[^\W\d]\w*"
 _RESERVED = "|".join(RESERVED)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from cerflow.errors import QueryError, nearest
-from cerflow.language.condition import Aggregate, PredicateCall, SetTest, Some
+from cerflow.language.condition import Aggregate, Function, PredicateCall, SetTest, Some
 from cerflow.language.node import Node, walk
 from cerflow.predicates.predicate import Predicate, PredicateKind
 
@@ -77,10 +77,13 @@ def calls_of_sets() -> frozenset[str]:
 
 
 def is_about_set(current: Node) -> bool:
-    """Whether a node is about all events of a label together: an aggregate, SOME, a test or a predicate of a set."""
-    return isinstance(current, Aggregate | SetTest | Some) or (
-        isinstance(current, PredicateCall) and current.name in _of_sets
-    )
+    """Whether a node is about several events of a label: an aggregate, SOME, prev, a test or a predicate of a set."""
+    match current:
+        case Aggregate() | SetTest() | Some() | Function(name="prev"):
+            return True
+        case PredicateCall():
+            return current.name in _of_sets
+    return False
 
 
 @contextmanager

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from itertools import product
+from itertools import pairwise, product
 
-from cerflow.language.condition import And, Condition, Not, Or, Some
+from cerflow.language.condition import And, Bracket, Condition, Not, Or, Some, reads_previous
 from cerflow.semantics.values import EventsOf, labels_outside_aggregates, value_of
 from cerflow.values.events import Event
 
@@ -74,6 +74,8 @@ def atoms_of(condition: Condition) -> tuple[tuple[Condition, bool], ...]:
 
 
 def _holds(atom: Condition, negated: bool, events_of: EventsOf) -> bool:
+    if isinstance(atom, Bracket) and reads_previous(atom):
+        return _holds_between(atom, negated, events_of)
     condition = atom.condition if isinstance(atom, Some) else atom
     labels = labels_outside_aggregates(condition)
     values = (
@@ -83,3 +85,15 @@ def _holds(atom: Condition, negated: bool, events_of: EventsOf) -> bool:
     if isinstance(atom, Some) and not negated:
         return any(value is True for value in values)
     return all(value is not None and bool(value) != negated for value in values)
+
+
+def _holds_between(bracket: Bracket, negated: bool, events_of: EventsOf) -> bool:
+    """A bracket with ``prev`` (spec §10): it holds for every two neighbouring events of its label."""
+    others = [label for label in labels_outside_aggregates(bracket) if label != bracket.label]
+    for former, latter in pairwise(events_of(bracket.label)):
+        for choice in product(*(events_of(label) for label in others)):
+            single: dict[str | None, Event | None] = {**dict(zip(others, choice)), bracket.label: latter}
+            value = value_of(bracket, single, events_of, former)
+            if value is None or bool(value) == negated:
+                return False
+    return True

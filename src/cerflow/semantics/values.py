@@ -14,6 +14,7 @@ from cerflow.language.condition import (
     Attribute,
     Bracket,
     Constant,
+    Function,
     In,
     LabelReference,
     Literal,
@@ -83,12 +84,13 @@ def _labels_outside(root: Node, calls: frozenset[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def value_of(root: Node, single: Mapping[str | None, Event | None], events_of: EventsOf) -> Value:
+def value_of(
+    root: Node, single: Mapping[str | None, Event | None], events_of: EventsOf, former: Event | None = None
+) -> Value:
     """The value of an expression, or the truth value of a condition (True, False, None for unknown).
 
-    ``single`` gives the event of each label outside aggregates (key None: the current event); a label without event
-    reads
-    as null. ``events_of`` gives the events of a label inside an aggregate.
+    ``single`` gives the event of each label outside aggregates (key None: the event at hand); a label without event
+    reads as null. ``events_of`` gives the events of a label inside an aggregate; ``prev`` reads ``former``.
     """
     stack: list[Any] = []
     calls = calls_of_sets()
@@ -103,6 +105,9 @@ def value_of(root: Node, single: Mapping[str | None, Event | None], events_of: E
                 stack.append(single.get(bare if current.label is None else current.label))
             case Aggregate():
                 stack.append(aggregate(current.name, _values(current.argument, bare, events_of)))
+            case Function(name="prev"):
+                owners: dict[str | None, Event | None] = {bare: former, None: former}
+                stack.append(value_of(current.arguments[0], owners, events_of))
             case SetTest():
                 stack.append(in_order(current.name, _values(current.argument, bare, events_of)))
             case PredicateCall() if current.name in calls:

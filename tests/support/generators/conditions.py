@@ -48,6 +48,7 @@ class Fragment:
     outer: bool = True  # labels bound by an enclosing formula
     aggregates: bool = False
     some: bool = False  # existential conditions
+    neighbours: bool = False  # brackets with prev
     predicates: bool = False  # those of `support.generators.predicates`
     strict: bool = True  # `:` and `:+`
     windows: bool = True
@@ -274,6 +275,29 @@ def _some(draw: st.DrawFn, labels: list[str], fragment: Fragment) -> Condition:
     return Some(tuple(listed), inner)
 
 
+def _between_neighbours(draw: st.DrawFn) -> Condition:
+    """A condition that compares an event with the one of its label before it."""
+    lenient = st.sampled_from((Operator.NE, Operator.LE, Operator.GE, Operator.GE, Operator.GT))
+    match draw(st.integers(0, 4)):
+        case 0:
+            name = draw(st.sampled_from(("position", "time")))
+            here = Function(name, (LabelReference(None),))
+            gap = Arithmetic("-", here, Function("prev", (here,)))
+            found: Condition = Comparison(Operator.LE, gap, Literal(draw(st.integers(1, 4))))
+        case 1:
+            found = Comparison(draw(lenient), Attribute(None, "s"), Function("prev", (Attribute(None, "s"),)))
+        case _:
+            found = Comparison(draw(lenient), _numbers(draw, None), Function("prev", (_numbers(draw, None),)))
+    match draw(st.integers(0, 4)):
+        case 0:
+            return And(found, _atom_on_one(draw, None))
+        case 1:
+            return Or(found, _atom_on_one(draw, None))
+        case 2:
+            return Not(found)
+    return found
+
+
 @st.composite
 def conditions(draw: st.DrawFn, labels: list[str], fragment: Fragment = FIRST, depth: int = 2) -> Condition:
     """A condition over some of the labels."""
@@ -288,6 +312,8 @@ def conditions(draw: st.DrawFn, labels: list[str], fragment: Fragment = FIRST, d
     kind = draw(st.integers(0, 9))
     if fragment.some and kind != 9:
         return _some(draw, labels, fragment)
+    if fragment.neighbours and kind in (0, 3, 4, 5, 6):
+        return Bracket(draw(st.sampled_from(labels)), _between_neighbours(draw))
     if fragment.predicates and kind in (1, 2, 5, 6):
         one = draw(st.sampled_from(labels))
         if kind == 1:

@@ -14,10 +14,12 @@ from functools import reduce
 from cerflow import limits
 from cerflow.analysis.scopes import condition_labels
 from cerflow.automata.compile.conditions import apply_atoms, apply_some, given_always, own_labels, several
+from cerflow.automata.compile.neighbours import Neighbours, apply_neighbours
 from cerflow.automata.compile.set_conditions import apply_set_atoms
 from cerflow.automata.model.fragment import Fragment, check_fragment_size, union
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.conditions.clauses import alternatives_of, clauses, conjuncts_of
+from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.guards import Asked, LabelAggregate, Of, Satisfied, TruthValue, leaves, substitute
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
@@ -73,7 +75,8 @@ def apply_filter(
         for alternatives in found:
             resolved = [resolve(atom) for atom in alternatives]
             if len(resolved) > 1 and any(
-                isinstance(atom, Some) or any(label in many for label in own_labels(atom, scope)) for atom in resolved
+                isinstance(atom, Some | Neighbours) or any(label in many for label in own_labels(atom, scope))
+                for atom in resolved
             ):
                 choices.append(resolved)
             else:
@@ -82,7 +85,9 @@ def apply_filter(
     if math.prod(map(len, choices)) > limits.FILTER_COPIES:
         copied: list[list[Condition]] = []
         for clause in choices:
-            if sum(_label(atom, scope) is None for atom in clause) > 1 or any(isinstance(a, Some) for a in clause):
+            if sum(_label(atom, scope) is None for atom in clause) > 1 or any(
+                isinstance(a, Some | Neighbours) for a in clause
+            ):
                 copied.append(clause)
             else:
                 atoms.append(reduce(Or, [_held(atom, scope) for atom in clause]))
@@ -164,13 +169,16 @@ def _apply(
     operand: Fragment, atoms: Sequence[Condition], many: frozenset[str], scope: int, registers: RegisterFile
 ) -> Fragment:
     """Keep the runs that satisfy all atoms."""
+    neighbouring = [atom for atom in atoms if isinstance(atom, Neighbours)]
+    if neighbouring:
+        operand = apply_neighbours(operand, neighbouring, registers)
     on_events: list[Condition] = []
     on_sets: list[Condition] = []
     existential: list[Some] = []
     for atom in atoms:
         if isinstance(atom, Some):
             existential.append(atom)
-        else:
+        elif not isinstance(atom, Neighbours) and atom != TRUE:
             (on_sets if any(isinstance(n, LabelAggregate | Asked) for n in walk(atom)) else on_events).append(atom)
     operand = apply_atoms(operand, on_events, many, scope, registers)
     for some in existential:

@@ -12,6 +12,7 @@ from cerflow.automata.compile.conditions import several
 from cerflow.automata.compile.contiguity import begin_at_once, contiguous
 from cerflow.automata.compile.filters import apply_filter
 from cerflow.automata.compile.negation import unless, without
+from cerflow.automata.compile.neighbours import neighbours
 from cerflow.automata.compile.products import both, product_all
 from cerflow.automata.compile.references import resolve_reference
 from cerflow.automata.compile.repetition import repeat
@@ -277,6 +278,9 @@ class _FormulaCompiler:
         one = outer.keys() | (bound - several(operand, bound))
 
         def resolve(part: Condition) -> Condition:
+            found = neighbours(part, scopes, index, one)
+            if found is not None:
+                return found
             if isinstance(part, Some) and not condition_labels(part).keys() <= one:
                 bounds = between_bounds(part)
                 if bounds is None:

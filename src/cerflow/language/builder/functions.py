@@ -19,6 +19,7 @@ __all__ = [
     "nonincreasing",
     "position",
     "predicate",
+    "prev",
     "stddev",
     "sum_",
     "time",
@@ -47,6 +48,13 @@ def position(of: Label | str) -> ValueExpr:
 def time(of: Label | str) -> ValueExpr:
     """``time(x)``: the time of an event."""
     return ValueExpr(c.Function("time", (_reference(of),)))
+
+
+def prev(of: ValueExpr) -> ValueExpr:
+    """``prev(e)``: the value on the event of the label before this one, as in ``x[this.v > prev(this.v)]``."""
+    if not isinstance(of, ValueExpr):
+        raise TypeError(f"prev takes a value such as this.price, not {type(of).__name__}")
+    return ValueExpr(c.Function("prev", (of.tree,)))
 
 
 def count(of: Label | str | ValueExpr) -> ValueExpr:

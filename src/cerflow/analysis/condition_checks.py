@@ -1,0 +1,230 @@
+"""Checks of conditions and expressions that need no schema: names, and what may stand where."""
+
+from __future__ import annotations
+
+from cerflow.analysis.scopes import condition_labels
+from cerflow.errors import QueryError, nearest
+from cerflow.language.condition import (
+    AGGREGATES,
+    FUNCTIONS,
+    SET_TESTS,
+    Aggregate,
+    Attribute,
+    Bracket,
+    Condition,
+    Expression,
+    Function,
+    In,
+    LabelReference,
+    Like,
+    Literal,
+    PredicateCall,
+    Regexp,
+    SetTest,
+    Some,
+    reads_previous,
+)
+from cerflow.language.node import Node, walk
+from cerflow.predicates.predicate import Predicate, PredicateKind
+from cerflow.predicates.registry import find_predicate, is_about_set, predicate_names
+from cerflow.values.text_patterns import check_like, check_regexp
+
+__all__ = ["check_expression"]
+
+_LABEL_FUNCTIONS = ("position", "time")
+
+
+def check_expression(root: Condition | Expression, *, bare: bool = False) -> None:
+    """Check names and places within a condition or expression; with ``bare`` attributes need no label.
+
+    Raises `QueryError` as `check_query` does.
+    """
+    stack: list[tuple[Node, bool, str | None, Node | None]] = [(root, bare, None, None)]
+    while stack:
+        current, inside, bracket, above = stack.pop()
+        if isinstance(current, Attribute | LabelReference) and current.label is None and not inside:
+            what = f"attribute '{current.name}'" if isinstance(current, Attribute) else "EVENT"
+            raise QueryError(
+                f"{what} stands without a label", span=current.span, hint="Only in a bracket x[…] may it do so."
+            )
+        match current:
+            case LabelReference():
+                _check_reference(current, above)
+            case Literal():
+                _check_literal(current)
+            case Function():
+                _check_function(current)
+                if current.name == "prev":
+                    _check_previous(current, bracket)
+            case Aggregate() | SetTest():
+                _check_aggregate(current, inside)
+            case PredicateCall():
+                _check_predicate(current, bracket)
+            case Regexp():
+                check_regexp(current.pattern, current.span)
+            case Like():
+                check_like(current.pattern, current.span)
+            case In():
+                if not current.items:
+                    raise QueryError("the list behind IN is empty", span=current.span)
+            case Some():
+                _check_some(current, bracket)
+        if isinstance(current, Bracket):
+            inside, bracket = True, current.label
+            _check_sets_beside_previous(current)
+        stack.extend((child, inside, bracket, current) for child in current.children)
+
+
+def _check_some(some: Some, bracket: str | None) -> None:
+    if bracket is not None:
+        raise QueryError("SOME cannot stand inside a bracket", span=some.span)
+    read = condition_labels(some.condition)
+    for k, label in enumerate(some.labels):
+        if label in some.labels[:k]:
+            raise QueryError(f"SOME lists '{label}' twice", span=some.span)
+        if label not in read:
+            raise QueryError(
+                f"SOME lists '{label}', but its condition does not read it",
+                span=some.span,
+                suggestion=nearest(label, read),
+                hint=f"That '{label}' has any event is SOME {label}: position({label}) IS NOT NULL.",
+            )
+    for current in walk(some.condition):
+        if isinstance(current, Some):
+            raise QueryError(
+                "SOME cannot stand inside SOME",
+                span=current.span,
+                hint="One SOME may list several labels: SOME x, y: …",
+            )
+        if is_about_set(current):
+            raise QueryError(
+                "SOME chooses single events, but this speaks of all events of a label",
+                span=current.span,
+                hint="Compare the sets, as in max(x.v) > avg(x.v), or put the condition beside SOME with AND.",
+            )
+
+
+def _check_reference(reference: LabelReference, above: Node | None) -> None:
+    if isinstance(above, PredicateCall):
+        return
+    if isinstance(above, Function) and above.name in _LABEL_FUNCTIONS:
+        return
+    if isinstance(above, Aggregate) and above.name == "count":
+        return
+    label = reference.label or "EVENT"
+    raise QueryError(
+        f"label '{label}' stands where a value is expected", span=reference.span, hint=f"Name an attribute: {label}.…"
+    )
+
+
+def _check_literal(literal: Literal) -> None:
+    value = literal.value
+    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
+        raise QueryError(f"{value} does not fit into 64 bits", span=literal.span)
+
+
+def _known_names() -> tuple[str, ...]:
+    return (*FUNCTIONS, *_LABEL_FUNCTIONS, "prev", *AGGREGATES, *SET_TESTS, *predicate_names())
+
+
+def _check_function(function: Function) -> None:
+    if function.name not in (*FUNCTIONS, *_LABEL_FUNCTIONS, "prev"):
+        raise QueryError(
+            f"unknown function '{function.name}'",
+            span=function.span,
+            suggestion=nearest(function.name, _known_names()),
+        )
+    if len(function.arguments) != 1:
+        raise QueryError(
+            f"{function.name} takes one argument, but {len(function.arguments)} are given", span=function.span
+        )
+    if function.name in _LABEL_FUNCTIONS and not isinstance(function.arguments[0], LabelReference):
+        raise QueryError(f"{function.name} takes a label", span=function.arguments[0].span or function.span)
+
+
+def _check_previous(function: Function, bracket: str | None) -> None:
+    if bracket is None:
+        raise QueryError(
+            "prev stands only in a bracket on a label",
+            span=function.span,
+            hint="Write x[price > prev(price)]: it compares every event of x with the one of x before it.",
+        )
+    for current in walk(function.arguments[0]):
+        if isinstance(current, Function) and current.name == "prev":
+            raise QueryError("prev cannot stand inside prev", span=current.span)
+        label = current.label if isinstance(current, Attribute | LabelReference) else None
+        if label not in (None, bracket):
+            raise QueryError(
+                f"prev reads the event of '{bracket}' before, but this is '{label}'",
+                span=current.span,
+                hint="Name the attribute alone.",
+            )
+
+
+def _check_sets_beside_previous(bracket: Bracket) -> None:
+    if not reads_previous(bracket):
+        return
+    for current in walk(bracket.condition):
+        if is_about_set(current) and not isinstance(current, Function):
+            raise QueryError(
+                "a bracket with prev cannot ask about all events of a label",
+                span=current.span,
+                hint="Put that condition into a bracket of its own, joined by AND.",
+            )
+
+
+def _check_aggregate(current: Aggregate | SetTest, inside: bool) -> None:
+    if current.name not in (AGGREGATES if isinstance(current, Aggregate) else SET_TESTS):
+        raise QueryError(
+            f"unknown function '{current.name}'", span=current.span, suggestion=nearest(current.name, _known_names())
+        )
+    labels: set[str | None] = set()
+    for below in walk(current.argument):
+        if isinstance(below, Aggregate):
+            raise QueryError("an aggregate cannot stand inside an aggregate", span=below.span)
+        if isinstance(below, Attribute | LabelReference):
+            labels.add(below.label)
+    if len(labels) != 1:
+        count = "none" if not labels else "several"
+        hint = "In a bracket, name the label of every attribute." if inside and None in labels else None
+        reason = f"{current.name} goes over the events of one label, but its argument reads {count}"
+        raise QueryError(reason, span=current.span, hint=hint)
+
+
+def _check_predicate(call: PredicateCall, bracket: str | None) -> None:
+    predicate = find_predicate(call.name)
+    if predicate is None:
+        raise QueryError(
+            f"unknown function or predicate '{call.name}'",
+            span=call.span,
+            suggestion=nearest(call.name, _known_names()),
+            hint="A predicate of your own must be registered before the query is checked.",
+        )
+    count = len(call.arguments)
+    if not predicate.fewest <= count <= predicate.most:
+        given = f"{count} {'is' if count == 1 else 'are'} given"
+        raise QueryError(f"predicate '{call.name}' takes {predicate.arity}, but {given}", span=call.span)
+    if predicate.kind is not PredicateKind.SCALAR:
+        _check_one_label(call, predicate, bracket)
+
+
+def _check_one_label(call: PredicateCall, predicate: Predicate, bracket: str | None) -> None:
+    """A call that is asked about many events at once reads those of one label."""
+    labels: set[str | None] = set()
+    for below in walk(call):
+        if isinstance(below, Aggregate):
+            raise QueryError(
+                f"an aggregate cannot be an argument of '{call.name}', which {_takes(predicate)}", span=below.span
+            )
+        if isinstance(below, Attribute | LabelReference):
+            labels.add(bracket if below.label is None else below.label)
+    if len(labels) > 1:
+        raise QueryError(f"predicate '{call.name}' {_takes(predicate)}, but its arguments read several", span=call.span)
+    if not labels:
+        raise QueryError(f"predicate '{call.name}' {_takes(predicate)}, but its arguments read none", span=call.span)
+
+
+def _takes(predicate: Predicate) -> str:
+    if predicate.kind is PredicateKind.SET:
+        return "goes over the events of one label"
+    return "is vectorized over the events of one label"
