@@ -156,7 +156,7 @@ def test_types_must_be_known():
 
 def test_streams_cannot_be_told_apart():
     transducer = compile_formula(parse_formula("A ; NOT(s>A)"))
-    with pytest.raises(UnsupportedQueryError, match="by the stream that they come from"):
+    with pytest.raises(UnsupportedQueryError, match="distinguishes events of one type by their stream"):
         to_formula(transducer)
 
 
@@ -167,7 +167,7 @@ def test_conditions_on_events_without_labels():
         frozenset({1}),
         (Transition(0, 1, Comparison(Operator.GT, Attribute(None, "v"), Literal(1)), labels=frozenset({TYPE_LABEL})),),
     )
-    with pytest.raises(UnsupportedQueryError, match="no label of the event is known"):
+    with pytest.raises(UnsupportedQueryError, match="needs a label of the event, and none is known"):
         to_formula(transducer)
     assert to_formula(transducer, types="AB") == parse_formula("START((A FILTER A.v > 1) OR (B FILTER B.v > 1))")
 

@@ -183,7 +183,7 @@ def test_conjunctions_are_eliminated(text, found):
 @pytest.mark.parametrize(
     ("rewriting", "text", "message"),
     [
-        (compile_star, "A : B", "StrictSequence does not belong"),
+        (compile_star, "A : B", "does not cover StrictSequence"),
         (compile_star, "(A ; B) FILTER A.v < B.v", "relates several labels"),
         (eliminate_conjunctions, "(A AND A) UNLESS B", "not beside Unless"),
         (eliminate_conjunctions, "(A ALL B) FILTER A.v < B.v", "relates several labels"),

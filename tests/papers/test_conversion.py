@@ -179,13 +179,13 @@ def test_registers_of_the_engine_by_name():
 @pytest.mark.parametrize(
     ("transducer", "reason"),
     [
-        (_two(Write(0, (VALUE,), fresh=False)), "something else than one event"),
-        (_two(Write(0, (Stored(0, 0),), fresh=True)), "something else than one event"),
+        (_two(Write(0, (VALUE,), fresh=False)), "something other than one event"),
+        (_two(Write(0, (Stored(0, 0),), fresh=True)), "something other than one event"),
         (_two(initial=frozenset((1,))), "may be empty"),
-        (_two(window=DurationWindow(5)), "no other window"),
+        (_two(window=DurationWindow(5)), "only windows of events"),
         (_two(read=1), "never written"),
         (compile_formula(parse_formula("EVENT")), "type of the event"),
-        (compile_formula(parse_formula("((A ; B) WITHIN 3 EVENTS) ; C")), "no place in a condition"),
+        (compile_formula(parse_formula("((A ; B) WITHIN 3 EVENTS) ; C")), "a condition of the papers cannot contain"),
     ],
 )
 def test_what_only_the_engine_has(transducer, reason):

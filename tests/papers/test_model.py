@@ -69,7 +69,7 @@ def test_faults(parts, fault, message):
     [
         ({"parameters": ("x",)}, RegisterSelectionError, r"selection \(\) for the parameters \(x\)"),
         ({"parameters": ("x", "x"), "selection": (HEAD, "r")}, RegisterSelectionError, "for the parameters"),
-        ({"formula": condition("x.v > 1")}, RegisterSelectionError, "speaks of x, which is no parameter"),
+        ({"formula": condition("x.v > 1")}, RegisterSelectionError, "uses x, which is not a parameter"),
         ({"formula": None, "selection": (HEAD,)}, EpsilonTransitionError, "no register selection"),
     ],
 )

@@ -91,6 +91,6 @@ def refuse_registers(transducer: Transducer) -> None:
     if transducer.registers or any(t.atoms or t.writes for t in transducer.transitions):
         raise UnsupportedQueryError(
             "this automaton has registers; only automata without memory have a formula of their own",
-            hint="Conditions that relate events need registers; of choices between conditions on different events, "
-            "push_down_filters makes choices between formulas.",
+            hint="Conditions that relate events need registers. push_down_filters turns choices between conditions "
+            "on different events into choices between formulas.",
         )

@@ -109,8 +109,8 @@ def _unknown(atom: Condition) -> Condition | None:
             sides = (atom.operand,)
         case PredicateCall():
             raise UnsupportedQueryError(
-                f"nothing in the language says when {show(atom)} is unknown",
-                hint="A registered predicate under NOT cannot be brought back from the automaton.",
+                f"the language cannot express that {show(atom)} is unknown",
+                hint="A registered predicate under NOT cannot be translated back.",
             )
         case _:
             sides = ()

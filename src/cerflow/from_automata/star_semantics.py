@@ -76,9 +76,9 @@ def compile_star(formula: Formula) -> Transducer:
     for current in walk(formula):
         if isinstance(current, Formula) and not isinstance(current, _SECOND_ORDER):
             raise UnsupportedQueryError(
-                f"{type(current).__name__} does not belong to the formulas that *-semantics is for",
+                f"*-semantics does not cover {type(current).__name__}",
                 span=current.span,
-                hint="They have event types, EVENT, NOT, AS, [x -> y], FILTER, OR, ; and +.",
+                hint="It covers event types, EVENT, NOT, AS, [x -> y], FILTER, OR, ; and +.",
             )
     # Their loops are the only transitions that label nothing.
     return star_automaton(compile_formula(push_down_filters(formula)))

@@ -62,7 +62,7 @@ class Descriptions:
             raise UnsupportedQueryError(
                 "some events are left out, and others are reported under their types, which are not all known; no "
                 "PROJECT can list them",
-                hint="Give all types of events there are: types=(…).",
+                hint="Give all existing types of events: types=(…).",
             )
         return Project(tuple(sorted(self.kept)) or (self._fresh.like("nothing"),), formula)
 
@@ -114,8 +114,8 @@ class Descriptions:
             self._keeps_types = True
             if not labels and condition != Constant(True):
                 raise UnsupportedQueryError(
-                    f"no label of the event is known of which {show(condition)} could be asked",
-                    hint="Give all types of events there are: types=(…).",
+                    f"{show(condition)} needs a label of the event, and none is known",
+                    hint="Give all existing types of events: types=(…).",
                 )
         else:
             self.projected = True
@@ -142,8 +142,8 @@ def _held(t: Transition, name: str | None) -> tuple[str | None, dict[TypeTest, b
     demanded = {c.stream for c in conjuncts(t.test) if isinstance(c, TypeTest) and c.type == name}
     if len(streams) > 1 or not streams <= demanded:
         raise UnsupportedQueryError(
-            f"{show(t.test)} tells events of one type apart by the stream that they come from",
-            hint="An event type of one stream can be named, but not one of all streams but that.",
+            f"{show(t.test)} distinguishes events of one type by their stream",
+            hint="A formula can name an event type of one stream, but not of all streams except one.",
         )
     (stream,) = streams
     held[TypeTest(name, stream)] = True

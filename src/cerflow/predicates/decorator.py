@@ -107,7 +107,7 @@ def predicate(
         raise ValueError("a predicate is either vectorized or of a set")
     for form in (vectorized, of_set):
         if form not in _FORMS:
-            raise ValueError(f"arrays are those of 'numpy' or 'arrow', not {form!r}")
+            raise ValueError(f"the form of arrays must be 'numpy' or 'arrow', not {form!r}")
     kind = PredicateKind.VECTORIZED if vectorized else PredicateKind.SET if of_set else PredicateKind.SCALAR
 
     def decorate(function: F) -> F:

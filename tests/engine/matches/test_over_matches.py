@@ -327,7 +327,7 @@ EVENTS = letters("AABC", v=[1, 2, 3, 4], s=list("abcd"))
         (("price", "v", "median"), ValueError, "function must be one of"),
         (("price", None, "sum"), ValueError, "needs an attribute"),
         (("price", "v", "min", "sum"), UnsupportedQueryError, "without listing"),
-        (("price", "v", "sum", "first"), ValueError, "made of the matches"),
+        (("price", "v", "sum", "first"), ValueError, "function over the matches"),
         ("sum", ValueError, "must be 'count' or"),
     ],
 )

@@ -96,7 +96,7 @@ def apply_filter(
                 f"more than {limits.FILTER_REMEMBERED} conditions stand in choices (OR) about labels with several "
                 "events",
                 span=condition.span,
-                hint="In a bracket, x[… OR …], every event chooses by itself: that takes any number of conditions.",
+                hint="In a bracket, x[… OR …], every event chooses for itself, among any number of conditions.",
             )
         choices = copied
     operand = _apply(operand, atoms, many, scope, registers)
@@ -107,8 +107,7 @@ def apply_filter(
             raise UnsupportedQueryError(
                 "AND and OR are nested too deeply here",
                 span=part.span,
-                hint=f"Of conditions on labels with several events at most {limits.FILTER_DEPTH} choices may be "
-                "nested.",
+                hint=f"At most {limits.FILTER_DEPTH} choices on labels with several events may be nested.",
             )
         operand = _union(
             [

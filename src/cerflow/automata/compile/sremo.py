@@ -353,9 +353,9 @@ class _Builder:
     def _complement(self, expression: Complement, question: _Question) -> _Rule:
         if not question.windowed and not _window_inside(expression.operand):
             raise UnsupportedQueryError(
-                "'!' without a window cannot be evaluated: what it excludes could take any number of events",
+                "'!' without a window cannot be evaluated: the excluded part could take any number of events",
                 span=expression.span,
-                hint="Put a window around it, as in (… . !e . …) WITHIN 10 EVENTS, or on what it excludes, as in "
+                hint="Put a window around the whole, (… . !e . …) WITHIN 10 EVENTS, or on the excluded part, "
                 "!(e WITHIN 10 EVENTS).",
             )
         held = _restricted(question.held, question.live)

@@ -1,8 +1,9 @@
-"""Calls of predicates bound to what is registered, and whole events to the columns of the input.
+"""Calls of predicates bound to the registered functions, and whole events to the columns of the input.
 
-What a query calls is looked up once, when its program is made: a predicate registered later under the same name does
-not change what is being recognised. A whole event as an argument becomes the values of all its attributes, so a
-register that remembers it gets a field for each of them.
+The predicates of a query are looked up once, when its tables are made: a predicate registered later under the same name
+does not affect running recognisers. A whole event as an argument becomes the values of all its attributes, so a
+register
+that remembers it gets a field for each of them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ __all__ = ["Call", "CallOfSet", "WholeEvent", "bind", "calls_in", "readable"]
 
 @node
 class Call(Condition):
-    """A call of a predicate that does not depend on names any more."""
+    """A call of a predicate that no longer depends on names."""
 
     predicate: Predicate
     arguments: tuple[Expression, ...]
@@ -36,7 +37,7 @@ class Call(Condition):
 
 @node
 class CallOfSet(Condition):
-    """A predicate of a set, asked about the rows of a collection (None: there are none) and the event at hand.
+    """A predicate of a set, called on the rows of a collection (None: there are none) and the current event.
 
     See `cerflow.conditions.guards.SetCall`; ``each`` says which arguments differ from event to event.
     """
@@ -66,19 +67,19 @@ class WholeEvent(Expression):
 
 
 def readable(schema: Schema, without: str | None = None) -> tuple[str, ...]:
-    """The attributes that a whole event shows: all whose types conditions can read, but the one called ``without``."""
+    """The attributes of a whole event: all whose types conditions can read, except the one called ``without``."""
     return tuple(n for n in schema.attributes if n != without and schema.kind(n) is not Kind.OTHER)
 
 
 def calls_in(tree: Node) -> bool:
-    """Whether a guard or expression asks a predicate."""
+    """Whether a guard or expression calls a predicate."""
     return any(isinstance(current, Call | CallOfSet) for current in walk(tree))
 
 
 def bind(transducer: Transducer, attributes: Sequence[str]) -> Transducer:
     """The transducer with bound calls; ``attributes`` are those of whole events.
 
-    Raises `QueryError` if a predicate is not registered any more.
+    Raises `QueryError` if a predicate is no longer registered.
     """
     trees: list[Node] = [tree for t in transducer.transitions for tree in (t.test, *t.atoms)]
     trees += [e for t in transducer.transitions for w in t.writes for e in (*w.row, *w.where)]
@@ -103,7 +104,7 @@ class _Binding:
             self.first.append(places)
 
     def _whole_events(self) -> frozenset[tuple[int, int]]:
-        """The fields (of registers) that hold whole events; what is copied from one to another is one there too."""
+        """The fields (of registers) that hold whole events; copying one to another field makes that one, too."""
         found: set[tuple[int, int]] = set()
         grown = True
         while grown:
@@ -167,7 +168,7 @@ class _Binding:
             case PredicateCall(name, arguments):
                 predicate = registered(name)
                 if predicate.kind is PredicateKind.SET:
-                    # Asked of the event at hand, it speaks of that alone.
+                    # On the current event, the call is about that event alone.
                     return self._of_set(predicate, arguments, None, True)
                 return Call(predicate, self._given(arguments), span=current.span)
             case SetCall(name, arguments, rows, here):

@@ -1,4 +1,4 @@
-"""Functions of users compiled by Numba, where they can be."""
+"""Users' functions compiled by Numba, if possible."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from cerflow.schema import Kind
 __all__ = ["compile_predicate"]
 
 _TYPES = {Kind.INTEGER: types.int64, Kind.FLOAT: types.float64, Kind.BOOLEAN: types.boolean}
-#: What was compiled, or why it could not be, for each combination of kinds of arguments.
+#: The compiled function, or the reason why there is none, for each combination of kinds of arguments.
 _known: WeakKeyDictionary[Predicate, dict[tuple[Kind, ...], Any]] = WeakKeyDictionary()
 
 
 def compile_predicate(predicate: Predicate, kinds: Sequence[Kind | None]) -> Any:
     """The C function (with an ``address``) of a predicate for arguments of these kinds (None: a whole event).
 
-    None if it has to run as plain Python; then there is a `PerformanceWarning`, once, unless that is meant.
+    None if it has to run as plain Python; this gives one `PerformanceWarning`, unless it was requested.
     """
     if not predicate.compile:
         return None
@@ -36,7 +36,7 @@ def compile_predicate(predicate: Predicate, kinds: Sequence[Kind | None]) -> Any
         if isinstance(known[key], str):
             warnings.warn(
                 f"predicate '{predicate.name}' runs as plain Python, which is slow: {known[key]} "
-                "(compile=False says that this is meant)",
+                "(compile=False suppresses this warning)",
                 PerformanceWarning,
                 stacklevel=2,
             )
@@ -53,12 +53,12 @@ def _compile(predicate: Predicate, kinds: Sequence[Kind | None]) -> Any:
             warnings.simplefilter("ignore", NumbaWarning)
             return entry(predicate.function, [_TYPES[kind] for kind in kinds if kind is not None])
     except Exception as error:
-        # Whatever Numba stumbles over, Python can still run it.
+        # Python can still run a function that Numba rejects for any reason.
         return f"Numba cannot compile it: {_reason(error)}"
 
 
 def _reason(error: Exception) -> str:
-    """The line of a message of Numba that says what is wrong."""
+    """The line of Numba's message that names the problem."""
     lines = [line.strip() for line in str(error).splitlines()]
     said = [line for line in lines if line and not line.startswith(("Failed in", "During:", "File", "-", "<"))]
     return said[0] if said else type(error).__name__

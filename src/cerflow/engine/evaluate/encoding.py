@@ -12,24 +12,24 @@ from cerflow.engine.kernels.base.encode import encode
 
 __all__ = ["encoded", "read_only"]
 
-#: Slots of the first hash table that is tried; then of larger ones.
+#: The number of slots of the first hash table to try; then larger ones.
 _SLOTS, _LARGER = 1 << 8, 1 << 4
-#: Up to so many distinct texts are read one by one.
+#: Up to this number of distinct texts are read one by one.
 _FEW = 256
-#: The least bytes of texts that a kernel gets: with less, ``heads`` would be an array of another layout.
+#: The least bytes of texts for a kernel: with less, ``heads`` would be an array of another layout.
 _LEAST = 16
 
 
 def encoded(column: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
-    """The code of each text and the distinct texts; codes of nulls mean nothing."""
+    """The code of each text and the distinct texts; codes of nulls have no meaning."""
     codes, texts = _encoded(column)
     return read_only(codes), texts
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """The array as one that cannot be written to.
+    """The array as a read-only one.
 
-    Arrow's own memory can be, or cannot, according to where it comes from; a kernel would be compiled for both.
+    Arrow's memory may be writable or not, depending on its origin; a kernel would be compiled for both.
     """
     seen = array.view()
     seen.flags.writeable = False
@@ -53,7 +53,7 @@ def _encoded(column: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
     if column.null_count:
         some = np.frombuffer(bits, np.uint8)
         valid = np.unpackbits(some, bitorder="little")[column.offset : column.offset + len(column)]
-    # The same bytes read eight at a time from every place on.
+    # The same bytes, eight at a time from every place on.
     heads = np.ndarray((len(data) - 7,), "<u8", buffer=data, strides=(1,))
     read = [read_only(array) for array in (offsets, data, heads, valid)]
     codes_of = np.zeros(len(column), np.int64)
@@ -65,6 +65,6 @@ def _encoded(column: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
         if count > _FEW:
             return codes_of, column.take(pa.array(first[:count]))
         if count >= 0:
-            # Taking from a slice costs in proportion to what it is a slice of.
+            # Taking from a slice costs in proportion to the whole array behind it.
             return codes_of, pa.array([column[row].as_py() for row in first[:count].tolist()], pa.string())
         slots *= _LARGER

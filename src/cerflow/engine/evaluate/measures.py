@@ -1,4 +1,4 @@
-"""What windows measure, as 64-bit integers: a start is inside the window as long as it is greater than a bound."""
+"""The measures of windows as 64-bit integers: a start is inside the window as long as it is greater than a bound."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_global(window: Window, partitioned: bool) -> bool:
 
 
 def duration(window: DurationWindow, schema: Schema, unit: str) -> Fraction:
-    """The size of a window in units of the time column: ``unit`` for timestamps, what the schema says for numbers."""
+    """The size of a window in units of the time column: its own unit for timestamps, the schema's for numbers."""
     assert schema.time is not None
     of = MICROSECONDS[unit] if schema.kind(schema.time) is Kind.TIMESTAMP else schema.microseconds
     return window.microseconds / of
@@ -39,7 +39,7 @@ def _vector(window: Window, rows: BatchRows, schema: Schema) -> Vector:
 
 
 def measures(window: Window, rows: BatchRows, schema: Schema) -> Ints:
-    """The measure of each event, null where an attribute is."""
+    """The measure of each event, null where an attribute is null."""
     vector = _vector(window, rows, schema)
     if vector.kind is Kind.FLOAT:
         return np.where(vector.missing(), NULL, _ordered(vector.floats()))
@@ -47,7 +47,7 @@ def measures(window: Window, rows: BatchRows, schema: Schema) -> Ints:
 
 
 def bounds(window: Window, rows: BatchRows, schema: Schema) -> Ints:
-    """For each event the greatest measure that a start may have to be outside its window; null if it has none."""
+    """For each event the greatest measure of a start outside its window; null if it has no measure."""
     vector = _vector(window, rows, schema)
     size: Fraction
     if isinstance(window, CountWindow):
@@ -58,7 +58,7 @@ def bounds(window: Window, rows: BatchRows, schema: Schema) -> Ints:
         assert isinstance(window, AttributeWindow)
         size = Fraction(window.size)
     if vector.kind is not Kind.FLOAT:
-        # For whole numbers a < size means a < the next whole number.
+        # For integers, a < size means a < the next integer.
         whole = -(-size.numerator // size.denominator)
         values = vector.integers()
         if whole > 2**62:
@@ -75,26 +75,26 @@ def event_times(rows: BatchRows, schema: Schema) -> Ints:
 
 
 def idle_bounds(rows: BatchRows, schema: Schema) -> Ints:
-    """For each event the greatest moment that the last event of its substream may have for it to begin anew."""
+    """For each event the greatest time of the previous event of its substream with which the substream begins anew."""
     assert schema.time is not None
     assert schema.forget is not None
     size = duration(DurationWindow(schema.forget), schema, rows.unit)
     vector = rows.attribute(schema.time)
     if vector.kind is Kind.FLOAT:
         return _edges(vector.floats(), float(np.nextafter(float(size), np.inf)))
-    # Longer ago than so much is so much and one more.
+    # A pause longer than this limit counts as the limit plus one.
     whole = size.numerator // size.denominator + 1
     return np.maximum(vector.integers(), NO_BOUND + min(whole, 2**62)) - min(whole, 2**62)
 
 
 def _edges(now: Floats, width: float) -> Ints:
-    """For each ``now`` the greatest start with ``now - start >= width``, rounded as the condition itself would be."""
+    """For each ``now`` the greatest start with ``now - start >= width``, rounded like the condition itself."""
     with np.errstate(invalid="ignore", over="ignore"):
         guess = now - width
         after = np.nextafter(guess, np.inf)
         edges = _ordered(guess)
         unsettled = np.flatnonzero((now - guess < width) | (now - after >= width))
-        # Near zero floats are so dense that the edge can be far from the guess, in steps between floats.
+        # Near zero floats are so dense that the edge can be many float steps from the guess.
         some = now[unsettled]
         low = np.full(some.shape, _ordered(np.array(-np.inf)))
         high = np.full(some.shape, _ordered(np.array(np.inf)))
@@ -108,7 +108,7 @@ def _edges(now: Floats, width: float) -> Ints:
 
 
 def floats_of(order: Ints) -> Floats:
-    """The floats that these integers stand for, as `measures` and `bounds` order them."""
+    """The floats that these integers represent, as `measures` and `bounds` order them."""
     return np.where(order < 0, np.int64(NULL) - order - 1, order).view(np.float64)
 
 

@@ -1,7 +1,7 @@
-"""Conditions on one event that were evaluated before the engine sees the event, by Spark above all.
+"""Conditions on one event that were evaluated before the engine sees the event, above all by Spark.
 
-A column of integers says what was found: bit 2k whether condition k is true of the event, bit 2k+1 whether it is
-unknown. What only these conditions read need not be there then.
+A column of integers holds the results: bit 2k says whether condition k is true for the event, bit 2k+1 whether it is
+unknown. Columns that only these conditions read may then be missing.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ __all__ = [
     "with_precomputed",
 ]
 
-#: The column of bits; it is no attribute of events.
+#: The column of bits; it is not an attribute of events.
 PRECOMPUTED = "\0precomputed"
-#: Conditions whose bits fit a column of 64.
+#: The number of conditions whose bits fit a column of 64.
 PRECOMPUTED_BITS = 31
 _BITS = pa.int64()
 
 
 @node
 class Precomputed(Condition):
-    """The condition with this number, of those that are precomputed."""
+    """The precomputed condition with this number."""
 
     number: int
 
@@ -51,12 +51,12 @@ def with_bits(schema: Schema, data_type: pa.DataType = _BITS) -> Schema:
 
 
 def numbered_conditions(conditions: Sequence[Condition]) -> Mapping[Condition, Precomputed]:
-    """What stands for each condition."""
+    """The replacement of each condition."""
     return {condition: Precomputed(number) for number, condition in enumerate(conditions)}
 
 
 def with_precomputed(test: Condition, precomputed: Mapping[Condition, Precomputed]) -> Condition:
-    """A test in which the precomputed conditions are not evaluated any more."""
+    """A test with the precomputed conditions replaced by their results."""
     if not precomputed:
         return test
 
@@ -69,6 +69,6 @@ def with_precomputed(test: Condition, precomputed: Mapping[Condition, Precompute
 
 
 def precomputed_truth(bits: Vector, number: int) -> TruthVector:
-    """What a column of bits says of a condition."""
+    """The truth of a condition according to a column of bits."""
     codes = bits.data.astype(np.int64, copy=False)
     return TruthVector((codes >> 2 * number & 1).astype(bool), (codes >> 2 * number + 1 & 1).astype(bool))

@@ -1,4 +1,4 @@
-"""Predicates of users asked about the rows of a batch."""
+"""Users' predicates, called on the rows of a batch."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class EventArgument:
 def answers(
     predicate: Predicate, arguments: Sequence[Vector | EventArgument], count: int, where: Mask | None, unit: str
 ) -> TruthVector:
-    """The answers of a predicate for ``count`` rows, asked only ``where`` somebody wants to know (None: everywhere).
+    """The answers of a predicate for ``count`` rows, called only at the rows ``where`` (None: all).
 
     Raises `PredicateError`.
     """
     if all(isinstance(a, Vector) and a.data.ndim == 0 for a in arguments):
-        # Literals alone: one answer for all.
+        # Only literals: one answer for all.
         count, where = 1, None
     known = np.ones(count, bool) if where is None else where.copy()
     if predicate.kind is not PredicateKind.SET:
@@ -59,7 +59,7 @@ def answers(
 def answer_for_none(
     predicate: Predicate, arguments: Sequence[Vector | EventArgument], each: Sequence[bool], unit: str
 ) -> TruthVector:
-    """The answer of a predicate of a set about no events, the same for all rows. Raises `PredicateError`."""
+    """The answer of a predicate of a set for no events, the same for all rows. Raises `PredicateError`."""
     first = np.zeros(1, np.intp)
     given = [Each([]) if differs else _values(a, first, unit)[0] for a, differs in zip(arguments, each)]
     answer = ask_of_set(predicate, given)
@@ -69,7 +69,7 @@ def answer_for_none(
 def _ask_of_sets(
     predicate: Predicate, arguments: Sequence[Vector | EventArgument], index: NDArray[np.intp], unit: str
 ) -> tuple[Mask, Mask]:
-    """Each event is a set by itself."""
+    """Each event is a set of one."""
     each = [not isinstance(a, Vector) or a.data.ndim > 0 for a in arguments]
     rows = zip(*(_values(a, index, unit) for a in arguments))
     found = [ask_of_set(predicate, [Each([v]) if differs else v for v, differs in zip(row, each)]) for row in rows]
@@ -117,7 +117,7 @@ def _ask_scalar(
     outcome = np.empty(len(index), np.int32)
     failed = ask_rows(function.address, words.ravel(), np.int64(len(arguments)), outcome)
     if failed >= 0:
-        # A compiled function cannot say what went wrong; as plain Python it can.
+        # A compiled function cannot report what went wrong; plain Python can.
         ask(predicate, [_values(a, index[failed : failed + 1], unit)[0] for a in arguments])
         raise PredicateError(only_compiled(predicate.name), predicate.name)
     return outcome == 1, outcome == UNKNOWN
@@ -135,7 +135,7 @@ def _ask_in_python(
 ) -> list[bool | None]:
     varying = [a for a in arguments if not (isinstance(a, Vector) and a.data.ndim == 0)]
     if len(varying) == 1 and isinstance(varying[0], Vector) and varying[0].kind.coded:
-        # One question for each distinct string.
+        # One call for each distinct string.
         _, first, which = np.unique(varying[0].data[index], return_index=True, return_inverse=True)
         distinct = [ask(predicate, row) for row in zip(*(_values(a, index[first], unit) for a in arguments))]
         return [distinct[k] for k in which.tolist()]
@@ -154,5 +154,5 @@ def _values(argument: Vector | EventArgument, index: NDArray[np.intp], unit: str
 
 
 def _at(array: NDArray[Any], index: NDArray[np.intp]) -> NDArray[Any]:
-    """The values at some rows; that of a literal is the same at each."""
+    """The values at some rows; a literal is the same at each."""
     return array[index] if array.ndim else np.full(len(index), array)

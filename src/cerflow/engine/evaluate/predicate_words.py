@@ -1,4 +1,4 @@
-"""Arguments of predicates as 64-bit words, as registers and event columns have them, and as values for users."""
+"""Arguments of predicates as 64-bit words, as in registers and event columns, and as values for users."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Argument:
-    """The kinds of the words that make an argument: one, or those of the attributes ``names`` of a whole event."""
+    """The kinds of the words of an argument: one, or those of the attributes ``names`` of a whole event."""
 
     kinds: tuple[Kind, ...]
     names: tuple[str, ...] | None = None
@@ -35,7 +35,7 @@ class Argument:
 
 
 class Words:
-    """How the words of arguments are read."""
+    """The decoding of the words of arguments."""
 
     def __init__(self, arguments: Sequence[Argument], strings: Strings, unit: str) -> None:
         kinds = [kind for argument in arguments for kind in argument.kinds]
@@ -63,7 +63,7 @@ def reader(kind: Kind, text: Callable[[int], str], unit: str) -> Callable[[Any],
         return None if word == NULL else word
 
     def fraction(word: float) -> float | None:
-        # Registers do not tell the zeros apart.
+        # Registers do not distinguish the zeros.
         return None if word != word else word + 0.0
 
     def boolean(word: int) -> bool | None:
@@ -93,5 +93,5 @@ def _moment(ticks: int, unit: str) -> datetime:
 
 
 def only_compiled(name: str) -> str:
-    """What to say of a predicate that fails as compiled and works as plain Python."""
+    """The message for a predicate that fails as compiled code and works as plain Python."""
     return f"predicate '{name}' failed as compiled by Numba, but not as plain Python (register it with compile=False)"

@@ -1,4 +1,4 @@
-"""Values that the engine cannot hold: an event with one in a column that the query reads cannot be used."""
+"""Values out of the engine's range: an event with one in a column that the query reads cannot be used."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from cerflow.values.units import DAY, PER_SECOND
 
 __all__ = ["EXACT_FLOATS", "MOST", "limits", "out_of_range", "why", "written"]
 
-#: The greatest magnitude of 64-bit integers, of which the least one stands for null.
+#: The greatest magnitude of 64-bit integers; the least integer represents null.
 MOST = 2**63 - 1
-#: The greatest magnitude up to which integers are apart as 64-bit floats.
+#: The greatest magnitude up to which different integers are different 64-bit floats.
 EXACT_FLOATS = 2**53
 
 
 def limits(schema: Schema) -> dict[str, int]:
-    """For the columns that may hold other values the greatest magnitude, in the column's own units."""
+    """The greatest magnitude for each column that may exceed the range, in the column's own units."""
     unit = finest_unit(schema)
     found: dict[str, int] = {}
     for name, most in schema.held.items():
@@ -44,7 +44,7 @@ def _most(data_type: pa.DataType) -> int:
 
 
 def _ticks(data_type: pa.DataType, unit: str) -> int:
-    """How many of a unit make one of a type of times."""
+    """The number of ticks of a unit in one tick of a type of times."""
     if pa.types.is_date32(data_type):
         return DAY * PER_SECOND[unit] // PER_SECOND["us"]
     return PER_SECOND[unit] // PER_SECOND["ms" if pa.types.is_date64(data_type) else data_type.unit]
@@ -66,16 +66,16 @@ def out_of_range(column: pa.Array, most: int) -> NDArray[np.bool_] | None:
 
 
 def written(value: pa.Scalar) -> str:
-    """A value as it stands in a message; times beyond those of Python too."""
+    """A value as text for a message; also for times beyond Python's range."""
     if not pa.types.is_temporal(value.type):
         return str(value.as_py())
     unit: Any = "D" if pa.types.is_date32(value.type) else getattr(value.type, "unit", "ms")
-    # NumPy takes the least integer for no time.
+    # NumPy takes the least integer for a missing time.
     return str(value.value if value.value < -MOST else np.datetime64(value.value, unit))
 
 
 def why(name: str, schema: Schema, most: int) -> str:
-    """Why such a value of a column cannot be used; to be preceded by the value."""
+    """The reason why such a value of a column cannot be used; to be preceded by the value."""
     if schema.kind(name) is Kind.TIMESTAMP:
         return f"is beyond what 64 bits count in {finest_unit(schema)}, the finest unit of the times of the input"
     if most < MOST:

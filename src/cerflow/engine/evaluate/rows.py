@@ -57,7 +57,7 @@ __all__ = ["BatchRows", "finest_unit", "instant"]
 
 
 def finest_unit(schema: Schema) -> str:
-    """The unit in which all timestamps of a schema are whole numbers (at least microseconds)."""
+    """The unit in which all timestamps of a schema are integers (at least microseconds)."""
     units = [f.type.unit for f in schema.columns if pa.types.is_timestamp(f.type)]
     return finest([*units, "us"])
 
@@ -65,7 +65,7 @@ def finest_unit(schema: Schema) -> str:
 def instant(text: str, unit: str) -> int:
     """An ISO 8601 text as a number of units since the epoch; without an offset it is UTC. Raises ValueError.
 
-    What lies beyond the times that 64 bits can hold becomes the first or last of them.
+    Times beyond 64 bits become the first or last time.
     """
     moment = datetime.fromisoformat(text)
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
@@ -77,8 +77,8 @@ def instant(text: str, unit: str) -> int:
 class BatchRows:
     """Some rows of a batch; columns are read and expressions evaluated on demand, each once.
 
-    ``positions`` count the events as they come, ``numbers`` are their positions in the whole stream, if those are
-    others: conditions and computed columns speak of these, windows and contiguity of what was counted.
+    ``positions`` count the events as they come, ``numbers`` are their positions in the whole stream, if different:
+    conditions and computed columns use ``numbers``, windows and contiguity use ``positions``.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class BatchRows:
         self._positions = positions
         self._numbers = numbers
         self._vectors: dict[str, Vector] = {}
-        #: The rows for which predicates are asked, None for all; the answers for others do not count.
+        #: The rows for which predicates are called, None for all; answers for other rows do not count.
         self._asked: NDArray[np.bool_] | None = None
 
     @property
@@ -118,7 +118,7 @@ class BatchRows:
         return some, None if self._numbers is None else self._numbers[indices]
 
     def attribute(self, name: str) -> Vector:
-        """The values of an attribute; ``type`` is the type of the event if no attribute is called so."""
+        """The values of an attribute; ``type`` is the type of the event if no attribute has that name."""
         column = self.schema.column(name)
         if column not in self._vectors:
             self._vectors[column] = self._read(column)
@@ -151,14 +151,14 @@ class BatchRows:
         return vector
 
     def value(self, expression: Expression, asked: NDArray[np.bool_] | None = None) -> Vector:
-        """An expression on each row; it matters (to predicates) only on the rows ``asked`` for."""
+        """An expression on each row; predicates are called only on the rows ``asked`` for."""
         self._asked = asked
         result = fold(expression, self._visit)
         assert isinstance(result, Vector)
         return result
 
     def truth(self, condition: Condition, asked: NDArray[np.bool_] | None = None) -> TruthVector:
-        """A condition on each row, three-valued; it matters (to predicates) only on the rows ``asked`` for."""
+        """A condition on each row, three-valued; predicates are called only on the rows ``asked`` for."""
         self._asked = asked
         result = fold(condition, self._visit)
         assert isinstance(result, TruthVector)
@@ -209,7 +209,7 @@ class BatchRows:
                 assert isinstance(truth, TruthVector)
                 return truth.vector()
             case _:
-                # A label as the argument of position or time: the event at hand.
+                # A label as the argument of position or time: the current event.
                 return Vector(Kind.INTEGER, self.positions)
 
     def _condition(self, current: Condition, below: Sequence[Vector | TruthVector | EventArgument]) -> TruthVector:
@@ -258,7 +258,7 @@ class BatchRows:
         return compare_vectors(operator, *self._aligned(left, right))
 
     def _aligned(self, left: Vector, right: Vector) -> tuple[Vector, Vector]:
-        """A text beside a timestamp is a point in time, a literal beside an exact decimal is one."""
+        """A text beside a timestamp as a timestamp, and a literal beside an exact decimal as a decimal."""
         if Kind.DECIMAL in (left.kind, right.kind):
             return _as_decimal(left), _as_decimal(right)
         if left.kind is Kind.TIMESTAMP and right.kind is Kind.STRING:
@@ -292,7 +292,7 @@ class BatchRows:
 
 
 class _SomeRows(BatchRows):
-    """Rows of others; what those have read already is not read again."""
+    """A selection of other rows; values that those have read are not read again."""
 
     def __init__(self, rows: BatchRows, indices: NDArray[np.int64]) -> None:
         positions, numbers = rows.positions_at(indices)
@@ -308,7 +308,7 @@ class _SomeRows(BatchRows):
 
 
 def _as_decimal(vector: Vector) -> Vector:
-    """A literal beside an exact decimal as one; NULL, and what is one already, as it is."""
+    """A literal as an exact decimal; NULL, and exact decimals, stay as they are."""
     if vector.kind is Kind.DECIMAL or vector.data.ndim or vector.missing().any():
         return vector
     value = vector.dictionary[0] if vector.kind is Kind.STRING else vector.data.item()

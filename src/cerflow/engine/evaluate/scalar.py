@@ -1,7 +1,7 @@
-"""Tests and expressions of one event given as a mapping: functions made once, so that one event costs little.
+"""Tests and expressions on one event given as a mapping: functions made once, so that single events are cheap.
 
-They mean what `cerflow.semantics` says. What reads more than plain values of the event has no such function; it is
-evaluated for a batch of one event instead.
+Their meaning is that of `cerflow.semantics`. An expression that reads more than plain values of the event has no such
+function, and is evaluated on a batch of one event instead.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from cerflow.values.operators import RELATIONS
 
 __all__ = ["Read", "scalar"]
 
-#: Reads a value of an event whose plain values are what the kinds of their columns say.
+#: Reads a value of an event whose plain values have the kinds of their columns.
 Read = Callable[[Mapping[str, Any]], Any]
 
 _PLAIN = (And, Arithmetic, Between, Comparison, In, IsNull, Negative, Not, Or)
@@ -43,7 +43,7 @@ _KINDS = (Kind.INTEGER, Kind.FLOAT, Kind.STRING, Kind.BOOLEAN)
 def scalar(root: Expression | Any, schema: Schema) -> Read | None:
     """A function for a condition or expression on one event, or None if there is none.
 
-    It gives None for null and for unknown. Floats must not be NaN.
+    It returns None for null and for unknown. Floats must not be NaN.
     """
 
     def visit(current: Node, below: Sequence[Read | None]) -> Read | None:
@@ -75,7 +75,7 @@ def _node(current: Node, operands: Sequence[Read], schema: Schema) -> Read | Non
 
 
 def _is_looked_up(current: In, schema: Schema) -> bool:
-    """Whether all items are of the very kind of the attribute that is looked for among them."""
+    """Whether all items have the same kind as the attribute that is looked up among them."""
     if not isinstance(current.operand, Attribute) or current.operand.name not in schema.attributes:
         return False
     kind = schema.kind(current.operand.name)

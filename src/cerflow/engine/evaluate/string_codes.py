@@ -1,4 +1,4 @@
-"""Strings as numbers: codes that stay the same from batch to batch, and their order by rank."""
+"""Strings as numbers: codes that stay the same from batch to batch, and ranks for their order."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Strings:
         for text in texts:
             self.code(text)
 
-    #: Strings beyond those of the query that are kept before it is worth to look for unused ones.
+    #: The number of strings, beside those of the query, from which it is worthwhile to look for unused ones.
     SLACK = 100_000
 
     @property
     def wants_cleaning(self) -> bool:
-        """Whether it is time to `replace` the table by what is still in use."""
+        """Whether it is time to `replace` the table by the strings in use."""
         return len(self.texts) > self._limit
 
     def replace(self, texts: Sequence[str]) -> None:
@@ -39,7 +39,7 @@ class Strings:
         self._limit = 2 * len(self.texts) + self.SLACK
 
     def checkpoint(self) -> Callable[[], None]:
-        """How to go back to the codes as they are now; strings that have come in between may stay."""
+        """A function that restores the current codes; strings added in between may stay."""
         texts, codes, limit = self.texts, self._codes, self._limit
 
         def undo() -> None:
@@ -65,7 +65,7 @@ class Strings:
         return np.fromiter((self.code(t) for t in texts), np.int64, len(texts))
 
     def ranks(self) -> NDArray[np.int64]:
-        """For each code the place of its string in the order of all strings so far."""
+        """For each code, the place of its string in the order of all strings so far."""
         if len(self._ranks) != len(self.texts):
             order = sorted(range(len(self.texts)), key=self.texts.__getitem__)
             self._ranks = np.empty(len(order), np.int64)

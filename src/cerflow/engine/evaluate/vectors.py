@@ -1,7 +1,7 @@
 """Expressions and conditions on one event, evaluated for a whole batch at once.
 
-Values come as NumPy arrays: integers, booleans and timestamps as int64 with a mask of nulls, floats as float64 with
-NaN for null, strings as codes into a dictionary. Literals are arrays of no dimension, which broadcast.
+Values are NumPy arrays: integers, booleans and timestamps as int64 with a mask of nulls, floats as float64 with NaN for
+null, strings as codes into a dictionary. Literals are zero-dimensional arrays, which broadcast.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Vector:
-    """Values of one kind; ``nulls`` is None where there are none.
+    """Values of one kind; ``nulls`` is None without nulls.
 
-    Strings and exact decimals (see `decimals`) are codes into a ``dictionary``, which belongs to these only.
+    Strings and exact decimals (see `decimals`) are codes into a ``dictionary``, which only these have.
     """
 
     kind: Kind
@@ -66,14 +66,14 @@ class Vector:
         return values
 
     def integers(self) -> Ints:
-        """The values as int64, `NULL` for null; raises `InputError` if that is itself among the values."""
+        """The values as int64, `NULL` for null; raises `InputError` if `NULL` itself is among the values."""
         values = self.data.astype(np.int64, copy=False)
         if values.size and values.min() == NULL and (values == NULL)[~self.missing()].any():
             raise InputError(f"the value {NULL} cannot be used: it stands for null")
         return values if self.nulls is None else np.where(self.nulls, NULL, values)
 
     def over(self, count: int) -> Vector:
-        """The same with one value for each of so many rows, also of a literal."""
+        """The same with one value for each of ``count`` rows, even for a literal."""
         nulls = None if self.nulls is None else np.broadcast_to(self.nulls, (count,))
         data: NDArray[Any] = np.broadcast_to(self.data, (count,))
         return Vector(self.kind, data, nulls, self.dictionary)
@@ -84,12 +84,12 @@ class Vector:
         nulls = None if self.nulls is None else self.nulls[rows]
         if len(self.dictionary) <= len(rows):
             return Vector(self.kind, data, nulls, self.dictionary)
-        # Texts of other rows are left behind.
+        # Texts of other rows are dropped.
         used, codes = np.unique(data, return_inverse=True)
         return Vector(self.kind, codes, nulls, [self.dictionary[k] for k in used.tolist()])
 
     def taken(self, rows: Ints) -> Vector:
-        """The values of some rows; a negative one stands for null."""
+        """The values of some rows; a negative row number gives null."""
         missing = np.append(self.missing(), True)[rows] | (rows < 0)
         if self.kind is Kind.FLOAT:
             return Vector(self.kind, np.where(missing, np.nan, np.append(self.floats(), np.nan)[rows]))
@@ -98,7 +98,7 @@ class Vector:
 
 @dataclass(frozen=True)
 class TruthVector:
-    """A three-valued outcome: where it is true and where it is unknown."""
+    """A three-valued result: where it is true, and where it is unknown."""
 
     true: Mask
     unknown: Mask | None = None
@@ -131,8 +131,7 @@ class TruthVector:
 def column_vector(column: pa.Array, unit: str) -> Vector:
     """The values of an Arrow column; timestamps in ``unit`` (s, ms, us or ns) since the epoch.
 
-    Of types that conditions cannot read it is only known which values are null. Raises `InputError` for integers
-    beyond 64 bits.
+    Columns of types that conditions cannot read only have nulls. Raises `InputError` for integers beyond 64 bits.
     """
     kind = kind_of(column.type)
     nulls = None if column.null_count == 0 else np.asarray(column.is_null())
@@ -153,7 +152,7 @@ def column_vector(column: pa.Array, unit: str) -> Vector:
             zone = getattr(column.type, "tz", None)
             column = column.cast(pa.timestamp(unit, tz=zone)).cast(pa.int64())
         elif kind is Kind.OTHER:
-            # All that conditions may ask is whether it is null.
+            # Conditions can only test whether it is null.
             return Vector(Kind.INTEGER, np.zeros(len(column), np.int64), nulls)
         else:
             column = column.cast(pa.int64())
@@ -164,7 +163,7 @@ def column_vector(column: pa.Array, unit: str) -> Vector:
 
 
 def literal(value: int | float | str | bool | None) -> Vector:
-    """A literal as a vector of no dimension."""
+    """A literal as a zero-dimensional vector."""
     if value is None:
         return Vector(Kind.FLOAT, np.array(np.nan))
     if isinstance(value, str):
@@ -194,7 +193,7 @@ def _either_missing(left: Vector, right: Vector) -> Mask | None:
 
 
 def _texts(vector: Vector) -> NDArray[np.object_]:
-    """The distinct texts as they are: NumPy's own strings lose zeros at their end."""
+    """The distinct texts, unchanged: NumPy's own strings lose zeros at their end."""
     return np.array(vector.dictionary, dtype=object)
 
 
@@ -221,9 +220,9 @@ def compare_vectors(operator: Operator, left: Vector, right: Vector) -> TruthVec
 
 
 def equals_any(value: Vector, items: Sequence[Vector]) -> TruthVector:
-    """Whether a value equals one of several literals of one kind, none of which is null; unknown where it is null.
+    """Whether a value equals one of several non-null literals of one kind; unknown where the value is null.
 
-    They are looked up, so that a list of many costs little more than one of few.
+    The values are looked up, so many literals cost little more than a few.
     """
     missing = value.missing()
     if value.kind is Kind.STRING:
@@ -238,7 +237,7 @@ def equals_any(value: Vector, items: Sequence[Vector]) -> TruthVector:
 
 
 def arithmetic(operator: str, left: Vector, right: Vector) -> Vector:
-    """``left operator right`` on numbers: integers stay integers except under ``/``; null where there is no result."""
+    """``left operator right`` on numbers: integers stay integers except under ``/``; null without a result."""
     with np.errstate(all="ignore"):
         if operator == "/" or Kind.FLOAT in (left.kind, right.kind):
             a, b = left.floats(), right.floats()
@@ -261,7 +260,7 @@ def arithmetic(operator: str, left: Vector, right: Vector) -> Vector:
         else:
             c = np.fmod(i, np.where(j == 0, 1, j))
             unknown = unknown | (j == 0)
-        # The smallest integer stands for null.
+        # The smallest integer represents null.
         unknown = unknown | (c == NULL)
         return Vector(Kind.INTEGER, c, unknown)
 
@@ -294,7 +293,7 @@ def unary_function(name: str, operand: Vector) -> Vector:
     if name in ("abs", "-"):
         with np.errstate(over="ignore"):
             changed = np.abs(operand.data) if name == "abs" else -operand.data
-        # The smallest integer has no opposite.
+        # The smallest integer has no negative.
         return Vector(Kind.INTEGER, changed, operand.missing() | (operand.data == NULL))
     return operand
 
@@ -311,7 +310,7 @@ def word(operand: Vector, high: bool) -> Vector:
 
 
 def matches_text(operand: Vector, expression: str) -> TruthVector:
-    """Whether a regular expression is found in a string, looked for once per distinct string."""
+    """Whether a regular expression is found in a string, searched once per distinct string."""
     allowed = found_in(operand.dictionary or [""], expression)
     outcome = allowed[operand.data]
     if operand.nulls is None:

@@ -1,1 +1,1 @@
-"""From rows to what the kernels read: records checked and kept, columns and signatures of a batch."""
+"""From rows to the input of the kernels: records checked and kept, columns and signatures of a batch."""

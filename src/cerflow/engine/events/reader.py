@@ -22,10 +22,11 @@ __all__ = ["EventReader"]
 
 
 class EventReader:
-    """Prepares batches for one program.
+    """Prepares batches for one set of tables.
 
-    ``keys`` are the partition keys, each a choice of attributes; ``position`` names the column with the positions of
-    events in the whole stream, if they are not counted here.
+    ``keys`` are the partition keys, each a choice of attributes. ``position`` names the column with the positions of
+    events
+    in the whole stream, if they are not counted here.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class EventReader:
         return BatchRows(batch, self.tables.schema, positions, self.unit, numbers)
 
     def read(self, batch: pa.RecordBatch, first: int) -> tuple[EventArrays, Ints]:
-        """The events that matter, and their row numbers; the batch begins at position ``first`` of the stream."""
+        """The relevant events, and their row numbers; the batch begins at position ``first`` of the stream."""
         rows = self.rows(batch, first)
         classes, satisfied = self.signatures.texts.classify(rows)
         if self.tables.counted:
@@ -61,9 +62,9 @@ class EventReader:
     def read_some(
         self, rows: BatchRows, some: Ints, classes: Ints, satisfied: Sequence[frozenset[int]]
     ) -> tuple[EventArrays, Ints]:
-        """The events that matter among ``some`` rows of a batch, and their row numbers.
+        """The relevant events among ``some`` rows of a batch, and their row numbers.
 
-        ``classes`` are the classes of these rows by their texts, ``satisfied`` says which tests hold in each.
+        ``classes`` are the classes of these rows by their texts, ``satisfied`` the tests that hold in each class.
         """
         self.tables.forget_signatures()
         here = rows.at(some)
@@ -97,7 +98,7 @@ class EventReader:
     # -- keys, columns, windows ----------------------------------------------------------------------------------
 
     def _key_words(self, rows: BatchRows) -> tuple[IntRows, Mask | None]:
-        """The partition key of each event as 64-bit words, and where it has one."""
+        """The partition key of each event as 64-bit words, and which events have one."""
         n = rows.count
         words = np.zeros((n, max(1, len(self.keys))), np.int64)
         if not self.keys:
@@ -122,11 +123,11 @@ class EventReader:
             data = codes[vector.data] if len(codes) else np.zeros(vector.data.shape, np.int64)
             return Vector(Kind.INTEGER, data, vector.nulls).integers()
         if as_float:
-            # One bit pattern for zero and one for null.
+            # One bit pattern for zero, and one for null.
             floats = vector.floats() + 0.0
             return np.where(np.isnan(floats), np.nan, floats).view(np.int64)
         if vector.kind is Kind.FLOAT:
-            # An expression without a kind of its own, such as NULL / 2, is null everywhere.
+            # An expression without a kind, such as NULL / 2, is null everywhere.
             return np.full(vector.data.shape, NULL)
         return vector.integers()
 
@@ -150,7 +151,7 @@ class EventReader:
         bound = bounds(window, rows, self.tables.schema)
         if not n or (measure.min() != NULL and bound.min() != NULL):
             return measure, bound
-        # Without a measure an event can neither begin nor end a complex event, and forgets nothing.
+        # Without a measure an event can neither begin nor end a complex event, and makes none expire.
         return np.where(measure == NULL, NOT_BEGUN, measure), np.where(bound == NULL, NO_BOUND, bound)
 
 

@@ -1,4 +1,4 @@
-"""Which events can be used: types known, times known and not going backwards (spec §7)."""
+"""The check of events: types known, times known and not decreasing (spec §7)."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ __all__ = ["DECREASES", "BadRecordPolicy", "RecordChecker"]
 BadRecordPolicy = Literal["fail", "skip"] | Callable[[pa.Table], None]
 
 
-#: Why an event is refused that only its window can tell to be bad.
+#: The reason for refusing an event because of its window.
 DECREASES = "an attribute that measures a window decreases"
 
 
 class RecordChecker:
-    """Lets the usable events of batches through, and counts: what came in is ``accepted + refused``, always.
+    """Lets the usable events of batches through, and counts: the number of all events is always ``accepted + refused``.
 
-    An event refused at once has no place in the stream, and its time does not count. One that is refused later, as
-    only its window shows that it is bad, keeps its position and its time: others may be able to use it.
+    An event that is refused at once has no place in the stream, and its time does not count. An event that is refused
+    later,
+    because of its window, keeps its position and its time, since other queries may be able to use it.
     """
 
     def __init__(
@@ -41,28 +42,28 @@ class RecordChecker:
         in_order: bool = True,
         numbers: NDArray[np.int64] | None = None,
     ) -> None:
-        """With ``numbers``, the numbers of the events of a finite stream in its input, these name what is refused."""
+        """``numbers`` are the numbers of the events of a finite stream in its input, for errors."""
         if not callable(policy) and policy not in ("fail", "skip"):
             raise ValueError(f"on_bad_record must be 'fail', 'skip' or a callable, not {policy!r}")
-        # Where nobody reads the types of events, what was found out about them stands in their place.
+        # If types are not read, the facts already known about them are used instead.
         if schema.type != PRECOMPUTED and schema.kind(schema.type) is not Kind.STRING:
             found = schema.columns.field(schema.type).type
             raise InputError(f"the type column '{schema.type}' must hold text, not {found}")
         self.schema = schema
         self._limits = limits(schema)
         self.policy = policy
-        #: Whether times must not go backwards; otherwise they are not even looked at once events are let through.
+        #: Whether times must not decrease; otherwise they are not read once events are let through.
         self.in_order = in_order
         #: The events that have a position in the stream, those refused at once, and those refused later.
         self.numbered = 0
         self._at_once = 0
         self._late = 0
-        #: The number of the first row of the last batch, and of its rows those that were let through (None: all).
+        #: The number of the first row of the last batch, and its rows that were let through (None: all).
         self._begin = 0
         self.rows = numbers
-        #: The rows of the last batch that were refused later; several queries may refuse one.
+        #: The rows of the last batch that were refused later; several queries may refuse the same row.
         self._late_rows: set[int] = set()
-        #: The latest time seen, as the time column has it (None before the first event).
+        #: The latest time so far, as the time column has it (None before the first event).
         self.latest: int | float | None = None
 
     @property
@@ -82,7 +83,7 @@ class RecordChecker:
         return pa.Table.from_batches(list(self.accept(table)), self.schema.columns)
 
     def _all_usable(self, table: pa.Table) -> bool:
-        """Whether all types and times are known, and all values can be held; the order does not count."""
+        """Whether all types and times are known, and all values are within range; the order does not count."""
         time = self.schema.time
         if table.column(self.schema.type).null_count or (time is not None and table.column(time).null_count):
             return False
@@ -119,11 +120,11 @@ class RecordChecker:
             arrays = [plain_array(column, field.type) for column, field in zip(batch.columns, columns)]
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InputError(f"the batch does not fit the schema of the recogniser: {error}") from error
-        # Whether a field may be null makes no difference, but batches with other schemas cannot be joined.
+        # Nullability of a field makes no difference, but batches with different schemas cannot be joined.
         return pa.RecordBatch.from_arrays(arrays, schema=columns)
 
     def _reasons(self, rows: pa.RecordBatch) -> list[str | None] | None:
-        """For each row why it is refused; None if all are fine."""
+        """For each row the reason for refusing it; None if all are usable."""
         types = rows.column(self.schema.type)
         found: list[tuple[NDArray[np.bool_], str | Callable[[int], str]]] = []
         useless = np.asarray(types.is_null()) if types.null_count else np.zeros(len(types), bool)
@@ -143,7 +144,7 @@ class RecordChecker:
         return reasons
 
     def _unheld(self, rows: pa.RecordBatch) -> Iterator[tuple[NDArray[np.bool_], Callable[[int], str]]]:
-        """The events with a value that the engine cannot hold, and why."""
+        """The events with a value out of range, and the reason."""
         for name, most in self._limits.items():
             column = rows.column(name)
             beyond = out_of_range(column, most)
@@ -157,7 +158,7 @@ class RecordChecker:
                 )
 
     def _bad_times(self, column: pa.Array, useless: NDArray[np.bool_]) -> list[tuple[NDArray[np.bool_], str]]:
-        """The times that are unknown or go backwards; those of events that cannot be used anyway hold nothing up."""
+        """The times that are unknown or decrease; times of events that are unusable anyway do not count."""
         name = self.schema.time
         values = _numbers(column)
         if self._in_order(column, values):
@@ -170,18 +171,18 @@ class RecordChecker:
         least = values.dtype.type(-np.inf) if values.dtype.kind == "f" else np.iinfo(np.int64).min
         filled = np.where(unknown | useless, least, values)
         start = least if self.latest is None else self.latest
-        # The latest time before each row; a row that goes back does not hold the following ones up.
+        # The latest time before each row; a row that goes back does not affect later ones.
         before = np.maximum.accumulate(np.concatenate([[start], filled[:-1]]).astype(values.dtype))
         backwards = ~unknown & (filled < before)
         return [(unknown, f"no time in '{name}'"), (backwards, f"time goes backwards in '{name}'")]
 
     def _in_order(self, column: pa.Array, values: NDArray[np.int64] | NDArray[np.float64]) -> bool:
-        """Whether all times are known and none goes back, as it should be."""
+        """Whether all times are known and none decreases."""
         if column.null_count:
             return False
         if not self.in_order:
             return values.dtype.kind != "f" or not np.isnan(values).any()
-        # Where a time is NaN, comparisons with it are false.
+        # Comparisons with a NaN time are false.
         begins = values[0] == values[0] if self.latest is None else values[0] >= self.latest
         return bool(begins and (values[1:] >= values[:-1]).all())
 
@@ -220,16 +221,16 @@ class RecordChecker:
 
     @property
     def counts(self) -> dict[str, object]:
-        """What was counted, for a snapshot."""
+        """The counts, for a snapshot."""
         return {"accepted": self.numbered, "refused": self._at_once, "late": self._late, "latest": self.latest}
 
     def take_over(self, counts: Mapping[str, Any]) -> None:
-        """Go on from what a snapshot counted."""
+        """Continue from the counts of a snapshot."""
         self.numbered, self._at_once = counts["accepted"], counts["refused"]
         self._late, self.latest = counts["late"], counts["latest"]
 
     def checkpoint(self) -> Callable[[], None]:
-        """How to go back to what was counted up to now."""
+        """A function that restores the current counts."""
         counts = (self.numbered, self._at_once, self._late, self.latest)
 
         def undo() -> None:
@@ -248,13 +249,13 @@ def _with_reasons(rows: pa.RecordBatch, numbers: list[int], reasons: list[str]) 
 
 
 def _numbers(column: pa.Array) -> NDArray[np.int64] | NDArray[np.float64]:
-    """Times as numbers, whatever stands for null."""
+    """Times as numbers, with any number for null."""
     if kind_of(column.type) is Kind.FLOAT:
         floats: NDArray[np.float64] = column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
         return floats
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))
-    # What does not fit is refused whatever number stands for it.
+    # A value that does not fit is refused, whatever its number.
     whole = column.cast(pa.int64(), safe=False)
     known: NDArray[np.int64] = (pc.fill_null(whole, 0) if whole.null_count else whole).to_numpy(zero_copy_only=False)
     return known

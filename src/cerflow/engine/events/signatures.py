@@ -1,4 +1,4 @@
-"""The signatures of the events of a batch: which tests each satisfies, as far as that makes a difference."""
+"""The signatures of the events of a batch: the tests that each satisfies, as far as they make a difference."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cerflow.values.array_types import Ints, Mask, Smalls
 
 __all__ = ["Evaluation", "SignatureReader", "columns_of_test", "columns_read"]
 
-#: Up to this the combinations of codes have numbers of their own, then only those that occur.
+#: Up to this number all combinations of codes are numbered, beyond it only those that occur.
 _WIDEST = 1 << 16
 #: Tests that are packed into one code as bits.
 _PACKED = 8
@@ -60,7 +60,7 @@ def columns_read(tables: TransducerTables, select: Select) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Feature:
-    """A small code for each event, and which tests each code satisfies."""
+    """A small code for each event, and the tests that each code satisfies."""
 
     codes: Ints
     satisfied: Sequence[frozenset[int]]
@@ -68,23 +68,23 @@ class _Feature:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How the tests and columns of a program are evaluated, whatever the events."""
+    """The evaluation plan for the tests and columns of some tables, independent of the events."""
 
     #: Tests that are evaluated once per distinct string, by the column they read; and all others.
     by_string: dict[str, list[int]]
     others: list[int]
-    #: For tests that ask predicates: of the other tests of each transition, those that do not.
+    #: For tests with predicates: the other tests of each transition, those without predicates.
     before: dict[int, list[frozenset[int]]]
-    #: The columns whose expressions ask predicates.
+    #: The columns whose expressions call predicates.
     asking: frozenset[int]
-    #: The tests of text, with what was found of texts so far.
+    #: The tests of text, with the results for texts so far.
     texts: TextTests
-    #: For sets of tests of text that hold, whether such events may matter, as far as that was asked.
+    #: For sets of satisfied tests of text, whether such events may be relevant, as far as computed.
     may_be_relevant: dict[frozenset[int], bool] = field(default_factory=dict)
 
     @classmethod
     def of(cls, tables: TransducerTables) -> Evaluation:
-        """That of one program."""
+        """The evaluation plan of some tables."""
         by_string: dict[str, list[int]] = {}
         others: list[int] = []
         asking = {t for t, test in enumerate(tables.tests) if calls_in(test)}
@@ -111,7 +111,7 @@ class Evaluation:
 
 
 class SignatureReader:
-    """Evaluates the tests of one program: first those of texts, then the others where these leave a chance."""
+    """Evaluates the tests of some tables: first those of texts, then the others where these leave a chance."""
 
     def __init__(self, tables: TransducerTables, evaluation: Evaluation) -> None:
         self.tables = tables
@@ -127,13 +127,13 @@ class SignatureReader:
         self._may_be_relevant = evaluation.may_be_relevant
 
     def may_be_relevant(self, satisfied: frozenset[int]) -> bool:
-        """Whether an event whose texts satisfy just these tests may matter, whatever the others say."""
+        """Whether an event whose texts satisfy exactly these tests may be relevant, whatever the other tests say."""
         if satisfied not in self._may_be_relevant:
             self._may_be_relevant[satisfied] = self.tables.may_be_relevant(satisfied, self._open)
         return self._may_be_relevant[satisfied]
 
     def read(self, rows: BatchRows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> Smalls:
-        """The signature of each row, given its class by `TextTests` and what holds in each class."""
+        """The signature of each row, given its class by `TextTests` and the tests that hold in each class."""
         current = _Feature(classes, satisfied)
         for some, outcomes in self._packed:
             codes = np.zeros(len(classes), np.uint8)
@@ -152,7 +152,7 @@ class SignatureReader:
         return np.broadcast_to(rows.truth(self.tables.tests[number], asked).true, classes.shape)
 
     def _asked(self, number: int, rows: BatchRows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> Mask:
-        """The rows that satisfy all other tests of some transition: predicates are not asked about others."""
+        """The rows that satisfy all other tests of some transition: predicates are called only for these."""
         asked = np.zeros(classes.shape, bool)
         for tests in self._before[number]:
             held = np.ones(classes.shape, bool)
@@ -163,7 +163,7 @@ class SignatureReader:
 
 
 def _both(left: _Feature, right: _Feature) -> _Feature:
-    """The combinations of two features; where they could be very many, only those that occur have a number."""
+    """The combinations of two features; if there could be very many, only those that occur are numbered."""
     width = len(left.satisfied)
     if width * len(right.satisfied) <= _WIDEST:
         codes = left.codes.copy()

@@ -1,4 +1,4 @@
-"""The events that matches may still refer to."""
+"""The stored events, to which matches may still refer."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from cerflow.values.array_types import Ints
 
 __all__ = ["EventStore", "StoredEvents", "WholeTable", "one_batch"]
 
-#: The positions of the rows of a piece, ascending; of a batch that is kept whole they follow each other.
+#: The positions of the rows of a piece, ascending; those of a batch kept whole are consecutive.
 _Positions = Ints | range
 
 
 class Latest:
-    """Events that came one by one, until they are joined to a piece; only ever added to."""
+    """Events that came one by one, until they are joined to a piece; append-only."""
 
-    #: More are joined.
+    #: The number beyond which they are joined.
     MANY = 1024
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Latest:
 
 
 class StoredEvents:
-    """Some events by their position in the stream, in pieces: the positions ascend, each piece has a row for each."""
+    """Some events by position in the stream, in pieces; each piece has ascending positions, one for each row."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class StoredEvents:
         return pa.Table.from_batches(self._pieces, self.schema)
 
     def at(self, positions: Ints) -> pa.Table:
-        """The rows of these positions (all of them must be kept); takes time for these rows only."""
+        """The rows at these positions (all of them must be kept); takes time for these rows only."""
         if not len(positions):
             return self.schema.empty_table()
         if self._latest is not None:
@@ -105,20 +105,22 @@ class StoredEvents:
 
 
 def _rows_at(positions: _Positions, wanted: Ints) -> Ints:
-    """The rows of a piece that have these positions."""
+    """The rows of a piece at these positions."""
     return wanted - positions.start if isinstance(positions, range) else np.searchsorted(positions, wanted)
 
 
 class EventStore:
-    """Keeps batches of events, and forgets the ones no match needs once they are many.
+    """Keeps batches of events, and drops events that no match needs once there are many.
 
-    What was handed out stays valid: nothing is changed in place. Small pieces are joined to larger ones as in a
-    merge sort, so that a stream that comes event by event costs no more than one that comes in large batches.
+    Results stay valid: nothing is changed in place. Small pieces are joined to larger ones as in merge sort, so a
+    stream of
+    single events costs no more than one of large batches.
     """
 
-    #: Events kept before it is worth to look for those that can go.
+    #: The number of events from which it is worthwhile to look for unneeded ones.
     SLACK = 65_536
-    #: Batches of so many rows are kept whole until then: of their events hardly any is needed in the end.
+    #: Batches with this number of rows are kept whole until then, since hardly any of their events is needed in the
+    #: end.
     WHOLE = 8_192
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -134,7 +136,7 @@ class EventStore:
 
     @property
     def wants_cleaning(self) -> bool:
-        """Whether it is time to `forget`: more came since the last time than was needed then."""
+        """Whether it is time to `forget`: more events came since the last time than were needed then."""
         return self._count > self._limit
 
     def keep(self, first: int, rows: pa.RecordBatch, chosen: Ints) -> None:
@@ -158,7 +160,7 @@ class EventStore:
         self._count += 1
 
     def drop_last(self) -> None:
-        """Take back the event that was added last, as one."""
+        """Remove the event that was added last, as a single one."""
         self._latest.positions.pop()
         self._latest.events.pop()
         self._count -= 1
@@ -196,7 +198,7 @@ class EventStore:
         self._limit = 2 * self._count + self.SLACK
 
     def take_over(self, events: pa.Table, positions: Ints) -> None:
-        """Keep these events, in place of all others."""
+        """Keep these events instead of all others."""
         self.forget(np.zeros(0, np.int64))
         at = 0
         for batch in events.combine_chunks().to_batches():
@@ -204,7 +206,7 @@ class EventStore:
             at += batch.num_rows
 
     def checkpoint(self) -> Callable[[], None]:
-        """How to go back to what is kept now."""
+        """A function that restores the current content."""
         if self._latest.positions:
             self._join()
         positions, pieces, count, limit = list(self._positions), list(self._pieces), self._count, self._limit
@@ -215,15 +217,15 @@ class EventStore:
         return undo
 
     def kept(self) -> StoredEvents:
-        """What is kept now."""
+        """The current content."""
         latest = self._latest if self._latest.positions else None
         return StoredEvents(self.schema, tuple(self._positions), tuple(self._pieces), latest)
 
 
 class WholeTable(EventStore):
-    """All events of a finite stream, which somebody holds anyway: nothing is copied or forgotten."""
+    """All events of a finite stream whose table exists anyway: nothing is copied or dropped."""
 
-    #: Chunks that are smaller on average are joined, because each costs something to look into.
+    #: Chunks with a smaller average size are joined, because each chunk costs something to search.
     SMALL = 4096
 
     def __init__(self, table: pa.Table) -> None:

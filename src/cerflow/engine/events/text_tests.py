@@ -1,7 +1,7 @@
-"""What events can matter at all, judged by their texts alone: the type of an event above all.
+"""Relevance by text alone: the events that may be relevant according to their texts, above all their types.
 
-Tests that read one column of text are evaluated once per distinct text, ever. Their outcomes together give each
-event a class, of which there are few, and most classes let no transition fire whatever else holds.
+Tests that read one column of text are evaluated once per distinct text, ever. Their results together give each event a
+class. There are few classes, and most let no transition fire, whatever else holds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cerflow.values.array_types import Ints
 __all__ = ["TextTests", "rows_of_classes"]
 
 
-#: More classes than these are numbered anew, only those that occur.
+#: Beyond this number of classes, only those that occur are numbered.
 _WIDEST = 1 << 16
 
 
@@ -36,7 +36,7 @@ def rows_of_classes(classes: Ints, wanted: Sequence[bool]) -> Ints:
 class _TextColumn:
     """The tests of one column of text."""
 
-    #: Texts whose outcomes are remembered.
+    #: The number of texts whose results are remembered.
     MANY = 100_000
 
     def __init__(self, name: str, tests: Mapping[int, Condition], schema: Schema, unit: str) -> None:
@@ -66,7 +66,7 @@ class _TextColumn:
         return self._known([text])[text] if found is None else found
 
     def _known(self, texts: Sequence[str | None]) -> Mapping[str | None, int]:
-        """The classes of texts, these at least."""
+        """The classes of texts, at least of these."""
         known = self._of_text
         unseen = [text for text in texts if text not in known]
         if not unseen:
@@ -74,7 +74,7 @@ class _TextColumn:
         with self._lock:
             known = self._of_text
             if len(known) > self.MANY:
-                # Who holds the old ones can still read them.
+                # Holders of the old table can still read it.
                 known = self._of_text = {}
                 unseen = list(texts)
             self._judge([text for text in unseen if text not in known], known)
@@ -95,7 +95,7 @@ class _TextColumn:
 class TextTests:
     """Tests of text, by the column that they read, numbered by the caller.
 
-    Recognisers may share it, in several threads too.
+    Several recognisers may share it, even in several threads.
     """
 
     def __init__(self, tests: Mapping[str, Mapping[int, Condition]], schema: Schema, unit: str) -> None:
@@ -103,7 +103,7 @@ class TextTests:
         self._joint: dict[tuple[int, ...], frozenset[int]] = {}
 
     def classify(self, rows: BatchRows) -> tuple[Ints, list[frozenset[int]]]:
-        """A class for each row, and for each class the tests that hold (of classes that do not occur, none)."""
+        """A class for each row, and for each class the tests that hold (empty for classes that do not occur)."""
         joint = np.zeros(rows.count, np.int64)
         satisfied: list[frozenset[int]] = [frozenset()]
         for column in self._columns:
@@ -120,7 +120,7 @@ class TextTests:
         return joint, satisfied
 
     def of(self, event: Mapping[str, object]) -> frozenset[int]:
-        """The tests that hold of one event (its texts as strings, or None)."""
+        """The tests that hold for one event (its texts as strings, or None)."""
         key = tuple([column.of(event.get(column.name)) for column in self._columns])  # type: ignore[arg-type]
         found = self._joint.get(key)
         if found is None:

@@ -19,15 +19,15 @@ __all__ = ["duration_in_microseconds", "extent", "sort_by_time", "usable_in_orde
 
 
 def sort_by_time(table: pa.Table, time: str | None, sequence: str | None) -> pa.Table:
-    """The rows ordered by time, ties by ``sequence``, and then as they came; untouched if they are so already."""
+    """The rows ordered by time, then ``sequence``, then as they came; the same table if they are in this order."""
     order = _order(table, time, sequence)
     return table if order is None else table.take(order)
 
 
 def duration_in_microseconds(duration: timedelta | str | None) -> int | None:
-    """A duration given as such or as text (``"30 minutes"``) in microseconds.
+    """A duration, given as such or as text (``"30 minutes"``), in microseconds.
 
-    Raises `ValueError` for text that is none, and for one that is not above zero.
+    Raises `ValueError` for text that is not a duration, and for a duration that is not positive.
     """
     if duration is None:
         return None
@@ -38,7 +38,7 @@ def duration_in_microseconds(duration: timedelta | str | None) -> int | None:
 
 
 def extent(table: pa.Table, schema: Schema) -> tuple[float | None, float | None]:
-    """The least and the greatest time of events, if times are numbers without a unit; else nothing."""
+    """The least and the greatest time of events, if times are numbers without a unit; otherwise nothing."""
     if schema.time is None or schema.time_unit is not None or not schema.kind(schema.time).numeric:
         return None, None
     column = table.column(schema.time)
@@ -51,7 +51,7 @@ def usable_in_order(
 ) -> tuple[pa.Table, NDArray[np.int64] | None]:
     """The rows that a checker lets through, ordered as by `sort_by_time`, and the number of each in ``table``.
 
-    No numbers if they are the same. Raises what the checker raises.
+    No numbers if they are the same. Raises the checker's errors.
     """
     usable = checker.usable(table)
     order = _order(usable, checker.schema.time, sequence)
@@ -62,7 +62,7 @@ def usable_in_order(
 
 
 def _order(table: pa.Table, time: str | None, sequence: str | None) -> pa.Array | None:
-    """The numbers of the rows in the order of `sort_by_time`; None if they stand in it already."""
+    """The numbers of the rows in the order of `sort_by_time`; None if they are in this order."""
     if sequence is not None and sequence not in table.column_names:
         near = nearest(sequence, table.column_names)
         hint = f"; did you mean '{near}'?" if near else ""
@@ -87,7 +87,7 @@ def _ordered(table: pa.Table, keys: list[str]) -> bool:
 
 
 def _whole_and_known(column: pa.ChunkedArray) -> bool:
-    """Whether all values of a column are there, and are whole numbers of 64 bits or less."""
+    """Whether all values of a column are present, and are integers of 64 bits or less."""
     whole = pa.types.is_signed_integer(column.type) or pa.types.is_timestamp(column.type)
     return bool(whole and column.null_count == 0)
 
@@ -99,7 +99,7 @@ def _numbers_ordered(column: pa.ChunkedArray) -> bool:
 
 
 def _ties_ordered(columns: list[pa.ChunkedArray]) -> bool:
-    """Whether the first column ascends, rows that are equal there by the next one, and so on."""
+    """Whether the first column ascends, equal rows ascend by the next one, and so on."""
     rising: NDArray[np.bool_] = np.zeros(len(columns[0]) - 1, bool)
     equal = ~rising
     for column in columns:

@@ -1,1 +1,1 @@
-"""From the match graph to what a user reads: matches listed, counted, folded, picked, numbered and shown."""
+"""From the match graph to the result for users: matches listed, counted, folded, picked, numbered and shown."""

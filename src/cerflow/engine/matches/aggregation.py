@@ -1,8 +1,10 @@
 """Aggregates over the matches of each detecting event, computed on the shared graph.
 
-Each is a fold over sets of complex events: a value for the complex event without events, what an event in front of a
-set does to the value, and how the values of two disjoint sets become that of their union. Sums and counts are linear
-in the number of complex events; minima and maxima are semirings of their own: (min, +), (min, min) and (min, max).
+Each is a fold over sets of complex events, given by a value for the complex event without events, the effect of an
+event
+in front of a set on the value, and the combination of the values of two disjoint sets. Sums and counts are linear in
+the
+number of complex events. Minima and maxima are semirings: (min, +), (min, min) and (min, max).
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from cerflow.schema import Kind
 
 __all__ = ["AggregateOf", "Aggregation"]
 
-#: What stands for an aggregate: "count", or (label, attribute, function[, over the matches]).
+#: The specification of an aggregate: "count", or (label, attribute, function[, over the matches]).
 AggregateOf = str | tuple[str, str | None, str] | tuple[str, str | None, str, str]
 
 _FUNCTIONS = ("count", "sum", "min", "max", "avg")
@@ -39,7 +41,7 @@ _OVER = ("sum", "min", "max", "avg")
 
 @dataclass(frozen=True)
 class _Wanted:
-    """One column of the result: ``function`` of the events of a label, of all matches or of each and then ``over``."""
+    """One column of the result: ``function`` of the events of a label in all matches, or in each and then ``over``."""
 
     name: str
     label: str
@@ -50,12 +52,12 @@ class _Wanted:
 
     @property
     def pools(self) -> bool:
-        """Whether it is made of sums."""
+        """Whether it is computed from sums."""
         return self.over in ("sum", "avg")
 
 
 class Aggregation:
-    """The aggregates that are asked for; `rows` computes them for the detecting events of a part."""
+    """The requested aggregates; `rows` computes them for the detecting events of a part."""
 
     def __init__(self, report: Report, wanted: Mapping[str, AggregateOf]) -> None:
         expect(wanted, Mapping, "aggregates are given as a dict by the names of their columns")
@@ -102,7 +104,7 @@ class Aggregation:
 
 
 def _resolved(report: Report, name: str, of: Any) -> _Wanted:
-    """What is asked for; raises `ValueError` for what makes no aggregate and `QueryError` for unknown names."""
+    """The specification, checked; raises `ValueError` for an invalid aggregate and `QueryError` for unknown names."""
     if not isinstance(of, tuple) or len(of) not in (3, 4):
         raise ValueError(f"'{name}' must be 'count' or (label, attribute, function[, over]), not {of!r}")
     label, attribute, function = of[:3]
@@ -115,16 +117,16 @@ def _resolved(report: Report, name: str, of: Any) -> _Wanted:
     if kind is Kind.OTHER or (function in ("sum", "avg") and not kind.numeric):
         raise QueryError(f"{function} of '{attribute}': its values are of kind {kind}")
     if len(of) == 3:
-        # All events of all matches in one go: least of the least, sum of sums.
+        # All events of all matches at once: least of the least, sum of sums.
         over = {"count": "sum", "sum": "sum", "avg": "avg", "min": "min", "max": "max"}[function]
         return _Wanted(name, label, attribute, function, over, kind)
     over = of[3]
     if over not in _OVER:
-        raise ValueError(f"'{name}': what is made of the matches must be one of {', '.join(_OVER)}, not {over!r}")
+        raise ValueError(f"'{name}': the function over the matches must be one of {', '.join(_OVER)}, not {over!r}")
     if function == "avg" or (function in ("min", "max") and over in ("sum", "avg")):
         raise UnsupportedQueryError(
             f"'{name}': {over} over matches of the {function} in each cannot be computed without listing the matches",
-            hint="In each match there can be count or sum, or min or max if min or max of that is wanted.",
+            hint="Use count or sum in each match, or min or max for min or max over the matches.",
         )
     return _Wanted(name, label, attribute, function, over, kind)
 
@@ -139,7 +141,7 @@ class _Sums:
         self._exact: dict[int, list[Any]] = {}
 
     def add(self, column: Values) -> int:
-        """The number of one more column."""
+        """The number of a new column."""
         self._columns.append(column)
         return len(self._columns) - 1
 
@@ -148,14 +150,14 @@ class _Sums:
         folding = Folding(self._part)
         found = folding.sums(self._columns)
         self._found = np.add.reduceat(found, self._begins[:-1], axis=0)
-        # A column of integers is exact if the sum of their sizes is; the number of matches is such a sum too.
+        # A column of integers is exact if the sum of their magnitudes is; the number of matches is such a sum, too.
         sizes = [j for j, column in enumerate(self._columns) if column.bounds]
         for k in np.flatnonzero((self._found[:, sizes] >= EXACT).any(axis=1)).tolist():
             rows = folding.exact_sums(self._columns, int(self._begins[k]), int(self._begins[k + 1]))
             self._exact[k] = [sum(values) for values in zip(*rows)]
 
     def numbers(self, j: int) -> list[Any]:
-        """Column j for each detecting event, as Python's numbers."""
+        """Column j for each detecting event, as Python numbers."""
         column = self._found[:, j]
         values: list[Any] = column.tolist()
         if self._columns[j].whole:
@@ -205,7 +207,7 @@ class _Pooled:
 
 
 class _Extreme:
-    """The least or greatest of what each match has."""
+    """The least or greatest value of the matches."""
 
     def __init__(self, wanted: _Wanted, values: pa.Array, part: Part, begins: NDArray[np.int64]) -> None:
         self._wanted = wanted
@@ -215,7 +217,7 @@ class _Extreme:
 
     @cached_property
     def _weights(self) -> tuple[int, Values, NDArray[np.int64] | None]:
-        """How the values of a match are combined, those values, and which of the attribute's values each stands for."""
+        """How the values of a match are combined, these values, and the attribute's value that each represents."""
         wanted = self._wanted
         if wanted.function in ("min", "max"):
             weights, chosen = ranked(self._values)
@@ -252,7 +254,7 @@ def _column(
 
 
 def as_count_array(values: list[Any], target: pa.DataType) -> pa.Array:
-    """Numbers as an array; raises TooManyMatchesError if whole numbers have more than 38 digits."""
+    """Numbers as an array; raises TooManyMatchesError for integers of more than 38 digits."""
     if pa.types.is_decimal(target):
         beyond = [v for v in values if v is not None and abs(v) >= 10**38]
         if beyond:

@@ -18,7 +18,7 @@ from cerflow.values.array_types import Ints
 __all__ = ["MatchCounter", "count_detections", "detecting", "refuse_if_cut"]
 
 
-#: From this many pairs of detections and nodes on it pays to count along a sliding window.
+#: From this number of pairs of detections and nodes on, counting along a sliding window pays.
 _MUCH = 1 << 26
 
 
@@ -30,7 +30,7 @@ def detecting(detections: Ints) -> tuple[Ints, Ints]:
 
 
 def count_detections(part: Part, limit: int | None) -> tuple[Ints, list[int]]:
-    """The positions of detecting events and for each the number of its matches, at most ``limit`` if there is one."""
+    """The positions of detecting events, and the number of matches of each, at most ``limit`` if given."""
     positions, begins = detecting(part.detections)
     if limit == 1 or part.alone:
         return positions, [1] * len(positions)
@@ -40,20 +40,21 @@ def count_detections(part: Part, limit: int | None) -> tuple[Ints, list[int]]:
 
 
 def refuse_if_cut(totals: Sequence[int], limit: int) -> None:
-    """Raises `UnsupportedQueryError` if an event has more matches than the query reports."""
+    """Raise `UnsupportedQueryError` if an event has more matches than the query reports."""
     most = max(totals, default=0)
     if most > limit:
         raise UnsupportedQueryError(
-            f"the query reports at most {limit} of the {most} matches of an event, and which is open",
-            hint="Leave out LIMIT and ANY to ask about all matches.",
+            f"the query reports at most {limit} of the {most} matches of an event, and the choice is open",
+            hint="Leave out LIMIT and ANY to include all matches.",
         )
 
 
 class MatchCounter:
     """Counts the matches of the detections of a part.
 
-    Numbers are exact at any size: what does not fit 64 bits is counted again with Python's integers. Detections must
-    be counted in their order.
+    Numbers are exact at any size: those beyond 64 bits are counted again with Python integers. Detections must be
+    counted in
+    their order.
     """
 
     def __init__(self, part: Part) -> None:
@@ -83,7 +84,7 @@ class MatchCounter:
     def numbers_to_63_bits(self, *, go_on: bool) -> tuple[list[int], bool]:
         """The number of matches of the detections, and whether these are all and exact.
 
-        At one that needs more than 63 bits it stops; or it goes on, with 2⁶² in place of such numbers.
+        Counting stops at a number of more than 63 bits, or continues with 2⁶² instead of such numbers.
         """
         size, exact = len(self._found), True
         begin = count_sliding(self._part, self._found) if len(self._found) * len(self._low) > _MUCH else 0

@@ -1,4 +1,4 @@
-"""Matches as a table of HTML, for notebooks: the first few, one in a line, with a column for each label."""
+"""Matches as an HTML table for notebooks: the first few, one per line, with a column for each label."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cerflow.engine.results.report import Report
 
 __all__ = ["SHOWN", "as_html"]
 
-#: Matches that are shown, events of a label in a match, and characters of a value.
+#: Limits of the display: matches, events of a label in a match, and characters of a value.
 SHOWN, _EVENTS, _CHARACTERS = 20, 3, 60
 
 
 def as_html(report: Report, rows: Sequence[Mapping[str, Any]], number: int) -> str:
-    """A table of some rows of a result that has ``number`` of them."""
+    """A table of some rows of a result with ``number`` rows."""
     labels: dict[str | None, list[FlatColumn]] = {}
     for column in report.flat:
         labels.setdefault(column.label, []).append(column)
@@ -39,7 +39,7 @@ def as_html(report: Report, rows: Sequence[Mapping[str, Any]], number: int) -> s
 
 
 def _events(events: Sequence[Mapping[str, Any]], columns: Iterable[FlatColumn]) -> str:
-    """The events of a label in a match, a line for each, the type only where there is nothing else."""
+    """The events of a label in a match, one per line; the type is shown only if there is nothing else."""
     fields = [column.field for column in columns if column.attribute is not None] or ["type"]
     lines = [", ".join(f"{escape(name)} {_text(event[name])}" for name in fields) for event in events[:_EVENTS]]
     if len(events) > _EVENTS:

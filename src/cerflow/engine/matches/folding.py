@@ -1,4 +1,4 @@
-"""Folds over the matches of a part: the arrays that the kernels need, and exact numbers where 64 bits end."""
+"""Folds over the matches of a part: the arrays for the kernels, and exact numbers beyond 64 bits."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from cerflow.schema import Kind, kind_of
 
 __all__ = ["EXACT", "Folding", "Values", "ranked"]
 
-#: Whole numbers below this are exact as floats, and so are their sums as long as the sum of their sizes is.
+#: Integers below this are exact as floats; so are their sums, if the sum of their magnitudes is.
 EXACT = 2.0**53
 
 
 @dataclass(frozen=True)
 class Values:
-    """A number for each mark, and how it changes what a complex event has: ``factor`` times that, plus ``weight``.
+    """A number for each mark that changes the value of a complex event to ``factor`` times the value, plus ``weight``.
 
-    ``given`` has the weights exactly, null where there is none; without it they are 0. ``start`` is what the complex
-    event without events has. ``sizes`` says that the signs of the weights do not count.
+    ``given`` has the weights exactly, null where there is none; without it they are 0. ``start`` is the value of the
+    complex
+    event without events. With ``sizes`` the signs of the weights are ignored.
     """
 
     weight: NDArray[np.float64]
@@ -56,7 +57,7 @@ class Values:
 
     @property
     def exact(self) -> list[Any]:
-        """The weights as Python's numbers, None for none."""
+        """The weights as Python numbers, None for none."""
         if self.given is None:
             return [0] * len(self.weight)
         weights: list[Any] = self.given.to_pylist()
@@ -69,12 +70,12 @@ class Values:
 
     @property
     def bounds(self) -> bool:
-        """Whether no sum along the way can be larger than the last one: integers, none of them negative."""
+        """Whether no intermediate sum can exceed the last one: integers, none of them negative."""
         return self.whole and not bool((self.weight < 0).any())
 
 
 def ranked(values: pa.Array) -> tuple[Values, NDArray[np.int64]]:
-    """Values of any kind as numbers in the same order, and where each number has its value."""
+    """Values of any kind as numbers in the same order, and the place of the value of each number."""
     ranks = pc.rank(values, sort_keys="ascending", tiebreaker="dense")
     known = pc.is_valid(values)
     _, chosen = np.unique(ranks.to_numpy(), return_index=True)
@@ -93,7 +94,7 @@ class Folding:
         self._order = np.empty(top, np.int32)
 
     def _memory(self) -> tuple[NDArray[Any], ...]:
-        """What a fold remembers of nodes: which have values and until when."""
+        """The memory of a fold: which nodes have values, and until when these are valid."""
         top = len(self._part.nodes)
         return np.zeros(top, np.int8), np.empty(top, np.int64), self._stack, self._order
 
@@ -110,7 +111,7 @@ class Folding:
         return found
 
     def exact_sums(self, columns: Sequence[Values], first: int, last: int) -> list[list[Any]]:
-        """The same for the detections ``[first, last)``, in Python's numbers."""
+        """The same for the detections ``[first, last)``, in Python numbers."""
         part = self._part
         found = np.zeros((len(part.detections), len(columns)), object)
         start = np.array([c.start for c in columns], object)
@@ -124,9 +125,9 @@ class Folding:
         return [list(row) for row in found[first:last]]
 
     def extremes(self, operation: int, values: Values, *, greatest: bool) -> tuple[list[Any], list[bool]]:
-        """The least (or greatest) value of a match of each detection, None if none has one; whether some has none.
+        """The least (or greatest) value of a match of each detection, None if none has one; and whether some has none.
 
-        ``operation`` makes the value of a match of those of its events.
+        ``operation`` combines the values of the events of a match.
         """
         marks = self._part.detections[:, layout.D_MARK]
         lowest = Lowest(self._part, operation, values, greatest=greatest)
@@ -138,13 +139,13 @@ class Folding:
 
 
 class Lowest(Folding):
-    """The least (or greatest) value of the complex events of each set; greater ones are handled as less."""
+    """The least (or greatest) value of the complex events of each set; the greatest is computed as a least value."""
 
     def __init__(self, part: Part, operation: int, values: Values, *, greatest: bool) -> None:
         super().__init__(part)
         top = len(part.nodes)
         largest = np.nanmax(np.abs(values.weight), initial=0.0) if len(values.weight) else 0.0
-        # Sums of as many whole numbers as there are events at most, in Python's integers if they may be too large.
+        # Sums of at most as many integers as there are events, in Python integers if they may be too large.
         self._exact = values.whole and operation == PLUS and largest * len(part.marks) >= EXACT
         kind = object if self._exact else np.float64
         given = [float("nan") if v is None else v for v in values.exact] if self._exact else values.weight
@@ -180,7 +181,7 @@ class Lowest(Folding):
         return min(value, other) if self.operation == LEAST else max(value, other)
 
     def least_with(self, own: Any, node: int) -> Any:
-        """The least value of the complex events of a set together with a value of their own."""
+        """The least value of the complex events of a set combined with another value."""
         return self._least_with(own, self.least[node], bool(self.without[node]))
 
     def with_mark(self, mark: int, value: Any, without: bool) -> tuple[Any, bool]:

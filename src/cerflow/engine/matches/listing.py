@@ -1,6 +1,6 @@
 """Unfolded matches as record batches.
 
-What belongs to an event is gathered once for every event of a batch, however many matches it is in.
+The columns of an event are gathered once for every event of a batch, however many matches contain it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Detected", "Listing", "join_dictionaries"]
 
 
 class StoredRows:
-    """The columns of the events at some positions, fetched when one is asked for."""
+    """The columns of the events at some positions, fetched on demand."""
 
     def __init__(self, kept: StoredEvents, positions: Ints) -> None:
         self._kept = kept
@@ -45,7 +45,7 @@ class StoredRows:
 
 
 class Detected:
-    """The columns that say where matches were detected, one row for each of some positions."""
+    """The columns of detections, one row for each of some positions."""
 
     def __init__(self, report: Report, positions: Ints, kept: StoredEvents) -> None:
         self._report = report
@@ -53,11 +53,11 @@ class Detected:
         self._rows = StoredRows(kept, positions)
 
     def places(self) -> pa.Array:
-        """The position of each event as it is reported."""
+        """The reported position of each event."""
         return _places(self._report, self._positions, self._rows)
 
     def leading(self) -> list[pa.Array]:
-        """What stands before the columns of a result that has a row for each detecting event."""
+        """The leading columns of a result with a row for each detecting event."""
         return [self.places(), _times(self._report, self._positions, self._rows), *self.keys]
 
     @cached_property
@@ -67,7 +67,7 @@ class Detected:
         for key in self._report.select.partition:
             target = self._report.key_type(key)
             values = [self._rows.column(self._report.events.column(name)).cast(target) for name in key]
-            # NaN is null, here as everywhere.
+            # NaN is null here, too.
             known = [_without_nan(v) for v in values[:-1]]
             result.append(pc.coalesce(*known, values[-1]) if known else values[0])
         return result
@@ -226,7 +226,7 @@ class Listing:
         return self._shown.positions * len(self._all_labels) + self._shown.labels
 
     def renumber(self, numbers: Smalls, events: pa.StructArray) -> None:
-        """Refer to other events; ``numbers`` says where each of its own is among them."""
+        """Refer to other events; ``numbers`` gives the place of each own event among them."""
         self._renumbered = numbers
         self.events = events
 
@@ -241,7 +241,7 @@ class Listing:
 
 
 def join_dictionaries(listings: Sequence[Listing]) -> None:
-    """Let the matches of several listings refer to the same array of events, in which each stands once."""
+    """Make the matches of several listings refer to the same array of events, each of which occurs once."""
     keys = [listing.keys for listing in listings]
     _, first, which = np.unique(np.concatenate(keys), return_index=True, return_inverse=True)
     events = pa.concat_arrays([listing.events for listing in listings]).take(pa.array(first))
@@ -274,7 +274,7 @@ def _without_nan(values: pa.Array) -> pa.Array:
 
 
 def _labels(numbers: Ints, label_sets: Sequence[frozenset[str]], types: pa.Array) -> pa.Array:
-    """The labels of each event, sorted; the placeholder for the type of the event is filled in."""
+    """The labels of each event, sorted, with the type of the event for its placeholder."""
     texts: list[list[str]] = [sorted(s - {TYPE_LABEL}) for s in label_sets]
     index = numbers.copy()
     open_ = np.flatnonzero(np.array([TYPE_LABEL in s for s in label_sets], bool)[numbers])

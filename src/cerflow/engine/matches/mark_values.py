@@ -1,4 +1,4 @@
-"""The attributes of the events that matches of a part are made of, one value for each mark."""
+"""The attributes of the events in the matches of a part, one value for each mark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["MarkValues", "check_attribute", "check_label"]
 
 
 def check_label(report: Report, label: str) -> None:
-    """Raises `QueryError` if matches of the query tell no event of such a label apart."""
+    """Raise `QueryError` if matches of the query do not show events of such a label."""
     labels = labels_of(report.select.formula)
     known = labels.assigned if report.keep is None else report.keep
     if label in known or (labels.wildcard and report.keep is None):
@@ -32,7 +32,7 @@ def check_label(report: Report, label: str) -> None:
 
 
 def check_attribute(report: Report, attribute: str) -> Kind:
-    """The kind of an attribute; raises `QueryError` if events do not have it, or the query does not keep it."""
+    """The kind of an attribute; raises `QueryError` if events lack it, or if the query does not keep it."""
     column = report.events.column(attribute)
     if column not in report.events.attributes:
         raise _unknown("attribute", attribute, report.events.attributes)
@@ -48,7 +48,7 @@ def _unknown(what: str, name: str, known: Collection[str]) -> QueryError:
 
 
 class MarkValues:
-    """What aggregates and orders need of the marks of a part; mark 0, which is none, has nothing."""
+    """The values of marks that aggregates and orders need; mark 0, which stands for none, has no value."""
 
     def __init__(self, part: Part, report: Report) -> None:
         self._report = report
@@ -81,7 +81,7 @@ class MarkValues:
         return having
 
     def values(self, label: str, attribute: str) -> pa.Array:
-        """An attribute of the events with a label, null for the others and for all that is not a number (NaN)."""
+        """An attribute of the events with a label; null for other events, and for values that are not numbers (NaN)."""
         values = self._column(attribute)
         values = pc.if_else(pa.array(self.having(label)), values, pa.scalar(None, values.type))
         return pa.concat_arrays([pa.nulls(1, values.type), values])

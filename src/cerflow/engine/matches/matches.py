@@ -1,4 +1,4 @@
-"""Matches: found, kept shared, and unfolded only when somebody reads them."""
+"""Matches: kept in shared form, and unfolded only when they are read."""
 
 from __future__ import annotations
 
@@ -29,21 +29,24 @@ if TYPE_CHECKING:
 
 __all__ = ["Matches"]
 
-#: Matches per record batch, unless asked otherwise.
+#: Matches per record batch by default.
 ROWS = 65_536
-#: Matches per record batch when all are wanted at once.
+#: Matches per record batch when all matches are read at once.
 MANY_ROWS = 1 << 20
 
 
 class Matches:
     """The matches of a query, in the order of their detection.
 
-    Nothing is unfolded before it is asked for, and then in batches of bounded size, so there may be more matches
-    than fit in memory. Iterating gives one dict per match, with the columns of ``schema``.
+    Matches are unfolded only when they are read, in batches of bounded size, so there may be more of them than fit in
+    memory.
+    Iterating gives one dict per match, with the columns of ``schema``.
 
-    Matches are true if there are any, which is found without unfolding them. ``len`` counts what iterating gives;
-    ``matches[i]`` and ``matches[i:j]`` find matches by their number, without unfolding those before. What takes Arrow
-    streams (Polars, DuckDB, pyarrow, pandas) takes matches.
+    The truth value says whether there is any match, without unfolding. ``len`` is the number of items that iterating
+    gives.
+    ``matches[i]`` and ``matches[i:j]`` find matches by number, without unfolding those before. Libraries that read
+    Arrow
+    streams (Polars, DuckDB, pyarrow, pandas) read matches.
     """
 
     def __init__(self, parts: Iterable[Part], report: Report, limit: int | None, picker: Picker | None = None) -> None:
@@ -55,19 +58,19 @@ class Matches:
 
     @property
     def parts(self) -> Iterable[Part]:
-        """What was found, before unfolding (for other parts of cerflow)."""
+        """The parts of the result, before unfolding (for other parts of cerflow)."""
         return self._found
 
     def announced(self, tell: Callable[[int, bool], None]) -> Matches:
-        """The same matches; ``tell`` learns how many rows follow before they are unfolded, part by part.
+        """The same matches; ``tell`` is called before unfolding with the number of rows that follow, part by part.
 
-        That is the number and whether it is exact, or only the least (see `row_limit.row_count`).
+        It gets the number and whether it is exact, or a lower bound (see `row_limit.row_count`).
         """
         parts = Announced(self._parts, self._limit, bool(self._report.counts), tell)
         return Matches(parts, self._report, self._limit, self._picker)
 
     def reached(self) -> int:
-        """The number of events that the reading has come to, where that is known (for other parts of cerflow)."""
+        """The number of events read so far, if known (for other parts of cerflow)."""
         return getattr(self._found, "reached", 0)
 
     @property
@@ -76,7 +79,7 @@ class Matches:
         return self._report.schema
 
     def shown_schema(self, *, flat: bool = False, counts: CountForm = "decimal") -> pa.Schema:
-        """The schema of what `to_batches` gives (for other parts of cerflow)."""
+        """The schema of the batches of `to_batches` (for other parts of cerflow)."""
         return self._report.shown("structs", None, flat, counts)
 
     def count(self) -> int:
@@ -91,7 +94,7 @@ class Matches:
         return sum(sum(numbers) for part in self._to_count() for _, numbers in [count_detections(part, self._limit)])
 
     def _rows(self) -> int:
-        """How many rows there are: one for each match, or for each detecting event where matches are only counted."""
+        """The number of rows: one for each match, or for each detecting event if matches are only counted."""
         if not self._report.counts:
             return self.count()
         total = sum(len(detecting(part.detections)[0]) for part in self._found)
@@ -100,7 +103,7 @@ class Matches:
     def __bool__(self) -> bool:
         if isinstance(self._picker, NumberRange):
             return next(iter(self.to_batches(1, columns=["detected_at"])), None) is not None
-        # Every detection is of a match at least.
+        # Every detection has a match.
         return any(len(part.detections) for part in self._found)
 
     def __len__(self) -> int:
@@ -137,7 +140,7 @@ class Matches:
         return self._numbered(begin or 0, stop, step)
 
     def _numbered(self, begin: int, stop: int | None, step: int) -> NumberRange:
-        """What chooses by number among these matches."""
+        """The selection of these matches by number."""
         if isinstance(self._picker, NumberRange):
             return self._picker.among(begin, stop, step)
         return NumberRange(begin, stop, step, self._picker)
@@ -157,16 +160,20 @@ class Matches:
         """Unfold the matches into record batches of at most ``max_rows`` rows, with some columns or all.
 
         With ``flat`` there is a column ``label_field`` for every label and every field of its events (position, type
-        and attributes) in place of the nested ``events``: a value where a match has one event of the label at most, a
-        list where the query allows several. The names of event types have columns where an event may have no other
-        label.
+        and
+        attributes) instead of the nested ``events``: a value if a match has at most one event of the label, a list if
+        the query
+        allows several. Names of event types have columns if an event may have no other label.
 
-        With ``events="dictionary"`` the events are dictionary-encoded: each event of a batch stands in its dictionary
-        once, with its attributes, and a match holds 32-bit numbers. Decoded they are the events of the default.
-        With ``counts="text"`` the numbers of ``COUNT(*)`` are text, exact at any length; as decimals they have at most
-        38 digits, and `TooManyMatchesError` is raised beyond. Raises `ValueError` if there is no such form or column.
+        With ``events="dictionary"`` the events are dictionary-encoded: each event of a batch is in its dictionary once,
+        with its
+        attributes, and a match holds 32-bit numbers. Decoded, they equal the events of the default. With
+        ``counts="text"`` the
+        numbers of ``COUNT(*)`` are text, exact at any length; as decimals they have at most 38 digits, and
+        `TooManyMatchesError`
+        is raised beyond. Raises `ValueError` for an unknown form or column.
         """
-        # Larger batches are no faster, and buffers are made for as many rows.
+        # Larger batches are no faster, and buffers have room for this number of rows.
         max_rows = min(at_least_one(max_rows, "max_rows"), MANY_ROWS)
         schema = self._report.shown(events, columns, flat, counts)
         if self._report.counts:
@@ -180,7 +187,7 @@ class Matches:
             yield listing.batch(schema)
 
     def _to_count(self) -> Iterator[Part]:
-        """The parts as far as the number of matches asks for the strategy to be applied."""
+        """The parts, with the strategy applied if the number of matches depends on it."""
         for part in self._found:
             yield from [part] if part.alone else ChosenParts([part])
 
@@ -236,25 +243,33 @@ class Matches:
         return (listing.batch(schema) for listing in listings)
 
     def aggregate(self, wanted: Mapping[str, AggregateOf]) -> pa.Table:
-        """Aggregates over the matches of each detecting event, without unfolding them: one row for each such event.
+        """Aggregates over the matches of each detecting event, without unfolding them: one row per detecting event.
 
         ``wanted`` names the columns that follow ``detected_at``, ``end_time`` and the partition keys. Each is
 
         - ``"count"``: the number of matches;
-        - ``(label, attribute, function)``: ``count``, ``sum``, ``avg``, ``min`` or ``max`` of an attribute of all
-          events with a label in all matches, an event counting once for each match that it is in. ``count`` counts
-          values; with None for the attribute it counts events;
+        - ``(label, attribute, function)``: ``count``, ``sum``, ``avg``, ``min`` or ``max`` of an attribute over all
+          events with
+          a label in all matches; an event counts once for each match that contains it. ``count`` counts values, and
+          with None
+          for the attribute it counts events;
         - ``(label, attribute, function, over)``: ``sum``, ``avg``, ``min`` or ``max`` over the matches, of ``count`` or
-          ``sum`` in each; also ``min`` or ``max`` over them of ``min`` or ``max`` in each.
+          ``sum``
+          in each match; also ``min`` or ``max`` over the matches, of ``min`` or ``max`` in each.
 
-        Nulls (and NaN) do not count, and what has no value at all is null, as in SQL: the sum in a match without values
-        is null, and such matches do not count in what is made of the sums, whereas a count is 0. Counts, and sums of
-        integers, are exact, ``decimal128(38, 0)``; sums of floats are added up in float64, in the order of the graph;
-        averages are float64; ``min`` and ``max`` have the type of the attribute, or int64 for counts.
+        Nulls (and NaN) do not count, as in SQL. An aggregate without any value is null, and a match whose sum is null
+        does not
+        count over the matches; counts are 0 instead. Counts, and sums of integers, are exact, ``decimal128(38, 0)``.
+        Sums of
+        floats are float64, added in the order of the graph. Averages are float64. ``min`` and ``max`` have the type of
+        the
+        attribute, or int64 for counts.
 
-        Raises `QueryError` for labels and attributes that the query does not report, `ValueError` for what is no
-        aggregate, `UnsupportedQueryError` for what cannot be had from the graph and where LIMIT or ANY leaves open
-        which matches are meant, and `TooManyMatchesError` for integers of more than 38 digits.
+        Raises `QueryError` for labels and attributes that the query does not report, `ValueError` for an invalid
+        aggregate,
+        `UnsupportedQueryError` for one that the graph cannot give and if LIMIT or ANY leaves open which matches are
+        meant, and
+        `TooManyMatchesError` for integers of more than 38 digits.
         """
         self._refuse("aggregated")
         aggregation = Aggregation(self._report, wanted)
@@ -264,11 +279,15 @@ class Matches:
     def first(self, size: int, *, by: Order, descending: bool = False) -> Matches:
         """The first ``size`` matches of each detecting event in an order, found without unfolding the others.
 
-        ``by`` is ``"start"`` (the position of the first event), ``"events"`` (how many there are), or ``(label,
-        attribute, function)`` with ``sum``, ``min``, ``max`` or ``count`` of the attribute over the events with a
-        label, None as the attribute to count events. Matches without a value (null, as in `aggregate`) come last in
-        either direction. Equal ones come in the order of `to_batches`; sums of floats that differ in rounding only may
-        come in any order. Raises what `aggregate` raises.
+        ``by`` is ``"start"`` (the position of the first event), ``"events"`` (the number of events), or ``(label,
+        attribute,
+        function)`` with ``sum``, ``min``, ``max`` or ``count`` of the attribute over the events with a label; None as
+        the
+        attribute counts events. Matches without a value (null, as in `aggregate`) come last in either direction. Equal
+        matches
+        come in the order of `to_batches`; sums of floats that differ only by rounding may come in any order. Raises the
+        errors
+        of `aggregate`.
         """
         size = at_least_one(size, "the number of matches")
         self._refuse("ordered")
@@ -277,11 +296,14 @@ class Matches:
         return self._chosen(first)
 
     def sample(self, size: int, *, seed: int | None = None, replacement: bool = False) -> Matches:
-        """``size`` random matches of each detecting event, each match equally likely, without unfolding the others.
+        """``size`` random matches of each detecting event, all equally likely, without unfolding the others.
 
-        They come in the order of `to_batches`; all of them if there are no more, unless with ``replacement``, when a
-        match may be drawn several times. The same seed gives the same sample, and reading again does so in any case.
-        Raises `UnsupportedQueryError` where LIMIT or ANY leaves open which matches are meant.
+        They come in the order of `to_batches`. If an event has no more than ``size`` matches, all are returned; with
+        ``replacement`` a match may be drawn several times instead. The same seed gives the same sample, and reading the
+        sample
+        again gives the same matches in any case. Raises `UnsupportedQueryError` if LIMIT or ANY leaves open which
+        matches are
+        meant.
         """
         size = at_least_one(size, "the number of matches")
         self._refuse("sampled")
@@ -317,7 +339,7 @@ class Matches:
         return [match for match in self]  # noqa: C416
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The matches as an Arrow stream, for what takes such; unfolded while it is read."""
+        """The matches as an Arrow stream, unfolded while it is read."""
         reader = pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
         return reader.__arrow_c_stream__(requested_schema)
 
@@ -336,4 +358,4 @@ def _number(given: object) -> int:
     try:
         return operator.index(given)  # type: ignore[arg-type]
     except TypeError:
-        raise TypeError(f"matches have numbers, from 0 on, or slices of them, not {given!r}") from None
+        raise TypeError(f"the index of a match must be an integer or a slice, not {given!r}") from None

@@ -27,7 +27,7 @@ from cerflow.schema import Kind
 
 __all__ = ["First", "NumberRange", "Order", "Picker", "Sample", "picked"]
 
-#: How matches are ordered: by what the start is, how many events there are, or what a label's events have.
+#: The order of matches: by the start, the number of events, or an aggregate of a label's events.
 Order = str | tuple[str, str | None, str]
 
 _FUNCTIONS = ("count", "sum", "min", "max")
@@ -45,13 +45,13 @@ class Picker(Protocol):
 
 
 class PartPicker(Protocol):
-    """Chooses matches of one part after the other; ``done`` says that no later part has any."""
+    """Chooses matches part by part; ``done`` says that later parts have none."""
 
     @property
     def done(self) -> bool: ...
 
     def picks(self, part: Part) -> Iterator[Pick]:
-        """The matches chosen of a part, in the order in which they are reported."""
+        """The chosen matches of a part, in the order in which they are reported."""
         ...
 
 
@@ -125,7 +125,7 @@ class _PartSample:
                 before = after
 
     def _ranks(self, total: int) -> list[int]:
-        """The numbers of the matches chosen, in their order."""
+        """The numbers of the chosen matches, in their order."""
         size, choose = self._sample.size, self._random.randrange
         if self._sample.replacement:
             return sorted(choose(total) for _ in range(size))
@@ -157,10 +157,11 @@ def _ranked(part: Part, counting: MatchCounter, d: int, rank: int) -> list[int]:
 
 @dataclass(frozen=True)
 class NumberRange:
-    """The matches with the numbers start, start + step, … below stop (None: to the last), of those that ``of`` chooses.
+    """The matches with numbers start, start + step, … below stop (None: to the last), among those that ``of`` chooses.
 
-    Matches are numbered from 0 in the order in which they are reported. They are found by the counts of the sets on
-    the way, without unfolding those before them.
+    Matches are numbered from 0 in the order in which they are reported. They are found by the counts of the sets on the
+    way,
+    without unfolding those before them.
     """
 
     begin: int
@@ -173,18 +174,18 @@ class NumberRange:
         return PartSpan(self, report, limit)
 
     def among(self, begin: int, stop: int | None, step: int) -> NumberRange:
-        """Those with such numbers among these."""
+        """The numbers that fall among these."""
         ends = [end for end in (self.stop, None if stop is None else self.begin + stop * self.step) if end is not None]
         return NumberRange(self.begin + begin * self.step, min(ends, default=None), self.step * step, self.of)
 
     def size(self, total: int) -> int:
-        """How many there are among so many matches."""
+        """The number of chosen matches among this number of matches."""
         stop = total if self.stop is None else min(self.stop, total)
         return max(0, -((self.begin - stop) // self.step))
 
 
 class PartSpan:
-    """Chooses by numbers that go on from one part to the next."""
+    """Chooses by numbers that continue from one part to the next."""
 
     def __init__(self, span: NumberRange, report: Report, limit: int | None) -> None:
         self._span = span
@@ -200,7 +201,7 @@ class PartSpan:
         return (stop is not None and self._at >= stop) or (self._inner is not None and self._inner.done)
 
     def next(self, number: int) -> range:
-        """Which of the next so many are chosen, counted from 0 here."""
+        """The chosen ones among the next ``number`` matches, counted from 0 here."""
         span, at = self._span, self._at
         self._at += number
         passed = max(0, -((span.begin - at) // span.step))
@@ -208,7 +209,7 @@ class PartSpan:
         return range(span.begin + passed * span.step - at, max(stop, 0), span.step)
 
     def picks(self, part: Part) -> Iterator[Pick]:
-        """The matches chosen of a part, in the order in which they are reported."""
+        """The chosen matches of a part, in the order in which they are reported."""
         if self._inner is not None:
             for pick in self._inner.picks(part):
                 if self.done:
@@ -246,7 +247,7 @@ class First:
     descending: bool
 
     def check(self, report: Report) -> None:
-        """Raises `ValueError` for what is no order and `QueryError` for unknown names."""
+        """Raise `ValueError` for an invalid order and `QueryError` for unknown names."""
         if self.by in ("start", "events"):
             return
         if not isinstance(self.by, tuple) or len(self.by) != 3:
@@ -268,7 +269,7 @@ class First:
         return _PartFirst(self, report, limit)
 
     def weights(self, part: Part, report: Report) -> tuple[int, Values, Any]:
-        """How the values of a match are combined, the values of the marks, and that of no events at all."""
+        """How the values of a match are combined, the values of the marks, and the value without events."""
         marks = MarkValues(part, report)
         if self.by == "start":
             return LEAST, Values.of(pa.array(marks.positions())), float("nan")
@@ -290,14 +291,15 @@ def _ones(known: Any) -> Values:
     return Values.of(pa.array(np.ones(len(known), np.int64), mask=~known))
 
 
-#: Matches that have a beginning in common: whether they have no value, the least value among them, the number of the
-#: first of them, the set that they go on with (-1: there is one match, complete), the value so far, the marks so far
-#: (linked, the first one on top), the detection, the amounts of its sets.
+#: Matches with a common beginning: whether they have no value, the least value among them, the number of the first of
+#: them, the set that they continue with (-1: there is one match, complete), the value so far, the marks so far (linked,
+#: the
+#: first one on top), the detection, the amounts of its sets.
 _Branch = tuple[bool, Any, int, int, Any, Any, int, Any]
 
 
 class _PartFirst:
-    """Best-first search: what the best match of each branch has is known, so no branch is followed in vain."""
+    """Best-first search: the value of the best match of each branch is known, so no branch is followed in vain."""
 
     done = False
 
@@ -344,7 +346,7 @@ class _Search:
         return missing, 0 if missing else best, rank, node, value, marks, d, amounts
 
     def matches(self, branches: list[_Branch]) -> Iterator[Pick]:
-        """The matches of some branches, the best first; of equal ones in the order of their numbers."""
+        """The matches of some branches, the best first; equal ones in the order of their numbers."""
         while branches:
             *_, rank, node, value, marks, d, amounts = heapq.heappop(branches)
             if node < 0:

@@ -1,4 +1,4 @@
-"""A bound on how many matches are listed, kept by counting them before they are unfolded."""
+"""A bound on the number of listed matches, checked by counting before unfolding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cerflow.errors import TooManyMatchesError
 
 __all__ = ["LESS", "Announced", "Bound", "digits", "readable_number", "row_count"]
 
-#: How to ask for less than all matches.
+#: The advice on asking for fewer matches.
 LESS = "LIMIT n, COUNT(*), SELECT NONE and, in Python, aggregates give less"
 
 #: Larger numbers are shown with an exponent.
@@ -20,9 +20,9 @@ _READABLE = 10**15
 
 
 class Bound:
-    """Counts rows, and raises TooManyMatchesError when there are more than ``most`` (None: any number).
+    """Counts rows, and raises TooManyMatchesError if there are more than ``most`` (None: any number).
 
-    ``known`` is the number of rows, ``exact`` says that there are not more of those that were added.
+    ``known`` is the number of rows; ``exact`` says that the added parts have no more.
     """
 
     def __init__(self, most: int | None) -> None:
@@ -31,7 +31,7 @@ class Bound:
         self.exact = True
 
     def add(self, rows: int, exact: bool = True) -> None:
-        """Further rows, or at least so many unless ``exact``."""
+        """Add rows; without ``exact`` their number is a lower bound."""
         self.known += rows
         self.exact &= exact
         if self.most is not None and self.known > self.most:
@@ -42,7 +42,7 @@ class Bound:
 
 
 class Announced:
-    """Parts whose numbers of rows are told before they are unfolded; as often as they are iterated."""
+    """Parts whose numbers of rows are announced before they are unfolded, at each iteration."""
 
     def __init__(
         self, parts: Iterable[Part], limit: int | None, counts: bool, tell: Callable[[int, bool], None]
@@ -59,10 +59,11 @@ class Announced:
 
 
 def row_count(part: Part, limit: int | None, counts: bool) -> tuple[int, bool]:
-    """How many rows there are for a part, and whether that is all.
+    """The number of rows of a part, and whether it is exact.
 
-    One row for each match, at most ``limit`` for each detecting event, or one for each such event if they are only
-    counted. Without a limit, counting stops at a number of more than 63 bits.
+    There is one row per match, at most ``limit`` per detecting event, or one per such event if matches are only
+    counted.
+    Without a limit, counting stops at a number of more than 63 bits.
     """
     positions, begins = detecting(part.detections)
     if counts or limit == 1:
@@ -75,10 +76,10 @@ def row_count(part: Part, limit: int | None, counts: bool) -> tuple[int, bool]:
 
 
 def digits(number: int) -> str:
-    """All digits of a number, of which Python itself shows no more than some thousands."""
+    """All digits of a number; Python itself shows only some thousands."""
     return format(Decimal(number), "f")
 
 
 def readable_number(number: int) -> str:
-    """A number for people."""
+    """A number in readable form."""
     return f"{number:,}" if abs(number) < _READABLE else f"{Decimal(number):.1e}".replace("e+", "e")

@@ -15,7 +15,7 @@ __all__ = ["count_sliding"]
 def count_sliding(part: Part, found: NDArray[np.int64]) -> int:
     """Write the number of matches of each detection to ``found``; returns the first detection not counted.
 
-    That is all of them where window and query allow it; see `cerflow.engine.kernels.matches.slide`.
+    If window and query allow it, all are counted; see `cerflow.engine.kernels.matches.slide`.
     """
     nodes, detections = part.nodes, part.detections
     if (np.diff(detections[:, layout.D_BOUND]) < 0).any():

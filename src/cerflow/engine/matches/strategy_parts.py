@@ -1,4 +1,4 @@
-"""NEXT and LAST of a window: the graph of the matches that they pick, made when matches are read."""
+"""NEXT and LAST of a window: the graph of the chosen matches, made when matches are read."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from cerflow.engine.matches.unfolding import Part
 
 __all__ = ["ChosenParts"]
 
-#: Nodes that a graph of picked matches has room for at first, for each detection and at most.
+#: The initial room for nodes in a graph of chosen matches: per detection, and at most.
 _EACH, _NODES = 64, 1 << 15
 
 
 class ChosenParts:
-    """Parts in which the strategy of the query has been applied, again for every reading."""
+    """Parts with the strategy of the query applied, anew for every reading."""
 
     def __init__(self, parts: Iterable[Part]) -> None:
         self._parts = parts
@@ -32,7 +32,7 @@ class ChosenParts:
 
 
 def _chosen(part: Part) -> Iterator[Part]:
-    """A part as parts of a bounded size, if that is enough for the detections of one event."""
+    """A part as parts of a bounded size, if that suffices for the detections of one event."""
     place = np.zeros(len(part.nodes), np.int32)
     seen = np.zeros(len(part.nodes), np.int32)
     stack = np.empty(2 * len(part.nodes) + 256, np.int32)

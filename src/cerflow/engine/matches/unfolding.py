@@ -1,4 +1,4 @@
-"""Matches taken from the shared graph, as flat arrays, a bounded number at a time."""
+"""Matches read from the shared graph as flat arrays, a bounded number at a time."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ NO_LIMIT = 2**62
 
 @dataclass(frozen=True)
 class Part:
-    """Detections with the nodes, marks and events they refer to; one event's detections are never divided.
+    """Detections with the nodes, marks and events they refer to; the detections of one event are never split.
 
-    With a ``pick`` (see `cerflow.engine.layout`) the strategy is still to be applied, by `ChosenParts`; ``alone`` says
-    that one match of every event will be left.
+    With a ``pick`` (see `cerflow.engine.layout`), `ChosenParts` has yet to apply the strategy; ``alone`` says that it
+    will
+    leave one match of every event.
     """
 
     detections: IntRows
@@ -39,9 +40,11 @@ class Part:
 class Unfolded:
     """Matches as flat arrays.
 
-    Match m was detected at ``detected[owner[m]]`` and has the events ``events[offsets[m] : offsets[m + 1]]``, of which
-    ``ends[0, m]`` is the first and ``ends[1, m]`` the last, -1 if there are none. Event e is that at ``positions[e]``
-    with the label set ``labels[e]``; every e occurs once, in however many matches it is.
+    Match m was detected at ``detected[owner[m]]`` and has the events ``events[offsets[m] : offsets[m + 1]]``. ``ends[0,
+    m]``
+    is the first of them and ``ends[1, m]`` the last, -1 if there are none. Event e is at ``positions[e]`` and has the
+    label
+    set ``labels[e]``; every e occurs once, however many matches contain it.
     """
 
     detected: Ints
@@ -56,7 +59,7 @@ class Unfolded:
         return len(self.owner)
 
     def without(self, hidden: Mask) -> Unfolded:
-        """The same matches without the events that are hidden."""
+        """The same matches without hidden events."""
         shown = ~hidden[self.events]
         before = np.append(0, np.cumsum(shown)).astype(np.int32)
         number = (np.cumsum(~hidden) - 1).astype(np.int32)
@@ -79,7 +82,7 @@ def unfolded(part: Part, limit: int, max_rows: int) -> Iterator[Unfolded]:
     used = np.empty(len(part.marks), np.int32)
     size = 8 * max_rows + 64
     while True:
-        # Who gets the arrays keeps them, so the next matches need others.
+        # The caller keeps the arrays, so the next matches need new ones.
         offsets = np.empty(max_rows + 1, np.int32)
         events = np.empty(size, np.int32)
         ends = np.empty((2, max_rows), np.int32)

@@ -1,4 +1,4 @@
-"""Atoms as table rows: a comparison of an event column with a register slot where possible, else a small program."""
+"""Atoms as table rows: a comparison of an event column with a register slot if possible, otherwise a small program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["AtomCompiler"]
 
 
 class AtomCompiler(Instructions):
-    """Collects the rows of all atoms and the columns that they and the registers read."""
+    """Collects the rows of all atoms, and the columns that atoms and registers read."""
 
     def __init__(self, transducer: Transducer, schema: Schema, kinds: Sequence[Sequence[Kind]], strings: Strings):
         super().__init__(schema, kinds, strings)
@@ -82,7 +82,7 @@ class AtomCompiler(Instructions):
         return [layout.PROGRAM, 0, start, len(self.code), first, len(self.ranges)]
 
     def _ranges(self, roots: Iterable[Node], places: Places) -> tuple[int, dict[int, int]]:
-        """Add a range for each collection that is read; the first of them, and their numbers by register."""
+        """Add a range for each collection that is read; returns the first of them, and their numbers by register."""
         first = len(self.ranges)
         sets: dict[int, int] = {}
         for leaf in dict.fromkeys(leaf for root in roots for leaf in leaves(root)):
@@ -98,7 +98,8 @@ class AtomCompiler(Instructions):
     ) -> tuple[int, int]:
         """The program of an expression that reads registers: its first and last instruction.
 
-        ``kind`` is that of the register it is written to. Transitions that compute the same share the program.
+        ``kind`` is the kind of the register that it is written to. Transitions with the same computation share the
+        program.
         """
         read = sorted({leaf.register for leaf in leaves(expression) if isinstance(leaf, Stored)})
         key = (expression, kind, *((register, places[register], sets.get(register)) for register in read))
@@ -116,7 +117,7 @@ class AtomCompiler(Instructions):
     def product(
         self, row: Sequence[Expression], where: Sequence[Condition], places: Places, kinds: Sequence[Kind]
     ) -> tuple[list[int], list[list[int]]]:
-        """A row to be added to a collection for every choice of rows that it reads: the product, and its fields."""
+        """A row to add to a collection for every choice of rows that it reads: the product, and its fields."""
         first, sets = self._ranges([*row, *where], places)
         start = len(self.code)
         if where:
@@ -128,7 +129,7 @@ class AtomCompiler(Instructions):
     def field(
         self, expression: Expression, places: Places, kind: Kind, sets: Mapping[int, int] = MappingProxyType({})
     ) -> list[int]:
-        """Where a value to be stored comes from: source, index or first instruction, last instruction.
+        """The source of a value to be stored: source, index or first instruction, last instruction.
 
         ``sets`` numbers the collections of which one row is chosen.
         """

@@ -54,7 +54,7 @@ Places = Mapping[int, int]
 
 
 class Emitter:
-    """Writes the program of one atom or expression. Work still to do waits on a stack, so depth does not matter."""
+    """Writes the program of one atom or expression. Pending work waits on a stack, so depth does not matter."""
 
     def __init__(self, to: Instructions, places: Places, sets: Mapping[int, int]) -> None:
         self.to = to
@@ -134,7 +134,7 @@ class Emitter:
         if Kind.DECIMAL in (a, b):
             left, right = _decimal(left), _decimal(right)
             a = b = Kind.DECIMAL
-        # NULL alone goes with everything.
+        # NULL alone fits every kind.
         a, b = (b if a is Kind.OTHER else a), (a if b is Kind.OTHER else b)
         if Kind.FLOAT in (a, b):
             self._later(
@@ -232,12 +232,12 @@ class Emitter:
 
 
 def _decimal(expression: Expression) -> Expression:
-    """A literal beside an exact decimal as the text that stands for it."""
+    """A literal beside an exact decimal, as the text that represents it."""
     if isinstance(expression, Literal) and isinstance(expression.value, int | float | str):
         return Literal(written_text(expression.value))
     return expression
 
 
 def _words(arguments: Iterable[Expression]) -> list[Expression]:
-    """The values that make arguments, a whole event being many."""
+    """The values that make up arguments; a whole event is many values."""
     return [v for a in arguments for v in (a.values if isinstance(a, WholeEvent) else (a,))]

@@ -1,4 +1,4 @@
-"""Which register of a state says what configurations an event concerns; see `cerflow.engine.kernels.state.index`."""
+"""The registers that find the configurations affected by an event; see `cerflow.engine.kernels.state.index`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ _Way = tuple[int, int, int]
 class Indexes:
     """The indexes of all states.
 
-    ``atoms[move]`` are the rows of `TableArrays.atoms` of each move without those of windows, ``sources[move]`` the
-    states they leave, ``allowed[state]`` whether a state may have an index.
+    ``atoms[move]`` are the rows of `TableArrays.atoms` of each move, except those of windows; ``sources[move]`` the
+    states
+    they leave; ``allowed[state]`` says whether a state may have an index.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class Indexes:
             for ways, source in zip(self._ways, sources):
                 for way in ways if source == q and may else ():
                     count[way] = count.get(way, 0) + 1
-            # Of ways that serve as many moves, equality finds the fewest.
+            # Among ways that serve as many moves, equality finds the fewest.
             self._chosen.append(max(count, key=lambda way: (count[way], way[0] == layout.EQUAL), default=None))
 
     def rows(self) -> list[list[int]]:
@@ -54,7 +55,7 @@ class Indexes:
         return rows
 
     def column(self, state: int, moves: Sequence[int]) -> int:
-        """The event column by which all configurations are found that some of these moves may leave, or -1."""
+        """The event column that finds all configurations in the sources of these moves, or -1."""
         way = self._chosen[state]
         if way is None or not moves:
             return -1

@@ -1,4 +1,4 @@
-"""What programs are written into: instructions, constants, and the event columns that they read."""
+"""The target of programs: instructions, constants, and the event columns that they read."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class EventColumn:
 
 
 class Instructions:
-    """Programs one after the other, with what they share.
+    """Programs one after another, with the parts they share.
 
-    ``kinds`` are those of the fields of each register. ``move`` is the move for which instructions are being added,
-    ``readers`` the moves that read each column; ``ordered`` says whether the order of strings is asked for.
+    ``kinds`` are the kinds of the fields of each register. ``move`` is the move whose instructions are being added,
+    ``readers`` the moves that read each column. ``ordered`` says whether the order of strings is needed.
     """
 
     def __init__(self, schema: Schema, kinds: Sequence[Sequence[Kind]], strings: Strings) -> None:
@@ -102,13 +102,13 @@ class Instructions:
         self.emit(opcodes.CONSTANT, len(self.constants) - 1)
 
     def call(self, call: Call) -> None:
-        """Append an instruction that asks a predicate about the values pushed before."""
+        """Append an instruction that calls a predicate on the values pushed before."""
         arguments = tuple(map(self._argument, call.arguments))
         self.emit(opcodes.CALL, len(self.constants))
         self.constants += self.calls.constants(call.predicate, arguments)
 
     def call_of_set(self, call: CallOfSet) -> None:
-        """Append an instruction that asks about the rows pushed before, and about the event at hand."""
+        """Append an instruction that calls a predicate on the rows pushed before, and on the current event."""
         arguments = tuple(map(self._argument, call.arguments))
         self.emit(opcodes.CALL, len(self.constants))
         self.constants += self.calls.constants_of_set(call.predicate, arguments, call.each, call.here)
@@ -117,5 +117,5 @@ class Instructions:
         if isinstance(expression, WholeEvent):
             return Argument(tuple(map(self.kind, expression.values)), expression.names)
         kind = self.kind(expression)
-        # NULL has no kind; the predicate will not be asked.
+        # NULL has no kind; the predicate will not be called.
         return Argument((Kind.INTEGER if kind is Kind.OTHER else kind,))

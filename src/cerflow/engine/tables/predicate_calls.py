@@ -1,4 +1,4 @@
-"""Predicates of users as C functions that kernels call by their address."""
+"""Users' predicates as C functions that kernels call by their address."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WHERE = struct.Struct("qq")
 
 
 class Calls:
-    """The calls that kernels make, by number. ``failure`` is where they note the first that fails."""
+    """The calls that kernels make, by number. In ``failure`` they record the first that fails."""
 
     def __init__(self, strings: Strings, unit: str) -> None:
         self._strings = strings
@@ -40,16 +40,17 @@ class Calls:
         return len(self._targets)
 
     def constants(self, predicate: Predicate, arguments: tuple[Argument, ...]) -> tuple[int, int, int]:
-        """What a kernel has to know: the address to call, the words of the arguments, the number of the call."""
+        """The constants for a kernel: the address to call, the words of the arguments, the number of the call."""
         key = (predicate, arguments)
         return self._constants(key, lambda: _ValueTarget(predicate, arguments, self._strings, self._unit))
 
     def constants_of_set(
         self, predicate: Predicate, arguments: tuple[Argument, ...], each: tuple[bool, ...], here: bool
     ) -> tuple[int, int, int]:
-        """The same for a predicate of a set: its words are where the rows are, how many words, and own arguments.
+        """The same for a predicate of a set: the address of the rows, their number of words, and its own arguments.
 
-        Own are those that are the same for ``each`` event, and with ``here`` those of the event at hand, which then
+        Own arguments are those that are the same for ``each`` event, and with ``here`` those of the current event,
+        which then
         belongs to the set.
         """
         key = (predicate, arguments, each, here)
@@ -63,11 +64,11 @@ class Calls:
         return self._targets[number].address, self._targets[number].words, number
 
     def failure(self) -> NDArray[np.int64]:
-        """Room for the note of a failure: one more than the number of the call, and its arguments."""
+        """Room for the record of a failure: one more than the number of the call, and its arguments."""
         return np.zeros(1 + max((target.words for target in self._targets), default=0), np.int64)
 
     def raise_failure(self, failure: NDArray[np.int64]) -> None:
-        """Raise the error behind a note, and clear it."""
+        """Raise the error of a recorded failure, and clear it."""
         number = int(failure[0]) - 1
         failure[0] = 0
         try:
@@ -78,9 +79,9 @@ class Calls:
 
 
 class _Target(ABC):
-    """A predicate as a C function of words that come from registers and event columns."""
+    """A predicate as a C function of words from registers and event columns."""
 
-    #: How many words it takes, and its address.
+    #: The number of words it takes, and its address.
     words: int
     address: int
 
@@ -89,13 +90,13 @@ class _Target(ABC):
         self._error: BaseException | None = None
 
     def _called(self, function: Any = None) -> None:
-        """Take the address of a compiled function, or of this object's own; what holds it must live as long."""
+        """Take the address of a compiled function, or of this object's own function; its owner must live as long."""
         self._function = function or _Function(self._ask)
         address = getattr(self._function, "address", None)
         self.address = ctypes.cast(self._function, ctypes.c_void_p).value or 0 if address is None else address
 
     def _ask(self, address: int) -> int:
-        # Nothing may leave this function but a number: it is called from compiled code.
+        # Only a number may leave this function: compiled code calls it.
         try:
             answer = self._answer(ctypes.string_at(address, 8 * self.words))
         except BaseException as error:
@@ -106,17 +107,17 @@ class _Target(ABC):
 
     @abstractmethod
     def _answer(self, words: bytes) -> bool | None:
-        """What the function says of arguments in the form of kernels."""
+        """The function's answer for arguments in the form of kernels."""
 
     def fail(self, words: NDArray[np.int64]) -> None:
-        """Raise what the function has raised for these words."""
+        """Raise the exception of the function for these words."""
         if self._error is not None:
             raise self._error
         self._answer(words[: self.words].tobytes())
         raise PredicateError(only_compiled(self.predicate.name), self.predicate.name)
 
     def forget(self) -> None:
-        """Forget what the function has raised."""
+        """Forget that exception."""
         self._error = None
 
 
@@ -134,7 +135,7 @@ class _ValueTarget(_Target):
 
 
 class _SetTarget(_Target):
-    """A predicate of a set of events, whose values stand in the rows of a collection, and of the event at hand."""
+    """A predicate of a set of events: the rows of a collection, and the current event."""
 
     def __init__(
         self,
@@ -150,7 +151,7 @@ class _SetTarget(_Target):
         self._here = here
         of_event = tuple(a for a, differs in zip(arguments, each) if differs)
         own = arguments if here else tuple(a for a, differs in zip(arguments, each) if not differs)
-        # A row begins with a position, which nobody asks for.
+        # The position at the beginning of a row is not an argument.
         self._row = Words((Argument((Kind.INTEGER,)), *of_event), strings, unit)
         self._own = Words(own, strings, unit)
         self.words = 2 + self._own.count

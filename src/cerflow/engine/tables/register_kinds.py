@@ -1,4 +1,4 @@
-"""What kinds of values the registers of a transducer hold for a schema."""
+"""The kinds of the values that registers of a transducer hold for a schema."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from cerflow.schema import Kind, Schema
 
 __all__ = ["RegisterKinds", "register_expression_kind", "register_kinds"]
 
-#: The kind of each field of each register; None as long as it is not known.
+#: The kind of each field of each register; None while it is unknown.
 RegisterKinds = Sequence[Sequence[Kind | None]]
 
 
 def register_kinds(transducer: Transducer, schema: Schema) -> list[list[Kind]]:
     """The kind of each field of each register; integers that meet floats become floats."""
     kinds: list[list[Kind | None]] = [[None] * r.fields for r in transducer.registers]
-    # Many transitions write the same.
+    # Many transitions have the same writes.
     rows = dict.fromkeys((write.register, write.row) for t in transducer.transitions for write in t.writes)
     changed = True
     while changed:
@@ -34,14 +34,14 @@ def register_kinds(transducer: Transducer, schema: Schema) -> list[list[Kind]]:
                     kinds[register][k] = joined
                     changed = True
                 if isinstance(expression, Stored) and joined is Kind.FLOAT and found is Kind.INTEGER:
-                    # What is copied from register to register must have one form.
+                    # Values copied from register to register must have one form.
                     kinds[expression.register][expression.field] = joined
                     changed = True
     return [[kind or Kind.INTEGER for kind in row] for row in kinds]
 
 
 def register_expression_kind(expression: Expression, schema: Schema, kinds: RegisterKinds) -> Kind | None:
-    """The kind of an expression on the event at hand and registers; None if it is not known yet."""
+    """The kind of an expression on the current event and registers; None if it is not known yet."""
 
     def visit(current: Node, below: Sequence[Kind | None]) -> Kind | None:
         if not isinstance(current, Expression) or isinstance(current, LabelReference):
@@ -75,7 +75,7 @@ def register_expression_kind(expression: Expression, schema: Schema, kinds: Regi
 
 
 def _join(a: Kind | None, b: Kind | None) -> Kind | None:
-    """The kind of values of both kinds; NULL goes with everything."""
+    """The common kind of values of two kinds; NULL fits every kind."""
     if a is None or a is Kind.OTHER:
         return a if b is None else b
     return Kind.FLOAT if b is Kind.FLOAT else a

@@ -1,4 +1,4 @@
-"""What transitions do to registers, as rows of tables: values that are copied along, and steps that write."""
+"""Effects of transitions on registers, as rows of tables: values that are copied along, and steps that write."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OPERATIONS = {
 
 @dataclass
 class Slots:
-    """Where the registers of each state are.
+    """The places of the registers of each state.
 
     ``at[state][register]`` is the first slot of a register, ``count[state]`` the number of slots.
     """
@@ -48,7 +48,7 @@ class StepCompiler:
         self.products: list[list[int]] = []
 
     def add(self, t: Transition, target: int) -> None:
-        """What a transition does to the registers of a target state (-1: nothing goes on from there)."""
+        """Add the effects of a transition on the registers of a target state (-1: no run continues from it)."""
         if target >= 0:
             self._copy(t, target)
             self._write(t, target)
@@ -91,7 +91,7 @@ class StepCompiler:
 
 
 def _comparison(relation: Operator | None, kind: Kind) -> int:
-    """How a value compares with another that it makes needless; strings do so only if they are equal."""
+    """How a value compares with another that it makes unnecessary; for strings, only by equality."""
     if relation is None:
         return layout.ANYTHING
     if relation is Operator.EQ or kind.coded:

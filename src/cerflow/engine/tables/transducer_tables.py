@@ -1,8 +1,9 @@
 """A transducer and a schema turned into tables for the kernels.
 
-States get slots for the registers that are live there, expressions become columns, relating atoms become comparisons
-of a column with a slot (or small programs), and the tests of transitions become the *signature* of an event: the set
-of tests it satisfies, of which each distinct one gets a number when it first appears.
+States get slots for their live registers, and expressions become columns. Atoms become comparisons of a column with a
+slot, or small programs. The tests of transitions become the *signature* of an event: the set of tests it satisfies.
+Each
+distinct set gets a number when it first appears.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ __all__ = ["TransducerTables"]
 
 @dataclass
 class _Move:
-    """What one row of the transition table does."""
+    """The effect of one row of the transition table."""
 
     transition: Transition
     target: int
@@ -49,17 +50,20 @@ class _Move:
 
 
 class TransducerTables:
-    """The tables of one transducer for one schema, with all that is needed to prepare events for them.
+    """The tables of one transducer for one schema, with everything needed to prepare events for them.
 
-    ``position`` is a column of the schema that is no attribute of whole events; ``precomputed`` are conditions that
-    were evaluated before (see `cerflow.engine.evaluate.precomputed_conditions`). With ``detecting`` nobody asks which
-    events a match has, only where there is one (the transducer is one `for_detection`). Predicates are looked up now:
-    raises `QueryError` if one is not registered any more.
+    ``position`` is a column of the schema that is not an attribute of whole events. ``precomputed`` are conditions that
+    were
+    evaluated before (see `cerflow.engine.evaluate.precomputed_conditions`). With ``detecting`` only the detecting
+    events
+    matter, not the events of matches (the transducer comes from `for_detection`). Predicates are looked up at once:
+    raises
+    `QueryError` if one is no longer registered.
     """
 
     #: Signatures that are remembered from batch to batch.
     MANY_SIGNATURES = 100_000
-    #: Beyond so many configurations a state has an index, if it can have one.
+    #: Beyond this number of configurations a state has an index, if one is possible.
     MANY_CONFIGURATIONS = 256
 
     def __init__(
@@ -78,7 +82,7 @@ class TransducerTables:
         self.transducer = transducer = bind(transducer, readable(schema, position))
         self.schema = schema
         self.detecting = detecting
-        #: In these states it does not matter any more what is marked, as nothing but the first mark is measured.
+        #: In these states further marks do not matter, because only the first mark is measured.
         self._measured = begun(transducer) if detecting else frozenset[int]()
         self.partitioned = bool(keys)
         self.key_kinds = [schema.key_kind(key) for key in keys]
@@ -90,7 +94,7 @@ class TransducerTables:
         #: Label sets by number; 0 is the empty one.
         self.label_sets: list[frozenset[str]] = [frozenset()]
         self._label_numbers: dict[frozenset[str], int] = {frozenset(): 0}
-        #: The tests of which signatures are made.
+        #: The tests that make up signatures.
         self.tests: list[Condition] = []
         self._precomputed = numbered_conditions(precomputed)
         self._test_numbers: dict[Condition, int] = {}
@@ -98,13 +102,13 @@ class TransducerTables:
         self.loops = self._loops()
         #: Whether runs are kept as sets: those with equal outputs, or those that begin with the first event.
         self.grouped = self._begins_once or (not detecting and ambiguous(transducer))
-        #: The strategy that is applied when matches are read, and whether it leaves one match of every event.
+        #: The strategy that is applied when matches are read, and whether it leaves one match per event.
         self.pick = pick
         self.alone = pick != layout.EVERYTHING and one_run_each(transducer)
         self.moves = self._moves()
         self._needs = [self._tests_of(move.transition) for move in self.moves]
         self._signatures: dict[frozenset[int], int] = {}
-        #: What was found out once; all programs that are `fresh` from this one share it.
+        #: Results computed once; all tables that are `fresh` from these share them.
         self._effects: dict[frozenset[int], tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self._by_effect: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         #: For each signature the moves that it allows.
@@ -112,12 +116,12 @@ class TransducerTables:
         #: For each signature whether it allows any move, or ends any waiting.
         self.relevant: list[bool] = []
         self.arrays = self._arrays(len(keys), consume, strategy)
-        #: The strings of the query itself, which come first and never go.
+        #: The strings of the query itself; they come first and always stay.
         self.own_strings = len(self.strings)
         self.signatures([frozenset()])
 
     def fresh(self) -> TransducerTables:
-        """The same tables with strings and signatures of their own; not for programs that ask predicates."""
+        """The same tables with their own strings and signatures; not for programs with predicates."""
         other = copy(self)
         other.strings = Strings(self.strings.texts)
         other._signatures = dict(self._signatures)
@@ -135,24 +139,24 @@ class TransducerTables:
 
     @property
     def counted(self) -> bool:
-        """Whether every event of a substream counts, as positions in it matter, or pauses."""
+        """Whether every event of a substream counts, because positions in it or pauses matter."""
         if self.schema.forget is not None:
             return True
-        # The beginnings of windows may also be kept among other values: what is measured says so.
+        # Starts of windows may also be kept among other values; the measured column tells.
         windows = [self.transducer.window, *(column.window for column in self.columns)]
         strict = any(not loops and q not in self.transducer.final for q, loops in enumerate(self.loops))
         return self.partitioned and (strict or any(isinstance(w, CountWindow) for w in windows))
 
     @property
     def _begins_once(self) -> bool:
-        """Whether the initial states do not outlast every event, so that it matters which event is the first."""
+        """Whether the initial states do not survive every event, so that it matters which event is the first."""
         return any(frozenset() not in self.loops[q] for q in self.transducer.initial)
 
     @property
     def hasty(self) -> bool:
-        """Whether the first configuration found that ends a match may keep the engine from looking at others.
+        """Whether the first configuration that ends a match may spare the engine the others.
 
-        What it does not look at it cannot forget, so all windows must be such that forgetting can be left for later.
+        Configurations that are not visited are not forgotten, so all windows must allow forgetting later.
         """
         windows = [self.transducer.window, *(register.window for register in self.transducer.registers)]
         passing = all(window is None or is_global(window, self.partitioned) for window in windows)
@@ -160,11 +164,11 @@ class TransducerTables:
 
     @property
     def asks(self) -> bool:
-        """Whether kernels ask predicates."""
+        """Whether kernels call predicates."""
         return len(self.atoms.calls) > 0
 
     def wanted(self, column: int) -> Mask:
-        """For each signature whether some move that it allows reads a column."""
+        """For each signature, whether some move that it allows reads a column."""
         readers = self.atoms.readers[column]
         return np.array([not readers.isdisjoint(moves) for moves in self._allowed], bool)
 
@@ -174,10 +178,10 @@ class TransducerTables:
         return [needs - {test} for needs in together if test in needs]
 
     def may_be_relevant(self, satisfied: frozenset[int], unknown: frozenset[int]) -> bool:
-        """Whether an event may fire a transition or end some waiting, if of the unknown tests any may hold too."""
+        """Whether an event may fire a transition or end some waiting, if any of the unknown tests may hold, too."""
         if any(needs <= satisfied | unknown for needs in self._needs):
             return True
-        # With less known to hold, no fewer states are left.
+        # If fewer tests are known to hold, no fewer states are left.
         return bool(self._leaves(satisfied))
 
     @property
@@ -236,15 +240,15 @@ class TransducerTables:
     def _loops(self) -> list[list[frozenset[int]]]:
         loops: list[list[frozenset[int]]] = [[] for _ in range(self.transducer.states)]
         for t in self.transducer.transitions:
-            # To go on from a final state to itself is to detect once more.
+            # A loop on a final state detects again.
             if t.stays and t.source not in self.transducer.final:
                 loops[t.source].append(self._tests_of(t))
         return loops
 
     def _leaves(self, satisfied: frozenset[int]) -> tuple[int, ...]:
-        """The states in which no run may stay over an event that satisfies these tests, though it may over others.
+        """The states in which no run may stay over an event that satisfies these tests, but may over other events.
 
-        Those without any such loop are left out (but for initial ones): for them it counts that no event comes between.
+        States without any such loop are left out (except initial ones): for them, every event in between counts.
         """
         return tuple(
             q
@@ -265,7 +269,7 @@ class TransducerTables:
             rows = [_Move(t, t.target, False) for t in group if t.target in going_on]
             if not rows:
                 rows = [_Move(group[0], -1, False)]
-            # One of the rows says that a match ends here, or it would be found twice.
+            # Only one of the rows ends a match, or it would be found twice.
             rows[0].final = ends
             moves.extend(rows)
         for number, move in enumerate(moves):
@@ -273,7 +277,7 @@ class TransducerTables:
         return moves
 
     def _marks(self, t: Transition) -> frozenset[str]:
-        """The labels of a transition as far as they matter."""
+        """The labels of a transition, as far as they matter."""
         return frozenset() if t.source in self._measured else t.labels
 
     def _tests_of(self, t: Transition) -> frozenset[int]:
@@ -287,9 +291,9 @@ class TransducerTables:
         return frozenset(found)
 
     def _telling(self) -> list[int]:
-        """For each state how many of its slots tell configurations apart.
+        """For each state, the number of its slots that distinguish configurations.
 
-        For mere detection the last one may not: of the starts of a window the latest is kept.
+        For mere detection the last slot may not: only the latest of the starts of a window is kept.
         """
         if not self.detecting:
             return self.slots.count
@@ -327,7 +331,7 @@ class TransducerTables:
         expiring, expiring_start = windows.expiring()
         states = self.transducer.states
         skips = [bool(loops) for loops in self.loops]
-        # Sets of several members are looked at as a whole.
+        # Sets of several members are processed as a whole.
         indexed = [not self.grouped and skip for skip in skips]
         self._indexes = Indexes(compared, [row[layout.T_SOURCE] for row in transitions], indexed)
         options = np.zeros(layout.OPTIONS, np.int64)
@@ -378,7 +382,7 @@ class TransducerTables:
     # -- signatures ----------------------------------------------------------------------------------------------
 
     def signatures(self, found: Sequence[frozenset[int]]) -> list[int]:
-        """The numbers of sets of satisfied tests: those that have the same effect share one."""
+        """The numbers of sets of satisfied tests; sets with the same effect share one."""
         added: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
         for satisfied in found:
             if satisfied not in self._signatures:
@@ -394,7 +398,7 @@ class TransducerTables:
         return [self._signatures[satisfied] for satisfied in found]
 
     def _effect(self, satisfied: frozenset[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The moves that a set of satisfied tests allows, and the states that it ends all waiting in."""
+        """The moves that a set of satisfied tests allows, and the states in which it ends all waiting."""
         effect = self._effects.get(satisfied)
         if effect is None:
             moves = tuple(m.number for m, needs in zip(self.moves, self._needs) if needs <= satisfied)

@@ -1,4 +1,4 @@
-"""Windows inside formulas, whose starts are kept in registers: what the engine can do with that."""
+"""Windows inside formulas, whose starts are in registers: the optimisations that the engine can make."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Windows:
         return found[0][1] if len(found) == 1 else -1
 
     def expiring(self) -> tuple[list[list[int]], list[int]]:
-        """Windows that every way from a state to a match still asks for: once they have passed, nothing comes of it."""
+        """Windows that every way from a state to a match still tests: once they have passed, no match is possible."""
         needed = windows_needed(self._transducer)
         rows: list[list[int]] = []
         starts = [0]
@@ -47,7 +47,7 @@ class Windows:
         return rows, starts
 
     def checked_columns(self) -> list[int]:
-        """Columns of attributes that measure windows: windows are right only if these never decrease."""
+        """Columns of attributes that measure windows, which must never decrease."""
         windows = [self._transducer.window, *(r.window for r in self._transducer.registers)]
         found = dict.fromkeys(w for w in windows if isinstance(w, AttributeWindow))
         return [self._atoms.column(Measure(window), as_float=False) for window in found]

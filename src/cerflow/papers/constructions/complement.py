@@ -50,7 +50,7 @@ def complement(transducer: SymbolicRegisterTransducer) -> SymbolicRegisterTransd
     Raises `NotDeterministicError` unless the transducer is certain to be deterministic.
     """
     if not is_deterministic(transducer):
-        raise NotDeterministicError("only a deterministic automaton is complemented by exchanging its final states")
+        raise NotDeterministicError("only a deterministic automaton can be complemented by exchanging its final states")
     whole = complete(transducer).without_output()
     return replace(whole, finals=whole.states - whole.finals)
 

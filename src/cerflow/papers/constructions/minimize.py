@@ -66,7 +66,7 @@ def minimize(automaton: Any, *, most: int | None = None) -> Any:
     """
     if isinstance(automaton, MemorylessAutomaton):
         if not is_io_deterministic(automaton):
-            raise NotDeterministicError("only an I/O-deterministic automaton is minimised; see io_determinize")
+            raise NotDeterministicError("only an I/O-deterministic automaton can be minimised; see io_determinize")
         if isinstance(automaton, ComplexEventAutomaton):
             automaton = _ending_as_marked(automaton)
         useful = automaton.trimmed()
@@ -82,7 +82,9 @@ def minimize(automaton: Any, *, most: int | None = None) -> Any:
         ).renumbered()
     check_epsilon_free(automaton)
     if not is_deterministic(automaton):
-        raise NotDeterministicError("only a deterministic automaton is minimised; determinise it for a window first")
+        raise NotDeterministicError(
+            "only a deterministic automaton can be minimised; determinise it for a window first"
+        )
     needed = _without_dead_writes(automaton.trimmed())
     merged = _merged(needed, Budget(limits.PAPER_STEPS if most is None else most))
     return SymbolicRegisterTransducer.of(

@@ -59,7 +59,7 @@ def unroll(
     """
     check_epsilon_free(transducer)
     if window < 0:
-        raise ValueError("a window cannot have less than no events")
+        raise ValueError("a window cannot have a negative number of events")
     budget = Budget(limits.PAPER_STEPS if most is None else most)
     useful = _steps_to_final(transducer)
     names = fresh_names(transducer.registers)

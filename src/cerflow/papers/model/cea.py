@@ -237,4 +237,4 @@ class UnaryComplexEventAutomaton(MemorylessAutomaton[UnaryComplexEventTransition
 
 def _check_reads(condition: Condition | None) -> None:
     if condition is None:
-        raise EpsilonTransitionError("every transition reads an event here; the condition that always holds is TRUE")
+        raise EpsilonTransitionError("every transition needs a condition here; TRUE always holds")

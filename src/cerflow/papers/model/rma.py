@@ -49,7 +49,7 @@ class MatchTransition:
         if self.formula is not None:
             for parameter in register_selection(self.formula):
                 if parameter not in self.parameters:
-                    raise RegisterSelectionError(f"the formula speaks of {parameter}, which is no parameter")
+                    raise RegisterSelectionError(f"the formula uses {parameter}, which is not a parameter")
 
     @property
     def condition(self) -> Condition | None:

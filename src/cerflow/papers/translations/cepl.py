@@ -172,7 +172,7 @@ class _CeplCompiler:
         for label in register_selection(current.condition):
             if label not in bound:
                 raise UnsupportedQueryError(
-                    f"the formula is not bounded: what is filtered does not give label '{label}' to exactly one event",
+                    f"the formula is not bounded: its filtered part does not give label '{label}' to exactly one event",
                     span=current.span,
                 )
 

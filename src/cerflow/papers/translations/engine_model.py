@@ -131,7 +131,7 @@ def from_engine(transducer: Transducer) -> SymbolicRegisterTransducer:
             return whole
         case CountWindow(events):
             return restrict_to_window(whole, events)
-    raise UnsupportedQueryError("a transducer of the papers counts events, it knows no other window")
+    raise UnsupportedQueryError("the papers' transducers have only windows of events")
 
 
 def _fields(transducer: SymbolicRegisterTransducer, register: str) -> tuple[Expression, ...]:
@@ -188,11 +188,11 @@ def _rows(transducer: Transducer) -> dict[int, tuple[Expression, ...]]:
         for tree in (t.test, *t.atoms, *(e for w in t.writes for e in w.row)):
             for current in walk(tree):
                 if isinstance(current, _BEYOND):
-                    raise UnsupportedQueryError(f"{type(current).__name__} has no place in a condition of the papers")
+                    raise UnsupportedQueryError(f"a condition of the papers cannot contain {type(current).__name__}")
         for write in t.writes:
             plain = write.fresh and not write.where and all(map(is_local, write.row))
             if not plain or rows.setdefault(write.register, write.row) != write.row:
-                raise UnsupportedQueryError("a register holds something else than one event")
+                raise UnsupportedQueryError("a register holds something other than one event")
     return rows
 
 

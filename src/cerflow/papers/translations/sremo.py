@@ -131,7 +131,7 @@ class _SremoCompiler:
                 return schemas.embedded(restrict_to_window(self._alone(below[0]), events))
             case Windowed():
                 raise UnsupportedQueryError(
-                    "a transducer counts events, it knows no other window",
+                    "these transducers have only windows of events",
                     span=current.span,
                     hint="Write WITHIN n EVENTS.",
                 )
