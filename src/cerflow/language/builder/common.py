@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from fractions import Fraction
-from typing import Generic, NoReturn, TypeVar
+from typing import Generic, NoReturn, TypedDict, TypeVar
 
 from cerflow.errors import QueryError
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
@@ -13,7 +13,7 @@ from cerflow.language.node import Node
 from cerflow.language.printer import show
 from cerflow.values.units import DURATION_UNITS
 
-__all__ = ["Expr", "checked_name", "window"]
+__all__ = ["Expr", "WindowArguments", "checked_name", "window"]
 
 T = TypeVar("T", bound=Node)
 
@@ -70,6 +70,17 @@ def checked_name(name: object, what: str) -> str:
     if not name:
         raise QueryError(f"{what} cannot be empty")
     return name
+
+
+class WindowArguments(TypedDict, total=False):
+    """The keywords of `window`."""
+
+    events: int | None
+    days: int | float
+    hours: int | float
+    minutes: int | float
+    seconds: int | float
+    milliseconds: int | float
 
 
 def window(

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import overload
+from typing import Unpack, overload
 
 from cerflow.errors import QueryError, nearest
 from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language import select as s
-from cerflow.language.builder.common import Expr, checked_name, window
+from cerflow.language.builder.common import Expr, WindowArguments, checked_name, window
 from cerflow.language.builder.conditions import (
     AnyCondition,
     ConditionExpr,
@@ -195,26 +195,10 @@ class FormulaExpr(Expr[f.Formula]):
         self,
         size: int | float | timedelta | None = None,
         attribute: str | None = None,
-        *,
-        events: int | None = None,
-        days: int | float = 0,
-        hours: int | float = 0,
-        minutes: int | float = 0,
-        seconds: int | float = 0,
-        milliseconds: int | float = 0,
+        **bound: Unpack[WindowArguments],
     ) -> FormulaExpr:
         """``φ WITHIN window``; the arguments are those of `window`."""
-        bound = window(
-            size,
-            attribute,
-            events=events,
-            days=days,
-            hours=hours,
-            minutes=minutes,
-            seconds=seconds,
-            milliseconds=milliseconds,
-        )
-        return FormulaExpr(f.Within(self.tree, bound))
+        return FormulaExpr(f.Within(self.tree, window(size, attribute, **bound)))
 
     def _with(self, operator: type[_Binary], other: FormulaExpr) -> FormulaExpr:
         if not isinstance(other, FormulaExpr):

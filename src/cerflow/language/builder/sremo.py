@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Unpack
 
 from cerflow.errors import QueryError
 from cerflow.language import condition as c
 from cerflow.language import sremo as r
-from cerflow.language.builder.common import Expr, checked_name, window
+from cerflow.language.builder.common import Expr, WindowArguments, checked_name, window
 from cerflow.language.builder.conditions import AnyCondition, condition_tree
 from cerflow.language.node import walk
 from cerflow.language.sremo_parser import read_sremo
@@ -64,26 +65,10 @@ class SremoExpr(Expr[r.Sremo]):
         self,
         size: int | float | timedelta | None = None,
         attribute: str | None = None,
-        *,
-        events: int | None = None,
-        days: int | float = 0,
-        hours: int | float = 0,
-        minutes: int | float = 0,
-        seconds: int | float = 0,
-        milliseconds: int | float = 0,
+        **bound: Unpack[WindowArguments],
     ) -> SremoExpr:
         """``e WITHIN window``; the arguments are those of `window`."""
-        bound = window(
-            size,
-            attribute,
-            events=events,
-            days=days,
-            hours=hours,
-            minutes=minutes,
-            seconds=seconds,
-            milliseconds=milliseconds,
-        )
-        return SremoExpr(r.Windowed(self.tree, bound))
+        return SremoExpr(r.Windowed(self.tree, window(size, attribute, **bound)))
 
     def _with(self, operator: type[r.Concatenation | r.Alternation | r.Intersection], other: SremoExpr) -> SremoExpr:
         if not isinstance(other, SremoExpr):
