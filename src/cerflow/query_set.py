@@ -30,9 +30,9 @@ class QuerySet(Mapping[str, Query]):
     """Queries by name that are evaluated together, over one pass of the events.
 
     They share what they have in common: checking and reading the events, what their conditions say of each distinct
-    text (types above all), and the events that matches refer to. A query costs in proportion to the events whose
-    texts may concern it. Results are those of the single queries. Takes queries or their texts; raises ValueError if
-    there are none and `QuerySyntaxError` or `QueryError` for a text that is no query.
+    text (types above all), and the events that matches refer to. A query costs in proportion to the events that may be
+    relevant to it by their texts. Results are those of the single queries. Takes queries or their texts; raises
+    ValueError if there are none and `QuerySyntaxError` or `QueryError` for a text that is no query.
 
     >>> alarms = QuerySet({"hot": "SELECT * WHERE T AS x FILTER x.v > 40", "dry": "SELECT * WHERE H AS x"})
     >>> found = alarms.match([{"type": "T", "v": 45}, {"type": "H", "v": 20}])

@@ -1,4 +1,4 @@
-"""Which events of a table or DataFrame a query can notice, as a condition on the columns of one event.
+"""Which events of a table or DataFrame are relevant to a query, as a condition on the columns of one event.
 
 The condition is a proposition (see `cerflow.conditions.propositions`): events that do not satisfy it can be left out,
 and the matches are the same. Who evaluates it elsewhere (a reader of files, Spark) takes leaves that it is not sure to
@@ -53,11 +53,11 @@ __all__ = ["Relevance", "by_types", "or_unusable", "plainly", "relevant_events"]
 
 
 def relevant_events(select: Select, transducer: Transducer, schema: Schema, *, counted: bool) -> Relevance:
-    """The events that a query on such a schema can notice; ``transducer`` is the one that evaluates it.
+    """The relevant events of a query on such a schema; ``transducer`` is the one that evaluates it.
 
     ``counted`` says that whoever gets the events counts them to know their positions in the whole stream, and that
     positions are reported or read; then none can be left out. Events of other streams than those named, and events
-    without a partition key, are never noticed.
+    without a partition key, are never relevant.
     """
     if schema.forget is not None:
         return Relevance(TRUE, ("every event keeps its key from beginning anew",))

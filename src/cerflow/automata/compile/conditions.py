@@ -226,9 +226,9 @@ def _relate(operand: Fragment, relating: Sequence[Relating]) -> Fragment:
         given = t.labels & names
         if not given:
             return [(seen, t)]
-        concerned = [relating[k] for k in sorted({k for label in given for k in of_label[label]})]
-        checks = [check for relation in concerned for check in relation.checks(given, seen)]
-        writes = tuple(write for relation in concerned for write in relation.writes(given, seen))
+        labelled = [relating[k] for k in sorted({k for label in given for k in of_label[label]})]
+        checks = [check for relation in labelled for check in relation.checks(given, seen)]
+        writes = tuple(write for relation in labelled for write in relation.writes(given, seen))
         return [(seen | given, replace(guarded(t, checks), writes=t.writes + writes))]
 
     return track(operand, nothing, step)

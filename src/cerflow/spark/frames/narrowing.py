@@ -39,7 +39,7 @@ _NARROW = 15
 def narrowed(query: Query, plan: JobPlan, df: DataFrame, *, skip: bool) -> tuple[JobPlan, DataFrame]:
     """A plan that needs fewer columns of a DataFrame, which has one more; both as they are if that does not pay.
 
-    Of the DataFrame only events are left that the query can notice.
+    Only the relevant events of the DataFrame are left.
     """
     events = EventColumns(plan.schema)
     conditions = events.conditions(df.schema)

@@ -1,6 +1,6 @@
-"""Events that the query cannot notice stay where they are: Spark drops them, where it can while it reads the files.
+"""Irrelevant events stay where they are: Spark drops them, where it can while it reads the files.
 
-What can be noticed is decided by `cerflow.pushdown.relevance`; of that condition Spark gets the part that it surely
+`cerflow.pushdown.relevance` says which events are relevant; of that condition Spark gets the part that it surely
 evaluates as the engine does (see `cerflow.pushdown.spark`).
 """
 
@@ -45,7 +45,7 @@ def pushdown(relevance: Relevance, types: StructType, events: EventColumns) -> P
 
 
 def relevant(frame: DataFrame, plan: JobPlan, types: StructType, events: EventColumns, *, skip: bool) -> DataFrame:
-    """The events of a frame with plain column names that a query can notice, and bad records if these must be told."""
+    """The relevant events of a frame with plain column names, and bad records if these must be told."""
     if plan.relevance.condition == TRUE:
         return frame
     pushed = pushdown(plan.relevance, types, events)

@@ -41,7 +41,7 @@ class Selected:
     skip: bool
 
     def relevant(self, frame: DataFrame, plan: JobPlan) -> DataFrame:
-        """Those that the query can notice."""
+        """The relevant ones."""
         return relevant(frame, plan, self.types, self.events, skip=self.skip)
 
 
