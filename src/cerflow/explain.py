@@ -18,7 +18,7 @@ from cerflow.conditions.connectives import TRUE, conjuncts
 from cerflow.engine import layout
 from cerflow.engine.events.signatures import Evaluation, columns_read
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
-from cerflow.engine.recognize.planning import detects_only, limit_of, made_ready, transducer_of, with_windows_of_time
+from cerflow.engine.recognize.planning import detects_only, fitted, limit_of, made_ready, transducer_of
 from cerflow.engine.results.report import Report, kept_labels
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import UnsupportedQueryError
@@ -64,7 +64,7 @@ def explain_query(
     tables: TransducerTables | None = None
     refused: UnsupportedQueryError | None = None
     try:
-        evaluated = select if schema is None else with_windows_of_time(select, schema)
+        evaluated = select if schema is None else fitted(select, schema)
         compiled = transducer_of(evaluated)
         transducer = made_ready(evaluated, compiled)
         if schema is not None:

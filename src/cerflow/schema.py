@@ -27,6 +27,7 @@ class Kind(StrEnum):
     STRING = "string"
     BOOLEAN = "boolean"
     TIMESTAMP = "timestamp"
+    DURATION = "duration"
     #: Decimals that are neither whole numbers of 64 bits nor surely apart as floats: compared, but not computed with.
     DECIMAL = "decimal"
     OTHER = "other"
@@ -65,6 +66,8 @@ def kind_of(data_type: pa.DataType) -> Kind:
         return Kind.STRING
     if pa.types.is_timestamp(data_type) or pa.types.is_date(data_type):
         return Kind.TIMESTAMP
+    if pa.types.is_duration(data_type):
+        return Kind.DURATION
     return Kind.OTHER
 
 
@@ -159,6 +162,16 @@ class Schema:
     def microseconds(self) -> Fraction:
         """The microseconds that one in a numeric time column counts."""
         return MICROSECONDS[self.time_unit or "ms"]
+
+    @property
+    def counts_time(self) -> bool:
+        """Whether the time column holds numbers."""
+        return self.time is not None and self.kind(self.time).numeric
+
+    def ticks(self, microseconds: int) -> int | float:
+        """A duration as a number of what the numeric time column counts: whole if it is and fits 64 bits."""
+        exact = microseconds / self.microseconds
+        return int(exact) if exact.denominator == 1 and abs(exact) < 2**63 else float(exact)
 
     def _plain(self, field: pa.Field) -> pa.DataType:
         """The type in which a column is read; a column without any value has the role that it is given."""

@@ -1,7 +1,8 @@
 import pyarrow as pa
 import pytest
 
-from cerflow.analysis.types import check_sremo_types, check_types, kind_of_expression
+from cerflow.analysis.kinds import kind_of_expression
+from cerflow.analysis.types import check_sremo_types, check_types
 from cerflow.errors import QueryError
 from cerflow.language.parser import parse_expression, parse_query
 from cerflow.language.sremo_parser import parse_sremo
@@ -17,6 +18,7 @@ COLUMNS = pa.schema(
         ("name", pa.string()),
         ("hot", pa.bool_()),
         ("tags", pa.list_(pa.string())),
+        ("gap", pa.duration("us")),
     ]
 )
 SCHEMA = Schema(COLUMNS, time="ts")
@@ -50,7 +52,22 @@ def near(predicate):
         ("upper(x.name)", Kind.STRING),
         ("length(x.name)", Kind.INTEGER),
         ("position(x)", Kind.INTEGER),
-        ("time(x)", Kind.INTEGER),
+        ("time(x)", Kind.TIMESTAMP),
+        ("5 MINUTES", Kind.DURATION),
+        ("x.ts - y.ts", Kind.DURATION),
+        ("x.ts - '2024-01-01'", Kind.DURATION),
+        ("time(x) + 5 MINUTES", Kind.TIMESTAMP),
+        ("x.gap + x.ts", Kind.TIMESTAMP),
+        ("x.ts - x.gap", Kind.TIMESTAMP),
+        ("x.gap - 1 SECOND", Kind.DURATION),
+        ("-x.gap * 2.5", Kind.DURATION),
+        ("3 * abs(x.gap)", Kind.DURATION),
+        ("x.gap / x.id", Kind.DURATION),
+        ("x.gap / 1 HOUR", Kind.FLOAT),
+        ("avg(x.gap)", Kind.DURATION),
+        ("sum(x.ts - '2024-01-01')", Kind.DURATION),
+        ("max(x.ts) - min(x.ts)", Kind.DURATION),
+        ("x.gap + NULL", Kind.OTHER),
         ("count(x)", Kind.INTEGER),
         ("count(x.name)", Kind.INTEGER),
         ("sum(x.id)", Kind.INTEGER),
@@ -73,6 +90,40 @@ def test_kinds(text, kind):
 def test_time_is_a_float_where_its_column_is():
     schema = Schema(COLUMNS, time="price")
     assert kind_of_expression(parse_expression("time(x)"), schema) is Kind.FLOAT
+
+
+NUMERIC = Schema(
+    pa.schema([("type", pa.string()), ("t", pa.int64()), ("v", pa.int64()), ("d", pa.duration("ms"))]), time="t"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("time(x) + 5 MINUTES", Kind.INTEGER),
+        ("x.t + 500 MILLISECONDS", Kind.INTEGER),
+        ("1.5 MILLISECONDS + x.t", Kind.FLOAT),
+        ("time(x) - x.d", Kind.FLOAT),
+        ("abs(time(x) - time(y)) / 2 - 1 SECOND", Kind.FLOAT),
+        ("time(x) / 1 SECOND", None),
+        ("x.v + 5 MINUTES", None),
+        ("time(x) / time(y) + 1 SECOND", None),
+        ("time(x) % 1000 + 1 SECOND", None),
+    ],
+)
+def test_durations_beside_a_numeric_time(text, kind):
+    if kind is None:
+        with pytest.raises(QueryError, match="combines no") as caught:
+            kind_of_expression(parse_expression(text), NUMERIC)
+        assert "becomes a duration with its unit" in str(caught.value)
+    else:
+        assert kind_of_expression(parse_expression(text), NUMERIC) is kind
+
+
+def test_positions_are_no_times():
+    with pytest.raises(QueryError, match="a duration cannot be compared") as caught:
+        check_types(parse_query("SELECT * WHERE (A AS x ; B AS y) FILTER 5 SECONDS > time(y) - time(x)"), UNTIMED)
+    assert "Without a time column" in str(caught.value)
 
 
 def test_event_type_is_an_attribute_called_type():
@@ -103,6 +154,12 @@ def test_event_type_is_an_attribute_called_type():
         "x.name < y.name",
         "near(x, y)",
         "near(x.hot, y.name)",
+        "near(x.gap, max(y.ts))",
+        "near(time(x), 5 MINUTES)",
+        "y.ts - x.ts < 5 MINUTES",
+        "x.gap IN (5 MINUTES, NULL)",
+        "x.gap BETWEEN 1 SECOND AND y.gap",
+        "increasing(x.gap)",
     ],
 )
 @pytest.mark.usefixtures("near")
@@ -128,7 +185,26 @@ def test_conditions_that_fit(condition):
         ("x.ts > y.name", "y.name", "a timestamp cannot be compared with a string", None),
         ("x.tags = 'a'", "x.tags", "has type list<item: string>", None),
         ("x.name + 1 = 2", "x.name", "'+' needs numbers, but this is a string", None),
-        ("1 - x.ts = 2", "x.ts", "'-' needs numbers, but this is a timestamp", None),
+        ("1 - x.ts = 2", "1 - x.ts", "'-' combines no integer with a timestamp", None),
+        ("x.ts + y.ts = 2", "x.ts + y.ts", "'+' combines no timestamp with a timestamp", None),
+        ("x.ts + '2024-01-01' = x.ts", "x.ts + '2024-01-01'", "'+' combines no timestamp with a string", None),
+        ("x.ts - y.name = x.gap", "y.name", "a timestamp cannot meet a string", None),
+        ("x.ts - 'noon' = x.gap", "'noon'", "'noon' is no timestamp", None),
+        ("x.gap - x.ts = x.gap", "x.gap - x.ts", "'-' combines no duration with a timestamp", None),
+        ("x.gap * x.gap > x.gap", "x.gap * x.gap", "'*' combines no duration with a duration", None),
+        ("x.gap % 2 = x.gap", "x.gap % 2", "'%' combines no duration with an integer", None),
+        ("1 / x.gap > 1", "1 / x.gap", "'/' combines no integer with a duration", None),
+        ("x.gap + 1 > x.gap", "x.gap + 1", "'+' combines no duration with an integer", None),
+        ("x.gap > 5", "x.gap > 5", "a duration cannot be compared with an integer", None),
+        ("x.gap > '5 minutes'", "x.gap > '5 minutes'", "a duration cannot be compared with a string", None),
+        ("x.ts > 5 MINUTES", "x.ts > 5 MINUTES", "a timestamp cannot be compared with a duration", None),
+        ("x.id IN (5 MINUTES)", "5 MINUTES", "an integer cannot be compared with a duration", None),
+        ("time(y) - time(x) < 5", "time(y) - time(x) < 5", "a duration cannot be compared with an integer", None),
+        ("round(x.gap) > 1 SECOND", "x.gap", "round needs numbers, but this is a duration", None),
+        ("stddev(x.gap) > 1 SECOND", "x.gap", "stddev needs numbers, but this is a duration", None),
+        ("avg(x.ts) > x.ts", "x.ts", "avg needs numbers, but this is a timestamp", None),
+        ("-x.ts > x.ts", "x.ts", "'-' needs numbers, but this is a timestamp", None),
+        ("near(x.gap * 2, y)", "x.gap * 2", "this is a computed timestamp or duration", None),
         ("-x.name = 2", "x.name", "'-' needs numbers", None),
         ("abs(x.name) = 2", "x.name", "abs needs numbers", None),
         ("upper(x.id) = 'A'", "x.id", "upper needs a string, but this is an integer", None),

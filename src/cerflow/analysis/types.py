@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+from cerflow.analysis.kinds import (
+    a_kind,
+    check_moment,
+    check_ordered,
+    check_string,
+    inexact,
+    kind_of_attribute,
+    refuse_mixture,
+    sort_of,
+)
 from cerflow.errors import QueryError, nearest
 from cerflow.language.condition import (
     Aggregate,
-    Arithmetic,
     Attribute,
     Between,
     Comparison,
@@ -23,7 +31,6 @@ from cerflow.language.condition import (
     LabelReference,
     Like,
     Literal,
-    Negative,
     PredicateCall,
     Regexp,
     Rounded,
@@ -31,13 +38,13 @@ from cerflow.language.condition import (
     comparisons,
 )
 from cerflow.language.formula import AttributeWindow, DurationWindow, Filter, NotEvent, Window, Within
-from cerflow.language.node import Node, fold, walk
+from cerflow.language.node import Node, walk
 from cerflow.language.select import ExpressionItem, LabelItem, Select
 from cerflow.language.sremo import Regular, Sremo, Terminal, Windowed
 from cerflow.schema import Kind, Schema
 from cerflow.values.operators import Operator
 
-__all__ = ["check_sremo_types", "check_types", "kind_of_expression"]
+__all__ = ["check_sremo_types", "check_types"]
 
 #: A decimal that is written out as a text.
 _NUMBER = re.compile(r"[+-]?[0-9]{1,100}(\.[0-9]{1,100})?", re.ASCII)
@@ -63,9 +70,9 @@ def check_types(select: Select, schema: Schema) -> None:
     for item in select.projection.items:
         if isinstance(item, LabelItem):
             for name in item.attributes or ():
-                _kind_of_attribute(name, item, schema)
+                kind_of_attribute(name, item, schema)
         elif isinstance(item, ExpressionItem):
-            kind_of_expression(item.expression, schema)
+            sort_of(item.expression, schema)
 
 
 def check_sremo_types(expression: Sremo, schema: Schema) -> None:
@@ -77,145 +84,6 @@ def check_sremo_types(expression: Sremo, schema: Schema) -> None:
             _check_window(current.window, schema)
 
 
-def kind_of_expression(expression: Expression, schema: Schema) -> Kind:
-    """The kind of an expression's values; ``OTHER`` for a bare NULL.
-
-    Raises `QueryError` for unknown attributes and operands of the wrong kind.
-    """
-    return _kind(expression, schema) or Kind.OTHER
-
-
-def _kind(expression: Expression, schema: Schema) -> Kind | None:
-    """The kind of an expression's values; None for NULL, which goes with everything."""
-
-    def visit(current: Node, below: Sequence[Kind | None]) -> Kind | None:
-        match current:
-            case Literal():
-                return _kind_of_literal(current)
-            case Attribute():
-                kind = _kind_of_attribute(current.name, current, schema)
-                if kind is Kind.OTHER:
-                    data_type = schema.columns.field(current.name).type
-                    if pa.types.is_null(data_type):
-                        return None
-                    raise QueryError(
-                        f"attribute '{current.name}' has type {data_type}, which cannot be computed with",
-                        span=current.span,
-                    )
-                return kind
-            case Arithmetic():
-                for operand, found in zip((current.left, current.right), below):
-                    _numeric(found, operand, f"'{current.operator}'", schema)
-                if None in below:
-                    return None
-                if current.operator == "/" or Kind.FLOAT in below:
-                    return Kind.FLOAT
-                return Kind.INTEGER
-            case Negative():
-                return _numeric(below[0], current.operand, "'-'", schema)
-            case Function():
-                return _kind_of_function(current, below[0], schema)
-            case Aggregate():
-                return _kind_of_aggregate(current, below[0], schema)
-        return None
-
-    return fold(expression, visit)
-
-
-def _kind_of_literal(literal: Literal) -> Kind | None:
-    match literal.value:
-        case None:
-            return None
-        case bool():
-            return Kind.BOOLEAN
-        case int():
-            return Kind.INTEGER
-        case float():
-            return Kind.FLOAT
-        case str():
-            return Kind.STRING
-
-
-def _kind_of_attribute(name: str, place: Node, schema: Schema) -> Kind:
-    if name in schema.attributes:
-        return schema.kind(name)
-    # The event type can always be read as `type`.
-    if name == "type":
-        return schema.kind(schema.type)
-    raise QueryError(
-        f"unknown attribute '{name}'",
-        span=place.span,
-        suggestion=nearest(name, schema.attributes),
-        hint=f"The attributes are {', '.join(schema.attributes)}.",
-    )
-
-
-def _a(kind: Kind | None) -> str:
-    return f"{'an' if kind is Kind.INTEGER else 'a'} {kind}"
-
-
-def _numeric(kind: Kind | None, operand: Node, what: str, schema: Schema) -> Kind | None:
-    if kind is Kind.DECIMAL:
-        raise _inexact(operand, f"cannot be computed with by {what}", schema)
-    if kind is not None and not kind.numeric:
-        raise QueryError(f"{what} needs numbers, but this is {_a(kind)}", span=operand.span)
-    return kind
-
-
-def _inexact(operand: Node, why: str, schema: Schema) -> QueryError:
-    """The error for an operation that would not be exact with a decimal."""
-    name = next(a.name for a in walk(operand) if isinstance(a, Attribute) and schema.kind(a.name) is Kind.DECIMAL)
-    data_type = schema.columns.field(name).type
-    return QueryError(
-        f"attribute '{name}' has type {data_type}, whose values are compared exactly, with decimals and literals; "
-        f"it {why}",
-        span=operand.span,
-        hint=f"Cast '{name}' to a decimal of at most 15 digits (or 18 without a fraction), to double or to bigint.",
-    )
-
-
-def _string(kind: Kind | None, operand: Node, what: str) -> None:
-    if kind not in (None, Kind.STRING):
-        raise QueryError(f"{what} needs a string, but this is {_a(kind)}", span=operand.span)
-
-
-def _kind_of_function(function: Function, argument: Kind | None, schema: Schema) -> Kind | None:
-    operand = function.arguments[0]
-    match function.name:
-        case "position":
-            return Kind.INTEGER
-        case "prev":
-            return argument
-        case "time":
-            return Kind.FLOAT if schema.time is not None and schema.kind(schema.time) is Kind.FLOAT else Kind.INTEGER
-        case "lower" | "upper":
-            _string(argument, operand, function.name)
-            return Kind.STRING
-        case "length":
-            _string(argument, operand, function.name)
-            return Kind.INTEGER
-    return _numeric(argument, operand, function.name, schema)
-
-
-def _kind_of_aggregate(aggregate: Aggregate, argument: Kind | None, schema: Schema) -> Kind | None:
-    match aggregate.name:
-        case "count":
-            return Kind.INTEGER
-        case "avg" | "stddev":
-            _numeric(argument, aggregate.argument, aggregate.name, schema)
-            return Kind.FLOAT
-        case "sum":
-            return _numeric(argument, aggregate.argument, aggregate.name, schema)
-        case "min" | "max":
-            _ordered(argument, aggregate.argument, aggregate.name)
-    return argument
-
-
-def _ordered(kind: Kind | None, operand: Node, what: str) -> None:
-    if kind is Kind.BOOLEAN:
-        raise QueryError(f"{what} needs values that have an order, but this is a boolean", span=operand.span)
-
-
 def _check_condition(condition: Condition, schema: Schema) -> None:
     for current in walk(condition):
         match current:
@@ -224,18 +92,32 @@ def _check_condition(condition: Condition, schema: Schema) -> None:
                     _check_comparison(comparison, schema)
             case Like() | Regexp():
                 what = "LIKE" if isinstance(current, Like) else "REGEXP"
-                _string(_kind(current.operand, schema), current.operand, what)
+                check_string(sort_of(current.operand, schema).kind, current.operand, what)
             case IsNull():
                 for place in _attributes(current.operand):
-                    _kind_of_attribute(place.name, place, schema)
+                    kind_of_attribute(place.name, place, schema)
                 if not isinstance(current.operand, Attribute):
-                    _kind(current.operand, schema)
+                    sort_of(current.operand, schema)
             case PredicateCall():
                 for argument in current.arguments:
                     if not isinstance(argument, LabelReference):
-                        _kind(argument, schema)
+                        _check_argument(argument, schema)
             case SetTest():
-                _ordered(_kind(current.argument, schema), current.argument, current.name)
+                check_ordered(sort_of(current.argument, schema).kind, current.argument, current.name)
+
+
+def _check_argument(argument: Expression, schema: Schema) -> None:
+    """Whether a value can be handed to a predicate: times that are computed cannot."""
+    given = argument
+    if isinstance(argument, Aggregate) and argument.name in ("min", "max", "first", "last"):
+        given = argument.argument
+    plain = isinstance(given, Attribute | Literal) or (isinstance(given, Function) and given.name == "time")
+    if sort_of(argument, schema).of_time and not plain:
+        raise QueryError(
+            "a predicate takes attributes and numbers, but this is a computed timestamp or duration",
+            span=argument.span,
+            hint="Hand over a number, as in d / 1 SECOND, or the attributes themselves.",
+        )
 
 
 def _attributes(expression: Node) -> Iterator[Attribute]:
@@ -243,19 +125,26 @@ def _attributes(expression: Node) -> Iterator[Attribute]:
 
 
 def _check_comparison(comparison: Comparison, schema: Schema) -> None:
-    """Whether two values can be compared: numbers with numbers, timestamps also with strings that are written out."""
+    """Whether two values can be compared: numbers with numbers, timestamps also with strings that are written out.
+
+    A duration is compared with durations, and with numbers that count time.
+    """
     operator, left, right = comparison.operator, comparison.left, comparison.right
-    kinds = _kind(left, schema), _kind(right, schema)
-    if None in kinds or all(kind is not None and kind.numeric for kind in kinds):
+    sorts = sort_of(left, schema), sort_of(right, schema)
+    kinds = sorts[0].kind, sorts[1].kind
+    if None in kinds or all(sort.numeric for sort in sorts) or sorts[0].counts_with(sorts[1]):
         return
     if Kind.DECIMAL in kinds:
         _check_decimals((left, right), kinds, schema)
         return
     if set(kinds) == {Kind.TIMESTAMP, Kind.STRING}:
-        _check_moment(left if kinds[0] is Kind.STRING else right)
+        check_moment(left if kinds[0] is Kind.STRING else right, comparison)
         return
     if kinds[0] is not kinds[1]:
-        raise QueryError(f"{_a(kinds[0])} cannot be compared with {_a(kinds[1])}", span=comparison.span)
+        reason = f"{a_kind(kinds[0])} cannot be compared with {a_kind(kinds[1])}"
+        if any(sort.of_time for sort in sorts):
+            refuse_mixture(reason, comparison, *sorts, schema)
+        raise QueryError(reason, span=comparison.span)
     if kinds[0] is Kind.BOOLEAN and operator not in (Operator.EQ, Operator.NE):
         raise QueryError(f"booleans have no order, so '{operator}' cannot compare them", span=comparison.span)
 
@@ -267,7 +156,7 @@ def _check_decimals(sides: Sequence[Expression], kinds: Sequence[Kind | None], s
         if kind is Kind.DECIMAL:
             continue
         if not isinstance(side, Literal) or isinstance(side.value, bool):
-            raise _inexact(decimal, f"cannot be compared with {_a(kind)}", schema)
+            raise inexact(decimal, f"cannot be compared with {a_kind(kind)}", schema)
         if isinstance(side.value, str) and not _NUMBER.fullmatch(side.value):
             raise QueryError(f"'{side.value}' is no number", span=side.span, hint="Write it as in '-12.50'.")
         if isinstance(side.value, Rounded):
@@ -278,19 +167,6 @@ def _check_decimals(sides: Sequence[Expression], kinds: Sequence[Kind | None], s
             )
 
 
-def _check_moment(expression: Expression) -> None:
-    if not isinstance(expression, Literal):
-        raise QueryError("a timestamp cannot be compared with a string", span=expression.span)
-    try:
-        datetime.datetime.fromisoformat(str(expression.value))
-    except ValueError:
-        raise QueryError(
-            f"'{expression.value}' is no timestamp",
-            span=expression.span,
-            hint="Write it as in '2024-02-29', '2024-02-29 13:45:00' or '2024-02-29T13:45:00+01:00'.",
-        ) from None
-
-
 def _check_window(window: Window, schema: Schema) -> None:
     if isinstance(window, DurationWindow) and schema.time is None:
         raise QueryError(
@@ -299,12 +175,12 @@ def _check_window(window: Window, schema: Schema) -> None:
             hint="Name it with time=…, or use n EVENTS, or n [attribute].",
         )
     if isinstance(window, AttributeWindow):
-        kind = _kind_of_attribute(window.attribute, window, schema)
+        kind = kind_of_attribute(window.attribute, window, schema)
         if not kind.numeric:
             if kind is Kind.DECIMAL:
-                raise _inexact(Attribute(None, window.attribute, span=window.span), "cannot measure a window", schema)
+                raise inexact(Attribute(None, window.attribute, span=window.span), "cannot measure a window", schema)
             raise QueryError(
-                f"a window needs a numeric attribute, but '{window.attribute}' is {_a(kind)}", span=window.span
+                f"a window needs a numeric attribute, but '{window.attribute}' is {a_kind(kind)}", span=window.span
             )
 
 
@@ -318,7 +194,7 @@ def _check_key(key: tuple[str, ...], select: Select, schema: Schema) -> None:
                 suggestion=nearest(name, schema.attributes),
                 hint=f"The attributes are {', '.join(schema.attributes)}.",
             )
-        kind = _kind_of_attribute(name, select, schema)
+        kind = kind_of_attribute(name, select, schema)
         if kind is Kind.OTHER and not pa.types.is_null(schema.columns.field(name).type):
             column = schema.columns.field(name).type
             raise QueryError(f"partition key '{name}' has type {column}, which has no equality", span=select.span)
@@ -328,7 +204,7 @@ def _check_key(key: tuple[str, ...], select: Select, schema: Schema) -> None:
         first, kind = known[0]
         second, other = next(found for found in known if found[1] is not kind)
         raise QueryError(
-            f"the attributes of one partition key must be of one kind, but '{first}' is {_a(kind)} "
-            f"and '{second}' {_a(other)}",
+            f"the attributes of one partition key must be of one kind, but '{first}' is {a_kind(kind)} "
+            f"and '{second}' {a_kind(other)}",
             span=select.span,
         )

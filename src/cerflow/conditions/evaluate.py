@@ -14,6 +14,8 @@ from functools import lru_cache, partial
 from typing import Any
 
 from cerflow.conditions.guards import reads_events
+from cerflow.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, Dated, Microseconds, Whole
+from cerflow.conditions.time_values import microseconds_of, time_arithmetic, whole_number
 from cerflow.errors import InputError
 from cerflow.language.condition import (
     And,
@@ -44,6 +46,9 @@ from cerflow.values.operators import RELATIONS, Operator
 from cerflow.values.text_patterns import found_in, like_expression
 
 __all__ = ["arithmetic", "compare", "constant_value", "operation", "value_on"]
+
+#: Values that arithmetic does not take for numbers.
+_TIMES = (datetime.datetime, datetime.timedelta)
 
 
 def constant_value(root: Node) -> Value:
@@ -94,6 +99,12 @@ def operation(current: Node) -> Callable[..., Any]:
             return _negative
         case Function(name):
             return _FUNCTIONS[name]
+        case Microseconds():
+            return _known(microseconds_of)
+        case Dated():
+            return _known(lambda number: number if FIRST_MOMENT <= number <= LAST_MOMENT else None)
+        case Whole():
+            return _known(whole_number)
         case Comparison(relation):
             return partial(compare, relation)
         case Like(_, pattern, negated):
@@ -189,6 +200,8 @@ def arithmetic(sign: str, left: Any, right: Any) -> Value:
         return None
     _check_computable(left)
     _check_computable(right)
+    if isinstance(left, _TIMES) or isinstance(right, _TIMES):
+        return time_arithmetic(sign, left, right)
     match sign:
         case "+":
             return _representable(left + right)
@@ -221,12 +234,14 @@ def _representable(number: Any) -> Value:
 
 
 def _negative(value: Any) -> Value:
+    if isinstance(value, datetime.timedelta):
+        return -value
     return None if value is None else _representable(-value) if isinstance(value, int) else -value
 
 
 def _absolute(value: Any) -> Value:
     _check_computable(value)
-    return _representable(abs(value))
+    return abs(value) if isinstance(value, datetime.timedelta) else _representable(abs(value))
 
 
 def _whole(away: Callable[[float], float], value: Any) -> Value:
@@ -246,7 +261,7 @@ def _known(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 #: Zeros are positive, as integers are.
 _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "position": _known(lambda event: event.position),
-    "time": _known(lambda event: _representable(event.time)),
+    "time": _known(lambda event: event.moment or _representable(event.time)),
     "abs": _known(_absolute),
     "floor": _known(partial(_whole, lambda fraction: -1.0 if fraction < 0 else 0.0)),
     "ceil": _known(partial(_whole, lambda fraction: 1.0 if fraction > 0 else 0.0)),

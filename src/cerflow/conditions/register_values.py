@@ -1,15 +1,32 @@
-"""Expressions that accumulate values in registers, beyond those of the language.
+"""Expressions beyond those of the language: values that registers accumulate, and times as numbers.
 
-`Known` and `Word` are read on the event at hand; the others are computed while the automaton runs.
+`Known`, `Word` and `Microseconds` are read on the event at hand; the others are computed while the automaton runs.
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from cerflow.language.condition import Condition, Expression
 from cerflow.language.node import Node, node
+from cerflow.schema import Kind
 
-__all__ = ["WORD", "If", "Joined", "Known", "SquareRoot", "Word"]
+__all__ = [
+    "FIRST_MOMENT",
+    "LAST_MOMENT",
+    "WORD",
+    "Dated",
+    "If",
+    "Joined",
+    "Known",
+    "Microseconds",
+    "SquareRoot",
+    "Whole",
+    "Word",
+]
 
+#: The microseconds since 1970 of the first and the last moment of the years 1 to 9999.
+FIRST_MOMENT, LAST_MOMENT = -62_135_596_800_000_000, 253_402_300_799_999_999
 #: A whole number is ``high * WORD + low``, both with its sign.
 WORD = 2**32
 
@@ -75,3 +92,39 @@ class SquareRoot(Expression):
     def notation(self) -> tuple[str | Node, ...]:
         """See `Node.notation`."""
         return ("sqrt(", self.expression, ")")
+
+
+@node
+class Microseconds(Expression):
+    """The microseconds of a duration, or of a timestamp since 1970 (rounded down)."""
+
+    expression: Expression
+    gives: ClassVar[Kind] = Kind.INTEGER
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return ("microseconds(", self.expression, ")")
+
+
+@node
+class Dated(Expression):
+    """Microseconds since 1970 if they lie in the years 1 to 9999, else null."""
+
+    expression: Expression
+    gives: ClassVar[Kind] = Kind.INTEGER
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return ("timestamp(", self.expression, ")")
+
+
+@node
+class Whole(Expression):
+    """A float rounded to an integer, halves away from zero; null beyond 64 bits."""
+
+    expression: Expression
+    gives: ClassVar[Kind] = Kind.INTEGER
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return ("integer(", self.expression, ")")

@@ -272,6 +272,8 @@ def _column(name: str, values: Sequence[Any], event_space: EventSpace) -> tuple[
             return pa.bool_(), values
         case Kind.TIMESTAMP:
             return pa.timestamp("us", "UTC"), values
+        case Kind.DURATION:
+            return pa.duration("us"), values
     return pa.string(), values
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import product
 
 import pyarrow as pa
@@ -155,8 +156,9 @@ class _KindDemands:
             return [Kind.STRING]
         if Kind.TIMESTAMP in demanded:
             return [Kind.STRING, Kind.TIMESTAMP]
-        if Kind.BOOLEAN in demanded:
-            return [Kind.BOOLEAN]
+        for kind in (Kind.BOOLEAN, Kind.DURATION):
+            if kind in demanded:
+                return [kind]
         # An attribute that is never compared with a literal can be of any kind; numbers do for all.
         return [Kind.FLOAT, Kind.INTEGER] if self._large.intersection(group) else [Kind.FLOAT]
 
@@ -204,14 +206,25 @@ class _KindDemands:
                     return current.name
                 case Literal():
                     return _kind_of_literal(current.value)
+                case Arithmetic(sign) if _may_be_time(sign, below):
+                    self.computed.update(name for name in below if isinstance(name, str) and not isinstance(name, Kind))
+                    return None
+                case Negative() | Function(name="abs") | Aggregate(name="sum" | "avg") if (
+                    not isinstance(below[0], Kind) or below[0] is Kind.DURATION
+                ):
+                    if below[0] is not None and not isinstance(below[0], Kind):
+                        self.computed.add(below[0])
+                    return below[0]
                 case Arithmetic() | Negative():
                     return self._computed(current, below, Kind.FLOAT, Kind.FLOAT)
                 case Function(name="lower" | "upper"):
                     return self._computed(current, below, Kind.STRING, Kind.STRING)
                 case Function(name="length"):
                     return self._computed(current, below, Kind.STRING, Kind.FLOAT)
-                case Function(name="position" | "time"):
+                case Function(name="position"):
                     return Kind.FLOAT
+                case Function(name="time"):
+                    return None
                 case Function():
                     return self._computed(current, below, Kind.FLOAT, Kind.FLOAT)
                 case Aggregate(name="count"):
@@ -234,8 +247,18 @@ class _KindDemands:
         return gives
 
 
+def _may_be_time(sign: str, below: Sequence[str | Kind | None]) -> bool:
+    """Whether operands may be timestamps or durations."""
+    if any(kind in (Kind.DURATION, Kind.TIMESTAMP) for kind in below):
+        return True
+    known = sum(isinstance(kind, Kind) for kind in below)
+    return (sign in ("+", "-") and known == 0) or (sign in ("*", "/") and known < len(below))
+
+
 def _kind_of_literal(value: object) -> Kind | None:
     match value:
+        case timedelta():
+            return Kind.DURATION
         case bool():
             return Kind.BOOLEAN
         case int() | float():
@@ -249,4 +272,10 @@ def _is_large(value: object) -> bool:
     return isinstance(value, int | float) and abs(value) >= _EXACT
 
 
-_NAMES = {Kind.FLOAT: "number", Kind.STRING: "string", Kind.TIMESTAMP: "string", Kind.BOOLEAN: "boolean"}
+_NAMES = {
+    Kind.FLOAT: "number",
+    Kind.STRING: "string",
+    Kind.TIMESTAMP: "string",
+    Kind.BOOLEAN: "boolean",
+    Kind.DURATION: "duration",
+}

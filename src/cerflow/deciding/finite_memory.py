@@ -162,8 +162,10 @@ def _with_rows(current: Node, rows: dict[int, _Row | None]) -> Node:
             return FALSE
         case Measure():
             return Literal(0)
-        case InWindow(Literal(start), CountWindow(events)):
-            return UNKNOWN if start is None else Constant(-int(start) < events)
+        case InWindow(Literal(None), CountWindow()):
+            return UNKNOWN
+        case InWindow(Literal(int(start)), CountWindow(events)):
+            return Constant(-start < events)
     return current
 
 

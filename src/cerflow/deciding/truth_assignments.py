@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
 from itertools import combinations, product
 
@@ -38,7 +39,7 @@ from cerflow.language.condition import (
     Negative,
     Regexp,
 )
-from cerflow.language.node import walk
+from cerflow.language.node import Node, walk
 from cerflow.schema import Kind
 from cerflow.values.events import Event, Value
 from cerflow.values.operators import Operator
@@ -119,12 +120,21 @@ class TruthAssignments:
             return True
         if not isinstance(condition, Comparison | In | IsNull | Like | Regexp):
             return False
+        if _computes(condition) and any(map(self._is_of_time, walk(condition))):
+            return False
         for current in walk(condition):
             if current is not condition and not isinstance(current, _EVALUATED):
                 return False
             if isinstance(current, Attribute) and self.event_space.kinds.get(current.name) in _NEVER_TRIED:
                 return False
         return self.event_space.time not in self.columns(condition)
+
+    def _is_of_time(self, current: Node) -> bool:
+        """Whether it may be a timestamp or a duration."""
+        if isinstance(current, Literal):
+            return isinstance(current.value, timedelta | str)
+        kind = self.event_space.kinds.get(current.name) if isinstance(current, Attribute) else None
+        return kind in (Kind.TIMESTAMP, Kind.DURATION)
 
     # -- assignments ---------------------------------------------------------------------------------------------
 
@@ -220,6 +230,11 @@ class TruthAssignments:
             case Kind.TIMESTAMP:
                 texts = [c for c in constants if isinstance(c, str) and is_moment(c)]
                 values = list(candidate_moments(texts, many, _unit(arrow)))
+            case Kind.DURATION:
+                unit = _unit(arrow)
+                sizes = [c // timedelta(microseconds=unit) for c in constants if isinstance(c, timedelta)]
+                most = _HIGHEST // unit
+                values = [timedelta(microseconds=n * unit) for n in integers(sizes, many + 1, -most, most)]
             case Kind.INTEGER:
                 numbers = [*_numbers(constants), *_combined(conditions)]
                 values = list(integers(numbers, many, *_limits(arrow)))
@@ -274,11 +289,15 @@ def _conceivable(condition: Condition, null: bool, tried: bool) -> tuple[bool | 
     if null:
         return (None,)
     # Of values that are there, only what is computed with numbers may be missing.
-    numeric = any(
+    return (True, False, None) if _computes(condition) else (True, False)
+
+
+def _computes(condition: Condition) -> bool:
+    """Whether a condition computes with numbers or times."""
+    return any(
         isinstance(n, Arithmetic | Negative) or (isinstance(n, Function) and n.name not in ("lower", "upper", "length"))
         for n in walk(condition)
     )
-    return (True, False, None) if numeric else (True, False)
 
 
 def _length(value: object) -> Length:

@@ -44,4 +44,6 @@ from __future__ import annotations
     CEIL,
     ROUND,
     SQUARE_ROOT,
-) = range(36)
+    DATED,
+    WHOLE,
+) = range(38)

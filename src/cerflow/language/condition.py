@@ -6,6 +6,7 @@ hand and has ``label=None``.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from types import UnionType
 
 from cerflow.language.node import Node, node, walk
@@ -62,9 +63,9 @@ class Rounded(float):
 
 @node
 class Literal(Expression):
-    """A number, string, boolean or NULL."""
+    """A number, string, boolean, duration or NULL."""
 
-    value: int | float | str | bool | None
+    value: int | float | str | bool | timedelta | None
 
 
 @node

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 
@@ -35,6 +37,10 @@ from cerflow.values.text_patterns import check_like, check_regexp
 from cerflow.values.units import DURATION_UNITS
 
 __all__ = ["ConditionBuilder", "positive_integer"]
+
+#: The number of a duration; that of INTERVAL may have a sign.
+_AMOUNT = re.compile(r"[+-]?(\d+(\.\d+)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_ZERO = re.compile(r"[+-]?[0.]+($|[eE])")
 
 
 class ConditionBuilder(CallBuilder):
@@ -179,6 +185,15 @@ class ConditionBuilder(CallBuilder):
         """A minus directly before a number belongs to the number."""
         return self.make(children, Literal, _number(children[1], "-", over=children))
 
+    def duration_literal(self, children: Sequence[Piece]) -> Parsed:
+        """A duration as a value."""
+        return self.make(children, Literal, timedelta(microseconds=_first(children).value))
+
+    def negative_duration(self, children: Sequence[Piece]) -> Parsed:
+        """A minus directly before a duration belongs to the duration."""
+        (duration,) = self.parts(children)
+        return self.make(children, Literal, timedelta(microseconds=-duration.value))
+
     def string(self, children: Sequence[Piece]) -> Parsed:
         """A string."""
         return self.make(children, Literal, _string(children[0]))
@@ -220,6 +235,11 @@ class ConditionBuilder(CallBuilder):
         amount, unit = children[-2:]
         return self.part(children, _microseconds(amount, str(unit)))
 
+    def interval(self, children: Sequence[Piece]) -> Parsed:
+        """``INTERVAL 'number' unit``; the value is the microseconds."""
+        _, amount, unit = children
+        return self.part(children, _microseconds(amount, str(unit), _string(amount).strip()))
+
     def longer_duration(self, children: Sequence[Piece]) -> Parsed:
         """A duration and another ``number unit``."""
         before = _first(children)
@@ -230,7 +250,10 @@ class ConditionBuilder(CallBuilder):
 
     def window(self, children: Sequence[Piece]) -> Parsed:
         """A duration that is complete."""
-        return self.make(children, DurationWindow, _first(children).value)
+        microseconds = _first(children).value
+        if microseconds <= 0:
+            raise QuerySyntaxError("a window must be larger than zero", span=span_of(*children))
+        return self.make(children, DurationWindow, microseconds)
 
     def attribute_window(self, children: Sequence[Piece]) -> Parsed:
         """``size [attribute]``."""
@@ -286,15 +309,22 @@ def _number(token: Piece, sign: str, over: Sequence[Piece] | None = None) -> int
     return value if Decimal(sign + text) == Decimal(repr(value)) else Rounded(value)
 
 
-def _microseconds(amount: Piece, unit: str) -> int:
+def _microseconds(amount: Piece, unit: str, text: str | None = None) -> int:
+    """A number of units in microseconds; ``text`` is the number where it does not stand alone in its token."""
+    text = str(amount) if text is None else text
+    span = span_of(amount)
+    if not _AMOUNT.fullmatch(text):
+        raise QuerySyntaxError(
+            f"'{text}' is no number", span=span, hint="Write one number and its unit, as in INTERVAL '5' MINUTE."
+        )
     factor = DURATION_UNITS[unit.upper() if unit.upper().endswith("S") else unit.upper() + "S"]
-    number = _number(amount, "")
-    if number <= 0:
-        raise QuerySyntaxError("a duration must be longer than zero", span=span_of(amount))
+    number = abs(float(text))
     if number * factor > LARGEST_INTEGER:
-        raise QuerySyntaxError("this duration is too long", span=span_of(amount))
-    # A number this small cannot be whole, and its exact fraction may be huge.
-    exact = Fraction(str(amount)) * factor if number * factor >= 1 else Fraction(1, 2)
+        raise QuerySyntaxError("this duration is too long", span=span)
+    # A number this small is zero or cannot be whole, and its exact fraction may be huge.
+    exact = Fraction(text) * factor if number * factor >= 1 else Fraction(0 if _ZERO.match(text) else 1, 2)
     if exact.denominator != 1:
-        raise QuerySyntaxError("a duration must be a whole number of microseconds", span=span_of(amount))
+        raise QuerySyntaxError("a duration must be a whole number of microseconds", span=span)
+    if abs(exact.numerator) > LARGEST_INTEGER:
+        raise QuerySyntaxError("this duration is too long", span=span)
     return exact.numerator

@@ -63,6 +63,8 @@ def lexical_grammar() -> str:
         "EVENTS.2": r"/EVENTS?\b/i",
         "UNIT.2": "/(?:" + "|".join(f"{unit}?" for unit in DURATION_UNITS) + r")\b/i",
         "RESERVED_ATTRIBUTE.1": rf"/(?:{_ATTRIBUTES})\b(?={_SKIPPED}(?:{_AFTER_ATTRIBUTE}))/i",
+        # Before a string only, so that it may be a name itself.
+        "INTERVAL.3": rf"/INTERVAL(?={_SKIPPED}')/i",
         # MAX and LAST are strategies and operators, and aggregates too.
         "FUNCTION_WORD.2": rf"/(?:MAX|LAST)(?={_SKIPPED}\()/i",
         "STRATEGY.3": r"/(?:ALL|ANY|NEXT|NXT|STRICT|(?:LAST|MAX)\b(?!\s*\())\b/i",

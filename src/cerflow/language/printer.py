@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from typing import Any, TypeAlias
 
 from cerflow.language import condition as c
@@ -110,6 +111,9 @@ def _literal(node: c.Literal, _: int) -> tuple[int, list[_Piece]]:
         return _PRIMARY, ["TRUE" if value else "FALSE"]
     if isinstance(value, str):
         return _PRIMARY, [quote_string(value)]
+    if isinstance(value, timedelta):
+        microseconds = value // timedelta(microseconds=1)
+        return _UNARY, ["-" * (microseconds < 0) + _duration(abs(microseconds))]
     # Under a minus a number stands in parentheses: a minus directly before it would become its sign.
     return _UNARY, [repr(value)]
 
@@ -241,8 +245,12 @@ def _count_window(node: f.CountWindow, _: int) -> tuple[int, list[_Piece]]:
 
 
 def _duration_window(node: f.DurationWindow, _: int) -> tuple[int, list[_Piece]]:
+    return 0, [_duration(node.microseconds)]
+
+
+def _duration(left: int) -> str:
+    """A number of microseconds, which is not negative, in units."""
     parts = []
-    left = node.microseconds
     for unit, size in DURATION_UNITS.items():
         if size == 1000:
             break
@@ -253,7 +261,7 @@ def _duration_window(node: f.DurationWindow, _: int) -> tuple[int, list[_Piece]]
         whole, rest = divmod(left, 1000)
         amount = f"{whole}.{rest:03}".rstrip("0").rstrip(".")
         parts.append(f"{amount} {'MILLISECOND' if amount == '1' else 'MILLISECONDS'}")
-    return 0, [" ".join(parts)]
+    return " ".join(parts)
 
 
 def _attribute_window(node: f.AttributeWindow, _: int) -> tuple[int, list[_Piece]]:

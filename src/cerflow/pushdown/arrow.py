@@ -107,7 +107,7 @@ class ArrowTranslation(Translation[pc.Expression]):
         found = RELATIONS[operator](pc.field(left), pc.field(right))
         return found & ~pc.is_nan(pc.field(left)) & ~pc.is_nan(pc.field(right)) if _is_float(own) else found
 
-    def _scalar(self, name: str, operator: Operator, value: int | float | str | bool | None) -> pa.Scalar:
+    def _scalar(self, name: str, operator: Operator, value: object) -> pa.Scalar:
         """A literal as a value that a column is compared with."""
         own = self._type(name)
         match self.schema.kind(name), value:

@@ -15,7 +15,7 @@ from functools import reduce
 import pyarrow as pa
 
 from cerflow.analysis.columns import attributes_in
-from cerflow.analysis.types import kind_of_expression
+from cerflow.analysis.kinds import kind_of_expression
 from cerflow.automata.model.transducer import Transducer
 from cerflow.automata.relevance import Relevance, relevance_of_transducer
 from cerflow.conditions.connectives import TRUE, spelled_out

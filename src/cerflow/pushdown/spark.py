@@ -133,7 +133,7 @@ class SparkConditions(Translation[Column]):
             return column if isinstance(data_type, DoubleType) else column.cast("double"), _REAL
         raise UndecidedError
 
-    def _literal_value(self, value: int | float | str | bool | None) -> tuple[Column, int]:
+    def _literal_value(self, value: object) -> tuple[Column, int]:
         match value:
             case None:
                 return F.lit(None), _NULL
@@ -249,7 +249,7 @@ class SparkConditions(Translation[Column]):
         return text.like("".join(written))
 
 
-def _item(value: int | float | str | bool | None, kind: int) -> int | str:
+def _item(value: object, kind: int) -> int | str:
     """An item of IN, which is of the kind of the values it is compared with."""
     match value:
         case str() if kind == _TEXT:

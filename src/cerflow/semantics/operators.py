@@ -36,6 +36,7 @@ from cerflow.language.node import Node, walk
 from cerflow.predicates.asking import array_of, as_argument, ask, ask_of_each
 from cerflow.predicates.predicate import PredicateKind
 from cerflow.predicates.registry import registered
+from cerflow.semantics.times import MICROSECOND, duration, nearest_integer, numbers_of_time, time_arithmetic
 from cerflow.values.events import Value, as_value
 from cerflow.values.operators import Operator
 
@@ -47,14 +48,16 @@ _LOWEST, _HIGHEST = -(2**63) + 1, 2**63 - 1
 def applied(current: Node, arguments: Sequence[Any]) -> Value:
     """The value of an operator, function or condition, given the values of its operands (for IN, of the left one)."""
     match current:
-        case Arithmetic():
-            return arithmetic(current.operator, *arguments)
+        case Arithmetic(sign, left, right):
+            if sign in ("+", "-"):
+                arguments = numbers_of_time((left, right), arguments)
+            return arithmetic(sign, *arguments)
         case Negative():
-            return arithmetic("-", 0, arguments[0]) if isinstance(arguments[0], int) else _float_negative(*arguments)
+            return arithmetic("-", 0, arguments[0]) if isinstance(arguments[0], int) else _opposite(*arguments)
         case Function():
             return _function(current.name, arguments[0])
         case Comparison():
-            return compare(current.operator, *arguments)
+            return compare(current.operator, *numbers_of_time((current.left, current.right), arguments))
         case Like():
             found = None if arguments[0] is None else like(arguments[0], current.pattern)
             return _negated(found, current.negated)
@@ -62,10 +65,13 @@ def applied(current: Node, arguments: Sequence[Any]) -> Value:
             found = None if arguments[0] is None else regexp(arguments[0], current.pattern)
             return _negated(found, current.negated)
         case In():
-            tests = [compare(Operator.EQ, arguments[0], as_value(item.value)) for item in current.items]
+            items = [as_value(item.value) for item in current.items]
+            operand, *items = numbers_of_time((current.operand, *current.items), [arguments[0], *items])
+            tests = [compare(Operator.EQ, operand, item) for item in items]
             return _negated(_any(tests), current.negated)
         case Between():
             tests = []
+            arguments = numbers_of_time(current.children, arguments)
             rest = list(arguments[1:])
             if current.low is not None:
                 tests.append(compare(Operator.GE, arguments[0], rest.pop(0)))
@@ -144,6 +150,8 @@ def arithmetic(sign: str, left: Value, right: Value) -> Value:
     if left is None or right is None:
         return None
     _refuse_decimals(left, right)
+    if any(isinstance(v, datetime.datetime | datetime.timedelta) for v in (left, right)):
+        return time_arithmetic(sign, left, right)
     assert isinstance(left, int | float)
     assert isinstance(right, int | float)
     if sign == "/":
@@ -180,7 +188,7 @@ def _number(value: int | float) -> Value:
     return value if _LOWEST <= value <= _HIGHEST else None
 
 
-def _float_negative(value: float | None) -> Value:
+def _opposite(value: float | datetime.timedelta | None) -> Value:
     return None if value is None else -value
 
 
@@ -191,10 +199,10 @@ def _function(name: str, argument: Any) -> Value:
         case "position":
             return int(argument.position)
         case "time":
-            return _number(argument.time)
+            return _number(argument.time) if argument.moment is None else argument.moment
         case "abs":
             _refuse_decimals(argument)
-            return _number(abs(argument))
+            return abs(argument) if isinstance(argument, datetime.timedelta) else _number(abs(argument))
         case "floor" | "ceil" | "round":
             _refuse_decimals(argument)
             return argument if isinstance(argument, int) or math.isinf(argument) else _rounded(name, argument)
@@ -251,6 +259,10 @@ def aggregate(name: str, values: Sequence[Value]) -> Value:
             return min(known)  # type: ignore[no-any-return]
         case "max":
             return max(known)  # type: ignore[no-any-return]
+        case "sum" if isinstance(known[0], datetime.timedelta):
+            return duration(sum(v // MICROSECOND for v in known))
+        case "avg" if isinstance(known[0], datetime.timedelta):
+            return duration(nearest_integer(float(sum(v // MICROSECOND for v in known)) / len(known)))
         case "sum":
             return _number(_sum(known))
         case "avg":

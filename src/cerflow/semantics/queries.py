@@ -23,6 +23,7 @@ from cerflow.language.select import (
     Select,
 )
 from cerflow.semantics.formulas import ComplexEvent, Denotation, select, support, within
+from cerflow.semantics.times import with_numeric_time
 from cerflow.semantics.values import labels_outside_aggregates, value_of
 from cerflow.values.events import Event, Stream, Value
 
@@ -60,6 +61,11 @@ def evaluate(query: Select, events: Sequence[Event], *, forget: int | None = Non
     event of a label with several.
     """
     events = _inputs(query, events)
+    with with_numeric_time(events.microseconds_per_tick if isinstance(events, Stream) else None):
+        return _evaluated(query, events, forget)
+
+
+def _evaluated(query: Select, events: Sequence[Event], forget: int | None) -> list[Match]:
     substreams = _sessions(_substreams(query, events), forget)
     denotations = {key: Denotation(query.formula, substream) for key, substream in substreams.items()}
     begin = dict.fromkeys(substreams, 0)

@@ -15,8 +15,9 @@ from cerflow.values.units import MICROSECONDS, TimeUnit
 
 __all__ = ["Event", "Stream", "Value", "as_value", "microseconds_since_epoch"]
 
-#: What attributes hold. Timestamps are datetimes in UTC; None is null, and so is NaN. Decimals are compared exactly.
-Value = int | float | str | bool | datetime.datetime | Decimal | None
+#: What attributes hold. Timestamps are datetimes in UTC, durations whole numbers of microseconds; None is null, and so
+#: is NaN. Decimals are compared exactly.
+Value = int | float | str | bool | datetime.datetime | datetime.timedelta | Decimal | None
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -26,7 +27,8 @@ class Event:
     """One event.
 
     ``position`` counts events of the whole stream from 0. ``time`` is the raw time: a number, microseconds since the
-    epoch for timestamps, the position where there is no time column. ``stream`` names the input it came from.
+    epoch for timestamps, the position where there is no time column. ``stream`` names the input it came from,
+    ``moment`` is the time where it is a timestamp.
     """
 
     position: int
@@ -34,6 +36,7 @@ class Event:
     time: int | float
     attributes: Mapping[str, Value]
     stream: str | None = None
+    moment: datetime.datetime | None = None
 
     def __hash__(self) -> int:
         # Attributes stand in a dict; of a stream the position is enough.
@@ -117,6 +120,7 @@ class Stream(Sequence[Event]):
                     position if time is None else _ticks(row[time]),
                     row,
                     None if stream is None else str(row[stream]),
+                    row[time] if timestamps else None,  # type: ignore[index, arg-type]
                 )
                 for position, row in enumerate(values)
             ),
@@ -125,7 +129,10 @@ class Stream(Sequence[Event]):
 
 
 def as_value(raw: Any) -> Value:
-    """A Python value as one of the kinds the language knows: NaN is null, naive timestamps are UTC."""
+    """A Python value as one of the kinds the language knows.
+
+    NaN is null, naive timestamps are UTC, and of durations less than a microsecond is cut off.
+    """
     match raw:
         case None | bool() | int() | str():
             return raw
@@ -137,6 +144,8 @@ def as_value(raw: Any) -> Value:
             return raw.replace(tzinfo=datetime.UTC) if raw.tzinfo is None else raw.astimezone(datetime.UTC)
         case datetime.date():
             return datetime.datetime(raw.year, raw.month, raw.day, tzinfo=datetime.UTC)
+        case datetime.timedelta():
+            return datetime.timedelta(microseconds=raw // datetime.timedelta(microseconds=1))
     raise InputError(f"{raw!r} is no value that conditions can read")
 
 

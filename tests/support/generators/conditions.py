@@ -34,6 +34,7 @@ from cerflow.language.condition import (
     Some,
 )
 from cerflow.values.operators import Operator
+from support.generators.times import Times
 
 TYPES = ("A", "B", "C")
 STRINGS = ("", "p", "pq", "Pq", "q_")
@@ -55,6 +56,8 @@ class Fragment:
     projection: bool = True
     nulls: bool = True
     wild: bool = True  # EVENT and NOT
+    times: bool = False  # those of `support.generators.times`
+    numeric: bool = False  # the time is a number there
     more: bool = False  # AND, ALL, UNLESS, WITHOUT, START, STRICT, NEXT, LAST, MAX
 
 
@@ -310,6 +313,12 @@ def conditions(draw: st.DrawFn, labels: list[str], fragment: Fragment = FIRST, d
                 return Or(left, draw(conditions(labels, fragment, depth - 1)))
         return Not(left)
     kind = draw(st.integers(0, 9))
+    if fragment.times and kind < 6:
+        one = draw(st.sampled_from(labels))
+        times = Times(draw, labels if fragment.relating else [one], fragment.numeric)
+        if fragment.aggregates and kind < 2:
+            return times.set_atom(one)
+        return Bracket(one, Times(draw, [None], fragment.numeric).atom()) if kind == 2 else times.atom()
     if fragment.some and kind != 9:
         return _some(draw, labels, fragment)
     if fragment.neighbours and kind in (0, 3, 4, 5, 6):

@@ -99,6 +99,8 @@ def _arrow(argument: Vector | EventArgument, index: NDArray[np.intp], unit: str)
         return pa.array(data != 0, mask=mask)
     if argument.kind is Kind.TIMESTAMP:
         return pa.array(data, pa.timestamp(unit, "UTC"), mask=mask)
+    if argument.kind is Kind.DURATION:
+        return pa.array(data, pa.duration("us"), mask=mask)
     return pa.array(data + 0.0 if argument.kind is Kind.FLOAT else data, mask=mask)
 
 

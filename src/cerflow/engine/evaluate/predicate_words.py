@@ -78,12 +78,16 @@ def reader(kind: Kind, text: Callable[[int], str], unit: str) -> Callable[[Any],
     def timestamp(word: int) -> datetime | None:
         return None if word == NULL else _moment(word, unit)
 
+    def duration(word: int) -> timedelta | None:
+        return None if word == NULL else timedelta(microseconds=word)
+
     readers: dict[Kind, Callable[[Any], Any]] = {
         Kind.FLOAT: fraction,
         Kind.BOOLEAN: boolean,
         Kind.STRING: string,
         Kind.DECIMAL: decimal,
         Kind.TIMESTAMP: timestamp,
+        Kind.DURATION: duration,
     }
     return readers.get(kind, number)
 

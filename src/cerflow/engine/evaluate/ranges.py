@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cerflow.engine.evaluate.rows import finest_unit
 from cerflow.schema import Kind, Schema
-from cerflow.values.units import DAY, PER_SECOND
+from cerflow.values.units import DAY, MICROSECONDS, PER_SECOND
 
 __all__ = ["EXACT_FLOATS", "MOST", "limits", "out_of_range", "why", "written"]
 
@@ -27,9 +27,12 @@ def limits(schema: Schema) -> dict[str, int]:
     found: dict[str, int] = {}
     for name, most in schema.held.items():
         kind = schema.kind(name) if name in schema.attributes else Kind.OTHER
-        if kind in (Kind.INTEGER, Kind.TIMESTAMP):
+        if kind in (Kind.INTEGER, Kind.TIMESTAMP, Kind.DURATION):
             data_type = schema.columns.field(name).type
-            most = MOST // _ticks(data_type, unit) if kind is Kind.TIMESTAMP else most
+            if kind is Kind.TIMESTAMP:
+                most = MOST // _ticks(data_type, unit)
+            elif kind is Kind.DURATION:
+                most = MOST // max(1, int(MICROSECONDS[data_type.unit]))
             if _most(data_type) > most:
                 found[name] = most
     return found
@@ -67,6 +70,8 @@ def out_of_range(column: pa.Array, most: int) -> NDArray[np.bool_] | None:
 
 def written(value: pa.Scalar) -> str:
     """A value as text for a message; also for times beyond Python's range."""
+    if pa.types.is_duration(value.type):
+        return f"{value.value} {value.type.unit}"
     if not pa.types.is_temporal(value.type):
         return str(value.as_py())
     unit: Any = "D" if pa.types.is_date32(value.type) else getattr(value.type, "unit", "ms")
@@ -78,6 +83,8 @@ def why(name: str, schema: Schema, most: int) -> str:
     """The reason why such a value of a column cannot be used; to be preceded by the value."""
     if schema.kind(name) is Kind.TIMESTAMP:
         return f"is beyond what 64 bits count in {finest_unit(schema)}, the finest unit of the times of the input"
+    if schema.kind(name) is Kind.DURATION:
+        return "is beyond 64 bits of microseconds"
     if most < MOST:
         return "is beyond 2^53, where a partition key that is a float elsewhere does not tell integers apart"
     return f"is not between -{MOST} and {MOST}"

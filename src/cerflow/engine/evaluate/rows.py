@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cerflow.conditions.guards import Satisfied, TruthValue, TypeTest
-from cerflow.conditions.register_values import Known, Word
+from cerflow.conditions.register_values import Dated, Known, Microseconds, Whole, Word
 from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precomputed, precomputed_truth
 from cerflow.engine.evaluate.predicate_answers import EventArgument, answer_for_none, answers
@@ -20,11 +20,14 @@ from cerflow.engine.evaluate.vectors import (
     arithmetic,
     column_vector,
     compare_vectors,
+    dated,
     equals_any,
     is_null,
     literal,
     matches_text,
+    microseconds,
     unary_function,
+    whole,
     word,
 )
 from cerflow.language.condition import (
@@ -142,13 +145,8 @@ class BatchRows:
         return _SomeRows(self, indices)
 
     def time(self) -> Vector:
-        """The time of each event: its position if there is no time column, microseconds for timestamps."""
-        if self.schema.time is None:
-            return Vector(Kind.INTEGER, self.numbers)
-        vector = self.attribute(self.schema.time)
-        if vector.kind is Kind.TIMESTAMP:
-            return Vector(Kind.INTEGER, vector.data // (PER_SECOND[self.unit] // 10**6), vector.nulls)
-        return vector
+        """The time of each event: its position if there is no time column."""
+        return Vector(Kind.INTEGER, self.numbers) if self.schema.time is None else self.attribute(self.schema.time)
 
     def value(self, expression: Expression, asked: NDArray[np.bool_] | None = None) -> Vector:
         """An expression on each row; predicates are called only on the rows ``asked`` for."""
@@ -204,6 +202,12 @@ class BatchRows:
                 return Vector(Kind.INTEGER, (~operands[0].missing()).astype(np.int64))
             case Word():
                 return word(operands[0], current.high)
+            case Microseconds():
+                return microseconds(operands[0], self.unit)
+            case Dated():
+                return dated(operands[0])
+            case Whole():
+                return whole(operands[0])
             case TruthValue():
                 (truth,) = below
                 assert isinstance(truth, TruthVector)

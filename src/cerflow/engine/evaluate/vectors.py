@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cerflow.conditions.register_values import WORD
+from cerflow.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, WORD
 from cerflow.engine.evaluate.encoding import encoded
 from cerflow.engine.layout import NULL
 from cerflow.errors import InputError
@@ -24,6 +25,7 @@ from cerflow.values.arrow_columns import plain_array, plain_type
 from cerflow.values.decimals import decimal_text
 from cerflow.values.operators import Operator
 from cerflow.values.text_patterns import found_in
+from cerflow.values.units import MICROSECONDS
 
 __all__ = [
     "TruthVector",
@@ -31,11 +33,14 @@ __all__ = [
     "arithmetic",
     "column_vector",
     "compare_vectors",
+    "dated",
     "equals_any",
     "is_null",
     "literal",
     "matches_text",
+    "microseconds",
     "unary_function",
+    "whole",
     "word",
 ]
 
@@ -129,7 +134,7 @@ class TruthVector:
 
 
 def column_vector(column: pa.Array, unit: str) -> Vector:
-    """The values of an Arrow column; timestamps in ``unit`` (s, ms, us or ns) since the epoch.
+    """The values of an Arrow column: durations in microseconds, timestamps in ``unit`` (s, ms, us or ns) since 1970.
 
     Columns of types that conditions cannot read only have nulls. Raises `InputError` for integers beyond 64 bits.
     """
@@ -151,6 +156,8 @@ def column_vector(column: pa.Array, unit: str) -> Vector:
         if kind is Kind.TIMESTAMP:
             zone = getattr(column.type, "tz", None)
             column = column.cast(pa.timestamp(unit, tz=zone)).cast(pa.int64())
+        elif kind is Kind.DURATION:
+            return _durations(column, nulls)
         elif kind is Kind.OTHER:
             # Conditions can only test whether it is null.
             return Vector(Kind.INTEGER, np.zeros(len(column), np.int64), nulls)
@@ -162,8 +169,16 @@ def column_vector(column: pa.Array, unit: str) -> Vector:
     return Vector(kind, data, nulls)
 
 
-def literal(value: int | float | str | bool | None) -> Vector:
+def _durations(column: pa.Array, nulls: Mask | None) -> Vector:
+    ticks = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    size = MICROSECONDS[column.type.unit]
+    return Vector(Kind.DURATION, ticks * size.numerator // size.denominator, nulls)
+
+
+def literal(value: int | float | str | bool | timedelta | None) -> Vector:
     """A literal as a zero-dimensional vector."""
+    if isinstance(value, timedelta):
+        return Vector(Kind.DURATION, np.array(value // timedelta(microseconds=1), np.int64))
     if value is None:
         return Vector(Kind.FLOAT, np.array(np.nan))
     if isinstance(value, str):
@@ -307,6 +322,27 @@ def word(operand: Vector, high: bool) -> Vector:
     values = np.where(operand.missing(), 0, operand.data)
     low = np.fmod(values, WORD)
     return Vector(Kind.INTEGER, (values - low) // WORD if high else low)
+
+
+def microseconds(operand: Vector, unit: str) -> Vector:
+    """The microseconds of durations, or of timestamps in ``unit``, rounded down."""
+    if operand.kind is Kind.DURATION:
+        return Vector(Kind.INTEGER, operand.data, operand.nulls)
+    return Vector(Kind.INTEGER, operand.data // MICROSECONDS[unit].denominator, operand.nulls)
+
+
+def dated(operand: Vector) -> Vector:
+    """Null beyond the years 1 to 9999, see `cerflow.conditions.register_values.Dated`."""
+    beyond = (operand.data < FIRST_MOMENT) | (operand.data > LAST_MOMENT)
+    return Vector(Kind.INTEGER, operand.data, operand.missing() | beyond)
+
+
+def whole(operand: Vector) -> Vector:
+    """Numbers as integers, see `cerflow.conditions.register_values.Whole`."""
+    values = operand.floats()
+    with np.errstate(invalid="ignore"):
+        beyond = ~(np.abs(values) < 2.0**63)
+    return Vector(Kind.INTEGER, _rounded(np.where(beyond, 0.0, values)).astype(np.int64), beyond)
 
 
 def matches_text(operand: Vector, expression: str) -> TruthVector:

@@ -73,4 +73,4 @@ def separable_by_key(select: Select, schema: Schema | None = None) -> bool:
 def _surely_equal(key: tuple[str, ...], schema: Schema) -> bool:
     types = {schema.columns.field(schema.column(name)).type for name in key}
     # Elsewhere times of different types may be compared in the time zone of a session, and decimals be rounded.
-    return len(types) == 1 or schema.key_kind(key) not in (Kind.TIMESTAMP, Kind.DECIMAL)
+    return len(types) == 1 or schema.key_kind(key) not in (Kind.TIMESTAMP, Kind.DURATION, Kind.DECIMAL)

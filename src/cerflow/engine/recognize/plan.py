@@ -12,7 +12,7 @@ from cerflow.automata.model.transducer import Transducer
 from cerflow.engine.events.signatures import Evaluation, columns_of_test, columns_read
 from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.recognize.input_streams import InputStreams
-from cerflow.engine.recognize.planning import compile_select, detects_only, limit_of, strategy_of, with_windows_of_time
+from cerflow.engine.recognize.planning import compile_select, detects_only, fitted, limit_of, strategy_of
 from cerflow.engine.results.report import Report
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import InputError
@@ -73,8 +73,8 @@ class Plan:
         self.columns = self.report.stored
         self.stored = pa.schema([inner.columns.field(name) for name in self.columns])
         self.limit = limit_of(select)
-        #: The query as it is evaluated, see `with_windows_of_time`; ``transducer`` is its.
-        self.evaluated = with_windows_of_time(select, inner)
+        #: The query as it is evaluated, see `fitted`; ``transducer`` is its.
+        self.evaluated = fitted(select, inner, times=not precomputed)
         self.transducer = compile_select(self.evaluated) if transducer is None else transducer
         self._tables = self._make()
         self.evaluation = Evaluation.of(self._tables)
@@ -168,7 +168,7 @@ class Plans:
                 return plan
         self.check(schema)
         # Most queries have an automaton that serves all schemas.
-        evaluated = with_windows_of_time(self._select, schema)
+        evaluated = fitted(self._select, schema)
         transducer = self.transducer() if evaluated is self._select else compile_select(evaluated)
         plan = Plan(self._select, schema, position=position, positions=positions, transducer=transducer)
         if self._lasting:

@@ -20,17 +20,18 @@ from cerflow.language.formula import AttributeWindow, DurationWindow, Selection,
 from cerflow.language.node import Node, walk
 from cerflow.language.select import ProjectionKind, Select
 from cerflow.rewriting.rebuild import transformed
+from cerflow.rewriting.times import with_times_as_numbers
 from cerflow.schema import Schema
 
 __all__ = [
     "compile_select",
     "detects_only",
+    "fitted",
     "limit_of",
     "made_ready",
     "strategy_of",
     "transducer_of",
     "with_one_run_each",
-    "with_windows_of_time",
 ]
 
 #: What the engine calls the strategies that it evaluates itself.
@@ -42,7 +43,16 @@ def compile_select(select: Select) -> Transducer:
     return made_ready(select, transducer_of(select))
 
 
-def with_windows_of_time(select: Select, schema: Schema) -> Select:
+def fitted(select: Select, schema: Schema, *, times: bool = True) -> Select:
+    """The query as it is evaluated on events that it fits: with windows of time, and without arithmetic on ``times``.
+
+    Without ``times`` the query must have none; then columns may be missing that others have evaluated.
+    """
+    select = _with_windows_of_time(select, schema)
+    return with_times_as_numbers(select, schema) if times else select
+
+
+def _with_windows_of_time(select: Select, schema: Schema) -> Select:
     """The same query with windows of time for those on an attribute that is the numeric time column; else itself.
 
     They mean the same, but time never decreases in the whole stream: what is over for one key is over for all, and

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cerflow.analysis.types import kind_of_expression
+from cerflow.analysis.kinds import kind_of_expression
 from cerflow.engine.evaluate.measures import duration
 from cerflow.engine.evaluate.scalar import scalar
 from cerflow.engine.events.signatures import SignatureReader

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cerflow.analysis.kinds import kind_of_expression
 from cerflow.analysis.scopes import condition_labels
 from cerflow.conditions.guards import bare
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
@@ -19,12 +20,13 @@ from cerflow.engine.results.column_aggregates import Grouping, aggregated, chose
 from cerflow.language.condition import Aggregate, Attribute, Expression, Function, LabelReference
 from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.language.printer import show
+from cerflow.rewriting.times import as_microseconds
 from cerflow.schema import Kind, Schema
 
 if TYPE_CHECKING:
     from cerflow.engine.matches.unfolding import Unfolded
 
-__all__ = ["ARROW_TYPES", "compute", "selected_attribute"]
+__all__ = ["compute", "computed_type", "selected_attribute"]
 
 #: The types of computed columns.
 ARROW_TYPES = {
@@ -33,6 +35,7 @@ ARROW_TYPES = {
     Kind.STRING: pa.string(),
     Kind.BOOLEAN: pa.bool_(),
     Kind.TIMESTAMP: pa.timestamp("us"),
+    Kind.DURATION: pa.duration("us"),
     # Nothing is computed with decimals: they are handed on in their own type.
     Kind.DECIMAL: pa.null(),
     Kind.OTHER: pa.null(),
@@ -59,13 +62,25 @@ def compute(
     column = events.attribute(expression)
     if column is not None:
         return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column.cast(target)
-    flat = fold(expression, events.flatten)
+    # Times come as their microseconds.
+    flat = fold(as_microseconds(expression, schema), events.flatten)
     assert isinstance(flat, Expression)
     for leaf in walk(flat):
         if isinstance(leaf, Attribute):
             events.make(leaf.name)
     rows = events.rows()
     return _array(rows.value(flat), target, len(found))
+
+
+def computed_type(expression: Expression, schema: Schema) -> pa.DataType:
+    """The type of an expression that is more than an attribute; timestamps have the zone of those they are made of."""
+    kind = kind_of_expression(expression, schema)
+    if kind is not Kind.TIMESTAMP:
+        return ARROW_TYPES[kind]
+    read = [n.name for n in walk(expression) if isinstance(n, Attribute)]
+    read += [schema.time for n in walk(expression) if isinstance(n, Function) and n.name == "time" and schema.time]
+    types = (schema.columns.field(schema.column(name)).type for name in read)
+    return pa.timestamp("us", next((t.tz for t in types if pa.types.is_timestamp(t)), None))
 
 
 def selected_attribute(expression: Expression) -> Attribute | None:
@@ -167,10 +182,7 @@ class _LabelAttributes:
             self._columns[flat] = self._places(label)
         elif name == "\0time":
             assert self.schema.time is not None
-            column = self.column(label, self.schema.time)
-            if pa.types.is_timestamp(column.type):
-                column = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
-            self._columns[flat] = column
+            self._columns[flat] = self.column(label, self.schema.time)
         else:
             self._columns[flat] = self.column(label, name)
 

@@ -10,10 +10,9 @@ import pyarrow as pa
 
 from cerflow.analysis.columns import attributes_in
 from cerflow.analysis.scopes import condition_labels
-from cerflow.analysis.types import kind_of_expression
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.evaluate.rows import finest_unit
-from cerflow.engine.results.computed_columns import ARROW_TYPES, selected_attribute
+from cerflow.engine.results.computed_columns import computed_type, selected_attribute
 from cerflow.engine.results.flat import FlatColumn, flat_columns
 from cerflow.errors import expect, nearest
 from cerflow.language.condition import Expression
@@ -127,7 +126,7 @@ class Report:
             if attribute.name == "type" and "type" not in self.events.attributes:
                 return pa.string()
             return _plain(self.events.columns.field(attribute.name).type)
-        return ARROW_TYPES[kind_of_expression(expression, self.events)]
+        return computed_type(expression, self.events)
 
     def _event_fields(self) -> dict[str, str]:
         """For each reported attribute the field that holds it."""
@@ -203,6 +202,8 @@ def _common(kind: Kind, types: Sequence[pa.DataType], unit: str) -> pa.DataType:
             scale = max(t.scale for t in types)
             digits = scale + max(t.precision - t.scale for t in types)
             return pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(min(76, digits), scale)
+        case Kind.DURATION:
+            return pa.duration("us")
         case Kind.TIMESTAMP:
             zones = {t.tz for t in types if pa.types.is_timestamp(t)}
             return pa.timestamp(unit, zones.pop() if len(zones) == 1 else "UTC")

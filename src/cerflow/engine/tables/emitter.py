@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 
 import numpy as np
 
 from cerflow.conditions.guards import AllRows, InWindow, NoRow, Satisfied, Stored, TruthValue, leaves
-from cerflow.conditions.register_values import If, Joined, SquareRoot
+from cerflow.conditions.register_values import Dated, If, Joined, SquareRoot, Whole
 from cerflow.engine import layout, opcodes
 from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
 from cerflow.engine.evaluate.rows import instant
@@ -199,6 +200,10 @@ class Emitter:
                     self._later(self._value(high), self._value(low), self._then(join))
             case SquareRoot(operand):
                 self._later(*self._as_float(operand), self._then(opcodes.SQUARE_ROOT))
+            case Dated(operand):
+                self._later(self._value(operand), self._then(opcodes.DATED))
+            case Whole(operand):
+                self._later(*self._as_float(operand), self._then(opcodes.WHOLE))
             case Arithmetic() if self.to.kind(current) is Kind.OTHER:
                 self.to.constant(layout.NULL)
             case Arithmetic(operator, left, right):
@@ -220,11 +225,13 @@ class Emitter:
             case _:
                 raise AssertionError(f"{type(current).__name__} over several events")
 
-    def _literal(self, value: int | float | str | bool | None) -> None:
+    def _literal(self, value: int | float | str | bool | timedelta | None) -> None:
         if value is None:
             self.to.constant(layout.NULL)
         elif isinstance(value, str):
             self.to.constant(self.to.strings.code(value))
+        elif isinstance(value, timedelta):
+            self.to.constant(value // timedelta(microseconds=1))
         elif isinstance(value, float):
             self.to.constant(int(np.float64(value).view(np.int64)))
         else:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cerflow.analysis.types import kind_of_expression
+from cerflow.analysis.kinds import kind_of_expression
 from cerflow.automata.model.transducer import Transducer
 from cerflow.conditions.guards import Measure, Stored, TruthValue
-from cerflow.conditions.register_values import If, Joined, Known, SquareRoot, Word
+from cerflow.conditions.register_values import Dated, If, Joined, Known, Microseconds, SquareRoot, Whole, Word
 from cerflow.language.condition import Arithmetic, Attribute, Expression, Function, LabelReference, Negative
 from cerflow.language.node import Node, fold
 from cerflow.schema import Kind, Schema
@@ -53,7 +53,7 @@ def register_expression_kind(expression: Expression, schema: Schema, kinds: Regi
                 return kinds[current.register][current.field]
             case TruthValue():
                 return Kind.BOOLEAN
-            case Measure() | Known() | Word(_, True):
+            case Measure() | Known() | Word(_, True) | Microseconds() | Dated() | Whole():
                 return Kind.INTEGER
             case SquareRoot():
                 return Kind.FLOAT

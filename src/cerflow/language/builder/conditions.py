@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from typing import Any, TypeAlias, TypeVar
 
 from cerflow.errors import QueryError
@@ -101,7 +102,9 @@ class ValueExpr(Expr[c.Expression]):
         check_regexp(_text(pattern))
         return ConditionExpr(c.Regexp(self.tree, pattern, negated))
 
-    def isin(self, items: Iterable[int | float | str | bool | None], *, negated: bool = False) -> ConditionExpr:
+    def isin(
+        self, items: Iterable[int | float | str | bool | timedelta | None], *, negated: bool = False
+    ) -> ConditionExpr:
         """``value [NOT] IN (items)``."""
         if isinstance(items, str):
             raise TypeError("isin takes a collection of values, not one string")
@@ -182,7 +185,7 @@ class ConditionExpr(Expr[c.Condition]):
 
 
 #: Arguments that are accepted as values.
-AnyValue: TypeAlias = "ValueExpr | int | float | str | bool | None"
+AnyValue: TypeAlias = "ValueExpr | int | float | str | bool | timedelta | None"
 #: Arguments that are accepted as conditions.
 AnyCondition: TypeAlias = "ConditionExpr | c.Condition | bool"
 
@@ -244,8 +247,11 @@ def attribute(name: str) -> ValueExpr:
     return ValueExpr(c.Attribute(None, checked_name(name, "an attribute")))
 
 
-def literal(value: int | float | str | bool | None) -> ValueExpr:
-    """A number, string, boolean or NULL as a value; needed only where Python sees no other value to operate with."""
+def literal(value: int | float | str | bool | timedelta | None) -> ValueExpr:
+    """A number, string, boolean, duration or NULL as a value.
+
+    It is needed only where Python sees no other value to operate with.
+    """
     return ValueExpr(_literal(value))
 
 
@@ -324,9 +330,14 @@ def _text(pattern: str) -> str:
     return pattern
 
 
-def _literal(given: int | float | str | bool | None) -> c.Literal:
-    if given is not None and not isinstance(given, int | float | str | bool):
-        raise TypeError(f"a number, string, boolean or None is expected here, not {type(given).__name__}")
+def _literal(given: int | float | str | bool | timedelta | None) -> c.Literal:
+    if given is not None and not isinstance(given, int | float | str | bool | timedelta):
+        raise TypeError(f"a number, string, boolean, timedelta or None is expected here, not {type(given).__name__}")
+    if isinstance(given, timedelta):
+        microseconds = given // timedelta(microseconds=1)
+        if abs(microseconds) > LARGEST_INTEGER:
+            raise QueryError(f"the microseconds of the duration {given} do not fit into 64 bits")
+        return c.Literal(timedelta(microseconds=microseconds))
     if isinstance(given, int) and not -LARGEST_INTEGER - 1 <= given <= LARGEST_INTEGER:
         raise QueryError(f"the integer {given} does not fit into 64 bits")
     if isinstance(given, float) and not abs(given) < float("inf"):

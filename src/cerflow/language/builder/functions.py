@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from cerflow.errors import QueryError
 from cerflow.language import condition as c
 from cerflow.language.builder.common import checked_name
@@ -26,7 +28,7 @@ __all__ = [
 ]
 
 
-def predicate(name: str, *arguments: Label | ValueExpr | str | int | float | None) -> ConditionExpr:
+def predicate(name: str, *arguments: Label | ValueExpr | str | int | float | timedelta | None) -> ConditionExpr:
     """``name(x, y.price, 3, …)``: a registered predicate over the events of labels, or over values.
 
     A string is the name of a label; ``literal("…")`` is one as a value.
@@ -34,7 +36,7 @@ def predicate(name: str, *arguments: Label | ValueExpr | str | int | float | Non
     return ConditionExpr(c.PredicateCall(checked_name(name, "a predicate"), tuple(map(_argument, arguments))))
 
 
-def _argument(given: Label | ValueExpr | str | int | float | None) -> c.Expression:
+def _argument(given: Label | ValueExpr | str | int | float | timedelta | None) -> c.Expression:
     if isinstance(given, Label | str):
         return _reference(given)
     return given.tree if isinstance(given, ValueExpr) else literal(given).tree

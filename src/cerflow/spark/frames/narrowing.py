@@ -25,6 +25,7 @@ from cerflow.predicates.registry import predicates_in
 from cerflow.pushdown.relevance import Relevance, plainly
 from cerflow.pushdown.spark import SparkConditions
 from cerflow.query import Query
+from cerflow.rewriting.times import with_times_as_numbers
 from cerflow.schema import Kind, Schema
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan
@@ -66,7 +67,8 @@ def conditions_to_precompute(
     query: Query, schema: Schema, conditions: SparkConditions, stream: str | None
 ) -> tuple[Condition, ...]:
     """The conditions to evaluate in Spark: none if that saves no column, or only one that costs no more than bits."""
-    if predicates_in(query.tree):
+    # Without the columns nobody knows what times are; numbers of them are what the tasks compute with.
+    if predicates_in(query.tree) or with_times_as_numbers(query.tree, schema) is not query.tree:
         return ()
     engine = query.plan(schema)
     parts = dict.fromkeys(part for test in engine.tests for part in atomic_conditions(test))

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from cerflow.conditions.register_values import WORD
+from cerflow.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, WORD
 from cerflow.engine.kernels.base.calls import ask_predicate
 from cerflow.engine.kernels.base.jit import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import (
@@ -64,6 +64,7 @@ from cerflow.engine.opcodes import (
     COMPARE_F,
     COMPARE_I,
     CONSTANT,
+    DATED,
     DIVIDE,
     FLOOR,
     IS_NULL_F,
@@ -88,12 +89,15 @@ from cerflow.engine.opcodes import (
     SUBTRACT_I,
     TO_FLOAT,
     TRUE_ONLY,
+    WHOLE,
 )
 
 __all__ = ["ask"]
 
 #: What the high words of integers within 64 bits are less than.
 HALF = 2**31
+#: Floats from here on are no integers of 64 bits.
+BEYOND = 2.0**63
 
 
 def ask(address, what, at, k, registers, number):
@@ -355,6 +359,13 @@ def _unary(opcode, stack, at, ranks):
     elif opcode == ABS_I:
         if value != NULL:
             stack[at] = abs(value)
+    elif opcode == DATED:
+        if value < FIRST_MOMENT or value > LAST_MOMENT:
+            stack[at] = NULL
+    elif opcode == WHOLE:
+        x = as_float(value)
+        # Rounding changes no float that is so large; NaN is not less.
+        stack[at] = np.int64(_rounded(x)) if abs(x) < BEYOND else NULL
     else:
         _unary_float(opcode, stack, at, as_float(value))
 
@@ -375,5 +386,10 @@ def _unary_float(opcode, stack, at, x):
         elif opcode == CEIL:
             stack[at] = bits_of(np.ceil(x))
         elif opcode == ROUND:
-            whole = np.trunc(x)
-            stack[at] = bits_of(whole + math.copysign(1.0, x) if abs(x - whole) >= 0.5 else whole)
+            stack[at] = bits_of(_rounded(x))
+
+
+@inlined
+def _rounded(x):
+    whole = np.trunc(x)
+    return whole + math.copysign(1.0, x) if abs(x - whole) >= 0.5 else whole

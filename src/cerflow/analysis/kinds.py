@@ -1,0 +1,334 @@
+"""The kinds of expressions: numbers, strings, timestamps, durations, and which of them arithmetic combines."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, NoReturn
+
+import pyarrow as pa
+
+from cerflow.errors import QueryError, nearest
+from cerflow.language.condition import (
+    Aggregate,
+    Arithmetic,
+    Attribute,
+    Expression,
+    Function,
+    Literal,
+    Negative,
+)
+from cerflow.language.node import Node, fold, walk
+from cerflow.schema import Kind, Schema
+
+__all__ = [
+    "ADDITIVE",
+    "Sort",
+    "a_kind",
+    "check_moment",
+    "check_ordered",
+    "check_string",
+    "in_ticks",
+    "inexact",
+    "kind_of_attribute",
+    "kind_of_expression",
+    "refuse_mixture",
+    "sort_of",
+    "sort_of_node",
+]
+
+_NUMBER, _TIME, _SPAN = Kind.FLOAT, Kind.TIMESTAMP, Kind.DURATION
+#: What arithmetic gives where a timestamp or a duration is an operand; a number of either kind counts as a float.
+TIME_ARITHMETIC: Mapping[tuple[str, Kind, Kind], Kind] = {
+    ("-", _TIME, _TIME): _SPAN,
+    ("-", _TIME, _SPAN): _TIME,
+    ("+", _TIME, _SPAN): _TIME,
+    ("+", _SPAN, _TIME): _TIME,
+    ("+", _SPAN, _SPAN): _SPAN,
+    ("-", _SPAN, _SPAN): _SPAN,
+    ("*", _SPAN, _NUMBER): _SPAN,
+    ("*", _NUMBER, _SPAN): _SPAN,
+    ("/", _SPAN, _NUMBER): _SPAN,
+    ("/", _SPAN, _SPAN): _NUMBER,
+}
+#: The signs under which a duration beside a number that counts time is a number too.
+ADDITIVE = ("+", "-")
+#: Functions and aggregates whose value is of the sort of their argument.
+_KEEPING = ("abs", "floor", "ceil", "round", "min", "max", "first", "last", "sum", "avg", "prev")
+
+
+class Sort(NamedTuple):
+    """The kind of an expression, None for NULL, which goes with everything.
+
+    ``counts_time`` says that its numbers count what the numeric time column counts: the column itself, ``time(x)``,
+    and what is added to them.
+    """
+
+    kind: Kind | None
+    counts_time: bool = False
+
+    @property
+    def of_time(self) -> bool:
+        """Whether it is a timestamp or a duration."""
+        return self.kind in (Kind.TIMESTAMP, Kind.DURATION)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it is a number."""
+        return self.kind is not None and self.kind.numeric
+
+    def counts_with(self, other: Sort) -> bool:
+        """Whether one of both is a duration and the other a number that counts time."""
+        pair = (self, other) if self.counts_time else (other, self)
+        return pair[0].counts_time and pair[1].kind is Kind.DURATION
+
+
+def kind_of_expression(expression: Expression, schema: Schema) -> Kind:
+    """The kind of an expression's values; that of a bare NULL is ``OTHER``.
+
+    Raises `QueryError` for unknown attributes and operands of the wrong kind.
+    """
+    return sort_of(expression, schema).kind or Kind.OTHER
+
+
+def sort_of(expression: Expression, schema: Schema) -> Sort:
+    """The same with None for NULL, and with what its numbers count."""
+    return fold(expression, lambda current, below: sort_of_node(current, below, schema))
+
+
+def sort_of_node(current: Node, below: Sequence[Sort], schema: Schema) -> Sort:
+    """The sort of an expression, given those of its children; NULL's for what is no expression of the language."""
+    match current:
+        case Literal():
+            return Sort(_kind_of_literal(current))
+        case Attribute():
+            return _sort_of_attribute(current, schema)
+        case Arithmetic():
+            return _sort_of_arithmetic(current, below[0], below[1], schema)
+        case Negative():
+            if below[0].kind is Kind.DURATION:
+                return below[0]
+            return Sort(_numeric(below[0].kind, current.operand, "'-'", schema), below[0].counts_time)
+        case Function() | Aggregate():
+            kind = (
+                _kind_of_function(current, below[0].kind, schema)
+                if isinstance(current, Function)
+                else _kind_of_aggregate(current, below[0].kind, schema)
+            )
+            of_time = current.name == "time" and schema.counts_time
+            return Sort(kind, of_time or (below[0].counts_time and current.name in _KEEPING))
+    # Expressions of automata may say themselves what they give.
+    return Sort(getattr(current, "gives", None))
+
+
+def _kind_of_literal(literal: Literal) -> Kind | None:
+    match literal.value:
+        case None:
+            return None
+        case bool():
+            return Kind.BOOLEAN
+        case int():
+            return Kind.INTEGER
+        case float():
+            return Kind.FLOAT
+        case str():
+            return Kind.STRING
+        case datetime.timedelta():
+            return Kind.DURATION
+
+
+def _sort_of_attribute(attribute: Attribute, schema: Schema) -> Sort:
+    kind = kind_of_attribute(attribute.name, attribute, schema)
+    if kind is not Kind.OTHER:
+        return Sort(kind, attribute.name == schema.time and kind.numeric)
+    data_type = schema.columns.field(attribute.name).type
+    if pa.types.is_null(data_type):
+        return Sort(None)
+    raise QueryError(
+        f"attribute '{attribute.name}' has type {data_type}, which cannot be computed with", span=attribute.span
+    )
+
+
+def kind_of_attribute(name: str, place: Node, schema: Schema) -> Kind:
+    """The kind of an attribute; raises `QueryError` at a place if there is none of that name."""
+    if name in schema.attributes:
+        return schema.kind(name)
+    # The event type can always be read as `type`.
+    if name == "type":
+        return schema.kind(schema.type)
+    raise QueryError(
+        f"unknown attribute '{name}'",
+        span=place.span,
+        suggestion=nearest(name, schema.attributes),
+        hint=f"The attributes are {', '.join(schema.attributes)}.",
+    )
+
+
+def _sort_of_arithmetic(current: Arithmetic, left: Sort, right: Sort, schema: Schema) -> Sort:
+    sign, kinds = current.operator, (left.kind, right.kind)
+    if left.of_time or right.of_time:
+        return _sort_of_time_arithmetic(current, left, right, schema)
+    for operand, found in zip((current.left, current.right), kinds):
+        _numeric(found, operand, f"'{sign}'", schema)
+    if None in kinds:
+        return Sort(None)
+    # A time divided by a time counts nothing, and a remainder is no time.
+    both = left.counts_time and right.counts_time
+    counts_time = (left.counts_time or right.counts_time) and sign != "%" and not (both and sign in "*/")
+    return Sort(Kind.FLOAT if sign == "/" or Kind.FLOAT in kinds else Kind.INTEGER, counts_time)
+
+
+def _sort_of_time_arithmetic(current: Arithmetic, left: Sort, right: Sort, schema: Schema) -> Sort:
+    sign = current.operator
+    sides = [(current.left, left), (current.right, right)]
+    if left.counts_with(right) and sign in ADDITIVE:
+        (duration,) = (side for side, sort in sides if sort.kind is Kind.DURATION)
+        (number,) = (sort for _, sort in sides if sort.counts_time)
+        whole = isinstance(duration, Literal) and isinstance(in_ticks(duration, schema), int)
+        return Sort(number.kind if whole else Kind.FLOAT, True)
+    if sign == "-" and {left.kind, right.kind} == {Kind.TIMESTAMP, Kind.STRING}:
+        check_moment(current.left if left.kind is Kind.STRING else current.right, current, "-")
+        return Sort(Kind.DURATION)
+    kinds = [_NUMBER if sort.numeric else sort.kind for sort in (left, right)]
+    if None in kinds:
+        possible = [
+            gives
+            for (known, a, b), gives in TIME_ARITHMETIC.items()
+            if known == sign and all(kind in (None, own) for kind, own in zip(kinds, (a, b)))
+        ]
+        if possible:
+            return Sort(None)
+    found = TIME_ARITHMETIC.get((sign, kinds[0], kinds[1]))  # type: ignore[arg-type]
+    if found is None:
+        refuse_mixture(
+            f"'{sign}' combines no {_name(left.kind)} with {a_kind(right.kind)}", current, left, right, schema
+        )
+    return Sort(found)
+
+
+def in_ticks(duration: Literal, schema: Schema) -> int | float:
+    """A duration as the number of what the numeric time column counts, see `Schema.ticks`."""
+    assert isinstance(duration.value, datetime.timedelta)
+    return schema.ticks(duration.value // datetime.timedelta(microseconds=1))
+
+
+def refuse_mixture(reason: str, place: Node, left: Sort, right: Sort, schema: Schema) -> NoReturn:
+    """Raise `QueryError` for a timestamp or duration beside something that it does not go with, with the way out."""
+    kinds = {left.kind, right.kind}
+    if kinds == {Kind.TIMESTAMP}:
+        hint = "The difference of two timestamps is a duration, and a timestamp and a duration can be added."
+    elif Kind.STRING in kinds and Kind.DURATION in kinds:
+        hint = "A duration is written 5 MINUTES, or INTERVAL '5' MINUTE."
+    elif Kind.STRING in kinds:
+        hint = "A string is a timestamp where it is compared with one or subtracted from one."
+    elif kinds == {Kind.TIMESTAMP, Kind.DURATION}:
+        hint = "Subtract a timestamp first: y.t - x.t is a duration."
+    elif kinds == {Kind.DURATION}:
+        hint = "The quotient of two durations is a number, as in d / 1 SECOND."
+    elif any(sort.numeric for sort in (left, right)):
+        hint = "A number becomes a duration with its unit, as in 5 MINUTES or x.n * 1 SECOND; d / 1 SECOND is a number."
+        if schema.time is None:
+            hint += " Without a time column time(x) is a position."
+    else:
+        hint = "Durations go with timestamps, durations and numbers."
+    raise QueryError(reason, span=place.span, hint=hint)
+
+
+def a_kind(kind: Kind | None) -> str:
+    """The name of a kind with its article."""
+    return f"{'an' if kind is Kind.INTEGER else 'a'} {_name(kind)}"
+
+
+def _name(kind: Kind | None) -> str:
+    return "NULL" if kind is None else str(kind)
+
+
+def _numeric(kind: Kind | None, operand: Node, what: str, schema: Schema) -> Kind | None:
+    if kind is Kind.DECIMAL:
+        raise inexact(operand, f"cannot be computed with by {what}", schema)
+    if kind is not None and not kind.numeric:
+        hint = {
+            Kind.DURATION: "Divide the duration by a unit first, as in d / 1 SECOND.",
+            Kind.TIMESTAMP: "Take the time since another one, as in x.t - '2024-01-01', and divide by a unit.",
+        }.get(kind)
+        raise QueryError(f"{what} needs numbers, but this is {a_kind(kind)}", span=operand.span, hint=hint)
+    return kind
+
+
+def inexact(operand: Node, why: str, schema: Schema) -> QueryError:
+    """The error for what would not be exact with a decimal."""
+    name = next(a.name for a in walk(operand) if isinstance(a, Attribute) and schema.kind(a.name) is Kind.DECIMAL)
+    data_type = schema.columns.field(name).type
+    return QueryError(
+        f"attribute '{name}' has type {data_type}, whose values are compared exactly, with decimals and literals; "
+        f"it {why}",
+        span=operand.span,
+        hint=f"Cast '{name}' to a decimal of at most 15 digits (or 18 without a fraction), to double or to bigint.",
+    )
+
+
+def check_string(kind: Kind | None, operand: Node, what: str) -> None:
+    """Raise `QueryError` for an operand of another kind than a string."""
+    if kind not in (None, Kind.STRING):
+        raise QueryError(f"{what} needs a string, but this is {a_kind(kind)}", span=operand.span)
+
+
+def _kind_of_function(function: Function, argument: Kind | None, schema: Schema) -> Kind | None:
+    operand = function.arguments[0]
+    match function.name:
+        case "position":
+            return Kind.INTEGER
+        case "prev":
+            return argument
+        case "time":
+            return Kind.INTEGER if schema.time is None else schema.kind(schema.time)
+        case "lower" | "upper":
+            check_string(argument, operand, function.name)
+            return Kind.STRING
+        case "length":
+            check_string(argument, operand, function.name)
+            return Kind.INTEGER
+        case "abs" if argument is Kind.DURATION:
+            return argument
+    return _numeric(argument, operand, function.name, schema)
+
+
+def _kind_of_aggregate(aggregate: Aggregate, argument: Kind | None, schema: Schema) -> Kind | None:
+    match aggregate.name:
+        case "count":
+            return Kind.INTEGER
+        case "sum" | "avg" if argument is Kind.DURATION:
+            return argument
+        case "avg" | "stddev":
+            _numeric(argument, aggregate.argument, aggregate.name, schema)
+            return Kind.FLOAT
+        case "sum":
+            return _numeric(argument, aggregate.argument, aggregate.name, schema)
+        case "min" | "max":
+            check_ordered(argument, aggregate.argument, aggregate.name)
+    return argument
+
+
+def check_ordered(kind: Kind | None, operand: Node, what: str) -> None:
+    """Raise `QueryError` for values that have no order."""
+    if kind is Kind.BOOLEAN:
+        raise QueryError(f"{what} needs values that have an order, but this is a boolean", span=operand.span)
+
+
+def check_moment(expression: Expression, place: Node, sign: str | None = None) -> None:
+    """Raise `QueryError` for a string beside a timestamp that is no literal, or does not say a time."""
+    if not isinstance(expression, Literal):
+        verb = "be compared with a string" if sign is None else "meet a string"
+        raise QueryError(
+            f"a timestamp cannot {verb}",
+            span=expression.span or place.span,
+            hint="Only a string that is written out, as in '2024-02-29', is a timestamp.",
+        )
+    try:
+        datetime.datetime.fromisoformat(str(expression.value))
+    except ValueError:
+        raise QueryError(
+            f"'{expression.value}' is no timestamp",
+            span=expression.span,
+            hint="Write it as in '2024-02-29', '2024-02-29 13:45:00' or '2024-02-29T13:45:00+01:00'.",
+        ) from None

@@ -1,0 +1,87 @@
+"""Timestamps and durations as plain values: their arithmetic, and their microseconds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from cerflow.conditions.register_values import FIRST_MOMENT, LAST_MOMENT
+from cerflow.errors import InputError
+from cerflow.language.lexicon import LARGEST_INTEGER
+from cerflow.values.events import as_value, microseconds_since_epoch
+
+__all__ = ["duration_of", "microseconds_of", "moment_of", "time_arithmetic", "whole_number"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def microseconds_of(value: datetime | timedelta) -> int:
+    """The microseconds of a duration, or of a timestamp since 1970, rounded down."""
+    return microseconds_since_epoch(value) if isinstance(value, datetime) else value // timedelta(microseconds=1)
+
+
+def duration_of(microseconds: int | None) -> timedelta | None:
+    """The duration of so many microseconds, None beyond 64 bits."""
+    if microseconds is None or abs(microseconds) > LARGEST_INTEGER:
+        return None
+    return timedelta(microseconds=microseconds)
+
+
+def moment_of(microseconds: int) -> datetime | None:
+    """The timestamp of so many microseconds since 1970, None beyond the years 1 to 9999."""
+    return _EPOCH + timedelta(microseconds=microseconds) if FIRST_MOMENT <= microseconds <= LAST_MOMENT else None
+
+
+def whole_number(value: float) -> int | None:
+    """A float rounded to an integer, halves away from zero; None beyond 64 bits."""
+    if not abs(value) < 2.0**63:
+        return None
+    whole = math.trunc(value)
+    return whole + int(math.copysign(1, value)) if abs(value - whole) >= 0.5 else whole
+
+
+def time_arithmetic(sign: str, left: Any, right: Any) -> datetime | timedelta | float | None:
+    """``left sign right`` where one is a timestamp or a duration, and neither is null; null where it is too large.
+
+    Raises `InputError` for kinds that do not go together.
+    """
+    if sign == "-":
+        left, right = _said_beside(left, right), _said_beside(right, left)
+    kinds = tuple("t" if isinstance(v, datetime) else "d" if isinstance(v, timedelta) else "n" for v in (left, right))
+    given = _OPERATIONS.get((sign, *kinds))
+    if given is None or isinstance(left, str) or isinstance(right, str):
+        raise InputError(f"'{sign}' combines no {type(left).__name__} with a {type(right).__name__}")
+    numbers = (microseconds_of(v) if isinstance(v, datetime | timedelta) else v for v in (left, right))
+    return given(*numbers)
+
+
+def _said_beside(value: Any, other: Any) -> Any:
+    """The timestamp that a string beside another timestamp says; other values as they are."""
+    said = isinstance(value, str) and isinstance(other, datetime)
+    return as_value(datetime.fromisoformat(value)) if said else value
+
+
+def _product(a: int | float, b: int | float) -> timedelta | None:
+    exact = isinstance(a, int) and isinstance(b, int)
+    return duration_of(int(a * b) if exact else whole_number(float(a) * float(b)))
+
+
+def _share(duration: int, number: int | float) -> timedelta | None:
+    return duration_of(whole_number(float(duration) / float(number))) if number else None
+
+
+#: What signs do with timestamps (t), durations (d), both in microseconds, and numbers (n).
+_OPERATIONS: Mapping[tuple[str, ...], Callable[[Any, Any], datetime | timedelta | float | None]] = {
+    ("-", "t", "t"): lambda a, b: duration_of(a - b),
+    ("-", "t", "d"): lambda a, b: moment_of(a - b),
+    ("+", "t", "d"): lambda a, b: moment_of(a + b),
+    ("+", "d", "t"): lambda a, b: moment_of(a + b),
+    ("+", "d", "d"): lambda a, b: duration_of(a + b),
+    ("-", "d", "d"): lambda a, b: duration_of(a - b),
+    ("*", "d", "n"): _product,
+    ("*", "n", "d"): _product,
+    ("/", "d", "n"): _share,
+    ("/", "d", "d"): lambda a, b: float(a) / float(b) if b else None,
+}

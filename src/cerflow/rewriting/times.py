@@ -1,0 +1,139 @@
+"""Arithmetic on timestamps and durations as arithmetic on whole numbers of microseconds (spec §10).
+
+So the engine computes with numbers alone. A timestamp that is only compared with timestamps stays one, so that no digit
+of it is lost. Where the time column is a number, a duration beside it becomes a number of what the column counts.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from cerflow.analysis.kinds import ADDITIVE, Sort, in_ticks, sort_of_node
+from cerflow.conditions.register_values import Dated, Microseconds, Whole
+from cerflow.language.condition import (
+    Aggregate,
+    Arithmetic,
+    Attribute,
+    Between,
+    Comparison,
+    Expression,
+    Function,
+    In,
+    IsNull,
+    Literal,
+    Negative,
+)
+from cerflow.language.node import Node, fold, with_children
+from cerflow.schema import Kind, Schema
+from cerflow.values.events import as_value, microseconds_since_epoch
+
+__all__ = ["as_microseconds", "with_times_as_numbers"]
+
+N = TypeVar("N", bound=Node)
+
+
+def with_times_as_numbers(tree: N, schema: Schema) -> N:
+    """The same query, condition or expression without arithmetic on times; itself if it has none.
+
+    It fits the schema. A value that is computed becomes its number of microseconds.
+    """
+    return cast(N, _form(tree, schema).tree)
+
+
+def as_microseconds(expression: Expression, schema: Schema) -> Expression:
+    """The number of microseconds of a timestamp or duration; any other value as it is, without arithmetic on times."""
+    form = _form(expression, schema)
+    return form.number if form.sort.of_time else cast(Expression, form.tree)
+
+
+@dataclass(frozen=True)
+class _Rewritten:
+    """A tree without arithmetic on times, and the sort of the original.
+
+    ``computed`` says that it gives the microseconds of what the original gives.
+    """
+
+    tree: Node
+    sort: Sort
+    computed: bool = False
+
+    @property
+    def number(self) -> Expression:
+        """The microseconds of a timestamp or duration, or of a string that says a timestamp."""
+        tree = self.tree
+        if self.computed:
+            return cast(Expression, tree)
+        match tree:
+            case Literal(str(text)):
+                moment = as_value(datetime.datetime.fromisoformat(text))
+                assert isinstance(moment, datetime.datetime)
+                return Literal(microseconds_since_epoch(moment), span=tree.span)
+            case Literal(datetime.timedelta() as duration):
+                return Literal(duration // datetime.timedelta(microseconds=1), span=tree.span)
+            case Aggregate(name, argument):
+                # Rounding down changes no order.
+                return Aggregate(name, Microseconds(argument), span=tree.span)
+            case Function("prev", (argument,)):
+                return Function("prev", (Microseconds(argument),), span=tree.span)
+        assert isinstance(tree, Attribute | Function)
+        return Microseconds(tree, span=tree.span)
+
+
+def _form(root: Node, schema: Schema) -> _Rewritten:
+    return fold(root, lambda current, below: _visit(current, below, schema))
+
+
+def _visit(current: Node, below: Sequence[_Rewritten], schema: Schema) -> _Rewritten:
+    if isinstance(current, Comparison | Between | In):
+        return _Rewritten(with_children(current, _alike(below, schema)), Sort(None))
+    trees = [form.tree for form in below]
+    if not isinstance(current, Expression):
+        own = isinstance(current, IsNull) and isinstance(current.operand, Attribute)
+        return _Rewritten(current if own else with_children(current, trees), Sort(None))
+    sort = sort_of_node(current, [form.sort for form in below], schema)
+    numbers = [form.number if form.sort.of_time else form.tree for form in below]
+    match current:
+        case Arithmetic() if any(form.sort.of_time for form in below):
+            return _arithmetic(current, below, sort, schema)
+        case Negative() | Function("abs") | Aggregate("sum") if sort.of_time:
+            return _Rewritten(with_children(current, numbers), sort, computed=True)
+        case Aggregate("avg") if sort.of_time:
+            return _Rewritten(Whole(cast(Expression, with_children(current, numbers))), sort, computed=True)
+    return _Rewritten(with_children(current, trees), sort, sort.of_time and any(form.computed for form in below))
+
+
+def _arithmetic(current: Arithmetic, below: Sequence[_Rewritten], sort: Sort, schema: Schema) -> _Rewritten:
+    if sort.counts_time and current.operator in ADDITIVE:
+        return _Rewritten(with_children(current, _alike(below, schema)), sort)
+    # A string beside a timestamp says one.
+    sides = [f.number if f.sort.of_time or f.sort.kind is Kind.STRING else f.tree for f in below]
+    found = cast(Expression, with_children(current, sides))
+    if sort.kind is Kind.TIMESTAMP:
+        return _Rewritten(Dated(found), sort, computed=True)
+    if sort.kind is Kind.DURATION:
+        whole = current.operator != "/" and all(form.sort.kind is not Kind.FLOAT for form in below)
+        return _Rewritten(found if whole else Whole(found), sort, computed=True)
+    return _Rewritten(found, sort)
+
+
+def _alike(sides: Sequence[_Rewritten], schema: Schema) -> list[Node]:
+    """Values that are compared or added, in a form in which they can be."""
+    durations = any(side.sort.kind is Kind.DURATION for side in sides)
+    if durations and any(side.sort.counts_time for side in sides):
+        return [_ticks(side, schema) if side.sort.kind is Kind.DURATION else side.tree for side in sides]
+    if durations or any(side.computed for side in sides):
+        return [side.number if side.sort.of_time or side.sort.kind is Kind.STRING else side.tree for side in sides]
+    return [side.tree for side in sides]
+
+
+def _ticks(duration: _Rewritten, schema: Schema) -> Expression:
+    """A duration as a number of what the numeric time column counts."""
+    if isinstance(duration.tree, Literal):
+        return Literal(in_ticks(duration.tree, schema), span=duration.tree.span)
+    size = schema.microseconds
+    if size < 1:
+        return Arithmetic("*", duration.number, Literal(float(1 / size)))
+    return Arithmetic("/", duration.number, Literal(float(size)))
