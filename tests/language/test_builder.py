@@ -9,9 +9,8 @@ from datetime import timedelta
 
 import pytest
 
-from cerflow.errors import QueryError
-from cerflow.language.builder import formulas as builder
-from cerflow.language.builder.formulas import (
+from cerflow import builder
+from cerflow.builder import (
     ConditionExpr,
     Expr,
     FormulaExpr,
@@ -61,6 +60,7 @@ from cerflow.language.builder.formulas import (
     value,
     window,
 )
+from cerflow.errors import QueryError
 from cerflow.language.parser import parse_condition, parse_expression, parse_formula, parse_query
 from cerflow.language.sremo_parser import parse_sremo
 
