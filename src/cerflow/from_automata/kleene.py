@@ -22,12 +22,9 @@ def to_formula(transducer: Transducer, *, types: Collection[str] | None = None) 
     """A formula with the complex events of a transducer without registers.
 
     States are eliminated one by one (Kleene's construction). If a state skips any events, its incoming and outgoing
-    parts
-    are joined by ``;``, otherwise by ``:``; repetitions become ``+`` and ``:+``. START and PROJECT are used only if
-    needed:
-    for runs that begin with the first event, and for events that are read but left out. ``types`` are all existing
-    types of
-    events; without it there may be any.
+    parts are joined by ``;``, otherwise by ``:``; repetitions become ``+`` and ``:+``. START and PROJECT are used only
+    if needed: for runs that begin with the first event, and for events that are read but left out. ``types`` are all
+    existing types of events; without it there may be any.
 
     Raises `UnsupportedQueryError` for registers, for tests that no formula expresses, for events reported under unknown
     types (then give ``types``), and for a too large result.

@@ -63,8 +63,7 @@ def as_language_condition(test: Condition) -> Condition:
     """A condition of the language, with bare attributes, that is true for exactly the events that satisfy the test.
 
     Raises `UnsupportedQueryError` for tests that read more than the current event, and for a registered predicate that
-    is
-    tested for not being true, as opposed to being false.
+    is tested for not being true, as opposed to being false.
     """
     if mentions_set(test) or any(isinstance(n, _BEYOND) for n in walk(test)):
         raise UnsupportedQueryError(f"{show(test)} is no condition on one event")

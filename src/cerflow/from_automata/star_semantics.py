@@ -45,8 +45,7 @@ def star_automaton(transducer: Transducer) -> Transducer:
     """The automaton without the transitions that label nothing (Proposition 5.4).
 
     If the automaton has the *-property (see `star_counterexample`), the result has under *-semantics the complex events
-    that
-    the automaton has under ordinary semantics. Raises `UnsupportedQueryError` for registers.
+    that the automaton has under ordinary semantics. Raises `UnsupportedQueryError` for registers.
     """
     refuse_registers(transducer)
     return replace(transducer, transitions=tuple(t for t in transducer.transitions if t.labels))
@@ -69,9 +68,8 @@ def compile_star(formula: Formula) -> Transducer:
     """The automaton whose complex events under *-semantics are those of a second-order formula (Theorem 5.3).
 
     Event types, EVENT and NOT are compiled without the loop that skips events before. Raises `QueryError` for labels
-    out of
-    scope. Raises `UnsupportedQueryError` for operators other than AS, renaming, FILTER, OR, ``;`` and ``+``, and, like
-    `push_down_filters`, for conditions that are not on one label each.
+    out of scope. Raises `UnsupportedQueryError` for operators other than AS, renaming, FILTER, OR, ``;`` and ``+``,
+    and, like `push_down_filters`, for conditions that are not on one label each.
     """
     for current in walk(formula):
         if isinstance(current, Formula) and not isinstance(current, _SECOND_ORDER):
@@ -89,12 +87,10 @@ def eliminate_conjunctions(formula: Formula, *, types: Collection[str] | None = 
 
     The products of automata for these operators have the *-property, and so has the whole. So it can be read under
     *-semantics and turned back into a formula with only event types, AS, renaming, FILTER, OR, ``;`` and ``+``.
-    ``types`` are
-    all existing types of events; without it there may be any.
+    ``types`` are all existing types of events; without it there may be any.
 
     Raises `UnsupportedQueryError` for other operators, as `push_down_filters` and `star_to_formula` do, and for a too
-    large
-    result; `QueryError` for labels out of scope.
+    large result; `QueryError` for labels out of scope.
     """
     for current in walk(formula):
         if isinstance(current, Formula) and not isinstance(current, _SECOND_ORDER | Conjunction | All):
@@ -122,13 +118,10 @@ def star_counterexample(
     """Search for a counterexample to the *-property of a function from streams to matches (P2 §5.2, erratum E18).
 
     The function has the property if complex events depend only on their own events: for every complex event of a
-    stream, in
-    every other stream in which the same events stand at other positions, these events with the same labels are a
-    complex
-    event. For all matches in the given streams these variations are tried: the stream without all or one of the other
-    events, the stream cut after the last event of the match, and the stream with one of its events inserted at every
-    place.
-    None means that no counterexample was found.
+    stream, in every other stream in which the same events stand at other positions, these events with the same labels
+    are a complex event. For all matches in the given streams these variations are tried: the stream without all or one
+    of the other events, the stream cut after the last event of the match, and the stream with one of its events
+    inserted at every place. None means that no counterexample was found.
     """
     for stream in streams:
         for _, complex_event in sorted(detects(stream), key=lambda match: (match[0], sorted(match[1]))):

@@ -32,8 +32,7 @@ class Descriptions:
     """Formulas for the transitions of a transducer without registers.
 
     ``types`` are all existing types of events; None if there may be others than the transducer names. A formula gives
-    its
-    event the labels of the transition. If that is impossible (an event that is left out has its type as a label),
+    its event the labels of the transition. If that is impossible (an event that is left out has its type as a label),
     ``projected`` is set: then the labels ``kept`` are right, and others must be projected away.
     """
 

@@ -29,8 +29,7 @@ def as_answers(given: Any, count: int) -> tuple[Mask, Mask]:
     """Where the answers for ``count`` events are true, and where they are unknown.
 
     Takes boolean arrays of Arrow (null is unknown), of NumPy (also masked), and values that Arrow turns into one.
-    Raises
-    ValueError for anything else, and for a wrong number of answers.
+    Raises ValueError for anything else, and for a wrong number of answers.
     """
     if isinstance(given, np.ma.MaskedArray):
         given = pa.array(given.data, mask=np.ma.getmaskarray(given))

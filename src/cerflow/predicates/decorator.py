@@ -85,12 +85,11 @@ def predicate(
     ...     "rises", init=0, step=lambda up, before, after: up + (after > before), accept=lambda up: up >= 3
     ... )
 
-    Literals and other arguments without a label are plain values. Answers are True, False, or None (in arrays
-    null) for unknown. If a value is null, the answer is unknown without a call; a set leaves such events out.
-    Integers, floats, booleans and strings stay as they are, timestamps become `datetime.datetime` in UTC. A function
-    must
-    depend on its arguments alone: the number of calls, and the events they are about, are not guaranteed. An
-    exception in it becomes a `PredicateError`.
+    Literals and other arguments without a label are plain values. Answers are True, False, or None (in arrays null) for
+    unknown. If a value is null, the answer is unknown without a call; a set leaves such events out. Integers, floats,
+    booleans and strings stay as they are, timestamps become `datetime.datetime` in UTC. A function must depend on its
+    arguments alone: the number of calls, and the events they are about, are not guaranteed. An exception in it becomes
+    a `PredicateError`.
 
     ``name`` is by default the name of the function. ``arity`` is the number of arguments, if the function does not
     tell.

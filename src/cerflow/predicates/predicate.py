@@ -31,8 +31,7 @@ class Fold:
     """A function of a set of events that goes from event to event.
 
     ``init`` is the state before the first event, or a function that makes it; ``step(state, values…)`` returns the
-    state
-    after an event; ``accept(state)`` returns the answer.
+    state after an event; ``accept(state)`` returns the answer.
     """
 
     init: Any

@@ -71,8 +71,7 @@ def select(strategy: Strategy, matches: Iterable[ComplexEvent], by: Collection[s
     """The complex events that a selection strategy keeps (spec §2, P1 §4 with errata E1 and E2).
 
     NEXT, LAST and MAX compare supports. With labels ``by`` they compare the positions that carry one of these labels,
-    so
-    complex events that agree on those positions stay or go together.
+    so complex events that agree on those positions stay or go together.
     """
     kept = frozenset(matches)
     if not kept:

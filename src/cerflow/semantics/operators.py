@@ -243,8 +243,7 @@ def aggregate(name: str, values: Sequence[Value]) -> Value:
     """An aggregate of values in the order of their positions.
 
     As in SQL, nulls do not count, and without values only ``count`` is not null. ``first`` and ``last`` take the value
-    of
-    the first and the last event, null or not. ``stddev`` is the sample standard deviation: null for fewer than two
+    of the first and the last event, null or not. ``stddev`` is the sample standard deviation: null for fewer than two
     values.
     """
     if name in ("first", "last"):

@@ -234,8 +234,7 @@ class SremoDenotation:
         """Whether S[m…n-1] may be skipped before the following operand.
 
         ``any`` skips anything, ``next`` a stretch that as a whole holds no match of that operand (§11.7). Matches of
-        the
-        empty string do not count, or nothing could ever stand before ``e*``.
+        the empty string do not count, or nothing could ever stand before ``e*``.
         """
         if only:
             for start in range(m, n):

@@ -122,10 +122,8 @@ def apply_some(operand: Fragment, some: Some, many: frozenset[str], scope: int, 
     """Keep the runs that satisfy the condition of a SOME for some choice of events, resolved as in `apply_atoms`.
 
     A run guesses the chosen events, and keeps them until the choice is complete. Labels outside ``many`` leave nothing
-    to
-    guess. If a condition on one label is decided at its event, the first such event is chosen, so there is one run
-    only.
-    Otherwise several runs may give the same complex event.
+    to guess. If a condition on one label is decided at its event, the first such event is chosen, so there is one run
+    only. Otherwise several runs may give the same complex event.
     """
     atom = some.condition
     own = own_labels(atom, scope)

@@ -52,8 +52,8 @@ def apply_filter(
     """Keep the runs that satisfy the condition.
 
     ``resolve`` returns a part of it with `Of` leaves for its labels; a SOME stays around its resolved condition.
-    ``scope``
-    is the occurrence of the filter: its own labels have that scope in ``scopes``, labels of enclosing formulas another.
+    ``scope`` is the occurrence of the filter: its own labels have that scope in ``scopes``, labels of enclosing
+    formulas another.
     """
     own = frozenset(label for label, where in scopes.items() if where == scope)
     outer = scopes.keys() - own

@@ -100,11 +100,9 @@ def compile_formula(
     """The transducer that detects a complex event C at n exactly if the formula does.
 
     ``window`` bounds the extent of C. ``keep`` projects on those labels afterwards (None keeps all). ``named`` are
-    labels
-    used outside the formula. With ``marks``, an event that ``keep`` leaves without labels gets `HIDDEN_LABEL`, so that
-    the
-    support stays the same. Raises `QueryError` for labels out of scope, and `UnsupportedQueryError` for a formula that
-    needs an unbounded or too large automaton.
+    labels used outside the formula. With ``marks``, an event that ``keep`` leaves without labels gets `HIDDEN_LABEL`,
+    so that the support stays the same. Raises `QueryError` for labels out of scope, and `UnsupportedQueryError` for a
+    formula that needs an unbounded or too large automaton.
     """
     formula, window = hoist_window(_with_joined_filters(formula), window)
     named |= keep or frozenset()

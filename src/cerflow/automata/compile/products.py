@@ -44,8 +44,7 @@ class _Patient:
     """A fragment with states to wait in before it begins and to rest in once it is done.
 
     ``starts`` are the initial and the waiting states. ``waits`` are the states that only wait: an initial state that
-    can
-    skip any event is its own waiting state.
+    can skip any event is its own waiting state.
     """
 
     fragment: Fragment

@@ -61,8 +61,7 @@ class FollowedRuns:
     """The runs of one fragment, followed in any number of named sets.
 
     If there is only one set (``alone``), runs that remember only the start of their window need no collection. Among
-    those
-    in one state, the run that began last is in its window whenever any other is, so it represents them all.
+    those in one state, the run that began last is in its window whenever any other is, so it represents them all.
     """
 
     def __init__(
@@ -166,10 +165,8 @@ class FollowedRuns:
         """The cases of an event for a transition ``t`` of the follower, as far as these sets of runs distinguish them.
 
         Each case holds the transitions of the followed runs that it allows, by number. For states with rows it holds
-        the
-        transitions that the event alone allows; the collections decide about the rows. Raises `UnsupportedQueryError`
-        if there
-        are too many cases in all.
+        the transitions that the event alone allows; the collections decide about the rows. Raises
+        `UnsupportedQueryError` if there are too many cases in all.
         """
         run_sets = list(run_sets)
         plain = sorted(frozenset[int]().union(*(c.states for c in run_sets)))
@@ -221,8 +218,7 @@ class FollowedRuns:
         """The set of runs ``target`` (``before`` until now) after the event, and its writes.
 
         It consists of all successors of the ``sources`` (names, sets of runs, which of their transitions count). The
-        states in
-        ``empty`` have none.
+        states in ``empty`` have none.
         """
         states: set[int] = set()
         kept: set[int] = set()
@@ -311,8 +307,7 @@ class FollowedRuns:
         """The guards under which no run of the sources covers a run after transition ``t``.
 
         A run covers it if its state ``simulates`` the run's state and its registers cover the run's registers. Returns
-        also the
-        states that have no rows then; None if some run always covers it.
+        also the states that have no rows then; None if some run always covers it.
         """
         guards: list[Condition] = []
         found: set[int] = set()

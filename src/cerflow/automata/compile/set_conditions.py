@@ -1,10 +1,9 @@
 """Filters with aggregates and tests on sets: accumulators in registers, and a check where the formula ends.
 
 Such an atom is about all events that the filtered formula gives to a label, so it is decided only when the complex
-event
-is complete: on the transitions that enter a final state. There the value of an aggregate is the content of its register
-with the current event added. Runs that continue skip the check, in a copy of the final state that is not final. Only
-the comparison of neighbouring values in tests on sets is made as soon as both are read.
+event is complete: on the transitions that enter a final state. There the value of an aggregate is the content of its
+register with the current event added. Runs that continue skip the check, in a copy of the final state that is not
+final. Only the comparison of neighbouring values in tests on sets is made as soon as both are read.
 """
 
 from __future__ import annotations
@@ -148,8 +147,7 @@ class _OrderRegister:
     """A test on a set, and the register for the latest value.
 
     Only the truth values that matter are distinguished: if the test has to be ``wanted``, only whether it is. A true
-    test
-    that is no longer true, and a false one that may become so, are then None, and need not continue.
+    test that is no longer true, and a false one that may become so, are then None, and need not continue.
     """
 
     gathered: LabelAggregate

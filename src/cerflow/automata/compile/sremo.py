@@ -56,8 +56,8 @@ class _Positions:
     """The strings of an expression: whether the empty one, and the runs over all others, by position (Glushkov).
 
     ``beginnings`` are the transitions that leave the start, ``transitions`` all others. ``ends`` are the states that
-    are
-    entered with the last event of a match, by the registers held there. State numbers are unique in the construction.
+    are entered with the last event of a match, by the registers held there. State numbers are unique in the
+    construction.
     """
 
     empty: bool = False
@@ -79,8 +79,7 @@ class _Question:
     """An expression to build, with the registers held at its beginning.
 
     ``live`` are the registers that are read after it, ``reserved`` the places that it must not overwrite, and
-    ``windowed``
-    says whether some window bounds it.
+    ``windowed`` says whether some window bounds it.
     """
 
     expression: Sremo
@@ -389,8 +388,7 @@ def _waiting_anywhere(fragment: Fragment) -> Fragment:
     """The fragment begun in a state where it can wait, if such a state has the same transitions as its beginning.
 
     After an initial part that reads anything, such as ``[TRUE]*``, grouping makes a separate case of the first event,
-    which
-    is unnecessary.
+    which is unnecessary.
     """
     leaving = [frozenset(t.moved(0, t.target) for t in transitions) for transitions in fragment.leaving()]
     for state in sorted(fragment.initial):

@@ -38,8 +38,7 @@ def hides_events(operand: Fragment, keep: frozenset[str] | None) -> bool:
     """Whether the output does not show where a complex event begins, or that it has ended.
 
     This happens if the projection on ``keep`` leaves out marked events, or if a run can end with an event that it does
-    not
-    mark (PROJECT).
+    not mark (PROJECT).
     """
     hidden = keep is not None and any(t.labels and not t.labels & keep for t in operand.transitions)
     return hidden or any(not t.labels for t in operand.endings())

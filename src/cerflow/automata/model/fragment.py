@@ -237,8 +237,7 @@ def track(
 
     ``step(memory, transition)`` returns the versions of a transition (none forbids it), each with the observer's next
     memory. Only transitions between reachable pairs are built. The first pair of a state keeps the state's number, so
-    parts
-    that the observer does not touch stay the same.
+    parts that the observer does not touch stay the same.
     """
     leaving = operand.leaving()
     result = Fragment(operand.states)

@@ -60,8 +60,7 @@ def accumulation_for(atom: Condition, units: Sequence[Expression]) -> Accumulati
     """How to keep the events of a label that may have many: a bound or a single value where the atom allows it.
 
     ``X.p < Y.p`` for all pairs needs only a maximum and a minimum, equality one value. An atom without the label alone
-    on
-    one side of a comparison needs all values.
+    on one side of a comparison needs all values.
     """
     if len(units) == 1 and isinstance(atom, Comparison):
         if atom.left == units[0]:

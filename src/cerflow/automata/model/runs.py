@@ -3,8 +3,7 @@
 A run reads the events from the first on, one transition each. It begins in an initial state with empty registers. A
 transition may be taken if its test and all its atoms are true; unknown is not true, and an empty register reads as
 null. `Satisfied` gives the papers' two-valued reading, in which an atom over an empty register is false and its
-negation
-true. Complex events hold positions in the list of events.
+negation true. Complex events hold positions in the list of events.
 """
 
 from __future__ import annotations
@@ -74,9 +73,8 @@ def accepting_runs(
     """All runs that enter a final state with their last event, by length; there may be exponentially many.
 
     With ``reporting`` only runs that label their last event count, as in complex event automata, register match
-    automata
-    and symbolic register transducers (P1 §6, 003 Def. 7, 004 Def. 24). All runs must meet the window of the transducer.
-    Raises `QueryError` for a window of time over events without times.
+    automata and symbolic register transducers (P1 §6, 003 Def. 7, 004 Def. 24). All runs must meet the window of the
+    transducer. Raises `QueryError` for a window of time over events without times.
     """
     reader = _TransducerRuns(transducer, events)
     current: list[tuple[tuple[Transition, ...], int, Memory, ComplexEvent]] = [

@@ -53,10 +53,8 @@ class Register:
     """Memory of a run: ``fields`` values (expressions on one event, or a row of them), kept as ``keeps`` says.
 
     ``meaning`` tells users what is stored. ``window`` is set on the start of a window, of which only the latest
-    matters.
-    ``covering`` has an operator or None for each field: a collection may leave out a row if another row compares in
-    this way
-    with it in every field.
+    matters. ``covering`` has an operator or None for each field: a collection may leave out a row if another row
+    compares in this way with it in every field.
     """
 
     keeps: Accumulation
@@ -71,8 +69,7 @@ class Write:
     """Writes a row (expressions on the event, or `Stored` leaves) to a register.
 
     With ``fresh`` the old content is forgotten; otherwise the register accumulates the row. If the write reads
-    collections,
-    it writes a row for every choice of their rows that satisfies ``where`` (collections only).
+    collections, it writes a row for every choice of their rows that satisfies ``where`` (collections only).
     """
 
     register: int
@@ -140,10 +137,8 @@ class Transducer:
     """States 0 … states-1, of which some are initial and some final, transitions and registers.
 
     ``window`` bounds the extent of the marked events of a run: those of its complex event (the first is where the run
-    first
-    labels an event). `TYPE_LABEL` never stands for the names in ``mentioned``. ``one_support`` says that all complex
-    events
-    with the same first and last event have the same support.
+    first labels an event). `TYPE_LABEL` never stands for the names in ``mentioned``. ``one_support`` says that all
+    complex events with the same first and last event have the same support.
     """
 
     states: int

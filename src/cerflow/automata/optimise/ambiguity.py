@@ -16,10 +16,8 @@ def ambiguous(transducer: Transducer) -> bool:
     """False only if on every stream every complex event is given by at most one run.
 
     The product of the transducer with itself is searched for two different runs with equal labels at every event that
-    end
-    together. Where they part, both have the same registers, so atoms may contradict each other there, unless they are
-    about
-    all rows of a collection. Later, atoms count as satisfiable.
+    end together. Where they part, both have the same registers, so atoms may contradict each other there, unless they
+    are about all rows of a collection. Later, atoms count as satisfiable.
     """
     leaving: list[dict[frozenset[str], list[Transition]]] = [{} for _ in range(transducer.states)]
     for t in transducer.transitions:

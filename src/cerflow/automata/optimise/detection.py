@@ -57,8 +57,7 @@ def latest_starts(transducer: Transducer) -> tuple[int | None, ...]:
     """For each state, the register whose latest content suffices: all else equal, it allows at least as much.
 
     This is the start of a window that is only tested for having passed. None if there is none, or if two starts would
-    have
-    to be compared at once.
+    have to be compared at once.
     """
     windows = {r for r, kept in enumerate(transducer.registers) if kept.window is not None}
     if transducer.window is not None or not windows:

@@ -77,8 +77,8 @@ def determinized_on_outputs(transducer: Transducer) -> Transducer | None:
     """The transducer with the same matches, each of which is given by one run; None if that is unbounded.
 
     Registers are copied as often as a set of runs needs them. None also if the sets would exceed
-    `limits.OUTPUT_STATES`,
-    `limits.OUTPUT_TRANSITIONS` or `limits.OUTPUT_CASES`, or if runs could begin with the first event only.
+    `limits.OUTPUT_STATES`, `limits.OUTPUT_TRANSITIONS` or `limits.OUTPUT_CASES`, or if runs could begin with the first
+    event only.
     """
     if transducer.states > limits.OUTPUT_STATES or len(transducer.transitions) > limits.OUTPUT_TRANSITIONS:
         return None

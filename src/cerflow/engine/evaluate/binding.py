@@ -2,8 +2,7 @@
 
 The predicates of a query are looked up once, when its tables are made: a predicate registered later under the same name
 does not affect running recognisers. A whole event as an argument becomes the values of all its attributes, so a
-register
-that remembers it gets a field for each of them.
+register that remembers it gets a field for each of them.
 """
 
 from __future__ import annotations

@@ -25,8 +25,7 @@ class EventReader:
     """Prepares batches for one set of tables.
 
     ``keys`` are the partition keys, each a choice of attributes. ``position`` names the column with the positions of
-    events
-    in the whole stream, if they are not counted here.
+    events in the whole stream, if they are not counted here.
     """
 
     def __init__(

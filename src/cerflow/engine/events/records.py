@@ -30,8 +30,7 @@ class RecordChecker:
     """Lets the usable events of batches through, and counts: the number of all events is always ``accepted + refused``.
 
     An event that is refused at once has no place in the stream, and its time does not count. An event that is refused
-    later,
-    because of its window, keeps its position and its time, since other queries may be able to use it.
+    later, because of its window, keeps its position and its time, since other queries may be able to use it.
     """
 
     def __init__(

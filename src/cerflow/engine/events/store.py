@@ -113,8 +113,7 @@ class EventStore:
     """Keeps batches of events, and drops events that no match needs once there are many.
 
     Results stay valid: nothing is changed in place. Small pieces are joined to larger ones as in merge sort, so a
-    stream of
-    single events costs no more than one of large batches.
+    stream of single events costs no more than one of large batches.
     """
 
     #: The number of events from which it is worthwhile to look for unneeded ones.

@@ -1,10 +1,8 @@
 """Aggregates over the matches of each detecting event, computed on the shared graph.
 
 Each is a fold over sets of complex events, given by a value for the complex event without events, the effect of an
-event
-in front of a set on the value, and the combination of the values of two disjoint sets. Sums and counts are linear in
-the
-number of complex events. Minima and maxima are semirings: (min, +), (min, min) and (min, max).
+event in front of a set on the value, and the combination of the values of two disjoint sets. Sums and counts are linear
+in the number of complex events. Minima and maxima are semirings: (min, +), (min, min) and (min, max).
 """
 
 from __future__ import annotations

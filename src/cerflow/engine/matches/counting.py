@@ -53,8 +53,7 @@ class MatchCounter:
     """Counts the matches of the detections of a part.
 
     Numbers are exact at any size: those beyond 64 bits are counted again with Python integers. Detections must be
-    counted in
-    their order.
+    counted in their order.
     """
 
     def __init__(self, part: Part) -> None:

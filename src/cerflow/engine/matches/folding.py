@@ -27,8 +27,7 @@ class Values:
     """A number for each mark that changes the value of a complex event to ``factor`` times the value, plus ``weight``.
 
     ``given`` has the weights exactly, null where there is none; without it they are 0. ``start`` is the value of the
-    complex
-    event without events. With ``sizes`` the signs of the weights are ignored.
+    complex event without events. With ``sizes`` the signs of the weights are ignored.
     """
 
     weight: NDArray[np.float64]

@@ -43,10 +43,8 @@ class Matches:
     Iterating gives one dict per match, with the columns of ``schema``.
 
     The truth value says whether there is any match, without unfolding. ``len`` is the number of items that iterating
-    gives.
-    ``matches[i]`` and ``matches[i:j]`` find matches by number, without unfolding those before. Libraries that read
-    Arrow
-    streams (Polars, DuckDB, pyarrow, pandas) read matches.
+    gives. ``matches[i]`` and ``matches[i:j]`` find matches by number, without unfolding those before. Libraries that
+    read Arrow streams (Polars, DuckDB, pyarrow, pandas) read matches.
     """
 
     def __init__(self, parts: Iterable[Part], report: Report, limit: int | None, picker: Picker | None = None) -> None:
@@ -160,18 +158,13 @@ class Matches:
         """Unfold the matches into record batches of at most ``max_rows`` rows, with some columns or all.
 
         With ``flat`` there is a column ``label_field`` for every label and every field of its events (position, type
-        and
-        attributes) instead of the nested ``events``: a value if a match has at most one event of the label, a list if
-        the query
-        allows several. Names of event types have columns if an event may have no other label.
+        and attributes) instead of the nested ``events``: a value if a match has at most one event of the label, a list
+        if the query allows several. Names of event types have columns if an event may have no other label.
 
         With ``events="dictionary"`` the events are dictionary-encoded: each event of a batch is in its dictionary once,
-        with its
-        attributes, and a match holds 32-bit numbers. Decoded, they equal the events of the default. With
-        ``counts="text"`` the
-        numbers of ``COUNT(*)`` are text, exact at any length; as decimals they have at most 38 digits, and
-        `TooManyMatchesError`
-        is raised beyond. Raises `ValueError` for an unknown form or column.
+        with its attributes, and a match holds 32-bit numbers. Decoded, they equal the events of the default. With
+        ``counts="text"`` the numbers of ``COUNT(*)`` are text, exact at any length; as decimals they have at most 38
+        digits, and `TooManyMatchesError` is raised beyond. Raises `ValueError` for an unknown form or column.
         """
         # Larger batches are no faster, and buffers have room for this number of rows.
         max_rows = min(at_least_one(max_rows, "max_rows"), MANY_ROWS)
@@ -258,18 +251,13 @@ class Matches:
           in each match; also ``min`` or ``max`` over the matches, of ``min`` or ``max`` in each.
 
         Nulls (and NaN) do not count, as in SQL. An aggregate without any value is null, and a match whose sum is null
-        does not
-        count over the matches; counts are 0 instead. Counts, and sums of integers, are exact, ``decimal128(38, 0)``.
-        Sums of
-        floats are float64, added in the order of the graph. Averages are float64. ``min`` and ``max`` have the type of
-        the
-        attribute, or int64 for counts.
+        does not count over the matches; counts are 0 instead. Counts, and sums of integers, are exact, ``decimal128(38,
+        0)``. Sums of floats are float64, added in the order of the graph. Averages are float64. ``min`` and ``max``
+        have the type of the attribute, or int64 for counts.
 
         Raises `QueryError` for labels and attributes that the query does not report, `ValueError` for an invalid
-        aggregate,
-        `UnsupportedQueryError` for one that the graph cannot give and if LIMIT or ANY leaves open which matches are
-        meant, and
-        `TooManyMatchesError` for integers of more than 38 digits.
+        aggregate, `UnsupportedQueryError` for one that the graph cannot give and if LIMIT or ANY leaves open which
+        matches are meant, and `TooManyMatchesError` for integers of more than 38 digits.
         """
         self._refuse("aggregated")
         aggregation = Aggregation(self._report, wanted)
@@ -280,14 +268,10 @@ class Matches:
         """The first ``size`` matches of each detecting event in an order, found without unfolding the others.
 
         ``by`` is ``"start"`` (the position of the first event), ``"events"`` (the number of events), or ``(label,
-        attribute,
-        function)`` with ``sum``, ``min``, ``max`` or ``count`` of the attribute over the events with a label; None as
-        the
-        attribute counts events. Matches without a value (null, as in `aggregate`) come last in either direction. Equal
-        matches
-        come in the order of `to_batches`; sums of floats that differ only by rounding may come in any order. Raises the
-        errors
-        of `aggregate`.
+        attribute, function)`` with ``sum``, ``min``, ``max`` or ``count`` of the attribute over the events with a
+        label; None as the attribute counts events. Matches without a value (null, as in `aggregate`) come last in
+        either direction. Equal matches come in the order of `to_batches`; sums of floats that differ only by rounding
+        may come in any order. Raises the errors of `aggregate`.
         """
         size = at_least_one(size, "the number of matches")
         self._refuse("ordered")
@@ -300,10 +284,8 @@ class Matches:
 
         They come in the order of `to_batches`. If an event has no more than ``size`` matches, all are returned; with
         ``replacement`` a match may be drawn several times instead. The same seed gives the same sample, and reading the
-        sample
-        again gives the same matches in any case. Raises `UnsupportedQueryError` if LIMIT or ANY leaves open which
-        matches are
-        meant.
+        sample again gives the same matches in any case. Raises `UnsupportedQueryError` if LIMIT or ANY leaves open
+        which matches are meant.
         """
         size = at_least_one(size, "the number of matches")
         self._refuse("sampled")

@@ -160,8 +160,7 @@ class NumberRange:
     """The matches with numbers start, start + step, … below stop (None: to the last), among those that ``of`` chooses.
 
     Matches are numbered from 0 in the order in which they are reported. They are found by the counts of the sets on the
-    way,
-    without unfolding those before them.
+    way, without unfolding those before them.
     """
 
     begin: int
@@ -293,8 +292,7 @@ def _ones(known: Any) -> Values:
 
 #: Matches with a common beginning: whether they have no value, the least value among them, the number of the first of
 #: them, the set that they continue with (-1: there is one match, complete), the value so far, the marks so far (linked,
-#: the
-#: first one on top), the detection, the amounts of its sets.
+#: the first one on top), the detection, the amounts of its sets.
 _Branch = tuple[bool, Any, int, int, Any, Any, int, Any]
 
 

@@ -23,8 +23,7 @@ class Part:
     """Detections with the nodes, marks and events they refer to; the detections of one event are never split.
 
     With a ``pick`` (see `cerflow.engine.layout`), `ChosenParts` has yet to apply the strategy; ``alone`` says that it
-    will
-    leave one match of every event.
+    will leave one match of every event.
     """
 
     detections: IntRows
@@ -41,10 +40,8 @@ class Unfolded:
     """Matches as flat arrays.
 
     Match m was detected at ``detected[owner[m]]`` and has the events ``events[offsets[m] : offsets[m + 1]]``. ``ends[0,
-    m]``
-    is the first of them and ``ends[1, m]`` the last, -1 if there are none. Event e is at ``positions[e]`` and has the
-    label
-    set ``labels[e]``; every e occurs once, however many matches contain it.
+    m]`` is the first of them and ``ends[1, m]`` the last, -1 if there are none. Event e is at ``positions[e]`` and has
+    the label set ``labels[e]``; every e occurs once, however many matches contain it.
     """
 
     detected: Ints

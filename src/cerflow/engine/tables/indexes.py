@@ -24,8 +24,7 @@ class Indexes:
     """The indexes of all states.
 
     ``atoms[move]`` are the rows of `TableArrays.atoms` of each move, except those of windows; ``sources[move]`` the
-    states
-    they leave; ``allowed[state]`` says whether a state may have an index.
+    states they leave; ``allowed[state]`` says whether a state may have an index.
     """
 
     def __init__(

@@ -50,8 +50,7 @@ class Calls:
         """The same for a predicate of a set: the address of the rows, their number of words, and its own arguments.
 
         Own arguments are those that are the same for ``each`` event, and with ``here`` those of the current event,
-        which then
-        belongs to the set.
+        which then belongs to the set.
         """
         key = (predicate, arguments, each, here)
         return self._constants(key, lambda: _SetTarget(predicate, arguments, each, here, self._strings, self._unit))

@@ -2,8 +2,7 @@
 
 States get slots for their live registers, and expressions become columns. Atoms become comparisons of a column with a
 slot, or small programs. The tests of transitions become the *signature* of an event: the set of tests it satisfies.
-Each
-distinct set gets a number when it first appears.
+Each distinct set gets a number when it first appears.
 """
 
 from __future__ import annotations
@@ -53,12 +52,9 @@ class TransducerTables:
     """The tables of one transducer for one schema, with everything needed to prepare events for them.
 
     ``position`` is a column of the schema that is not an attribute of whole events. ``precomputed`` are conditions that
-    were
-    evaluated before (see `cerflow.engine.evaluate.precomputed_conditions`). With ``detecting`` only the detecting
-    events
-    matter, not the events of matches (the transducer comes from `for_detection`). Predicates are looked up at once:
-    raises
-    `QueryError` if one is no longer registered.
+    were evaluated before (see `cerflow.engine.evaluate.precomputed_conditions`). With ``detecting`` only the detecting
+    events matter, not the events of matches (the transducer comes from `for_detection`). Predicates are looked up at
+    once: raises `QueryError` if one is no longer registered.
     """
 
     #: Signatures that are remembered from batch to batch.

@@ -31,13 +31,10 @@ def compile_cel(formula: FormulaLike) -> UnaryComplexEventAutomaton:
     """The automaton with ``C ∈ ⟦A⟧_n`` iff C is a complex event of the formula over the events 0 … n.
 
     All operators of the language are allowed, including windows of events, if conditions are on single events. A
-    condition
-    on an earlier event, as in ``A AS x ; (B FILTER x.v > 1)``, becomes part of the states: the formula is rewritten (P1
-    Theorem 2), then determinised. Raises `NotMemorylessError` for conditions that relate events, `QueryError` for
-    labels out
-    of scope, and `UnsupportedQueryError` for a too large automaton, and for EVENT and NOT, which label an event with a
-    type
-    that the formula does not name.
+    condition on an earlier event, as in ``A AS x ; (B FILTER x.v > 1)``, becomes part of the states: the formula is
+    rewritten (P1 Theorem 2), then determinised. Raises `NotMemorylessError` for conditions that relate events,
+    `QueryError` for labels out of scope, and `UnsupportedQueryError` for a too large automaton, and for EVENT and NOT,
+    which label an event with a type that the formula does not name.
     """
     transducer = compile_formula(formula_tree(formula))
     if transducer.registers:
@@ -64,8 +61,7 @@ def to_formula(
     """A formula with the complex events of the automaton, by Kleene's construction (Theorem 6.2).
 
     ``types`` are all existing types of events; without it there may be any. Raises `UnsupportedQueryError` for tests
-    that no
-    formula expresses, for events labelled under unknown types, and for a too large result.
+    that no formula expresses, for events labelled under unknown types, and for a too large result.
     """
     return kleene.to_formula(to_engine(automaton), types=types)
 

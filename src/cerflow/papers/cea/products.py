@@ -28,8 +28,7 @@ def unless_found(
     """``A1 UNLESS A2``: complex events of the first, if the second has none on any of the events read.
 
     A run of the second may begin with any of these events and end with any. Raises `UnsupportedQueryError` for a too
-    large
-    result.
+    large result.
     """
     return _finished(unless(_fragment(automaton), _fragment(excluded), RegisterFile()))
 

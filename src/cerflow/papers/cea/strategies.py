@@ -2,10 +2,9 @@
 
 NEXT and LAST follow a run together with all others of the same length, in classes T1 … Tk from the best to the worst: a
 total preorder of the states. At an event, the classes are followed piece by piece, by • and by ◦, from the best piece
-to
-the worst. A state belongs to the first piece that reaches it, and a run continues only into its own piece. This implies
-the conditions of erratum E5; the printed ones of A_LAST do not suffice. As erratum E4 requires, NEXT makes final states
-that only • enters.
+to the worst. A state belongs to the first piece that reaches it, and a run continues only into its own piece. This
+implies the conditions of erratum E5; the printed ones of A_LAST do not suffice. As erratum E4 requires, NEXT makes
+final states that only • enters.
 """
 
 from __future__ import annotations
@@ -44,8 +43,7 @@ def select_next(automaton: ComplexEventAutomaton, *, most: int | None = None) ->
     """For each last event the complex event that is greatest by ``≤next``: the first difference decides.
 
     States are pairs of a total preorder and a state in it. Raises `UnsupportedQueryError` if more than ``most``
-    minterms
-    would have to be tried.
+    minterms would have to be tried.
     """
     return _best(with_marked_ends(automaton), lambda k: [(i, m) for i in range(k) for m in _MARKS], most)
 

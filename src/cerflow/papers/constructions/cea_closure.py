@@ -82,8 +82,7 @@ def is_io_deterministic(automaton: MemorylessAutomaton[Any]) -> bool:
     """Whether it is certain that at most one run gives each complex event.
 
     There must be one start state, and the conditions of two transitions from one state with the same output must
-    exclude
-    each other (P1 §6). Only a cheap test decides this.
+    exclude each other (P1 §6). Only a cheap test decides this.
     """
     ways = [(t.source, t.output, t.condition) for t in automaton.transitions]
     return len(automaton.starts) == 1 and all(

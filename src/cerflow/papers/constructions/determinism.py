@@ -18,8 +18,7 @@ def overlaps(transducer: SymbolicRegisterTransducer) -> Iterator[tuple[SymbolicT
     """Pairs of transitions of one state that have different effects and may not exclude each other.
 
     An ε-transition overlaps with everything. Exclusion is decided by a cheap test, so a pair may be harmless after all.
-    A
-    transducer without such pairs is certain to be deterministic.
+    A transducer without such pairs is certain to be deterministic.
     """
     for state in transducer.states:
         for one, other in combinations(transducer.leaving(state), 2):

@@ -47,8 +47,7 @@ def determinize_windowed(
     """The complete deterministic automaton that accepts the strings of at most ``window`` events that ``T`` accepts.
 
     Eliminates ε-transitions, leaves one register to each transition, unrolls the transducer, and builds the subsets of
-    its
-    states; ``marking`` as in `subset_construction`.
+    its states; ``marking`` as in `subset_construction`.
     """
     single = to_single_register(eliminate_epsilon(transducer))
     return subset_construction(unroll(single, window, most=most).transducer, marking=marking, most=most)
@@ -64,8 +63,7 @@ def subset_construction(
     """The reachable subsets of states, including the empty one: a sink, so that the automaton is complete.
 
     All events are skipped, unless ``marking`` (003) gives them every label that a run would give them; this marks more
-    than
-    one match (erratum 11.10). ``satisfiable=False`` also follows minterms that no event satisfies. Raises
+    than one match (erratum 11.10). ``satisfiable=False`` also follows minterms that no event satisfies. Raises
     `NotDeterminizableError` for an automaton whose runs could overwrite one another's registers.
     """
     check_epsilon_free(transducer)

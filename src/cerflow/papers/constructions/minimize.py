@@ -56,13 +56,10 @@ def minimize(automaton: Any, *, most: int | None = None) -> Any:
     """The deterministic transducer, or the I/O-deterministic automaton, with the same matches and the fewest states.
 
     Only states on the way to a final one count, so there is no sink. The result is smallest among automata that read
-    the
-    same conditions into the same registers: registers are not exchanged, and contradictions between conditions count as
-    far
-    as `construct_minterms` finds them. Raises `NotDeterministicError` unless the automaton is certain to be
-    deterministic,
-    `EpsilonFreeError` for ε-transitions, and `UnsupportedQueryError` if more than ``most`` minterms would have to be
-    tried.
+    the same conditions into the same registers: registers are not exchanged, and contradictions between conditions
+    count as far as `construct_minterms` finds them. Raises `NotDeterministicError` unless the automaton is certain to
+    be deterministic, `EpsilonFreeError` for ε-transitions, and `UnsupportedQueryError` if more than ``most`` minterms
+    would have to be tried.
     """
     if isinstance(automaton, MemorylessAutomaton):
         if not is_io_deterministic(automaton):

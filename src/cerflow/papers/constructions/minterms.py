@@ -43,8 +43,7 @@ def construct_minterms(
     """The minterms of some conditions; ⊤ among them distinguishes nothing.
 
     With ``satisfiable`` those with a contradiction are left out, otherwise there are all 2ⁿ. Raises
-    `UnsupportedQueryError`
-    when the budget is spent.
+    `UnsupportedQueryError` when the budget is spent.
     """
     found = [Minterm()]
     for condition in dict.fromkeys(c for c in conditions if c != TRUE):

@@ -22,9 +22,8 @@ def to_single_register(transducer: SymbolicRegisterTransducer) -> SymbolicRegist
     """The transducer with the same matches in which a transition writes at most one register.
 
     A state ``(q, (p1, …, pk))`` says that the content of the i-th register is stored in ``pi``, or that it is empty:
-    then
-    ``pi`` names a register that is never written. The number of registers stays the same. A transducer that already has
-    this form is returned as it is. Raises `EpsilonFreeError` for one with ε-transitions.
+    then ``pi`` names a register that is never written. The number of registers stays the same. A transducer that
+    already has this form is returned as it is. Raises `EpsilonFreeError` for one with ε-transitions.
     """
     check_epsilon_free(transducer)
     if all(len(t.writes) <= 1 for t in transducer.transitions):

@@ -46,8 +46,7 @@ def staggered(tree: SymbolicRegisterTransducer, window: int, *, most: int | None
     """`StaggeredCopies` as one deterministic automaton: it accepts a string if ``tree`` accepts a suffix of it.
 
     ``tree`` has no walk of more than ``window`` events, see `unroll`; whether it accepts the empty string does not
-    matter. A
-    subset of its states holds the states of each of ``window`` copies, and the copy that begins next. Raises
+    matter. A subset of its states holds the states of each of ``window`` copies, and the copy that begins next. Raises
     `NotDeterminizableError` if ``tree`` is not a tree.
     """
     check_epsilon_free(tree)
@@ -82,9 +81,8 @@ class StaggeredCopies:
     """Streaming with a deterministic automaton for strings of at most ``window`` events, by that many copies of it.
 
     Copy d reads the strings that begin at positions d, d + w, d + 2w, …, each with its own registers. A match ends
-    where
-    some copy is in a final state. A start loop would make all candidates share the registers instead, and miss matches
-    from w = 3 on (erratum 11.9). An event costs the evaluation of at most w states' conditions.
+    where some copy is in a final state. A start loop would make all candidates share the registers instead, and miss
+    matches from w = 3 on (erratum 11.9). An event costs the evaluation of at most w states' conditions.
     """
 
     def __init__(self, transducer: SymbolicRegisterTransducer, window: int) -> None:

@@ -51,11 +51,9 @@ def unroll(
     """All walks of at most ``window`` events, as a tree with states 0, 1, … by length.
 
     With ``prune`` walks that lead to no final state are left out, except the start. A register that a walk has not
-    written
-    is read as the register of that name outside the tree, which is empty unless the tree is part of something larger.
-    Raises `EpsilonFreeError` for a transducer with ε-transitions, and `UnsupportedQueryError` if there would be more
-    than
-    ``most`` states.
+    written is read as the register of that name outside the tree, which is empty unless the tree is part of something
+    larger. Raises `EpsilonFreeError` for a transducer with ε-transitions, and `UnsupportedQueryError` if there would be
+    more than ``most`` states.
     """
     check_epsilon_free(transducer)
     if window < 0:

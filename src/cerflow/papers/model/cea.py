@@ -2,8 +2,7 @@
 
 Both have several start states, and conditions on the current event alone. They differ in the output of a transition (•
 or ◦ in a CEA, a set of labels in a UCEA), and in the end of runs: an accepting run of a CEA has marked the last event
-it
-read (so nothing depends on the future), a run of a UCEA need not.
+it read (so nothing depends on the future), a run of a UCEA need not.
 """
 
 from __future__ import annotations

@@ -27,8 +27,7 @@ class MatchTransition:
     """``(source, f, rs) → (target, R, o)``: a formula, a register selection, the registers written, an output.
 
     ``formula`` uses its ``parameters`` as labels, and bare attributes for the current event. ``selection`` gives a
-    register
-    or `HEAD` ("~") for each parameter, in their order. The formula None is ε.
+    register or `HEAD` ("~") for each parameter, in their order. The formula None is ε.
     """
 
     source: State

@@ -23,10 +23,8 @@ def as_unary_automaton(automaton: Automaton) -> UnaryComplexEventAutomaton:
     """The UCEA with the same complex events.
 
     In a `ComplexEventAutomaton`, • becomes the label "event", and only • enters final states. For a transducer or a
-    register
-    match automaton, C is in ``⟦A⟧_n`` if it is among the `matches` of the events 0 … n. Raises `NotMemorylessError` if
-    a
-    condition reads a register; registers that are only written are left out.
+    register match automaton, C is in ``⟦A⟧_n`` if it is among the `matches` of the events 0 … n. Raises
+    `NotMemorylessError` if a condition reads a register; registers that are only written are left out.
     """
     if isinstance(automaton, UnaryComplexEventAutomaton):
         return automaton

@@ -65,10 +65,8 @@ def compile_cepl(formula: FormulaLike) -> RegisterMatchAutomaton:
 
     The operators are those of core-CEPL: an event type, AS, FILTER, OR, ``;`` and ``+``. Labels go into the output, so
     ``T AS x`` outputs T and x. Raises `QueryError` for a label that no part gives, and `UnsupportedQueryError` for
-    other
-    operators, for conditions on sets of events, and for a formula that is not bounded: a filter has a label that its
-    operand
-    does not give to exactly one event.
+    other operators, for conditions on sets of events, and for a formula that is not bounded: a filter has a label that
+    its operand does not give to exactly one event.
     """
     tree = formula_tree(formula)
     part = _CeplCompiler(tree).run()

@@ -100,10 +100,8 @@ def from_engine(transducer: Transducer) -> SymbolicRegisterTransducer:
     `as_unary_automaton` and `as_complex_event_automaton` convert it further.
 
     Raises `UnsupportedQueryError` for features that the model lacks: registers that accumulate or hold collections,
-    values
-    that depend on other registers, windows of time or of an attribute, the label of an event's own type, and registers
-    that
-    may be empty where they are read.
+    values that depend on other registers, windows of time or of an attribute, the label of an event's own type, and
+    registers that may be empty where they are read.
     """
     rows = _rows(transducer)
     if any(TYPE_LABEL in t.labels for t in transducer.transitions):

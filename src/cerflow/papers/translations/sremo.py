@@ -53,12 +53,9 @@ def compile_sremo(expression: SremoLike, *, most: int | None = None) -> Symbolic
     """The transducer with ``Match(T, S) = Match(e, S)`` for all S.
 
     Raises `QueryError` for aggregates and for a register that both sides of ``&`` write. Raises `UnsupportedQueryError`
-    for
-    windows that do not count events, for a side of ``&`` that reads a register that the other one writes, for the
-    complement
-    of strings of unbounded length with registers in use between them, and if a construction would take more than
-    ``most``
-    steps.
+    for windows that do not count events, for a side of ``&`` that reads a register that the other one writes, for the
+    complement of strings of unbounded length with registers in use between them, and if a construction would take more
+    than ``most`` steps.
     """
     tree = _tree(expression)
     refuse_aggregates(tree)

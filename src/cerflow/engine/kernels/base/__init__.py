@@ -1,1 +1,1 @@
-"""What all kernels build on: compilation, calls by address, arrays passed as one address, encoding of columns."""
+"""The basis of all kernels: compilation, calls by address, arrays passed as one address, encoding of columns."""

@@ -1,6 +1,6 @@
-"""Functions of users, called by their address, so that kernels need not be compiled for each of them.
+"""Users' functions, called by their address, so that kernels need not be compiled for each of them.
 
-Such a function takes a pointer to its arguments, 64 bits each, and answers with one of the numbers below.
+Such a function takes a pointer to its arguments, 64 bits each, and returns one of the numbers below.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _call(typingctx, address, words, at):
 def ask_predicate(tables, at, stack, top):
     """The truth value of the call described by ``tables.constants[at]``, with arguments from ``stack[top]`` on.
 
-    The first call that fails is noted with its arguments.
+    Records the first call that fails, with its arguments.
     """
     answer = _call(tables.constants[at], stack, top)
     if answer >= 0:
@@ -50,9 +50,9 @@ def ask_predicate(tables, at, stack, top):
 
 @kernel
 def ask_rows(address, words, width, answers):
-    """Call a function for each row of ``words``, until it fails; returns the row at which it did, or -1.
+    """Call a function for each row of ``words`` until it fails; returns the row of the failure, or -1.
 
-    ``words`` are int64, ``width`` for each row one after the other; ``answers`` int32, one for each row.
+    ``words`` are int64, ``width`` for each row, row by row; ``answers`` are int32, one for each row.
     """
     for k in range(answers.shape[0]):
         answers[k] = _call(address, words, k * width)

@@ -1,4 +1,4 @@
-"""Texts as small numbers: equal ones get one code, in the order of their first appearance; and classes of them."""
+"""Texts as small numbers: equal texts get one code, in the order of first appearance; and classes of codes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 def encode(offsets, data, heads, valid, table, first, codes):
     """Fill ``codes`` for the texts ``data[offsets[i] : offsets[i + 1]]``; returns the number of distinct ones.
 
-    ``heads[j]`` are the eight bytes from ``data[j]`` on, for each place that has so many; ``valid`` says where a text
-    is not null (if it has any entries), others keep their code. ``first`` gets the row where each code appears first.
-    Returns -1 if the table is too small for all of them. ``offsets`` are int32, ``data`` and ``valid`` uint8, ``heads``
-    uint64, ``table`` int64 (slots, 3), columns H_…, all -1 at first; ``first`` and ``codes`` are int64.
+    ``heads[j]`` are the eight bytes from ``data[j]`` on, for every j with eight bytes left. ``valid`` says which texts
+    are not null (if it has any entries); nulls keep their code. ``first`` gets the row where each code appears first.
+    Returns -1 if the table is too small. ``offsets`` are int32, ``data`` and ``valid`` uint8, ``heads`` uint64,
+    ``table`` int64 (slots, 3), columns H_…, all -1 at first; ``first`` and ``codes`` are int64.
     """
     mask = table.shape[0] - 1
     n = np.int64(0)
@@ -68,10 +68,10 @@ def encode(offsets, data, heads, valid, table, first, codes):
 
 @kernel
 def combine(codes, of_code, width, joint, seen):
-    """Add ``of_code[codes[i]] * width`` to each joint class; marks the joint classes that occur.
+    """Add ``of_code[codes[i]] * width`` to each joint class, and mark the joint classes that occur.
 
-    ``codes`` and ``joint`` are int64, one for each row, ``of_code`` int64, one for each code; ``seen`` is uint8, one
-    for each joint class.
+    ``codes`` and ``joint`` are int64, one per row, ``of_code`` int64, one per code; ``seen`` is uint8, one per joint
+    class.
     """
     for i in range(codes.shape[0]):
         joint[i] += of_code[codes[i]] * width
@@ -80,7 +80,7 @@ def combine(codes, of_code, width, joint, seen):
 
 @kernel
 def choose_rows(joint, relevant, rows):
-    """Write the numbers of the rows whose class ``joint[i]`` is ``relevant`` (1, else 0); returns how many they are.
+    """Write the numbers of the rows whose class ``joint[i]`` is ``relevant`` (1, else 0); returns their number.
 
     All are int64; ``rows`` has one entry more than there are rows.
     """

@@ -1,4 +1,4 @@
-"""Functions of users, compiled: what stands between them and the kernels that call them by their address."""
+"""Users' functions, compiled: the wrappers through which kernels call them by address."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = ["entry"]
 def entry(function: Any, given: Sequence[types.Type]) -> Any:
     """The C function (see `cerflow.engine.kernels.base.calls`) that calls a function on arguments of these Numba types.
 
-    It answers unknown for a null among them, and says that the function failed if it raises anything. Raises what
-    Numba raises if the function cannot be compiled.
+    It answers unknown for a null argument, and reports a failure if the function raises. Raises Numba's error if the
+    function cannot be compiled.
     """
     body = function if hasattr(function, "py_func") else njit(function)
     unpacked, missing = _readers(given)

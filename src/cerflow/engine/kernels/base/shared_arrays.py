@@ -1,8 +1,8 @@
 """All arrays that kernels share, behind one address.
 
-To take fifty arrays apart for a call, and to hand them on from kernel to kernel, costs more than an event does. So a
-row of 64-bit words says where each array of `cerflow.engine.layout` is and how long its axes are; it changes only
-when an array is replaced. Kernels get its address, and read ``state.config`` as if ``state`` were the tuple itself.
+Unpacking fifty arrays for a call, and passing them from kernel to kernel, costs more than an event. So a row of 64-bit
+words holds the address and the lengths of each array of `cerflow.engine.layout`; it changes only when an array is
+replaced. Kernels get the address of this row, and read ``state.config`` as if ``state`` were the tuple itself.
 
 The caller of a kernel must hold the `SharedArrays`, which holds the arrays.
 """
@@ -68,7 +68,7 @@ class SharedArrays:
         self.address = int(self._words.ctypes.data)
 
     def hold(self, group: Any) -> None:
-        """Let kernels see the arrays of a tuple of `cerflow.engine.layout` from now on."""
+        """Make the arrays of a tuple of `cerflow.engine.layout` visible to kernels."""
         name = type(group).__name__
         words: list[int] = []
         for array, (dtype, axes) in zip(group, _FIELDS[name].values()):
@@ -105,7 +105,7 @@ class _ArrayGroupAttributes(AttributeTemplate):
 
 @lower_getattr_generic(_ArrayGroup)
 def _array_of(context, builder, kind, words, name):
-    """Make the array anew; what is not needed of that disappears."""
+    """Build the array struct anew; LLVM drops the unused parts."""
     fields = _FIELDS[kind.group]
     dtype, axes = fields[name]
     first = _WORDS * list(fields).index(name)
@@ -151,7 +151,8 @@ def _at(group: str) -> Any:
 state_at, tables_at, scratch_at, ranking_at, events_at = (_at(group.__name__) for group in _GROUPS)
 
 
-# -- what else kernels do with addresses ------------------------------------------------------------------------------
+# -- other uses of addresses
+# ---------------------------------------------------------------------------------------------
 
 
 @intrinsic
@@ -171,7 +172,7 @@ def pointer_to(_, array, first):
 
 @intrinsic
 def beyond(_, pointer, count):
-    """A pointer to what comes ``count`` elements after what a pointer leads to."""
+    """A pointer ``count`` elements beyond another pointer."""
 
     def generate(context, builder, signature, arguments):
         return builder.gep(arguments[0], [context.cast(builder, arguments[1], signature.args[1], types.intp)])

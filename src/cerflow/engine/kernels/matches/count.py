@@ -10,17 +10,17 @@ from cerflow.engine.layout import BOTTOM, D_BOUND, D_ROOT, I_CHILD, I_LEFT, I_RI
 def count(nodes, small, detections, first, last, amounts, low, stack, found):
     """The number of matches of each detection ``[first, last)`` in ``found`` (int64).
 
-    ``amounts`` (zeros at first) remembers the number of complex events of each set as of the bound at which it was
-    counted, and ``low`` the earliest start among them: as long as that is in the window, the number stays right.
-    Returns the first detection not counted: one whose number needs more than 63 bits.
+    ``amounts`` (zeros at first) caches the number of complex events of each set at the bound of its count, and ``low``
+    the earliest start among them: as long as that is in the window, the number stays right. Returns the first detection
+    not counted: one whose number needs more than 63 bits.
     """
     for d in range(first, last):
         bound = detections[d, D_BOUND]
         root = detections[d, D_ROOT]
         stack[0] = root
         depth = 1
-        # Nodes on the stack have ever smaller numbers; one that leaves it is counted as of the bound, for its starts
-        # before that are left out, and is not put there again.
+        # Nodes on the stack have decreasing numbers. A node that leaves it is counted for the bound, without starts
+        # before it, and does not return.
         while depth > 0:
             n = stack[depth - 1]
             if amounts[n] != 0 and low[n] > bound:

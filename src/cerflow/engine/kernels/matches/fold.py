@@ -1,6 +1,6 @@
 """Folding over the complex events of a set, bottom-up along the shared graph, without unfolding them.
 
-Kernels here also run as plain Python, on arrays of Python's own numbers: where 64 bits are not enough.
+These kernels also run as plain Python on arrays of Python integers, for numbers beyond 64 bits.
 """
 
 from __future__ import annotations
@@ -8,21 +8,21 @@ from __future__ import annotations
 from cerflow.engine.kernels.base.jit import kernel
 from cerflow.engine.layout import BOTTOM, D_BOUND, D_MARK, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, NO_MARK, W_MEASURE
 
-# What `best` does with the values of two events of a complex event
+# The ways in which `best` combines the values of two events of a complex event
 PLUS, LEAST, GREATEST = range(3)
 
 
 @kernel
 def reach(nodes, small, root, bound, known, low, stack, order):
-    """The nodes below ``root`` that have no value, or none as of ``bound``: children first. Returns their number.
+    """The nodes below ``root`` without a value, or without one for ``bound``: children first. Returns their number.
 
-    A value stays right as long as the earliest start below its node, in ``low``, is in the window; ``known`` (zeros
-    at first) says which nodes have one.
+    A value stays right as long as the earliest start below its node, in ``low``, is in the window. ``known`` (zeros at
+    first) says which nodes have a value.
     """
     count = 0
     stack[0] = root
     depth = 1
-    # Nodes on the stack have ever smaller numbers; one that leaves it is known as of the bound.
+    # Nodes on the stack have decreasing numbers; a node that leaves it is known for the bound.
     while depth > 0:
         n = stack[depth - 1]
         if known[n] == 1 and low[n] > bound:
@@ -60,10 +60,10 @@ def reach(nodes, small, root, bound, known, low, stack, order):
 def total(nodes, small, detections, first, last, start, factor, weight, sums, found, known, low, stack, order):
     """Sums over all complex events of each detection ``[first, last)``, in ``found`` (detections, columns).
 
-    Column j of ``sums`` (nodes, columns) adds up a value of every complex event in the set: ``start[j]`` of the
-    one without events, and with the event of mark m in front of it, ``factor[m, j]`` times what it was and
-    ``weight[m, j]``. Column 0 must be the number of complex events: start 1, factor 1, weight 0.
-    All numbers are float64, or Python's own; ``factor`` and ``weight`` have a row for each mark.
+    Column j of ``sums`` (nodes, columns) adds up a value over all complex events in the set. The value is ``start[j]``
+    for the complex event without events. The event of mark m in front multiplies the value by ``factor[m, j]`` and adds
+    ``weight[m, j]``. Column 0 must be the number of complex events: start 1, factor 1, weight 0. All numbers are
+    float64, or Python numbers; ``factor`` and ``weight`` have a row for each mark.
     """
     columns = start.shape[0]
     for d in range(first, last):
@@ -96,10 +96,10 @@ def best(
 ):
     """The least value among the complex events below each detection ``[first, last)``, in ``found``.
 
-    The value of a complex event combines the ``weight`` of its marks, where that is not NaN, by ``operation`` (`PLUS`,
-    `LEAST`, `GREATEST`); it has none if all are. The least value is NaN if no complex event has one; ``lacking`` tells
-    whether some has none. ``least`` and ``without`` hold the same for each node. The mark of the detection itself is
-    left out. Values are float64, or Python's own numbers; ``lacking`` and ``without`` are int8.
+    The value of a complex event combines the ``weight`` of its marks, except NaN, by ``operation`` (`PLUS`, `LEAST`,
+    `GREATEST`); without other weights it has no value. The least value is NaN if no complex event has a value.
+    ``lacking`` tells whether some has none. ``least`` and ``without`` hold the same for each node. The mark of the
+    detection itself is left out. Values are float64, or Python numbers; ``lacking`` and ``without`` are int8.
     """
     for d in range(first, last):
         bound = detections[d, D_BOUND]

@@ -1,10 +1,10 @@
-"""What a strategy picks of the complex events that an event detects: all that have the best support of the window.
+"""The choice of a strategy among the complex events of a detection: all with the best support in the window.
 
-They are found layer by layer, from their last event to their first. A layer has sets of complex events; of each, the
-parts that may be good enough lead to the sets of the next layer. With LAST those are the parts with the latest mark
-that any set of the layer has: the latest difference decides. With NEXT, where all complex events of one start have
-one support (see `cerflow.automata.compile.selection`), they are those with the earliest start in the window. Then the
-layers are written, from the last to the first, as a match graph of the picked ones alone.
+They are found layer by layer, from their last event to their first. A layer has sets of complex events. The parts of
+each set that may be good enough lead to the sets of the next layer. With LAST these are the parts with the latest mark
+in any set of the layer, because the latest difference decides. With NEXT, where all complex events of one start have
+one support (see `cerflow.automata.compile.selection`), they are the parts with the earliest start in the window. Then
+the layers are written, from the last to the first, as a match graph of the chosen complex events alone.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from cerflow.engine.layout import (
 
 __all__ = ["PICKED", "ROOM_FULL", "pick"]
 
-# Why `pick` returns
+# Reasons for which `pick` returns
 PICKED, ROOM_FULL = range(2)
 # Columns of the sets: root, first and last part, root in the graph that is written
 S_ROOT, S_FIRST, S_LAST, S_NEW = range(4)
@@ -51,8 +51,8 @@ P_MARK, P_CHILD = range(2)
 def _best(nodes, small, root, bound, earliest, stack, seen, number):
     """The least value among the complex events of a list that are in the window.
 
-    A list is on the stack as the complement of its first node, a tree as its root. Every list gets there once, as it
-    is ``seen`` under this number then: the children of several marks may be one (sets that are parts are disjoint).
+    On the stack, a list is the complement of its first node, and a tree its root. Every list gets there once, because
+    it is recorded in ``seen`` under this number: several marks may share a child (sets that are parts are disjoint).
     """
     if root == BOTTOM:
         return NOT_BEGUN if earliest else NOTHING
@@ -106,14 +106,14 @@ def _best(nodes, small, root, bound, earliest, stack, seen, number):
 
 @part
 def _parts(nodes, small, root, bound, goal, earliest, stack, seen, number, sets, place, set_count, begin, parts, count):
-    """Append the parts of a list whose value is the goal, as far as can be seen here; their children become sets.
+    """Append the parts of a list whose value is the goal, as far as visible here; their children become sets.
 
-    Sets of the layer to come, from number ``begin`` on, are found again. Returns the numbers of parts and of sets, the
-    first -1 if there is too little room.
+    Sets of the next layer, from number ``begin`` on, are reused. Returns the numbers of parts and of sets, the first -1
+    if there is too little room.
     """
     stack[0] = ~root
     depth = 1
-    # As above. The stack is large enough for a graph that the engine has made; of any other less is found.
+    # As above. The stack is large enough for every graph of the engine; in other graphs less is found.
     while 0 < depth < stack.shape[0] - 4:
         depth -= 1
         t = stack[depth]
@@ -162,7 +162,7 @@ def _parts(nodes, small, root, bound, goal, earliest, stack, seen, number, sets,
 
 @inlined
 def _is_worse(detections, d, marked, earliest, goal):
-    """Whether a detection is of matches that lack the detecting event, or with NEXT begin with it, as others do not."""
+    """Whether the matches of a detection lack the detecting event, or with NEXT begin with it, while others do not."""
     if earliest and goal != NOT_BEGUN:
         return detections[d, D_ROOT] == BOTTOM
     return marked and detections[d, D_MARK] == NO_MARK
@@ -170,12 +170,12 @@ def _is_worse(detections, d, marked, earliest, goal):
 
 @kernel
 def pick(nodes, small, marks, detections, at, earliest, place, seen, stack, sets, parts, new, new_small, found):
-    """Write what is picked of the detections from number ``at`` on, until there is too little room.
+    """Write the choice from the detections from number ``at`` on, until there is too little room.
 
-    ``new`` is a match graph, ``found`` its detections. Returns (reason, the first detection not done, nodes,
-    detections written). ``place`` and ``seen`` (int32 zeros) have an entry for each node, ``stack`` two and
-    256 more. ``earliest`` says that NEXT picks, not LAST. ``sets`` (int32, columns S_…) and ``parts`` (int32, columns
-    P_…) are room for what one event needs; ``new_small`` is ``new`` as int32.
+    ``new`` is a match graph, ``found`` its detections. Returns (reason, the first detection not done, nodes, detections
+    written). ``place`` and ``seen`` (int32 zeros) have an entry for each node, ``stack`` two per node and 256 more.
+    ``earliest`` says whether NEXT or LAST chooses. ``sets`` (int32, columns S_…) and ``parts`` (int32, columns P_…)
+    have room for the needs of one event; ``new_small`` is ``new`` as int32.
     """
     count = 1
     written = 0
@@ -210,7 +210,7 @@ def pick(nodes, small, marks, detections, at, earliest, place, seen, stack, sets
             found[written + d - at, D_ROOT] = to
         last_layer = 0
         first = NOT_BEGUN
-        # With LAST the latest marks of the layers come ever earlier, with NEXT the numbers of sets decrease.
+        # With LAST the latest marks of the layers decrease, with NEXT the numbers of sets.
         while begin < set_count:
             last_layer = begin
             stop = set_count
@@ -245,7 +245,7 @@ def pick(nodes, small, marks, detections, at, earliest, place, seen, stack, sets
                         return ROOM_FULL, at, count, written
                     for k in range(part_count, more):
                         if earliest and parts[k, P_CHILD] >= 0 and sets[parts[k, P_CHILD], S_ROOT] == BOTTOM:
-                            # Starts may have one measure; then the first event is the earliest.
+                            # Several starts may have one measure; then the first event is the earliest.
                             first = min(first, marks[parts[k, P_MARK], M_POSITION])
                     part_count = more
                 sets[s, S_LAST] = part_count

@@ -1,13 +1,13 @@
-"""Counting in a sliding window, at a cost for each detection that does not grow with the window.
+"""Counting in a sliding window, at a cost per detection that does not grow with the window.
 
-A *pivot* divides the nodes into old and new ones, such that none of the starts at new nodes has left the window. A set
-at a new node then has a fixed number of complex events that begin at new nodes, and for all others only the number of
-ways from it to each old set on the *frontier* matters: the old sets that new nodes point to. How many complex events an
-old set has depends on the window, and is known for all windows to come from one walk through the old nodes: sums over
-the starts from the latest one down. When a new start leaves the window, all nodes become old, and what was old before
-is of no use any more; so every node is old once. (Two stacks make a queue in the same way.)
+A *pivot* divides the nodes into old and new ones, such that no start at a new node has left the window. A set at a new
+node then has a fixed number of complex events that begin at new nodes. For all others, only the number of ways from it
+to each old set on the *frontier* matters: the old sets that new nodes point to. The number of complex events of an old
+set depends on the window. One walk through the old nodes gives it for all later windows: sums over the starts from the
+latest one down. When a new start leaves the window, all nodes become old, and the former old nodes are dropped, so
+every node is old once. (Two stacks make a queue in the same way.)
 
-Kernels here share: the old nodes are ``[floor, pivot)``, and ``count`` different starts are among them. ``place`` is
+The kernels share these arguments: the old nodes are ``[floor, pivot)``, with ``count`` different starts. ``place`` is
 int32 (marks,), ``starts`` int64 (marks,), ``ways`` int64 (nodes,), ``later`` int64 (`FRONTIER`, marks + 1), ``fresh``
 int64 (nodes,), ``through`` int64 (nodes, `FRONTIER`), ``frontier`` int32 (`FRONTIER`,), ``progress`` int64 (2,), with
 G_….
@@ -18,13 +18,13 @@ from __future__ import annotations
 from cerflow.engine.kernels.base.jit import kernel
 from cerflow.engine.layout import BOTTOM, D_BOUND, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, NOT_BEGUN, W_MEASURE
 
-#: Sets on the frontier at most; where there are more, other ways of counting are better.
+#: The greatest number of sets on the frontier; beyond it, other ways of counting are better.
 FRONTIER = 8
-#: How often a node may be looked at, on average.
+#: How often a node may be visited, on average.
 _WORK = 64
 _LARGE = 9.0e18
 
-# Columns of the progress that kernels here share: sets on the frontier, nodes looked at
+# Columns of the progress that the kernels share: sets on the frontier, nodes visited
 G_SETS, G_WORK = range(2)
 
 
@@ -32,8 +32,8 @@ G_SETS, G_WORK = range(2)
 def note_starts(nodes, small, floor, pivot, bound, place, starts):
     """Number the marks at which complex events of old nodes begin, in their order; returns how many there are.
 
-    ``place`` (zeros at first) has one more than the number of each, ``starts`` when it begins. Returns -1 if there are
-    complex events without events, which never leave the window.
+    ``place`` (zeros at first) gets the number of each plus one, ``starts`` its start. Returns -1 if there are complex
+    events without events, which never leave the window.
     """
     least = place.shape[0]
     most = -1
@@ -58,9 +58,9 @@ def note_starts(nodes, small, floor, pivot, bound, place, starts):
 
 @kernel
 def note_old_set(nodes, small, floor, root, bound, place, count, ways, later):
-    """In ``later[k]`` how many complex events of an old set begin at start k or a later one.
+    """Fill ``later[k]`` with the number of complex events of an old set that begin at start k or a later one.
 
-    ``ways`` is room for a number for each node. Returns whether all numbers fit 63 bits.
+    ``ways`` has room for a number per node. Returns whether all numbers fit 63 bits.
     """
     for k in range(count + 1):
         later[k] = 0
@@ -96,7 +96,7 @@ def note_old_set(nodes, small, floor, root, bound, place, count, ways, later):
 
 @kernel
 def on_frontier(nodes, small, root, floor, bound, place, count, ways, later, frontier, progress):
-    """The number of an old set on the frontier, to which it is added if need be; -1 if it cannot be."""
+    """The number of an old set on the frontier, to which it is added if necessary; -1 if that is full."""
     for at in range(progress[G_SETS]):
         if frontier[at] == root:
             return at
@@ -116,12 +116,12 @@ def slide(nodes, small, detections, place, starts, ways, later, fresh, through, 
     """The number of matches of each detection in ``found``; their bounds must not decrease.
 
     A set at new node n has ``fresh[n - pivot]`` complex events that begin at new nodes, and ``through[n - pivot, s]``
-    ways to the old set s. Returns the first detection not counted: one with a number beyond 63 bits, or with too large
-    a frontier, or where pivots move so often that this way of counting takes longer than others.
+    ways to the old set s. Returns the first detection not counted: one with a number beyond 63 bits or too large a
+    frontier, or one where pivots move so often that this way of counting takes longer than others.
     """
     count = 0  # starts at old nodes
     cut = 0  # the first of them in the window
-    floor = 1  # the first old node of use
+    floor = 1  # the first old node in use
     pivot = 1  # the first new node
     done = 1  # the first new node not counted
     earliest = NOT_BEGUN  # start at a new node
@@ -135,7 +135,7 @@ def slide(nodes, small, detections, place, starts, ways, later, fresh, through, 
             for n in range(floor, pivot):
                 place[small[n, I_MARK]] = 0
             if count == 0 or starts[count - 1] <= bound:
-                # Nothing that begins at old nodes is in the window.
+                # No start at an old node is in the window.
                 floor = pivot
             pivot = max(done, root + 1)
             done = pivot

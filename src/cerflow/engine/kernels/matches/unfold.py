@@ -1,4 +1,4 @@
-"""Unfolding the match graph: matches one after the other.
+"""Unfolding the match graph: matches one after another.
 
 The delay between two matches is linear in the match that is written (P1 §7.1, P2 Proposition 5.1).
 """
@@ -23,7 +23,7 @@ from cerflow.engine.layout import (
 # The cursor: detection, whether it is open, entries on the stack, matches of the event so far, marks used
 K_DETECTION, K_OPEN, K_DEPTH, K_TAKEN, K_USED = range(5)
 
-# Why `unfold` returns
+# Reasons for which `unfold` returns
 UNFOLDED, OUTPUT_FULL, STACK_FULL = range(3)
 
 # Columns of the stack: a node, the length of the path above it
@@ -48,12 +48,12 @@ def _note(mark, at, path, number, used, cursor):
 
 @kernel
 def unfold(nodes, small, detections, limit, cursor, stack, path, number, used, offsets, events, ends, owner):
-    """Write matches of the detections, from where ``cursor`` (int64, columns K_…) stands, until a buffer is full.
+    """Write matches of the detections, from the position of ``cursor`` (int64, columns K_…) on, until a buffer is full.
 
-    Match m has the events ``events[offsets[m] : offsets[m + 1]]`` in order, of which ``ends[0, m]`` is the first and
-    ``ends[1, m]`` the last (-1 if there are none), and was detected as ``owner[m]``. An event e is the mark
-    ``used[e]``; ``number`` holds e + 1 for every mark used and must be all zeros at first, as ``cursor[K_USED]``.
-    At most ``limit`` matches are written per detecting event. Returns (reason, matches).
+    Match m has the events ``events[offsets[m] : offsets[m + 1]]`` in order. ``ends[0, m]`` is the first of them and
+    ``ends[1, m]`` the last (-1 if there are none), and ``owner[m]`` is its detection. An event e is the mark
+    ``used[e]``; ``number`` holds e + 1 for every mark used and must be all zeros at first, like ``cursor[K_USED]``. At
+    most ``limit`` matches are written per detecting event. Returns (reason, matches).
 
     ``stack`` is int32 (depth, 2), columns S_…. The ``path`` is int32 (2, length), rows P_…, and written from its end
     backwards, so that a match is one piece of it. All others are int32: ``number`` and ``used`` (marks,), ``offsets``
@@ -82,7 +82,7 @@ def unfold(nodes, small, detections, limit, cursor, stack, path, number, used, o
             cursor[K_OPEN] = 1
         bound = detections[d, D_BOUND]
         depth = cursor[K_DEPTH]
-        # Each node that comes off the stack leads to nodes of smaller numbers only, and stands for at least one match.
+        # A node that comes off the stack leads to nodes with smaller numbers only, and stands for at least one match.
         while depth > 0:
             depth -= 1
             n = stack[depth, S_NODE]

@@ -1,4 +1,4 @@
-"""The match with a given number, in the order in which `cerflow.engine.kernels.matches.unfold` writes them."""
+"""The match with a given number, in the order of `cerflow.engine.kernels.matches.unfold`."""
 
 from __future__ import annotations
 

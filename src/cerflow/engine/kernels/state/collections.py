@@ -24,7 +24,7 @@ from cerflow.engine.layout import (
 
 @part
 def hash_words(words, count, seed):
-    """A 63-bit hash of the ``count`` int64 words that a pointer ``words`` leads to, beginning with ``seed``."""
+    """A 63-bit hash of ``count`` int64 words at the pointer ``words``, beginning with ``seed``."""
     h = seed * 0x9E3779B97F4A7C1 + 0x7F4A7C15
     for i in range(count):
         h = (h ^ words[i]) * 0x2545F4914F6CDD1D
@@ -34,7 +34,7 @@ def hash_words(words, count, seed):
 
 @inlined
 def _covers(words, at, other, begin, width, tables):
-    """Whether a row makes another needless; ``begin`` is the first of the fields that say how they compare."""
+    """Whether a row makes another unnecessary; ``begin`` is the first of the fields that say how they compare."""
     for f in range(width):
         how = tables.fields[begin + f, FIELD_COMPARES]
         a, b = words[at + f], other[f]
@@ -60,10 +60,9 @@ def _is_less(row, other, width):
 
 @part
 def with_row(number, row, begin, width, state, tables):
-    """The number of the set that has one more row, without those that it makes needless; -1 if the arrays are full.
+    """The number of the set with one more row, without rows that it makes unnecessary; -1 if the arrays are full.
 
-    ``number`` is that of the set until now. The row has ``width`` words; ``begin`` is the first of its fields in the
-    tables.
+    ``number`` is the number of the set so far. The row has ``width`` words; ``begin`` is its first field in the tables.
     """
     index, words, table, counters = state.set_index, state.set_words, state.set_table, state.counters
     start = index[number, SET_BEGIN]

@@ -1,12 +1,12 @@
-"""The match graph: sets of complex events, shared and never changed.
+"""The match graph: shared, immutable sets of complex events.
 
 A node is an event marked with labels, in front of every complex event of the set ``child``, together with the two
 further sets ``left`` and ``right``. Nodes form leftist heaps by the latest start among the complex events that go
-through the event: no set below begins later, so enumeration under a window stops early and never meets a dead end
-(cf. tECS of CORE). Melding copies the few nodes on its way and leaves its operands as they are. Whatever a node
-points to has a smaller number, so what is computed bottom-up goes through the nodes as they stand.
+through the event. No set below begins later, so enumeration under a window stops early and never meets a dead end (cf.
+tECS of CORE). Melding copies the few nodes on its way and leaves its operands unchanged. A node points only to nodes
+with smaller numbers, so bottom-up computations visit the nodes in order.
 
-Nodes name events by the numbers of their marks, each a position and a label set, so a match is a list of numbers.
+Nodes refer to events by the numbers of their marks, each a position and a label set, so a match is a list of numbers.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from cerflow.engine.layout import (
 
 @inlined
 def add_mark(marks, counters, position, label):
-    """The number of an event with a label set; marks of the latest event are found again."""
+    """The number of the mark of an event with a label set; marks of the latest event are reused."""
     m = counters[N_MARKS] - 1
-    # The mark that stands for none has position -1.
+    # Position -1 belongs to the mark that stands for none.
     while marks[m, M_POSITION] == position:
         if marks[m, M_LABEL] == label:
             return m
@@ -65,8 +65,8 @@ def add_node(nodes, small, counters, mark, measure, child):
 def meld(nodes, small, counters, path, limit, a, b, bound):
     """The union of two disjoint sets ``a`` and ``b``; parts that start at or before ``bound`` may be left out.
 
-    Ranks bound the number of nodes that are made. Only in a graph from a snapshot that somebody has altered, where
-    sets are not disjoint, may ranks grow without end: then a set is left out, and no node is made beyond ``limit``.
+    Ranks bound the number of new nodes. Only in a graph from a forged snapshot, where sets are not disjoint, may ranks
+    grow without end: then a set is left out, and no node is made beyond ``limit``.
     """
     length = 0
     while a >= 0 and b >= 0 and length < path.shape[0]:
@@ -121,12 +121,12 @@ def add_to_set(nodes, small, counters, path, limit, mark, measure, child, old, b
 
 @kernel
 def collect(nodes, small, new, new_small, marks, new_marks, roots, bounds, forward, used, stack):
-    """Copy what can be reached from ``roots`` to a new arena and point the roots there.
+    """Copy all nodes reachable from ``roots`` to a new arena, and point the roots there.
 
-    ``roots`` and their ``bounds`` are int64. Nodes and marks stay in their order. The arena is ``new``, ``new_small``
-    the same as int32, ``new_marks`` its marks. ``forward`` (int32, -1 for each node) tells where nodes went, ``used``
-    (int32, 0 for each mark) where marks went. Returns the numbers of nodes and marks. Roots that share nodes must have
-    the same bound.
+    ``roots`` and their ``bounds`` are int64. Nodes and marks keep their order. The arena is ``new``, ``new_small`` is
+    the same as int32, ``new_marks`` its marks. ``forward`` (int32, -1 for each node) gets the new numbers of nodes,
+    ``used`` (int32, 0 for each mark) those of marks. Returns the numbers of nodes and marks. Roots that share nodes
+    must have the same bound.
     """
     forward[BOTTOM] = 0
     for r in range(roots.shape[0]):
@@ -142,7 +142,7 @@ def collect(nodes, small, new, new_small, marks, new_marks, roots, bounds, forwa
             depth -= 1
             n = stack[depth]
             used[small[n, I_MARK]] = 1
-            # Of a node that is no list, the last field leads to the bottom node.
+            # The last field of a node that is no list leads to the bottom node.
             for field in (I_CHILD, I_LEFT, I_RIGHT, I_REST):
                 target = small[n, field]
                 if target >= 0 and forward[target] < 0 and nodes[target, W_MEASURE] > bound:

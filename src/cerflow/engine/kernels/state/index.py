@@ -1,9 +1,9 @@
-"""Indexes: the configurations of a state that a condition with one of its registers may concern.
+"""Indexes: the configurations of a state that may satisfy a condition on one of its registers.
 
-Where all transitions that an event may fire in a state ask whether the register equals an attribute, candidates are
-found by hash; where they ask whether it is less (or greater), they are found in a skew heap (Sleator and Tarjan 1986),
-from the top: below a register that is too great there is none that is not. Both are only kept for states with many
-configurations, and only say where to look: conditions are evaluated all the same.
+If all transitions that an event may fire in a state test whether the register equals an attribute, candidates are found
+by hash. If they test whether it is less (or greater), candidates are found in a skew heap (Sleator and Tarjan 1986),
+from the top: below a register that is too great, all are too great. Both exist only for states with many
+configurations, and only select candidates: conditions are evaluated as usual.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _TOP, _ABSENT = -1, -2
 
 @part
 def key_of(value, q, tables):
-    """What stands for a ``value`` in the index of a state: equal where values are equal, in heaps ordered, or `NULL`.
+    """The key of a ``value`` in the index of a state: equal for equal values, ordered in heaps, or `NULL`.
 
-    Both are int64; floats stand by their bits.
+    Both are int64; floats are given by their bits.
     """
     kind = tables.indexes[q, X_KIND]
     if tables.indexes[q, X_FLOAT] == 1:
@@ -62,7 +62,7 @@ def key_of(value, q, tables):
 
 @part
 def enter_index(c, q, state, tables):
-    """Let a configuration be found by its register."""
+    """Enter a configuration into the index by its register."""
     config = state.config
     key = key_of(state.values[c, tables.indexes[q, X_SLOT]], q, tables)
     state.config_long[c, L_KEY] = key
@@ -105,7 +105,7 @@ def leave_index(c, q, state, tables):
 
 @part
 def index_state(q, state, tables):
-    """Let all configurations of a state be found, in the order in which they came."""
+    """Enter all configurations of a state into its index, in their order."""
     state.indexing[q] = 1
     for p in range(state.counters[N_PARTITIONS]):
         if state.partition[p, R_LIVE] <= 0:
@@ -120,7 +120,7 @@ def index_state(q, state, tables):
             last = np.int64(state.config[last, C_PREVIOUS])
 
 
-# -- looking for candidates -------------------------------------------------------------------------------------------
+# -- finding candidates -----------------------------------------------------------------------------------------------
 
 
 @part
@@ -197,7 +197,7 @@ def _next_equal(c, p, q, key, state):
 
 @part
 def _meld(a, b, config, config_long):
-    """Make one heap of two (-1: empty); returns its top, of which only C_HIGHER is left to set."""
+    """Merge two heaps (-1: empty); returns the top, of which only C_HIGHER is left to set."""
     top = np.int64(-1)
     last = np.int64(-1)
     while a >= 0 and b >= 0:
@@ -223,7 +223,7 @@ def _meld(a, b, config, config_long):
 
 @part
 def _replace(c, q, state, tables):
-    """Put what is below ``c`` in its place; returns what stands there now, or -1."""
+    """Replace ``c`` by the heap below it; returns the new entry in its place, or -1."""
     config = state.config
     higher = np.int64(config[c, C_HIGHER])
     other = _meld(np.int64(config[c, C_LEFT]), np.int64(config[c, C_RIGHT]), config, state.config_long)

@@ -1,14 +1,14 @@
-"""The sets of the match graph where a strategy picks among the matches of a window when they are read.
+"""The sets of the match graph for a strategy that chooses among the matches of a window when they are read.
 
-A set is a list of parts, the latest first, and never changed: a part is a mark before all complex events of another
-set, or another set as it is (without a mark). Lists are skew-binary (Okasaki, Purely Functional Data Structures,
-9.3): to add a part takes one node, and `left`, `right` and `rest` lead to any part in logarithmically many steps. Of
-two lists that become one, the lighter is a part of the heavier, so parts without marks are nested logarithmically.
+A set is an immutable list of parts, the latest first. A part is a mark before all complex events of another set, or
+another set as it is (without a mark). Lists are skew-binary (Okasaki, Purely Functional Data Structures, 9.3): adding a
+part takes one node, and `left`, `right` and `rest` lead to any part in logarithmically many steps. To join two lists,
+the lighter becomes a part of the heavier, so parts without marks are nested to logarithmic depth.
 
-Every node tells the latest start and the least value of its tree, and of its tree and the rest of the list. The value
-of a part says how good it may be, the less the better: for NEXT its earliest start, for LAST the negative position of
-its mark (of parts without events `NOTHING`). So what a strategy wants of a window is found without a look at the rest.
-Starts that have left the window may still count in values, which is why they are bounds; those in the window are exact.
+Every node holds the latest start and the least value of its tree, and of its tree and the rest of the list. The value
+of a part tells how good it may be, the less the better: for NEXT its earliest start, for LAST the negative position of
+its mark (of parts without events `NOTHING`). So the best part in a window is found without visiting the others. Starts
+that have left the window may still count in values, which is why these are bounds; those in the window are exact.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _HEAVY = 2**30
 def enter(address, mark, measure, child, old, bound):
     """The union of the list ``old`` (or -1) with a mark (or `NO_MARK`) before all complex events of ``child``.
 
-    Takes one node. What begins at or before ``bound`` may be left out.
+    Takes one node. Parts that begin at or before ``bound`` may be left out.
     """
     tables, state = tables_at(address), state_at(address)
     nodes, counters = state.nodes, state.counters

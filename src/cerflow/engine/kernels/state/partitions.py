@@ -1,4 +1,4 @@
-"""Partitions: a slot for each key that has something going on, found by hash."""
+"""Partitions: a slot for each active key, found by hash."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from cerflow.engine.layout import (
 
 __all__ = ["FREE", "add_partition", "drop_partition", "enter_partition", "find_partition"]
 
-#: In R_LIVE of a slot that no partition has.
+#: In R_LIVE of a slot without partition.
 FREE = -1
 
 
 @part
 def find_partition(key, state, tables):
-    """The slot of the partition with the key that a pointer leads to, or -1."""
+    """The slot of the partition with the key at a pointer, or -1."""
     width = tables.options[O_KEY]
     p = state.partition_table[hash_words(key, width, 1) & (state.partition_table.shape[0] - 1)]
     while p >= 0:
@@ -41,7 +41,7 @@ def find_partition(key, state, tables):
 
 @part
 def enter_partition(p, state, tables):
-    """Let a slot be found by its key."""
+    """Enter a slot into the hash table by its key."""
     h = _place(p, state, tables)
     state.partition[p, R_CHAIN] = state.partition_table[h]
     state.partition_table[h] = p
@@ -49,14 +49,14 @@ def enter_partition(p, state, tables):
 
 @part
 def _place(p, state, tables):
-    # The key stands behind the first word.
+    # The key follows the first word.
     key = beyond(pointer_to(state.partition_long, p), 1)
     return hash_words(key, tables.options[O_KEY], 1) & (state.partition_table.shape[0] - 1)
 
 
 @part
 def add_partition(key, state, tables):
-    """A new slot for the partition with the key that a pointer leads to; there must be room."""
+    """A new slot for the partition with the key at a pointer; there must be room."""
     counters = state.counters
     if counters[N_FREE_PARTITIONS] > 0:
         counters[N_FREE_PARTITIONS] -= 1

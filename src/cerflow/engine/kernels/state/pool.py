@@ -1,7 +1,6 @@
 """The pool of configurations: one entry per distinct (partition, set of states with registers).
 
-The configurations of a partition and a group (a state, or all sets of several members) are a list, in which the
-latest stands first.
+The configurations of a partition and a group (a state, or all sets of several members) are a list, latest first.
 """
 
 from __future__ import annotations
@@ -62,22 +61,22 @@ __all__ = [
 
 @inlined
 def seed(p, cls, tables):
-    """What hashes of a partition and a class begin with.
+    """The beginning of all hashes of a partition and a class.
 
-    Where configurations have one member the class is left out: all with the same member are then in one chain.
+    If configurations have one member, the class is left out: all with the same member are then in one chain.
     """
     return np.int64(p) + np.int64(cls) * 0x9E3779B1 * tables.options[O_GROUPED]
 
 
 @inlined
 def hash_one(begin, q, registers, tables):
-    """A hash of a `seed` (``begin``) and one member with the registers that a pointer leads to."""
+    """A hash of a `seed` (``begin``) and one member with the registers at a pointer."""
     return hash_words(registers, np.int64(tables.telling[q]), begin * 31 + q)
 
 
 @part
 def hash_several(begin, states, values, count, state, tables):
-    """A hash of a `seed` (``begin``) and ``count`` members with their registers, which pointers lead to."""
+    """A hash of a `seed` (``begin``) and ``count`` members with their registers, at pointers."""
     h = begin * 31 + tables.options[O_STATES]
     width = state.member_values.shape[1]
     for m in range(count):
@@ -88,7 +87,7 @@ def hash_several(begin, states, values, count, state, tables):
 
 @part
 def enter_table(c, state):
-    """Let a configuration be found by its hash."""
+    """Enter a configuration into the hash table."""
     at = state.config_long[c, L_HASH] & (state.table.shape[0] - 1)
     state.config[c, C_CHAIN] = state.table[at]
     state.table[at] = c
@@ -99,7 +98,7 @@ def enter_table(c, state):
 
 @part
 def find_one(p, q, registers, h, cls, state, tables):
-    """The living configuration with just this member and this class, or -1."""
+    """The live configuration with exactly this member and this class, or -1."""
     config = state.config
     c = np.int64(state.table[h & (state.table.shape[0] - 1)])
     while c >= 0:
@@ -122,7 +121,7 @@ def find_one(p, q, registers, h, cls, state, tables):
 
 @part
 def find_several(p, states, values, count, h, cls, state, tables):
-    """The living configuration with just these members and this class, or -1."""
+    """The live configuration with exactly these members and this class, or -1."""
     config = state.config
     c = np.int64(state.table[h & (state.table.shape[0] - 1)])
     while c >= 0:
@@ -152,7 +151,7 @@ def _same_members(base, states, values, count, state, tables):
     return True
 
 
-# -- coming and going -------------------------------------------------------------------------------------------------
+# -- adding and removing ----------------------------------------------------------------------------------------------
 
 
 @part
@@ -219,7 +218,7 @@ def _add(p, group, count, h, cls, root, last, state):
 
 @part
 def unlink(c, state, tables):
-    """Take a configuration out of its group, out of the hash table and out of the index of its state."""
+    """Remove a configuration from its group, from the hash table, and from the index of its state."""
     q = np.int64(state.config[c, C_GROUP])
     if q < tables.options[O_STATES] and state.indexing[q] == 1:
         leave_index(c, q, state, tables)
@@ -262,7 +261,7 @@ def unlink_rest(c, state, tables):
 
 @part
 def clear_partition(p, state, tables):
-    """Forget everything begun in a partition."""
+    """Drop all configurations of a partition."""
     for g in range(state.heads.shape[1]):
         c = np.int64(state.heads[p, g])
         while c >= 0:

@@ -1,4 +1,4 @@
-"""What is done to all configurations and partitions at once, when there is too little room or registers change."""
+"""Work on all configurations and partitions at once, when room is short or registers change."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ __all__ = ["compact_members", "enter_sets", "list_configurations", "rebuild_tabl
 
 @kernel
 def sweep(address, bound, k):
-    """Drop what has left the window at event ``k``, in every partition; idle partitions free their slots.
+    """Drop configurations that have left the window at event ``k``, in every partition, and free idle partitions.
 
-    ``bound`` must hold for all partitions; of the windows inside formulas only those that do are looked at.
+    ``bound`` must hold for all partitions; of the windows inside formulas only those that do are tested.
     """
     state = state_at(address)
     tables = tables_at(address)
@@ -55,7 +55,7 @@ def sweep(address, bound, k):
         if state.partition[p, R_LIVE] == FREE:
             continue
         if forgetting and state.partition_long[p, state.partition_long.shape[1] - 2] <= events.idle[k]:
-            # It would begin anew with its next event.
+            # It would begin anew at its next event.
             clear_partition(p, state, tables)
         for g in range(state.heads.shape[1]):
             c = np.int64(state.heads[p, g])
@@ -79,7 +79,7 @@ def sweep(address, bound, k):
 
 @kernel
 def rebuild_tables(address):
-    """Fill empty hash tables and indexes anew from the configurations and partitions."""
+    """Fill empty hash tables and indexes from the configurations and partitions."""
     state = state_at(address)
     tables = tables_at(address)
     for c in range(state.counters[N_CONFIGS]):
@@ -96,7 +96,7 @@ def rebuild_tables(address):
 
 @kernel
 def compact_members(address, members, member_values):
-    """Copy the members of living configurations to new arrays like those of the state; returns their number.
+    """Copy the members of live configurations to new arrays like those of the state; returns their number.
 
     ``members`` are int32 (capacity,), ``member_values`` int64 (capacity, slots).
     """
@@ -136,7 +136,7 @@ def rehash(address):
 
 @kernel
 def list_configurations(address, order):
-    """Write the living configurations by partition and group, as their lists have them; returns their number.
+    """Write the live configurations by partition and group, in the order of their lists; returns their number.
 
     ``order`` is int32, with room for all configurations.
     """
@@ -157,7 +157,7 @@ def list_configurations(address, order):
 
 @kernel
 def enter_sets(address, widths):
-    """Fill an empty hash table anew from the collections, whose rows have ``widths`` (int64) words."""
+    """Fill an empty hash table from the collections, whose rows have ``widths`` (int64) words."""
     state = state_at(address)
     mask = state.set_table.shape[0] - 1
     for n in range(1, state.counters[N_SETS]):

@@ -1,7 +1,7 @@
-"""The step of the engine: what one event does to all configurations, first collected, then applied.
+"""The step of the engine: the effects of one event on all configurations, first collected, then applied.
 
-Nothing that an event causes is seen by the event itself. Whatever needs room is asked for before anything is
-applied, so an event that does not fit can simply be tried again.
+An event does not see its own effects. All room is claimed before anything is applied, so an event that does not fit can
+simply be tried again.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ from cerflow.engine.layout import (
 def advance(address, start, stop):
     """Process the events ``[start, stop)`` of the shared arrays at an address.
 
-    Returns (what stopped it, the first event not processed).
+    Returns (the reason to stop, the first event not processed).
     """
     events = events_at(address)
     tables = tables_at(address)
@@ -189,7 +189,7 @@ def advance(address, start, stop):
 
 @inlined
 def _decreased(p, k, events, tables, state):
-    """Whether an attribute that measures a window is less than before."""
+    """Whether an attribute that measures a window has decreased."""
     for c in range(tables.checked.shape[0]):
         value = events.columns[k, tables.checked[c]]
         if value != NULL and value < state.partition_long[p, 1 + tables.options[O_KEY] + c]:
@@ -200,7 +200,7 @@ def _decreased(p, k, events, tables, state):
 @inlined
 def _clear_others(p, state, tables):
     for q in range(state.counters[N_PARTITIONS]):
-        # Slots on the free list have no configurations and are not taken out twice.
+        # Slots on the free list have no configurations and are not removed twice.
         if q != p and (
             state.partition[q, R_LIVE] > 0 or (state.partition[q, R_MOVED] == 1 and state.partition[q, R_LIVE] == 0)
         ):
@@ -229,27 +229,28 @@ def _lacks_room(p, updates, members, detecting, state):
 
 @inlined
 def _gather(k, p, place, bound, address, events, tables, state, scratch):
-    """Collect what event ``k`` does.
+    """Collect the effects of event ``k``.
 
-    Returns the numbers of updates, of their members and of configurations to drop, and whether the initial set is no
-    longer what it was. The first is -1 if there is too little room for that, -2 if the collections are full.
+    Returns the numbers of updates, of their members and of configurations to drop, and whether the initial set has
+    changed.
+    The first is -1 if there is too little room, -2 if the collections are full.
     """
     grouped = tables.options[O_GROUPED] == 1
     strategy = tables.options[O_STRATEGY]
     detecting = tables.options[O_DETECTING] == 1
     states = tables.options[O_STATES]
-    # Typed zeros: a literal would make Numba compile everything below once more.
+    # Typed zeros: a literal would make Numba compile everything below again.
     n = np.int64(0)
     members = np.int64(0)
     removed = np.int64(0)
     moved = False
     signature = events.signature[k]
-    # First the states that the event concerns, then the sets of several members (for them it is found out later).
+    # First the states with transitions for the event, then the sets of several members (decided later for these).
     row = tables.signature_start[signature]
     last_row = tables.signature_start[signature + 1]
     initial = grouped and (p < 0 or state.partition[p, R_MOVED] == 0)
     ended = False
-    # Rows only go forward; the list of a group changes only by what is taken out of it.
+    # Rows only grow; the list of a group only shrinks.
     while row <= last_row:
         ends = row < last_row and tables.signature_rows[row, ROW_ENOUGH] == 1
         if ends and ended:
@@ -266,7 +267,7 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
                 c = first_candidate(p, group, key, state, tables)
             else:
                 c = np.int64(state.heads[p, group])
-        # The initial configuration is not stored; it stands before all others, as configuration -1.
+        # The initial configuration is not stored; it comes before all others, as configuration -1.
         begin = initial if grouped else group < states and tables.initial[group] == 1
         initial = False
         while begin or c >= 0:

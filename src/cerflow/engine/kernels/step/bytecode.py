@@ -1,4 +1,4 @@
-"""Small programs: conditions that are no comparison, values that are computed, and what adds rows to collections.
+"""Small programs: conditions other than comparisons, computed values, and rows for collections.
 
 Only some queries have them; the others neither compile nor load this. `ask` is called by its address.
 """
@@ -94,18 +94,17 @@ from cerflow.engine.opcodes import (
 
 __all__ = ["ask"]
 
-#: What the high words of integers within 64 bits are less than.
+#: A bound on the high words of integers within 64 bits.
 HALF = 2**31
 #: Floats from here on are no integers of 64 bits.
 BEYOND = 2.0**63
 
 
 def ask(address, what, at, k, registers, number):
-    """What a program says for event ``k`` and the registers at an address.
+    """The result of a program for event ``k`` and the registers at an address.
 
-    ``what`` is asked: with `TEST` whether atom ``at`` holds, with `VALUE` the value that step ``at`` computes, with
-    `ROWS` the number of the collection that step ``at`` makes of collection ``number`` (-1 if there is too little
-    room).
+    ``what`` is `TEST` (whether atom ``at`` holds), `VALUE` (the value of step ``at``) or `ROWS` (the number of the
+    collection that step ``at`` makes of collection ``number``, -1 if there is too little room).
     """
     row = words_at(registers)
     tables = tables_at(address)
@@ -167,7 +166,7 @@ def _next_choice(first, last, row, tables, state, scratch):
 
 @part
 def _with_rows(number, step, k, row, address):
-    """Add a row to a collection for every choice of rows that a step reads and accepts; -1 if the arrays are full."""
+    """Add a row to a collection for every accepted choice of the rows that a step reads; -1 if the arrays are full."""
     tables = tables_at(address)
     state = state_at(address)
     scratch = scratch_at(address)
@@ -211,7 +210,7 @@ def _field(f, first, k, row, address):
 def _computed(start, stop, first, k, row, address):
     """The result of the instructions ``[start, stop)`` for event ``k`` and the registers in ``row``.
 
-    ``first`` is the first of the collections that `SET_FIELD` speaks of.
+    ``first`` is the first of the collections that `SET_FIELD` refers to.
     """
     tables = tables_at(address)
     events = events_at(address)
@@ -305,7 +304,7 @@ def _binary(opcode, argument, stack, top):
         x, y = as_float(stack[at]), as_float(stack[top])
         stack[at] = bits_of(math.nan if y == 0.0 or math.isinf(x) else np.fmod(x, y))
     elif opcode in (JOIN_I, JOIN_F):
-        # First what the low words have carried over; then both parts are small enough to be exact as floats.
+        # First the carry of the low words; then both parts are small enough to be exact as floats.
         high = stack[at] + stack[top] // WORD
         low = stack[top] % WORD
         if opcode == JOIN_F:
@@ -318,7 +317,7 @@ def _binary(opcode, argument, stack, top):
 
 @part
 def _integers(opcode, stack, at, a, b):
-    """Arithmetic on 64-bit integers; null where the result leaves them."""
+    """Arithmetic on 64-bit integers; null if the result exceeds them."""
     if a == NULL or b == NULL:
         stack[at] = NULL
     elif opcode == ADD_I:

@@ -1,16 +1,16 @@
-"""Strategies: which of the updates of an event are worth applying, and which configurations they make worthless.
+"""Strategies: which updates of an event to apply, and which configurations they make worthless.
 
-This is for queries without a window, and for NEXT where its automaton is none of `next_of_each_start`; what other
-queries choose is found when matches are read (see `kernels.pick`).
+This serves queries without a window, and NEXT without an automaton of `next_of_each_start`. Other queries choose when
+matches are read (see `kernels.pick`).
 
-With a strategy every configuration has a class (see `kernels.classes`), so all its complex events have one support.
-A member (a state with registers) of a configuration is dominated if a configuration of a better class has the same
-member and stays in the window at least as long: whatever continues the worse one continues the better one, which
-stays the better one. Without dominated members there is, for each state with registers, at most one class for every
-distinct start in the window, and without a window one in all (cf. the lists of P1, Algorithms 5 and 6).
+With a strategy every configuration has a class (see `kernels.classes`), so all its complex events have one support. A
+member (a state with registers) of a configuration is dominated if a configuration of a better class has the same member
+and stays in the window at least as long: every continuation of the worse one also continues the better one, which stays
+better. Without dominated members there is, for each state with registers, at most one class for every distinct start in
+the window, and one class without a window (cf. the lists of P1, Algorithms 5 and 6).
 
-That no configuration dominates another holds before an event, so only the members that it brings are compared. Each
-has a *cover*, which the updates and configurations with that member come to from the best class to the worst.
+Before an event no configuration dominates another, so only the members of its updates are compared. Each has a *cover*,
+to which the updates and configurations with that member come from the best class to the worst.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ __all__ = ["choose", "let_go", "settle"]
 
 
 def choose(address, n, members, removed, p, bound):
-    """Keep of ``n`` updates what is not dominated, and as final ones those of the best class.
+    """Keep those of ``n`` updates that are not dominated, and among final ones those of the best class.
 
-    Returns the number of updates, -1 if there is too little room; answers with the numbers of their members, of
-    configurations to drop and of entries in order. Changes nothing but the scratch.
+    Returns the number of updates, -1 if there is too little room, and in ``scratch.answers`` the numbers of their
+    members, of configurations to drop and of entries in order. Changes only the scratch.
     """
     tables, state, scratch, ranking = tables_at(address), state_at(address), scratch_at(address), ranking_at(address)
     strategy = tables.options[O_STRATEGY]
@@ -81,7 +81,7 @@ def choose(address, n, members, removed, p, bound):
         if rank(updates[u, U_CLASS], updates[u, U_LABEL] > 0, strategy, state.classes) < best:
             updates[u, U_FINAL] = 0
 
-    # Configurations that the event replaces do not count; they are dropped for good when there is room for all.
+    # Configurations that the event replaces do not count; they are dropped for good once there is room for all.
     for r in range(removed):
         state.config[scratch.removed[r], C_DEAD] = 1
     entries, covers = _enter(n, p, bound, tables, state, scratch, ranking)
@@ -103,7 +103,7 @@ def choose(address, n, members, removed, p, bound):
     return n
 
 
-# -- what is compared -------------------------------------------------------------------------------------------------
+# -- the entries to compare -------------------------------------------------------------------------------------------
 
 
 @inlined
@@ -141,7 +141,7 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
             return np.int64(-1), covers
         ranking.entries[entries, E_RANK] = rank(updates[u, U_CLASS], updates[u, U_LABEL] > 0, strategy, state.classes)
         ranking.entries[entries, E_WHAT] = u
-        # Without a window nothing begins too early.
+        # Without a window all starts are in time.
         ranking.entries[entries, E_START] = nodes[updates[u, U_ROOT], W_MEASURE] if windowed else 0
         ranking.entries[entries, E_COVER] = cover
         entries += 1
@@ -162,7 +162,7 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
                 ranking.entries[entries, E_START] = nodes[config[c, C_ROOT], W_MEASURE] if windowed else 0
                 ranking.entries[entries, E_COVER] = cover
                 if tables.skips[q] == 0:
-                    # It does not outlive the event.
+                    # It ends with the event.
                     spare(entries, cover, ranking)
                 entries += 1
             c = config[c, C_CHAIN]
@@ -199,7 +199,7 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
 
 @part
 def _sort(count, ranking):
-    """Put the entries in order: the best class first, of one class first the configurations."""
+    """Sort the entries: the best class first, within a class configurations first."""
     entries, order = ranking.entries, ranking.order
     gap = 1
     while 3 * gap + 1 < count:
@@ -228,10 +228,11 @@ def _sort(count, ranking):
 
 @part
 def _place(count, cover_count, n, updates, removed, ranking):
-    """Where every configuration has one member: take dominated entries away, and find places for the others.
+    """If every configuration has one member: remove dominated entries, and find places for the others.
 
-    Updates of one class with the same member share a place; a new one overwrites a configuration that is not needed
-    any more. Returns the number of configurations to drop, of which there were ``n``; -1 if there is too little room.
+    Updates of one class with the same member share a place. A new one overwrites a configuration that is no longer
+    needed.
+    Returns the number of configurations to drop, initially ``n``; -1 if there is too little room.
     """
     entries, covers, order = ranking.entries, ranking.covers, ranking.order
     for i in range(count):
@@ -271,10 +272,10 @@ def _place(count, cover_count, n, updates, removed, ranking):
 
 @inlined
 def _reduce(entries, n, members, removed, tables, state, scratch, ranking):
-    """Where configurations have several members: take dominated ones away.
+    """If configurations have several members: remove dominated ones.
 
-    What is left of a configuration becomes an update. Returns the numbers of updates (-1: too little room), members
-    and configurations to drop.
+    The rest of a configuration becomes an update. Returns the numbers of updates (-1: too little room), members and
+    configurations to drop.
     """
     updates, config = scratch.updates, state.config
     for i in range(entries):
@@ -334,10 +335,10 @@ def _reduce(entries, n, members, removed, tables, state, scratch, ranking):
 
 
 def settle(address, n, count, p):
-    """Give the updates that have the event at hand their classes, one for each class that they come from.
+    """Give the updates with the current event their classes, one for each class that they come from.
 
-    Configurations that are overwritten get the class of their update, and no root. Until `let_go` the updates hold
-    their classes: one that comes from a configuration that is overwritten may be the last that has its class.
+    Overwritten configurations get the class of their update, and no root. Until `let_go` the updates hold their
+    classes: an update may come from an overwritten configuration that was the last with its class.
     """
     state, updates, ranking = state_at(address), scratch_at(address).updates, ranking_at(address)
     config, classes, partition, counters = state.config, state.classes, state.partition, state.counters
@@ -374,7 +375,7 @@ def settle(address, n, count, p):
 
 
 def let_go(address, n, p):
-    """Once ``n`` updates are in effect, configurations alone hold classes."""
+    """Once ``n`` updates are in effect, only configurations hold classes."""
     state, updates = state_at(address), scratch_at(address).updates
     for u in range(n):
         cls = np.int64(updates[u, U_CLASS])

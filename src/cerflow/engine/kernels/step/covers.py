@@ -1,4 +1,4 @@
-"""Covers: what the classes better than the one at hand have of one member (a state with registers).
+"""Covers: the entries of better classes with one member (a state with registers).
 
 Updates and configurations with that member come to its cover from the best class to the worst.
 """
@@ -17,9 +17,9 @@ __all__ = ["dominated", "find_cover", "forget_covers", "spare"]
 
 @part
 def find_cover(q, registers, width, new, ranking):
-    """The cover of a member with the ``width`` registers that a pointer leads to.
+    """The cover of a member with the ``width`` registers at a pointer.
 
-    If there is none yet, it becomes number ``new``; -1 if that is negative, or if there is too little room.
+    A missing one is made with number ``new``; -1 if that is negative, or if there is too little room.
     """
     table = ranking.cover_table
     at = hash_words(registers, width, q) & (table.shape[0] - 1)
@@ -51,7 +51,7 @@ def forget_covers(covers, slots, ranking):
     table = ranking.cover_table
     for v in range(covers):
         q = ranking.covers[v, V_STATE]
-        # Whatever is in the way of a cover is a cover, too.
+        # Entries that block the place of a cover are covers, too.
         at = hash_words(pointer_to(ranking.cover_values, v), np.int64(slots[q]), q) & (table.shape[0] - 1)
         while table[at] >= 0:
             table[at] = -1
@@ -62,7 +62,7 @@ def forget_covers(covers, slots, ranking):
 def dominated(v, class_rank, start, covers):
     """Whether a member with cover ``v``, of a class with ``class_rank`` and with a latest ``start``, is dominated.
 
-    Members of better classes have been asked about before it.
+    Call it from the best class to the worst.
     """
     if covers[v, V_RANK] != class_rank:
         covers[v, V_BETTER] = max(covers[v, V_BETTER], covers[v, V_START])
@@ -77,7 +77,7 @@ def dominated(v, class_rank, start, covers):
 
 @inlined
 def spare(e, v, ranking):
-    """Let the configuration of entry ``e`` be overwritten by one with the same member, whose cover is ``v``."""
+    """Let an entry with the same member, whose cover is ``v``, overwrite the configuration of entry ``e``."""
     ranking.entries[e, E_RANK] = NULL
     ranking.entries[e, E_SPARE] = ranking.covers[v, V_SPARE]
     ranking.covers[v, V_SPARE] = e

@@ -1,7 +1,7 @@
-"""Detection alone: of what a configuration stands for only the latest start is remembered, and no match graph is built.
+"""Detection alone: a configuration keeps only the latest start of its partial matches, and no match graph is built.
 
-Whether an event detects a match depends on the latest start of what ends there: if that is outside the window, so are
-all others. Going on keeps the latest start, a first mark sets it, and where runs meet the later one stays.
+Whether an event detects a match depends on the latest start of the ending runs: if it is outside the window, so are all
+others. A first mark sets the latest start, later events keep it, and where runs meet the later start stays.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def detects(updates, position, bound, state, scratch):
 
 @inlined
 def keep_starts(updates, p, place, measure, bound, tables, state, scratch):
-    """Put the updates into effect: find or make the configurations, of which each keeps its latest start."""
+    """Apply the updates: find or make the configurations, each of which keeps its latest start."""
     from_seed = seed(p, NO_EVENTS, tables)
     for u in range(updates):
         q = np.int64(scratch.updates[u, U_STATE])
@@ -78,11 +78,11 @@ def keep_starts(updates, p, place, measure, bound, tables, state, scratch):
             if c < 0:
                 c = add_one(p, q, registers, h, NO_EVENTS, BOTTOM, place, state, tables)
                 state.config_long[c, L_START] = start
-            # What an earlier event left in a state without loops has not outlived this one.
+            # Configurations of an earlier event in a state without loops have not outlived this event.
             over = tables.skips[q] == 0 and state.config_long[c, L_LAST] != place
             if over:
                 state.config_long[c, L_START] = start
-            # Of a window inside the formula only the latest start matters, too.
+            # A window inside the formula needs only its latest start, too.
             for s in range(tables.telling[q], tables.slots[q]):
                 if over or state.values[c, s] < registers[s]:
                     state.values[c, s] = registers[s]

@@ -1,4 +1,4 @@
-"""Matches to be had: what the updates of an event find, and what they add to the match graph."""
+"""With matches: the detections of an event's updates, and their additions to the match graph."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def detect(updates, position, bound, state, scratch):
 
 @inlined
 def grow(address, updates, p, k, place, measure, bound, events, tables, state, scratch):
-    """Put the updates into effect: grow the match graph, find or make the configurations."""
+    """Apply the updates: grow the match graph, find or make the configurations."""
     placed = tables.options[O_STRATEGY] != EVERYTHING and tables.options[O_GROUPED] == 0
     picking = tables.options[O_PICK] != EVERYTHING
     nodes = state.nodes

@@ -1,4 +1,4 @@
-"""Conditions that relate the event at hand to registers."""
+"""Conditions that compare the current event with registers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def compare(operator, a, b):
 
 @inlined
 def holds(atom, k, registers, address, events, tables):
-    """Whether atom number ``atom`` holds for event ``k`` and the registers that a pointer leads to."""
+    """Whether atom number ``atom`` holds for event ``k`` and the registers at a pointer."""
     operator = tables.atoms[atom, A_OPERATOR]
     if operator == PROGRAM:
         return call(tables.options[O_PROGRAMS], (address, TEST, atom, k, address_of(registers), 0)) == 1

@@ -1,4 +1,4 @@
-"""Determinisation on outputs: the members of a configuration that goes on with one label set, in canonical order."""
+"""Determinisation on outputs: the members of a configuration after an event with one label set, in canonical order."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def insert_member(q, registers, states, values, first, count, slots, dominated):
 
 
 def group_by_labels(address, k, c, place, root, n, members):
-    """Collect what a configuration (-1: the initial set) becomes, one update for each label set.
+    """Collect the successors of a configuration (-1: the initial set), one update for each label set.
 
-    Returns the number of updates (-1 or -2 as `fire`); answers with the number of members, and whether the
-    configuration itself is replaced or dropped.
+    Returns the number of updates (-1 or -2 as `fire`), and in ``scratch.answers`` the number of members, and whether
+    the configuration itself is replaced or dropped.
     """
     events, tables, state, scratch = events_at(address), tables_at(address), state_at(address), scratch_at(address)
     states = tables.options[O_STATES]
@@ -142,8 +142,8 @@ def group_by_labels(address, k, c, place, root, n, members):
             )
         else:
             changed = True
-    # One update for each label set: first the empty one, to which the skipping members belong, then the others. A
-    # result that was taken is marked with label -1.
+    # One update for each label set: first the empty one, which includes the skipping members, then the others. Label -1
+    # marks a result that was taken.
     for i in range(-1, results):
         label = np.int64(0)
         count = stays

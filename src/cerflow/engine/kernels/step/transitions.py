@@ -1,4 +1,4 @@
-"""Firing transitions: which of them an event allows, and the registers they leave behind."""
+"""Firing transitions: which of them an event allows, and the registers after them."""
 
 from __future__ import annotations
 
@@ -47,10 +47,11 @@ from cerflow.engine.layout import (
 
 @inlined
 def fire(first, last, k, registers, out, out_values, n, address, events, tables):
-    """Append what every enabled transition of ``signature_transitions[first:last]`` leads to, from entry ``n`` on.
+    """Append the targets of all enabled transitions in ``signature_transitions[first:last]``, from entry ``n`` on.
 
-    ``out`` is int32 with columns U_…, ``out_values`` int64, the registers of each entry. Reads the registers that a
-    pointer leads to. Returns the new number of entries, -1 if ``out`` is full, -2 if the collections are.
+    ``out`` is int32 with columns U_…, ``out_values`` int64, the registers of each entry. Reads the registers at a
+    pointer.
+    Returns the new number of entries, -1 if ``out`` is full, -2 if the collections are.
     """
     for e in range(first, last):
         t = tables.signature_transitions[e]
@@ -70,7 +71,7 @@ def fire(first, last, k, registers, out, out_values, n, address, events, tables)
             value = registers[tables.copies[c, P_SOURCE]]
             bound = tables.copies[c, P_BOUND]
             if bound >= 0 and value <= events.columns[k, bound]:
-                # All starts of a window that has passed are alike.
+                # All starts of a window that has passed are equivalent.
                 value = EXPIRED
             out_values[n, tables.copies[c, P_TARGET]] = value
         for step in range(tables.transitions[t, T_STEP], tables.transitions[t, T_STEP_END]):

@@ -22,7 +22,7 @@ from cerflow.engine.layout import (
 
 __all__ = ["prepare", "prepare_all"]
 
-#: Where their addresses stand in the options of a query, and how many arguments they take.
+#: The places of their addresses in the options of a query, and the numbers of their arguments.
 _UNITS = {
     O_PROGRAMS: (ask, 6),
     O_SETS: (group_by_labels, 7),
@@ -34,7 +34,7 @@ _UNITS = {
 
 
 def prepare(tables: TableArrays) -> None:
-    """Compile or load what a query needs, and put the addresses into its tables."""
+    """Compile or load the kernels that a query needs, and put their addresses into its tables."""
     options = tables.options
     needed: list[int] = []
     if len(tables.code) or len(tables.products):
@@ -50,6 +50,6 @@ def prepare(tables: TableArrays) -> None:
 
 
 def prepare_all() -> None:
-    """Compile or load all of them."""
+    """Compile or load all of these kernels."""
     for unit in _UNITS.values():
         by_address(*unit)
