@@ -38,6 +38,12 @@ EVENT_SPACES = 32
 DECISION_STEPS = 2_000_000
 #: States or minterms of a construction of the papers unless the caller gives a number; beyond, it is refused.
 PAPER_STEPS = 200_000
+#: Bytes of a row of CSV; a file with a longer one is refused.
+CSV_ROW_BYTES = 1 << 30
+#: Brackets within brackets of a JSON object; deeper ones are bad records.
+JSON_DEPTH = 100
+#: Bytes that are left free on a disk, or a hundredth of it if that is less; beyond, writing ends with an error.
+DISK_LEFT_FREE = 1 << 26
 
 # Endings: beyond these, less is simplified, proved or sent ahead; the answer is the same
 
@@ -126,3 +132,39 @@ SPARK_PARTS = 8
 SPARK_PIECE_BITS = 16
 #: Rows that a task may hold to put its partition in order; beyond, Spark sorts.
 SPARK_HELD_ROWS = 1 << 20
+#: Bytes of a piece of a large file of text; pieces are read side by side.
+FILE_PIECE_BYTES = 64 << 20
+#: Bytes of CSV or JSON that are split at once; a block with a longer row of CSV is tried again with more.
+TEXT_BLOCK_BYTES = 1 << 20
+#: Rows of a row group of Parquet or ORC that is written.
+OUTPUT_ROW_GROUP = 65_536
+#: Bytes that are written between two looks at the free space.
+DISK_LOOK_BYTES = 1 << 24
+#: Matches from which on all of them are counted before the next is written.
+MATCHES_COUNTED = 1_000_000
+#: Rows after which their size tells how much room the others need.
+ROWS_WEIGHED = 1 << 18
+#: Rows that the command line writes at a time.
+OUTPUT_BATCH_ROWS = 10_000
+#: Rows of a slice that the data source aims at: half a second of work, ten times the start of a task.
+SOURCE_SLICE_ROWS = 2_000_000
+#: Rows that a task of the data source reads and hands on at a time.
+SOURCE_BATCH_ROWS = 1 << 17
+#: Footers of files that are fetched at a time.
+FOOTERS_AT_ONCE = 16
+#: Bytes for each value of a column of text in a file, up to which it is read as a dictionary.
+DICTIONARY_BYTES = 4
+#: Rows that a task of a DataFrame pushes at a time.
+SPARK_PUSH_ROWS = 1 << 16
+#: Their bytes at most, about.
+SPARK_PUSH_BYTES = 1 << 26
+#: Ranges of the ordering column that the input is told, so that it can skip what lies outside.
+SPARK_RANGES = 64
+#: Parts, at most, into which a DataFrame is divided to be numbered.
+SPARK_NUMBERED_PARTS = 256
+#: Rows of a batch of matches that a slice gives.
+RESULT_ROWS = 1 << 14
+#: Places inside each row group at which the data source considers a cut.
+SOURCE_CUT_PLACES = 16
+#: Numbers of slices for each core that it considers, beside others.
+SOURCE_CUT_ROUNDS = 8

@@ -13,6 +13,7 @@ import zstandard
 from pyspark.errors import PySparkException
 
 import cerflow
+from cerflow import limits
 from cerflow.cli.commands.mappings import ColumnOptions
 from cerflow.cli.commands.request import Inputs
 from cerflow.cli.spark.reading import read_frame
@@ -161,7 +162,7 @@ def test_what_is_read(tmp_path, name):
 def test_pieces_of_a_file(tmp_path, monkeypatch, name):
     content, expected = FILES[name]
     (tmp_path / name).write_bytes(content)
-    monkeypatch.setattr(pieces, "_SIZE", max(10, len(content) // 20))
+    monkeypatch.setattr(limits, "FILE_PIECE_BYTES", max(10, len(content) // 20))
     read = Inputs.prepare(QUERY, [str(tmp_path / name)], None, options(name))
     (one,) = read.inputs
     cut = pieces.cut_file(one.events, tmp_path / name)
@@ -212,7 +213,7 @@ def compared(spark, path, columns):
 @pytest.mark.slow
 def test_spark_reads_the_same(tmp_path, session, monkeypatch):
     # Spark reads the largest of the files in pieces.
-    monkeypatch.setattr(pieces, "_SIZE", 100_000)
+    monkeypatch.setattr(limits, "FILE_PIECE_BYTES", 100_000)
     for name, (content, expected) in FILES.items():
         kind = "csv" if ".csv" in name else "json"
         alone = isinstance(expected, str) or any(f".{mark}." in name for mark in ENCODINGS)

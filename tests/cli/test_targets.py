@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from cerflow import limits
 from cerflow.cli.app import app
 from cerflow.cli.output import targets
 from cerflow.cli.output.targets import check_writable, open_target
@@ -144,7 +145,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
     assert (done.returncode, done.stderr) == (1, f"error: cannot write to '{path}': File too large\n")
     assert path.read_text() == "old"
     assert names(tmp_path) == ["o.jsonl"]
-    monkeypatch.setattr(targets, "_LOOK", 2)
+    monkeypatch.setattr(limits, "DISK_LOOK_BYTES", 2)
     monkeypatch.setattr(targets.shutil, "disk_usage", lambda _: targets.shutil._ntuple_diskusage(10**9, 10**9, 10))
     with pytest.raises(OutputError, match="its disk is full but for 0 MiB"):
         write(path)

@@ -6,8 +6,9 @@ from decimal import Decimal
 import pytest
 from typer.testing import CliRunner
 
+from cerflow import limits
 from cerflow.cli.app import app
-from cerflow.cli.output import targets, volume
+from cerflow.cli.output import targets
 from cerflow.cli.output.volume import parse_most
 
 QUERY = "SELECT * WHERE A+ ; B"
@@ -46,14 +47,14 @@ def test_the_bound_is_on_rows(tmp_path, query, rows):
 
 
 def test_many_matches_are_told_before_they_are_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(volume, "MANY", 1000)
+    monkeypatch.setattr(limits, "MATCHES_COUNTED", 1000)
     code, said, told = run(tmp_path, "A" * 10 + "B", "--max-matches", "none")
     assert code == 0
     assert len(said.splitlines()) == 1023
     assert told.startswith("warning: 1,023 matches will be written; LIMIT n, ")
-    monkeypatch.setattr(volume, "TELLING", 100)
+    monkeypatch.setattr(limits, "ROWS_WEIGHED", 100)
     monkeypatch.setattr(targets.shutil, "disk_usage", lambda _: targets.shutil._ntuple_diskusage(2**40, 2**40, 1 << 20))
-    monkeypatch.setattr("cerflow.cli.commands.local_runner._BATCH_ROWS", 100)
+    monkeypatch.setattr(limits, "OUTPUT_BATCH_ROWS", 100)
     code, _, told = run(tmp_path, "A" * 13 + "B", "--max-matches", "none", "--output", tmp_path / "o.jsonl")
     assert code == 0
     assert f"warning: the disk of '{tmp_path / 'o.jsonl'}' has 1 MiB left, and the matches need" in told

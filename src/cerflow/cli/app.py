@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from cerflow import limits
 from cerflow.cli.commands.mappings import ColumnOptions
 from cerflow.cli.options import (
     ColumnTypes,
@@ -265,7 +266,7 @@ def generate(
         check_writable(output)
         table = getattr(examples, example.name.lower())(events, seed)
         with open_sink(output, chosen, table.schema) as sink:
-            for batch in table.to_batches(max_chunksize=10_000):
+            for batch in table.to_batches(max_chunksize=limits.OUTPUT_BATCH_ROWS):
                 sink.write(batch)
 
 

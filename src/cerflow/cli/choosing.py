@@ -13,7 +13,7 @@ import pyarrow.orc
 import pyarrow.parquet
 
 from cerflow.cli.spark.java import java_problem
-from cerflow.files.sources import InputFormat, Source
+from cerflow.files.sources import COMPRESSIONS, InputFormat, Source
 
 try:
     import resource
@@ -24,8 +24,6 @@ __all__ = ["Choice", "available_memory", "choose", "memory_needed"]
 
 #: How many times the bytes of a file its rows need in memory, with the copies that are made on the way.
 _TEXT = {InputFormat.CSV: 4, InputFormat.JSON: 8}
-#: How many times larger packed files usually become.
-_PACKED = {".gz": 8, ".bz2": 10, ".zst": 8, ".lz4": 4}
 #: Bytes of a value of formats that say how many there are, with copies.
 _VALUE = 48
 #: What part of the free memory the input may need; the rest is for the matches and for others.
@@ -76,7 +74,7 @@ def memory_needed(file: Path, input_format: InputFormat) -> int:
     except (OSError, pa.ArrowException):
         # Whoever reads it says what is wrong.
         return 0
-    return size * _PACKED.get(file.suffix.lower(), 1) * _TEXT[input_format]
+    return size * COMPRESSIONS.get(file.suffix.lower(), 1) * _TEXT[input_format]
 
 
 def available_memory() -> int:

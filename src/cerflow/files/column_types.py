@@ -24,13 +24,13 @@ from cerflow.files.conversion import (
     cast_at_once,
     is_plain,
     is_text,
-    one_chunk,
     plain_text,
     times_of_one_form,
     to_floats,
     to_times,
     without_spaces,
 )
+from cerflow.values.arrow_columns import one_array
 
 __all__ = ["ColumnType", "Look", "SampleValue", "Use", "called", "look_at", "merged", "right", "type_named", "type_of"]
 
@@ -103,7 +103,7 @@ def look_at(
     values = len(column) - column.null_count
     if not values:
         return Look(), None
-    array = one_chunk(column)
+    array = one_array(column)
     first = int(np.argmax(array.is_valid().to_numpy(zero_copy_only=False))) if array.null_count else 0
     found = Look(values, example=SampleValue(str(array[first].as_py()), int(rows[first]), file))
     if not is_text(array.type):

@@ -40,7 +40,6 @@ __all__ = [
     "converted",
     "is_plain",
     "is_text",
-    "one_chunk",
     "plain_text",
     "times_of_one_form",
     "to_floats",
@@ -101,13 +100,6 @@ def converted(column: pa.Array, target: pa.DataType) -> Converted:
     if values.null_count == text.null_count:
         return Converted(values, np.zeros(len(column), np.bool_))
     return Converted(values, _true(pc.and_(pc.is_valid(text), pc.is_null(values))))
-
-
-def one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece, which is copied only if it is in several."""
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def plain_text(column: pa.Array) -> pa.Array:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.files.conversion import byte_range
 from cerflow.files.encodings import MARK_BYTES, MARKS, Content, open_text, readable_text, wrong_encoding
@@ -21,9 +22,6 @@ from cerflow.files.raw_rows import Block, Malformed
 
 __all__ = ["csv_blocks"]
 
-#: Bytes that are split at once; a row must not be longer. Where one is, it is tried with more.
-_BLOCK = 1 << 20
-_LONGEST = 1 << 30
 #: Bytes that the header and the row behind it nearly always fit into.
 _HEADER = 1 << 16
 
@@ -33,7 +31,7 @@ def csv_blocks(content: Content, name: str, encoding: str) -> Iterator[Block]:
     if _is_blank(content, encoding):
         return
     done = -1
-    size = _BLOCK
+    size = limits.TEXT_BLOCK_BYTES
     while True:
         try:
             for block in _Attempt(content, name, encoding, size).blocks(done):
@@ -44,7 +42,7 @@ def csv_blocks(content: Content, name: str, encoding: str) -> Iterator[Block]:
         except pa.ArrowInvalid as error:
             if "straddling" not in str(error):
                 raise
-            if size >= _LONGEST:
+            if size >= limits.CSV_ROW_BYTES:
                 raise InputError(
                     f"cannot read {name} as csv: a row after row {done} has more than {size >> 20} MB; "
                     "is a quotation mark not closed?"

@@ -8,13 +8,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
+from cerflow import limits
 from cerflow.files.encodings import Content, FilePiece
 from cerflow.files.sources import COMPRESSIONS, InputFormat, Source
 
 __all__ = ["cut_file", "has_quotes"]
 
-#: Bytes of a piece, and of the beginning of a file that has to say whether it can be cut.
-_SIZE = 64 << 20
+#: Bytes of the beginning of a file, which say whether it can be cut.
 _BEGINNING = 1 << 16
 
 
@@ -25,13 +25,14 @@ def cut_file(source: Source, file: Path) -> list[Content]:
     piece of CSV, rows may have line breaks in them, and the file must be read as a whole.
     """
     size = file.stat().st_size
-    if size <= _SIZE or source.encoding != "utf-8" or file.suffix.lower() in COMPRESSIONS:
+    if size <= limits.FILE_PIECE_BYTES or source.encoding != "utf-8" or file.suffix.lower() in COMPRESSIONS:
         return [file]
     with file.open("rb") as stream:
         head = _head(stream.read(_BEGINNING), source.format)
         if head is None:
             return [file]
-        cuts = [0, *(_line_after(stream, place) for place in range(_SIZE, size, _SIZE)), size]
+        places = range(limits.FILE_PIECE_BYTES, size, limits.FILE_PIECE_BYTES)
+        cuts = [0, *(_line_after(stream, place) for place in places), size]
     return [FilePiece(file, a, b, head if a else b"") for a, b in pairwise(cuts) if a < b]
 
 

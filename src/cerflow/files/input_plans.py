@@ -18,12 +18,13 @@ from cerflow.engine.events.time_order import duration_in_microseconds
 from cerflow.errors import InputError, nearest
 from cerflow.files.blocks import name_of
 from cerflow.files.column_types import Look, Use, called, look_at, merged, right, type_of
-from cerflow.files.conversion import Converted, converted, is_text, one_chunk, plain_text
+from cerflow.files.conversion import Converted, converted, is_text, plain_text
 from cerflow.files.encodings import Content
 from cerflow.files.raw_rows import Block
 from cerflow.files.sources import InputFormat, Source, label
 from cerflow.schema import Schema
 from cerflow.stream_inputs import Input, Roles, column_names, fitted, free_name
+from cerflow.values.arrow_columns import one_array
 from cerflow.values.units import TimeUnit
 
 __all__ = [
@@ -263,7 +264,7 @@ class InputPlan:
                 wanted = self._wanted(column)
                 for place in np.flatnonzero(found.bad).tolist():
                     if place not in block.spoilt:
-                        value = plain_text(one_chunk(values.slice(place, 1)))[0].as_py()
+                        value = plain_text(one_array(values.slice(place, 1)))[0].as_py()
                         reasons.setdefault(place, []).append(f"{name} is not {wanted}: '{value}'")
         if self.one.constant_type is not None and self.names:
             columns[self.columns.type] = pa.repeat(pa.scalar(self.one.constant_type), len(original))
@@ -303,7 +304,7 @@ class InputPlan:
         columns = [pa.array(found, kind) for found, (_, kind) in zip(head, REFUSED)]
         for column in self.names:
             if values is not None and column in values.column_names:
-                columns.append(plain_text(one_chunk(values.column(column))))
+                columns.append(plain_text(one_array(values.column(column))))
             else:
                 columns.append(pa.nulls(len(rows), pa.string()))
         return pa.table(columns, schema=self.refused)
@@ -322,7 +323,7 @@ class InputPlan:
             target = pa.string()
         if target is None:
             return Converted(values, np.zeros(len(values), np.bool_))
-        return converted(one_chunk(values), target)
+        return converted(one_array(values), target)
 
 
 def refuse_unknown_types(plans: Sequence[InputPlan]) -> None:

@@ -18,16 +18,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.json
 
+from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.files.encodings import MARK_BYTES, MARKS, Content, FilePiece, open_text, readable_text, wrong_encoding
 from cerflow.files.raw_rows import Block, Malformed
 
 __all__ = ["json_blocks"]
 
-#: Bytes of lines that are read at once: if one line is not plain, all of them are looked at one by one.
-_BLOCK = 1 << 20
-#: Brackets within brackets that an object may have.
-_DEPTH = 100
 _SPACE = " \t\r\n"
 _BLANKS = b" \t\r"
 _BRACKETS = re.compile(r"[\[\]{}]")
@@ -55,7 +52,7 @@ def json_blocks(content: Content, name: str, encoding: str, as_text: Collection[
     rest = b""
     with open_text(content, encoding) as stream:
         while True:
-            piece = stream.read(_BLOCK)
+            piece = stream.read(limits.TEXT_BLOCK_BYTES)
             data = rest + piece
             if number == 0 and not isinstance(content, FilePiece) and data.lstrip()[:1] == b"[":
                 yield _array(data + stream.read(), name, as_text, problem)
@@ -107,7 +104,7 @@ def _by_arrow(data: bytes, as_text: Collection[str]) -> pa.Table | None:
     opened = (signs == ord("{")) | (signs == ord("["))
     # Every line has one bracket: it can only have too many if there are so many more.
     more = np.count_nonzero(opened) - len(begins)
-    if more >= _DEPTH and np.add.reduceat(opened, begins, dtype=np.int64).max() > _DEPTH:
+    if more >= limits.JSON_DEPTH and np.add.reduceat(opened, begins, dtype=np.int64).max() > limits.JSON_DEPTH:
         return None
     named = np.all(signs[begins + 1] == ord('"')) or np.all(np.logical_or.reduceat(signs == ord('"'), begins))
     if not named:
@@ -208,14 +205,14 @@ def _after_space(text: str, place: int) -> int:
 
 def _refuse_depth(text: str) -> None:
     """Raise _UnusableError for brackets within brackets that might be too many for readers further on."""
-    if text.count("[") + text.count("{") <= _DEPTH:
+    if text.count("[") + text.count("{") <= limits.JSON_DEPTH:
         return
     depth = deepest = 0
     for sign in _BRACKETS.findall(_STRINGS.sub("", text)):
         depth += 1 if sign in "[{" else -1
         deepest = max(deepest, depth)
-    if deepest > _DEPTH:
-        raise _UnusableError(f"brackets are nested more than {_DEPTH} deep")
+    if deepest > limits.JSON_DEPTH:
+        raise _UnusableError(f"brackets are nested more than {limits.JSON_DEPTH} deep")
 
 
 class _Decoder:

@@ -13,6 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from cerflow import limits
 from cerflow.slices.pieces import Keys
 from cerflow.slices.reach import last_piece_before
 from cerflow.slices.slice import Slice
@@ -22,10 +23,6 @@ __all__ = ["GroupReach", "GroupSlice", "Key", "RowGroup", "RowGroups", "Slices",
 
 #: Whole numbers or floats.
 Key = int | float
-#: Cuts are looked for at so many places inside each row group, if not between them.
-_PLACES = 16
-#: Numbers of slices for each core that are tried, beside others.
-_ROUNDS = 8
 
 
 @dataclass(frozen=True)
@@ -167,7 +164,7 @@ def cut(
     best_cost = _cost(best, total, cores, most_waiting)
     halves = {most >> k for k in range(most.bit_length())}
     # So many that all cores have the same to do.
-    even = {k * cores for k in range(1, _ROUNDS + 1) if k * cores <= most}
+    even = {k * cores for k in range(1, limits.SOURCE_CUT_ROUNDS + 1) if k * cores <= most}
     for number in sorted((halves | even) - {1}):
         for borders in (_between(known, number), _inside(known, number)):
             found = cut_at(known, borders, reach)
@@ -195,10 +192,10 @@ def _between(known: RowGroups, number: int) -> list[Key]:
 
 def _inside(known: RowGroups, number: int) -> list[Key]:
     """About ``number`` slices with the same number of events each, wherever they begin."""
-    steps = (np.arange(_PLACES) + 0.5) / _PLACES
+    steps = (np.arange(limits.SOURCE_CUT_PLACES) + 0.5) / limits.SOURCE_CUT_PLACES
     least = known.least.astype(float)[:, None]
     keys = (least + (known.greatest.astype(float)[:, None] - least) * steps).ravel()
-    weights = np.repeat(known.rows / _PLACES, _PLACES)
+    weights = np.repeat(known.rows / limits.SOURCE_CUT_PLACES, limits.SOURCE_CUT_PLACES)
     order = np.argsort(keys, kind="stable")
     sums = np.cumsum(weights[order])
     places = np.searchsorted(sums, sums[-1] * np.arange(1, number) / number, "left")

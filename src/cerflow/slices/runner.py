@@ -7,14 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from cerflow import limits
 from cerflow.engine.matches.row_limit import Bound
 from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.engine.results.report import CountForm
 
 __all__ = ["SliceRunner"]
-
-#: Rows of a result batch.
-RESULT_ROWS = 1 << 14
 
 
 class SliceRunner:
@@ -52,7 +50,7 @@ class SliceRunner:
         Raises `TooManyMatchesError` before matches beyond the bound are listed.
         """
         matches = self._recognizer.push(self._numbered(rows)).announced(self._bound.add)
-        yield from matches.to_batches(RESULT_ROWS, flat=self._flat, counts=self._counts)
+        yield from matches.to_batches(limits.RESULT_ROWS, flat=self._flat, counts=self._counts)
 
     def _numbered(self, rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
         if self._next is None:

@@ -7,10 +7,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["plain_array", "plain_type", "python_rows", "python_values", "with_plain_columns"]
+__all__ = ["one_array", "plain_array", "plain_type", "python_rows", "python_values", "with_plain_columns"]
 
 #: The digits of decimals of 128 and 256 bits.
 _DIGITS_128, _DIGITS_256 = 38, 76
+
+
+def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column in one piece, which is copied only if it is in several."""
+    if isinstance(column, pa.Array):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def plain_type(data_type: pa.DataType) -> pa.DataType:

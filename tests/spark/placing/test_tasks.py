@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 import cerflow
+from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.language.formula import DurationWindow
-from cerflow.slices import runner
 from cerflow.spark.placing.slice_tasks import OwnSlices, PartitionInOrder, PartitionsInOrder
 from support.spark.tasks import Simulation
 
@@ -27,7 +27,7 @@ def events(types, first=0):
 
 
 def test_more_matches_of_one_event_than_fit_in_memory(monkeypatch):
-    monkeypatch.setattr(runner, "RESULT_ROWS", 10)
+    monkeypatch.setattr(limits, "RESULT_ROWS", 10)
     found = simulation().recognition(iter(events("A" * 40 + "B").to_batches()))
     # There are 2^40 - 1.
     assert [batch.num_rows for batch in islice(found, 5)] == [10] * 5

@@ -15,10 +15,10 @@ from cerflow.slices.by_keys import boundaries, cut
 from cerflow.slices.pieces import Pieces
 from cerflow.slices.reach import AttributeReach, CountReach, TimeReach
 from cerflow.spark.frames.axis import Axis
-from cerflow.spark.frames.events import EventColumns
+from cerflow.spark.frames.events import ROW_BITS, EventColumns
 from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.placing.slice_tasks import OwnSlices, PartitionInOrder, PartitionsInOrder
-from cerflow.spark.placing.survey import ROW_BITS, _rows, bounds_of
+from cerflow.spark.placing.survey import _rows, bounds_of
 
 
 class Simulation:

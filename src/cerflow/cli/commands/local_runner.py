@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
+from cerflow import limits
 from cerflow.cli.commands.checking import event_types, types_in, warn_of_types
 from cerflow.cli.commands.request import Request
 from cerflow.cli.output.bad_records import Policy
@@ -21,8 +22,6 @@ from cerflow.errors import BadRecordError
 from cerflow.files.reading import ReadEvents, read_inputs
 
 __all__ = ["run_local"]
-
-_BATCH_ROWS = 10_000
 
 
 def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary:
@@ -68,7 +67,7 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
     volume = Volume(matches, request.max_matches)
     schema = matches.shown_schema(flat=request.flat, counts=request.counts)
     with _rows_of_the_input(events), open_sink(request.output, request.output_format, schema) as sink:
-        for batch in volume.batches(_BATCH_ROWS, flat=request.flat, counts=request.counts):
+        for batch in volume.batches(limits.OUTPUT_BATCH_ROWS, flat=request.flat, counts=request.counts):
             watch.done("recognising")
             sink.write(batch)
             written += batch.num_rows

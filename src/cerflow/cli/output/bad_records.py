@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
+from cerflow import limits
 from cerflow.cli.output.targets import check_writable
 from cerflow.cli.output.writing import open_sink, output_format_of
 from cerflow.errors import BadRecordError
@@ -71,5 +72,5 @@ class BadRecords:
         table = as_refused(pa.table({"row": pa.array([], pa.int64()), "reason": pa.array([], pa.string())}))
         table = pa.concat_tables([table, *self._kept], promote_options="permissive")
         with open_sink(self.path, output_format_of(self.path), table.schema) as sink:
-            for batch in table.to_batches(max_chunksize=10_000):
+            for batch in table.to_batches(max_chunksize=limits.OUTPUT_BATCH_ROWS):
                 sink.write(batch)

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from cerflow import limits
 from cerflow.cli.output.reporting import warn
 from cerflow.errors import OutputError
 
@@ -30,10 +31,6 @@ __all__ = ["STANDARD_OUTPUT", "OutputStream", "check_writable", "descriptor_of",
 
 STANDARD_OUTPUT = "-"
 
-#: The free space is looked at whenever so many bytes more have been written.
-_LOOK = 1 << 24
-#: As much is left free on a disk, or a hundredth of it if that is less.
-_LEFT_FREE = 1 << 26
 #: Characters of a name that the names of temporary files begin with.
 _NAME = 40
 
@@ -54,7 +51,7 @@ class OutputStream:
         self._below = below
         self._directory = directory
         self._size = 0
-        self._look = _LOOK
+        self._look = limits.DISK_LOOK_BYTES
 
     def write(self, data: bytes) -> int:
         """Write all bytes; raises OutputError, also if the disk is nearly full."""
@@ -99,9 +96,9 @@ class OutputStream:
     def _look_at_disk(self) -> None:
         if self._directory is None or self._size < self._look:
             return
-        self._look += _LOOK
+        self._look += limits.DISK_LOOK_BYTES
         disk = shutil.disk_usage(self._directory)
-        if disk.free < min(_LEFT_FREE, disk.total // 100):
+        if disk.free < min(limits.DISK_LEFT_FREE, disk.total // 100):
             raise OutputError(
                 f"cannot write to {self._name}: its disk is full but for {disk.free >> 20:,} MiB; "
                 "free some space, write to another disk, or ask for less (LIMIT, COUNT(*), aggregates)"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from cerflow import limits
 from cerflow.cli.output.reporting import warn
 from cerflow.cli.output.targets import free_space
 from cerflow.cli.output.writing import Sink
@@ -14,11 +15,6 @@ from cerflow.engine.matches.row_limit import LESS, Bound, readable_number
 from cerflow.engine.results.report import CountForm
 
 __all__ = ["Volume", "parse_most"]
-
-#: From so many matches on all of them are counted before the next is written.
-MANY = 1_000_000
-#: After so many rows their size tells how much room the others need.
-TELLING = 1 << 18
 
 
 def parse_most(text: str) -> int | None:
@@ -47,7 +43,7 @@ class Volume:
 
     def _tell(self, rows: int, exact: bool) -> None:
         self._bound.add(rows, exact)
-        if self._bound.known <= MANY or self.total is not None:
+        if self._bound.known <= limits.MATCHES_COUNTED or self.total is not None:
             return
         # Recognising once more costs little beside writing so many.
         ahead = Bound(self._most)
@@ -59,7 +55,7 @@ class Volume:
     def look_at_room(self, target: str, sink: Sink, written: int) -> None:
         """Warn, once, if what is still to be written will probably not fit on the disk of the target."""
         before, self._written = self._written, written
-        if self.total is None or not before < TELLING <= written:
+        if self.total is None or not before < limits.ROWS_WEIGHED <= written:
             return
         free = free_space(target)
         needed = sink.size * max(0, self.total - written) // written

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
 
+from cerflow import limits
 from cerflow.cli.output.targets import STANDARD_OUTPUT, OutputStream, open_target
 from cerflow.errors import InputError, OutputError
 from cerflow.files.sources import SUFFIXES, InputFormat
@@ -28,7 +29,6 @@ from cerflow.values.arrow_columns import python_rows, python_values
 
 __all__ = ["OutputFormat", "Sink", "open_sink", "output_format_of"]
 
-_ROW_GROUP = 65_536
 #: Begins texts that stand for numbers with more digits than Python's own; no data has it.
 _MARK = f"number {secrets.token_hex(16)} "
 _MARKED = re.compile(rf'"{_MARK}(-?[0-9.]+)"')
@@ -181,7 +181,7 @@ class _Columnar(_Sized):
         # Every write makes a row group, and small ones make large, slow files.
         self._waiting.append(batch.cast(self._schema) if batch.schema != self._schema else batch)
         self._rows += batch.num_rows
-        if self._rows >= _ROW_GROUP:
+        if self._rows >= limits.OUTPUT_ROW_GROUP:
             self._flush()
 
     def close(self) -> None:

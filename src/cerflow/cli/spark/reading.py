@@ -20,6 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812  (the name under which ever
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_type
 
+from cerflow import limits
 from cerflow.cli.commands.request import Inputs
 from cerflow.cli.spark.file_groups import file_groups
 from cerflow.files.blocks import read_blocks
@@ -40,6 +41,7 @@ from cerflow.files.raw_rows import Block
 from cerflow.files.reading import input_remarks, with_missing
 from cerflow.files.sources import InputFormat, Source, label, partition_values
 from cerflow.schema import Schema
+from cerflow.spark.frames.events import ROW_BITS
 from cerflow.spark.frames.output import literal
 from cerflow.spark.frames.schemas import arrow_schema, spark_schema
 from cerflow.spark.frames.streams import in_common_unit, union_frames
@@ -51,7 +53,6 @@ if TYPE_CHECKING:
 __all__ = ["SparkEvents", "read_frame"]
 
 _ROW = "_cerflow_row"
-_BATCH = 10_000
 _PACKED = "number bigint, payload binary"
 _Batches = Iterator[pa.RecordBatch]
 #: A file or a piece of it, with what is found there.
@@ -351,7 +352,7 @@ def _numbers(batches: _Batches) -> Iterator[int]:
 
 def _batches(table: pa.Table | None) -> _Batches:
     if table is not None:
-        yield from table.combine_chunks().to_batches(max_chunksize=_BATCH)
+        yield from table.combine_chunks().to_batches(max_chunksize=limits.OUTPUT_BATCH_ROWS)
 
 
 def _packed(number: int, value: object) -> pa.RecordBatch:
@@ -370,11 +371,10 @@ def _numbered(frame: DataFrame) -> DataFrame:
     offsets, total = {}, 0
     for part, count in sorted((r["part"], r["count"]) for r in counts):
         offsets[part], total = total, total + count
-    # The upper bits of this identifier are the partition, the lower 33 count within it.
     identifier = F.monotonically_increasing_id()
     starts = F.create_map(*[F.lit(v) for pair in offsets.items() for v in pair]) if offsets else F.create_map()
-    part = F.shiftright(identifier, 33).cast("int")
-    return frame.withColumn(_ROW, identifier.bitwiseAND(F.lit((1 << 33) - 1)) + starts[part].cast("long"))
+    part = F.shiftright(identifier, ROW_BITS).cast("int")
+    return frame.withColumn(_ROW, identifier.bitwiseAND(F.lit((1 << ROW_BITS) - 1)) + starts[part].cast("long"))
 
 
 def _quoted(name: str) -> str:

@@ -19,20 +19,14 @@ from cerflow.language.formula import DurationWindow, Window
 from cerflow.schema import Kind, Schema
 from cerflow.slices.slice import GREATEST, LEAST
 from cerflow.values.array_types import Ints
+from cerflow.values.arrow_columns import one_array
 from cerflow.values.units import DAY, TimeUnit
 
-__all__ = ["Axis", "exact", "one_array"]
+__all__ = ["Axis", "exact"]
 
 
 #: Any window of time: events are measured by their time alone.
 _TIME = DurationWindow(1)
-
-
-def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A column as one array."""
-    if isinstance(column, pa.Array):
-        return column
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def exact(schema: Schema) -> bool:

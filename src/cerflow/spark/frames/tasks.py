@@ -9,6 +9,7 @@ from functools import lru_cache
 import pyarrow as pa
 from pyspark import cloudpickle
 
+from cerflow import limits
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.matches.row_limit import Bound
 from cerflow.engine.recognize.plan import Plan
@@ -26,9 +27,6 @@ from cerflow.values.units import TimeUnit
 
 __all__ = ["Recognition", "as_larger_tables", "named", "pack", "readable_value"]
 
-#: Rows and bytes that are pushed at a time; Spark's own batches are small.
-_ROWS = 1 << 16
-_BYTES = 1 << 26
 #: Characters of a value in a message.
 _SHOWN = 60
 
@@ -154,7 +152,7 @@ def as_larger_tables(batches: Iterator[pa.RecordBatch], names: list[str]) -> Ite
         waiting.append(batch)
         rows += batch.num_rows
         size += batch.nbytes
-        if rows >= _ROWS or size >= _BYTES:
+        if rows >= limits.SPARK_PUSH_ROWS or size >= limits.SPARK_PUSH_BYTES:
             yield named(waiting, names)
             waiting, rows, size = [], 0, 0
     if rows:

@@ -14,14 +14,11 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DateType, NumericType, TimestampNTZType, TimestampType
 
-from cerflow.spark.frames.events import IDENTIFIER, POSITION, halved
+from cerflow import limits
+from cerflow.spark.frames.events import IDENTIFIER, POSITION, ROW_BITS, halved
 
 __all__ = ["number_rows", "number_sorted"]
 
-#: Bits of an identifier that count rows within a partition.
-_ROW_BITS = 33
-#: The most parts into which a stream is cut.
-_PARTS = 256
 _PART = "part"
 _CHANGED = (
     "the events changed between two readings, so they cannot be numbered; "
@@ -34,8 +31,8 @@ def number_rows(frame: DataFrame) -> DataFrame:
 
     Counts the rows of each partition in a job of its own.
     """
-    part = F.shiftright(F.col(IDENTIFIER), _ROW_BITS)
-    within = F.col(IDENTIFIER).bitwiseAND(F.lit((1 << _ROW_BITS) - 1))
+    part = F.shiftright(F.col(IDENTIFIER), ROW_BITS)
+    within = F.col(IDENTIFIER).bitwiseAND(F.lit((1 << ROW_BITS) - 1))
     counts, offsets = _counted(frame.select(part.cast("int").alias(_PART)))
     place = F.when(within < F.get(counts, part.cast("int")), F.get(offsets, part.cast("int")) + within)
     return frame.withColumn(POSITION, place.otherwise(F.raise_error(F.lit(_CHANGED)).cast("bigint")))
@@ -73,7 +70,10 @@ def _cuts(frame: DataFrame, leading: str) -> list[str]:
     """Values at which to cut, ascending, as text; none for types without quantiles."""
     if not isinstance(frame.schema[leading].dataType, NumericType | DateType | TimestampType | TimestampNTZType):
         return []
-    parts = min(_PARTS, int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or _PARTS))
+    parts = min(
+        limits.SPARK_NUMBERED_PARTS,
+        int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or limits.SPARK_NUMBERED_PARTS),
+    )
     if parts < 2:
         return []
     fractions = [k / parts for k in range(1, parts)]

@@ -9,6 +9,7 @@ import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from cerflow import limits
 from cerflow.slices.slice import GREATEST, LEAST, Slice
 from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.events import IDENTIFIER, EventColumns, number_of_cuts
@@ -21,8 +22,6 @@ __all__ = ["SLICE", "between_partitions", "first_between", "first_in_cut", "in_s
 #: Twice the number of the slice, one more if the event is its own.
 SLICE = "slice"
 _NUMBER = "number"
-#: So many ranges of the ordering column at most are told to the source, so that it can skip what lies outside.
-_RANGES = 64
 
 
 def in_slices(frame: DataFrame, events: EventColumns, axis: Axis, how: Cut) -> DataFrame:
@@ -82,7 +81,7 @@ def _candidates(how: Clustered) -> tuple[list[int | None], list[int | None]]:
 
 def _likely(frame: DataFrame, events: EventColumns, axis: Axis, slices: Sequence[Slice[int]]) -> DataFrame:
     """The events that any slice reads, if that can be asked of the source without changing its partitions."""
-    if axis.time is None or len(slices) > _RANGES:
+    if axis.time is None or len(slices) > limits.SPARK_RANGES:
         return frame
     time = events.leading()
     ranges = []

@@ -16,8 +16,8 @@ from cerflow.errors import InputError
 from cerflow.slices.pieces import Pieces, held
 from cerflow.slices.runner import SliceRunner
 from cerflow.spark.frames.axis import Axis
+from cerflow.spark.frames.events import ROW_BITS
 from cerflow.spark.frames.tasks import Recognition, as_larger_tables, named
-from cerflow.spark.placing.survey import ROW_BITS
 from cerflow.values.array_types import Ints
 
 __all__ = ["CHANGED", "OwnSlices", "PartitionInOrder", "PartitionsInOrder"]

@@ -20,12 +20,12 @@ from cerflow.language.formula import AttributeWindow
 from cerflow.schema import Kind
 from cerflow.slices.pieces import Pieces
 from cerflow.slices.reach import Bounds
-from cerflow.spark.frames.axis import Axis, one_array
-from cerflow.spark.frames.events import IDENTIFIER, EventColumns
+from cerflow.spark.frames.axis import Axis
+from cerflow.spark.frames.events import IDENTIFIER, ROW_BITS, EventColumns
 from cerflow.values.array_types import Ints
+from cerflow.values.arrow_columns import one_array
 
 __all__ = [
-    "ROW_BITS",
     "Estimate",
     "PartitionSurvey",
     "bounds_of",
@@ -35,9 +35,6 @@ __all__ = [
     "survey_parts",
 ]
 
-
-#: Bits of an identifier that count rows within a partition.
-ROW_BITS = 33
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50, "EiB": 2**60}
 _SIZE = re.compile(r"sizeInBytes=([0-9.E+]+) (\w+)")

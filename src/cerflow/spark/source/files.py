@@ -16,13 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from cerflow import limits
 from cerflow.errors import InputError
 
 __all__ = ["DataFile", "each", "filesystem_of", "find_files", "metadata_of", "opened"]
 
 _WILD = "*?["
-#: Footers that are fetched at a time, as each waits for its filesystem.
-_AT_ONCE = 16
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -139,7 +138,7 @@ def each(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
     """The function of all items, several at a time: they wait for files."""
     if len(items) < 2:
         return [function(item) for item in items]
-    with ThreadPoolExecutor(min(_AT_ONCE, len(items))) as pool:
+    with ThreadPoolExecutor(min(limits.FOOTERS_AT_ONCE, len(items))) as pool:
         return list(pool.map(function, items))
 
 

@@ -9,15 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.slices.by_row_groups import Key, RowGroup
 from cerflow.spark.source.files import DataFile, each, metadata_of
 from cerflow.spark.source.keys import bounds_of
 
 __all__ = ["columns_of", "groups_of", "short_texts"]
-
-#: Bytes for each value of a column of text up to which its values repeat, as text alone takes more.
-_REPEATING = 4
 
 
 def columns_of(files: Sequence[DataFile]) -> tuple[pa.Schema, bool]:
@@ -128,4 +126,4 @@ def short_texts(files: Sequence[DataFile], names: Sequence[str]) -> frozenset[st
                     chunk = footer.row_group(index).column(k)
                     size[name] += chunk.total_uncompressed_size
                     values[name] += chunk.num_values
-    return frozenset(name for name in names if size[name] < _REPEATING * values[name])
+    return frozenset(name for name in names if size[name] < limits.DICTIONARY_BYTES * values[name])

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from cerflow import limits
 from cerflow.engine.results.report import CountForm
 from cerflow.errors import InputError, nearest
 from cerflow.query import Language
@@ -36,8 +37,6 @@ _NAMES = (
     "paths",
 )
 _BOOLEANS = {"true": True, "false": False}
-#: Rows of a slice: half a second of work for a selective query, ten times what it costs to start a task.
-_SLICE_ROWS = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Options:
     stream: str | None = None
     positions: bool = False
     skip: bool = False
-    slice_rows: int = _SLICE_ROWS
+    slice_rows: int = limits.SOURCE_SLICE_ROWS
     cores: int = 1
     counts: CountForm = "decimal"
     flat: bool = False
@@ -89,7 +88,7 @@ class Options:
             stream=found.get("stream"),
             positions=_boolean(found, "positions"),
             skip=_choice(found, "onBadRecord", ("fail", "skip"), "fail") == "skip",
-            slice_rows=_number(found, "sliceRows", _SLICE_ROWS),
+            slice_rows=_number(found, "sliceRows", limits.SOURCE_SLICE_ROWS),
             cores=_number(found, "cores", os.cpu_count() or 1),
             flat=_boolean(found, "flat"),
             counts="text" if _choice(found, "counts", get_args(CountForm), "decimal") == "text" else "decimal",

@@ -12,11 +12,12 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from cerflow import limits
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.errors import InputError
 from cerflow.slices.by_row_groups import Key, RowGroup
 from cerflow.slices.pieces import Keys
-from cerflow.spark.source.row_groups import ROWS, OrderedBatch, RowGroupReader, Scan
+from cerflow.spark.source.row_groups import OrderedBatch, RowGroupReader, Scan
 
 __all__ = ["InOrder"]
 
@@ -101,8 +102,8 @@ class InOrder:
                     "that say how they are; write the files in that order, or let cerflow.spark.match sort them"
                 )
             self._latest = piece.keys[-1].item()
-            for start in range(0, len(piece.keys), ROWS):
-                yield piece.slice(start, min(start + ROWS, len(piece.keys)))
+            for start in range(0, len(piece.keys), limits.SOURCE_BATCH_ROWS):
+                yield piece.slice(start, min(start + limits.SOURCE_BATCH_ROWS, len(piece.keys)))
 
     def _sorted(self, pieces: list[OrderedBatch]) -> OrderedBatch:
         """Some pieces, in the order of the input, as one in the order of keys."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from cerflow import limits
 from cerflow.errors import BadRecordError, InputError
 from cerflow.slices.by_row_groups import Key, RowGroup
 from cerflow.slices.pieces import Keys
@@ -21,10 +22,8 @@ from cerflow.spark.source.files import DataFile, opened
 from cerflow.spark.source.keys import keys_of
 from cerflow.values.array_types import Ints, Mask
 
-__all__ = ["ROWS", "OrderedBatch", "RowGroupReader", "Scan"]
+__all__ = ["OrderedBatch", "RowGroupReader", "Scan"]
 
-#: Rows that are read and handed on at a time.
-ROWS = 1 << 17
 
 _Columns = Mapping[str, pa.Array]
 
@@ -138,11 +137,13 @@ class RowGroupReader:
         """The columns that do not decide, in batches, each with its number of rows."""
         stored = [name for name in self._body if name in file.schema_arrow.names]
         if not stored:
-            for start in range(0, group.rows, ROWS):
-                count = min(ROWS, group.rows - start)
+            for start in range(0, group.rows, limits.SOURCE_BATCH_ROWS):
+                count = min(limits.SOURCE_BATCH_ROWS, group.rows - start)
                 yield count, self._fitted(group, None, self._body, count)
             return
-        for batch in file.iter_batches(ROWS, row_groups=[group.index], columns=stored, use_threads=False):
+        for batch in file.iter_batches(
+            limits.SOURCE_BATCH_ROWS, row_groups=[group.index], columns=stored, use_threads=False
+        ):
             yield batch.num_rows, self._fitted(group, pa.Table.from_batches([batch]), self._body, batch.num_rows)
 
     def _read(self, group: RowGroup, file: pq.ParquetFile, names: Sequence[str]) -> _Columns:
