@@ -27,7 +27,7 @@ def contents(source: Source) -> list[Content]:
 
 
 def name_of(content: Content) -> str:
-    """What messages call a file."""
+    """The name of a file in messages."""
     path = path_of(content)
     return "standard input" if path is None else str(path)
 

@@ -34,9 +34,9 @@ from cerflow.values.arrow_columns import one_array
 
 __all__ = ["ColumnType", "Look", "SampleValue", "Use", "called", "look_at", "merged", "right", "type_named", "type_of"]
 
-#: What a user may say of a column.
+#: The types that a user may give a column.
 ColumnType = Literal["text", "integer", "float", "timestamp", "boolean"]
-#: What a column is for: its role, what the query does with it, or nothing that says anything of its type.
+#: The use of a column: its role, or how the query reads it; "other" says nothing about its type.
 Use = Literal["text", "time", "number", "ordered", "other"]
 
 _TYPES: dict[ColumnType, pa.DataType] = {
@@ -62,7 +62,7 @@ class SampleValue:
 
 @dataclass(frozen=True)
 class Look:
-    """What the values of a column look like: how many are not null, and how many of these look like what.
+    """The forms of the values of a column: how many are not null, and how many of these have each form.
 
     ``text`` counts those that are text in a format that has other types too. ``integers`` and ``wide`` are those
     within and beyond 64 bits, ``numbers`` all numbers; ``times`` are dates and times, ``zoned`` those with a zone.
@@ -95,7 +95,7 @@ class Look:
 def look_at(
     column: pa.ChunkedArray, rows: npt.NDArray[np.int64], file: str, use: Use, *, typed: bool
 ) -> tuple[Look, pa.Array | None]:
-    """What the values of a column look like; and text as numbers or times, if every value plainly is one.
+    """The forms of the values of a column, and text as numbers or times if every value plainly is one.
 
     ``rows`` are the numbers of the values in the file; ``typed`` says that the format has types, so that what is text
     there is not taken for numbers unless somebody needs them.
@@ -222,7 +222,7 @@ def _plain(nested: pa.DataType) -> pa.DataType | None:
 
 
 def merged(looks: Iterable[Look]) -> Look:
-    """What the values of several pieces of a column look like together."""
+    """The forms of the values of several pieces of a column together."""
     return reduce(_both, looks, Look())
 
 

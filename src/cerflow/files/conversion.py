@@ -53,7 +53,7 @@ BOOLEAN = r"^(?i:true|false)$"
 DATE = r"^(000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})-[0-9]{2}-[0-9]{2}$"
 TIME = DATE[:-1] + r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?$"
 ZONE = r"[T ].*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
-#: What times of one form look like with 0 for every digit.
+#: Times of one form, with 0 for every digit.
 _FORM = re.compile(r"0000-00-00([T ]00:00(:00(\.0{1,6})?)?Z?)?")
 _DIGIT = re.compile("[0-9]")
 _YEAR_ONE = -62_135_596_800_000_000
@@ -103,7 +103,7 @@ def converted(column: pa.Array, target: pa.DataType) -> Converted:
 
 
 def plain_text(column: pa.Array) -> pa.Array:
-    """The values of a column as text, those without a text of their own in JSON or as Python shows them."""
+    """The values of a column as text; lists and structs as JSON, and the rest as Python shows it."""
     try:
         return column.cast(pa.string())
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):

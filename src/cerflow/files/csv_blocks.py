@@ -163,7 +163,7 @@ class _Attempt:
 
 
 def _behind(block: Block, done: int) -> Block:
-    """What is behind a row; a file that is read again has had the others."""
+    """The rows of a block behind one row; those before it were given when the file was read first."""
     if done < 0:
         return block
     keep = int(np.searchsorted(block.rows, done, side="right"))

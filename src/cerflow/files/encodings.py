@@ -148,7 +148,7 @@ def readable_text(text: str) -> str:
 
 
 def wrong_encoding(content: Content, encoding: str) -> str:
-    """What to say, behind a comma, of a file that is not in its encoding."""
+    """Advice, to stand behind a comma, on a file that is not in its encoding."""
     path = path_of(content)
     if encoding == "utf-8" and path is not None:
         with pa.input_stream(str(path), compression="detect") as stream:

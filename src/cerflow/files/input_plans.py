@@ -80,7 +80,7 @@ class ColumnRoles:
         return Schema(columns, self.type, self.time, stream, self.time_unit, duration_in_microseconds(self.forget))
 
     def use(self, name: str) -> Use:
-        """What a column of all inputs together is for."""
+        """The use of a column of all inputs together."""
         if name == self.type:
             return "text"
         if name == self.time:
@@ -92,7 +92,7 @@ class ColumnRoles:
         return "text" if name in self.usage.text else "other"
 
     def use_in(self, one: Input[Source], column: str) -> Use:
-        """What a column of an input is for, by the name that it has in the files."""
+        """The use of a column of an input, by its name in the files."""
         own = {one.type: self.type, one.time: self.time, one.sequence: self.sequence}
         return self.use(own.get(column) or one.rename.get(column, column))
 
@@ -112,7 +112,7 @@ class ColumnRoles:
 
 @dataclass(frozen=True)
 class FileSurvey:
-    """What the first pass found in a file: its columns, the number of its rows, and how many of them are broken.
+    """The result of the first pass over a file: its columns, the number of its rows, and how many of them are broken.
 
     A file without columns is empty, or has nothing but broken rows.
     """
@@ -155,7 +155,7 @@ def survey_file(one: Input[Source], columns: ColumnRoles, content: Content, bloc
 
 
 def survey_of_pieces(found: Sequence[FileSurvey]) -> FileSurvey:
-    """What was found in a file whose pieces were looked at one by one."""
+    """The survey of a file whose pieces were surveyed one by one."""
     looks: dict[str, Look] = {}
     rows = 0
     for piece in found:
@@ -310,7 +310,7 @@ class InputPlan:
         return pa.table(columns, schema=self.refused)
 
     def _wanted(self, column: str) -> str:
-        """What the values of a column have to be, in words."""
+        """The type that the values of a column must have, in words."""
         if column in self.one.events.column_types:
             return called(self.types[column])
         return "a time" if self.columns.use(self.names[column]) == "time" else "a number"
@@ -327,7 +327,7 @@ class InputPlan:
 
 
 def refuse_unknown_types(plans: Sequence[InputPlan]) -> None:
-    """Raise InputError for columns whose types are given, and that no input has of which that was said."""
+    """Raise InputError for a column whose type is given, but which none of the inputs has that it is given for."""
     for column in dict.fromkeys(column for plan in plans for column in plan.one.events.column_types):
         asked = [plan for plan in plans if column in plan.one.events.column_types]
         known = {name: None for plan in asked for name in plan.names}

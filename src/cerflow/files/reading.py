@@ -118,7 +118,7 @@ def with_missing(schema: pa.Schema, columns: ColumnRoles, empty: bool) -> pa.Sch
 
 
 def input_remarks(plans: Sequence[InputPlan], rows: int) -> tuple[str, ...]:
-    """What to say of inputs that were read: that they have no rows, or zeros that are lost."""
+    """Remarks on inputs that were read: they have no rows, or leading zeros are lost."""
     found = [] if rows else ["the input has no rows"]
     for plan in plans:
         for name, value in plan.padded.items():

@@ -1,4 +1,4 @@
-"""What ``--input`` names: files, directories of files, standard input; and the format of each."""
+"""The sources that ``--input`` names: files, directories of files, standard input; and the format of each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STANDARD_INPUT = "-"
 
 #: Suffixes of compressed files, behind that of the format, and how many times larger their rows usually are.
 COMPRESSIONS = {".gz": 8, ".bz2": 10, ".zst": 8, ".lz4": 4}
-#: What writers of partitioned directories call null.
+#: The name of null in partitioned directories.
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _NAMED = re.compile(r"([^\W\d]\w*)=(.+)", re.DOTALL)
 
@@ -46,7 +46,7 @@ class InputFormat(StrEnum):
     ORC = "orc"
 
 
-#: What files of each format are called.
+#: The suffixes of each format.
 SUFFIXES = {
     ".csv": InputFormat.CSV,
     ".json": InputFormat.JSON,
@@ -120,7 +120,7 @@ def label(source: Source) -> str:
 
 
 def partition_values(source: Source, file: Path) -> dict[str, str | None]:
-    """What the directories of a file say: ``day=2024-03-15/hour=7/…`` gives two columns of text."""
+    """The columns that the directories of a file give: ``day=2024-03-15/hour=7/…`` gives two, of text."""
     if source.root is None or source.root not in file.parents:
         return {}
     parts = (part.partition("=") for part in file.relative_to(source.root).parts[:-1])

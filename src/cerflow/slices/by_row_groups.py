@@ -141,7 +141,7 @@ class RowGroups:
         gone = np.append(0, np.cumsum(shares[order]))
         read = np.cumsum(shares)
         edges = np.append(self.least[some][1:], np.inf)
-        # What ends before the next one begins has gone on; the group that is being read goes on in batches if it can.
+        # Groups that end before the next one begins are done; the one being read goes on in batches if it can.
         left = read - gone[np.searchsorted(self.greatest[some][order], edges, "right")]
         return int(left.max(initial=0))
 
@@ -175,7 +175,7 @@ def cut(
 
 
 def _cost(found: Slices, total: int, cores: int, most_waiting: int) -> tuple[bool, float]:
-    """What slices cost: in time, in passes over the stream; and before that, whether they fit into memory."""
+    """The cost of slices: first whether they exceed the memory, then their time in passes over the stream."""
     number = len(found.slices)
     at_once = min(number, cores)
     # The last ones leave cores without work, by their number and as some take longer than others.

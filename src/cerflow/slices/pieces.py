@@ -1,4 +1,4 @@
-"""What was counted of pieces of a stream, and what follows for the tasks that read them."""
+"""Counts of pieces of a stream: the load of slices, and the rows that wait while a partition is put in order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Keys = Ints | Floats
 
 @dataclass(frozen=True)
 class Pieces:
-    """What is known of pieces of a stream, one element each.
+    """Facts about pieces of a stream, one element for each.
 
     All keys of a piece lie in ``[low, high]``; it has ``count`` events and is (a piece of) partition ``part``. If a
     window measures an attribute, ``measure`` is the greatest there, null if there is none.

@@ -43,7 +43,7 @@ class InSlices:
         try:
             for some in self._slices:
                 running.append(pool.submit(self._recognize, some))
-                # What is not read yet is held back: one slice that is ready, and one for each thread.
+                # No more slices wait to be read than one, and one for each thread.
                 if len(running) > self._threads:
                     yield from running.popleft().result()
             while running:
@@ -105,7 +105,7 @@ class _Measured:
         self._column = table.select([name])
         self._measure = measures(window, self._rows(self._column), schema)
         if isinstance(window, AttributeWindow):
-            # What lacks a measure has that of the event before.
+            # An event without a measure gets that of the event before.
             known = self._measure != NULL
             last = np.maximum.accumulate(np.where(known, np.arange(self._count), 0))
             self._column = self._column.take(pa.array(last))

@@ -25,7 +25,7 @@ __all__ = ["bad_records", "explain", "match"]
 
 
 class _Reporting(TypedDict):
-    """What `match` was told of the form of matches."""
+    """The arguments of `match` on the form of matches."""
 
     positions: bool
     counts: NotRequired[CountForm]
@@ -114,7 +114,7 @@ def _prepared(
     reporting: _Reporting,
     on_bad_record: str,
 ) -> tuple[JobPlan, JobPlan, Selected]:
-    """What is to be done, the same for the columns that are sent, and the events; all that can be wrong is refused."""
+    """The plan, the plan for the columns that are sent, and the events; raises all that `match` raises."""
     if on_bad_record not in ("fail", "skip"):
         raise ValueError(f"on_bad_record must be 'fail' or 'skip', not {on_bad_record!r}; see also bad_records")
     _check_frame(df)

@@ -1,4 +1,4 @@
-"""What `match` does with a query and a DataFrame, in words: what is sent to the tasks, and how it is divided."""
+"""An explanation of `match` for a query and a DataFrame: the events sent to the tasks, and how they are divided."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ __all__ = ["RunResult", "run"]
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a job came to.
+    """The result of a job.
 
     ``events`` is the number of usable events, ``bad_records`` that of the others, ``reasons`` says how many of these
     there were for which reason; None and nothing if they were not counted. ``matches`` is the number of rows written

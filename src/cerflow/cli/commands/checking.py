@@ -81,7 +81,7 @@ def explain_query(
     *,
     language: Language | None = None,
 ) -> str:
-    """What the query is compiled to, for the schema of the inputs if there are any."""
+    """The explanation of a query, for the schema of the inputs if there are any."""
     query = load_query(path, expression, language)
     schema = None
     if inputs:

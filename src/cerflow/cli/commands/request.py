@@ -1,4 +1,4 @@
-"""What a run is asked to do: the query, the sources, the columns and the output, checked before any work begins."""
+"""The request for a run: the query, the sources, the columns and the output, checked before any work begins."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Inputs", "Request", "load_query", "query_source"]
 
 @dataclass(frozen=True)
 class Inputs:
-    """What is to be read. ``named`` says that events of several streams must be told apart."""
+    """The inputs to be read. ``named`` says that events of several streams must be told apart."""
 
     inputs: tuple[Input[Source], ...]
     columns: ColumnRoles

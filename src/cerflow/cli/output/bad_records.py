@@ -1,4 +1,4 @@
-"""What happens to records that cannot be used: ``--on-bad-record`` and ``--dead-letter``."""
+"""The policies for records that cannot be used: ``--on-bad-record`` and ``--dead-letter``."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from cerflow.files.sources import STANDARD_INPUT, Source
 
 __all__ = ["refuse_clashes"]
 
-#: What tells a file from all others: device and inode, and for one that is not there yet those of its directory.
+#: The identity of a file: device and inode, and for one that is not there yet those of its directory.
 _Identity = tuple[int | str, ...]
 
 
@@ -76,7 +76,7 @@ def _would_be_read(target: str, source: Source) -> bool:
 
 
 def _identity(path: str) -> _Identity | None:
-    """What tells the file at a path from others; None for devices and sockets, in which nothing is lost."""
+    """The identity of the file at a path; None for devices and sockets, in which nothing is lost."""
     number = descriptor_of(path)
     if path == STANDARD_OUTPUT or number == 1:
         return _identity_of(sys.stdout) or ("standard output",)

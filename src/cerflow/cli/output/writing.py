@@ -261,7 +261,7 @@ def _finite(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no notation for: times in ISO 8601, the rest as text."""
+    """A value without a notation in JSON: times in ISO 8601, the rest as text."""
     if isinstance(value, datetime):
         text = value.isoformat(timespec="milliseconds" if value.microsecond % 1000 == 0 else "microseconds")
         return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text

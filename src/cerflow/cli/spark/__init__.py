@@ -1,1 +1,1 @@
-"""What the commands need of Spark: Java, a session, inputs as DataFrames, and the job that runs a query."""
+"""Spark for the commands: Java, a session, inputs as DataFrames, and the job that runs a query."""

@@ -20,7 +20,7 @@ _ADVICE = (
 
 
 def java_problem() -> str | None:
-    """What is wrong with the Java of this machine and what to do about it; None if nothing is."""
+    """The fault of this machine's Java, and what to do about it; None if there is none."""
     home = os.environ.get("JAVA_HOME")
     if home:
         java = str(Path(home) / "bin" / "java")

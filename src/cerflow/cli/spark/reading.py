@@ -107,7 +107,7 @@ class SparkEvents:
     _parts: Sequence[_InputRows]
 
     def counts(self, types: Sequence[str]) -> RowCounts:
-        """What is known of the rows, and which of these event types occur."""
+        """The counts of rows, and which of these event types occur."""
         refused = sum(part.refused_count() for part in self._parts)
         times: tuple[float | None, float | None] = (None, None)
         occurring: frozenset[str] | None = None
@@ -322,7 +322,7 @@ def _plain(frame: DataFrame, plan: InputPlan) -> tuple[DataFrame, Column]:
 
 
 def _looks(frame: DataFrame, one: Input[Source], columns: ColumnRoles, file: Path) -> dict[str, Look]:
-    """What the values of these columns look like."""
+    """The forms of the values of these columns."""
 
     def look(batches: _Batches) -> _Batches:
         found = [survey_file(one, columns, file, [_block(batch)]).columns for batch in batches]
@@ -360,7 +360,7 @@ def _packed(number: int, value: object) -> pa.RecordBatch:
 
 
 def _collected(frame: DataFrame) -> list[Any]:
-    """What the tasks have packed, in the order of the numbers."""
+    """The values that the tasks packed, in the order of their numbers."""
     rows = sorted(frame.collect(), key=lambda row: row["number"])
     return [pickle.loads(row["payload"]) for row in rows]
 

@@ -187,7 +187,7 @@ def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _sentence(text: str) -> str:
-    """What an error of Spark says, in one line; an error of cerflow in a task speaks for itself."""
+    """The message of an error of Spark in one line; of an error of cerflow in a task, its own message."""
     own = _OWN_ERROR.findall(text)
     if own:
         return str(own[-1])

@@ -24,7 +24,7 @@ __all__ = ["JobPlan", "make_plan"]
 
 @dataclass(frozen=True)
 class JobPlan:
-    """What has to be done.
+    """How a query is evaluated on a DataFrame.
 
     ``needed`` are the columns that the query reads or reports; ``keys`` the partition keys, each a tuple of columns
     of which the first that is not null counts. ``by_key`` says that substreams may be evaluated apart from each

@@ -24,7 +24,7 @@ __all__ = ["Pushdown", "pushdown", "relevant"]
 
 @dataclass(frozen=True)
 class Pushdown:
-    """What Spark drops: events that do not satisfy ``condition``. TRUE drops none.
+    """The events that Spark drops: those that do not satisfy ``condition``. TRUE drops none.
 
     ``left`` are the conditions that only the engine can evaluate, and ``reasons`` say why no more is dropped.
     """

@@ -1,4 +1,4 @@
-"""What a task does: Arrow batches of events in, Arrow batches of matches out, neither ever all at once."""
+"""The tasks: Arrow batches of events in, Arrow batches of matches out, neither ever all at once."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Clustered:
 
 @dataclass(frozen=True)
 class Placement:
-    """What was decided, and why."""
+    """The decision, and why."""
 
     kind: PlacementKind
     reason: str

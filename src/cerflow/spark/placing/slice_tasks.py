@@ -1,4 +1,4 @@
-"""What tasks do that see a part of the stream only: slices, and partitions that lie in the order of time.
+"""Tasks that see only a part of the stream: slices, and partitions that lie in the order of time.
 
 A task checks all that its result relies on, and fails if the events are not those that were counted.
 """
@@ -73,7 +73,7 @@ class OwnSlices:
 
 @dataclass(frozen=True)
 class PartitionInOrder:
-    """What was counted in a partition: its pieces as they come, and the events before it in the stream."""
+    """Counts of a partition: its pieces as they come, and the events before it in the stream."""
 
     pieces: Pieces
     offset: int

@@ -1,4 +1,4 @@
-"""What is found out about a DataFrame before it is matched: how large it is, how its rows lie, and in which order.
+"""A survey of a DataFrame before it is matched: how large it is, how its rows lie, and in which order.
 
 All of it costs reading the ordering column only, in the JVM; nothing depends on a classic session.
 """
@@ -47,7 +47,7 @@ _LEAF = re.compile(r"Scan\b|Relation\b|Range \(")
 
 @dataclass(frozen=True)
 class Estimate:
-    """What Spark says of a DataFrame without running anything.
+    """Spark's estimate of a DataFrame, for which nothing runs.
 
     ``size`` are bytes, None if it does not know; ``stays`` whether every reading of it gives the same partitions;
     ``pruned`` are the conditions by which whole files are left out.

@@ -43,7 +43,7 @@ class DataFile:
 
     @property
     def name(self) -> str:
-        """What to call it in messages."""
+        """Its name in messages."""
         return self.path
 
 

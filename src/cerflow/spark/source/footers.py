@@ -1,4 +1,4 @@
-"""What the footers of the files say: the columns, and of each row group how many events it has from when to when."""
+"""The content of the footers of files: the columns, and of each row group how many events it has from when to when."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _usable(rows: int, roles: Sequence[tuple[Any, pa.DataType]]) -> int | None:
     """The number of events that lack neither of the columns that play a role, if statistics tell."""
     missing = []
     for statistics, data_type in roles:
-        # Nobody counts NaN.
+        # Statistics do not count NaN.
         if statistics is None or not statistics.has_null_count or pa.types.is_floating(data_type):
             return None
         missing.append(int(statistics.null_count))

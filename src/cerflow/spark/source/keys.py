@@ -1,4 +1,4 @@
-"""What orders the events, as numbers: the values of a column, and the bounds that statistics give for them.
+"""Keys, which order the events, as numbers: the values of a column, and the bounds that statistics give for them.
 
 Keys are whole numbers (of the units of a timestamp, of milliseconds for dates) or floats.
 """

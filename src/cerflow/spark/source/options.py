@@ -41,7 +41,7 @@ _BOOLEANS = {"true": True, "false": False}
 
 @dataclass(frozen=True)
 class Options:
-    """What is to be read and recognised.
+    """The query and the files of a read, and how they are read.
 
     ``type``, ``time``, ``time_unit``, ``sequence``, ``stream``, ``positions``, ``counts``, ``flat`` and
     ``max_matches`` mean what they mean to `cerflow.spark.match`; ``skip`` says that events without a type or a time are

@@ -94,7 +94,7 @@ def plan_read(given: Mapping[str, str]) -> Planned:
     groups = _wanted(groups, files, options)
     reach, reason = _reach(query, schema, groups, work)
     if any(group.least is None for group in groups):
-        # Nobody knows where these belong, so all have to be where they should.
+        # Without statistics the order is unknown, so events are taken as they come, and checked.
         groups = [replace(group, least=None, greatest=None) for group in groups]
         slices = Slices((GroupSlice(None, None, None, tuple(groups), 0),), sum(g.rows for g in groups), 0)
     else:

@@ -67,7 +67,7 @@ class InOrder:
         return edges
 
     def _ready(self, edge: Key | None, ties: bool) -> Iterator[OrderedBatch]:
-        """What may go on before the events with key ``edge``, with others of that key if ``ties``."""
+        """The events that may go on before those with key ``edge``, also others of that key if ``ties``."""
         piece = self._waiting[-1]
         here: Key = piece.keys[-1].item()
         if not piece.last and (edge is None or here < edge):

@@ -1,4 +1,4 @@
-"""The schema of the matches as Spark has it: what its types cannot hold becomes a wider one, or is refused."""
+"""The schema of the matches in types of Spark: a type that Spark lacks becomes a wider one, or is refused."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _Columns = Mapping[str, pa.Array]
 
 @dataclass(frozen=True)
 class Scan:
-    """What is read of the files.
+    """The part of the files that is read.
 
     ``columns`` are all columns that are read, in the types of what is handed on: text that repeats as dictionaries.
     Events are ordered by ``leading``, ties by ``sequence`` if there is one, then as they stand in the input; without

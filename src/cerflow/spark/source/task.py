@@ -1,4 +1,4 @@
-"""What a task does: read the events of its slice, recognise, and hand on the matches that are its own."""
+"""A task: it reads the events of its slice, recognises, and hands on the matches that are its own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["Task", "Work", "matches_in", "matches_of"]
 
 @dataclass(frozen=True)
 class Work:
-    """What all tasks of a read have in common.
+    """The facts that all tasks of a read share.
 
     ``needed`` are the columns that the query reads or reports. ``positions`` says that positions are reported or
     read. ``result`` is the schema of the matches as the engine gives them. No more than ``most_waiting`` events wait in
