@@ -185,6 +185,10 @@ class Schema:
         """The attribute names, in the order of the columns."""
         return tuple(self.columns.names)
 
+    def has(self, attribute: str) -> bool:
+        """Whether there is an attribute of this name."""
+        return attribute in self._kinds
+
     def column(self, attribute: str) -> str:
         """The column of an attribute: ``type`` is the type of the event if no attribute is called so."""
         return self.type if attribute == "type" and "type" not in self._kinds else attribute

@@ -187,7 +187,7 @@ def _check_window(window: Window, schema: Schema) -> None:
 def _check_key(key: tuple[str, ...], select: Select, schema: Schema) -> None:
     kinds = []
     for name in key:
-        if name not in schema.attributes and name != "type":
+        if not schema.has(name) and name != "type":
             raise QueryError(
                 f"unknown partition key '{name}'",
                 span=select.span,

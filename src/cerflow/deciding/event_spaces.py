@@ -83,7 +83,7 @@ def event_spaces_of(roots: Iterable[Node], schema: Schema | None = None) -> list
                 reading.demand(current.attribute, Kind.FLOAT, current)
     computed = frozenset(reading.computed)
     if schema is not None:
-        kinds = {name: schema.kind(schema.type if name not in schema.attributes else name) for name in reading.above}
+        kinds = {name: schema.kind(name if schema.has(name) else schema.type) for name in reading.above}
         columns = {f.name: f.type for f in schema.columns}
         return [EventSpace(kinds, schema.type, schema.stream, schema.time, columns, computed)]
     for name, is_string in (("type", True), ("stream", named)):

@@ -94,4 +94,4 @@ def _plain(one: Input[Source]) -> bool:
 def _typed(planned: Planned, inputs: Inputs) -> bool:
     """Whether no column is text that the query takes for a number."""
     numbers = inputs.columns.usage.numbers | inputs.columns.usage.ordered
-    return not any(planned.events.kind(n) is Kind.STRING for n in numbers if n in planned.events.attributes)
+    return not any(planned.events.kind(n) is Kind.STRING for n in numbers if planned.events.has(n))

@@ -26,7 +26,7 @@ def limits(schema: Schema) -> dict[str, int]:
     unit = finest_unit(schema)
     found: dict[str, int] = {}
     for name, most in schema.held.items():
-        kind = schema.kind(name) if name in schema.attributes else Kind.OTHER
+        kind = schema.kind(name) if schema.has(name) else Kind.OTHER
         if kind in (Kind.INTEGER, Kind.TIMESTAMP, Kind.DURATION):
             data_type = schema.columns.field(name).type
             if kind is Kind.TIMESTAMP:

@@ -76,7 +76,7 @@ def _node(current: Node, operands: Sequence[Read], schema: Schema) -> Read | Non
 
 def _is_looked_up(current: In, schema: Schema) -> bool:
     """Whether all items have the same kind as the attribute that is looked up among them."""
-    if not isinstance(current.operand, Attribute) or current.operand.name not in schema.attributes:
+    if not isinstance(current.operand, Attribute) or not schema.has(current.operand.name):
         return False
     kind = schema.kind(current.operand.name)
     of_kind = {Kind.INTEGER: int, Kind.STRING: str}.get(kind)
@@ -96,7 +96,7 @@ def _among(current: In, operand: Read) -> Read:
 def _comparison(current: Comparison, operands: Sequence[Read], schema: Schema) -> Read:
     left, right = current.left, current.right
     if isinstance(left, Attribute) and isinstance(right, Literal) and isinstance(right.value, int | float):
-        kind = schema.kind(left.name) if left.name in schema.attributes else Kind.OTHER
+        kind = schema.kind(left.name) if schema.has(left.name) else Kind.OTHER
         value = float(right.value) if kind is Kind.FLOAT else right.value
         if kind is Kind.FLOAT or (kind is Kind.INTEGER and type(value) is int):
             name, test = left.name, RELATIONS[current.operator]

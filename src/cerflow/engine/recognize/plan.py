@@ -58,7 +58,7 @@ class Plan:
         if transducer is None and not precomputed:
             check_query(select)
             check_types(select, schema)
-        if position is not None and (position not in schema.attributes or schema.kind(position) is not Kind.INTEGER):
+        if position is not None and (not schema.has(position) or schema.kind(position) is not Kind.INTEGER):
             raise InputError(f"the position column '{position}' is no column of integers of the input")
         self.select = select
         self.schema = schema = holding(schema, [select])

@@ -123,7 +123,7 @@ class Report:
     def _computed_type(self, expression: Expression) -> pa.DataType:
         attribute = selected_attribute(expression)
         if attribute is not None:
-            if attribute.name == "type" and "type" not in self.events.attributes:
+            if attribute.name == "type" and not self.events.has("type"):
                 return pa.string()
             return _plain(self.events.columns.field(attribute.name).type)
         return computed_type(expression, self.events)

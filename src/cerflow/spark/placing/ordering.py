@@ -146,7 +146,7 @@ def _recognition(plan: JobPlan, *, numbered: bool) -> Recognition:
     position = None
     if numbered:
         position = POSITION
-        while position in schema.attributes:
+        while schema.has(position):
             position += "_"
         columns = columns.append(pa.field(position, pa.int64()))
     return Recognition(
