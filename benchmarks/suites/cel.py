@@ -24,7 +24,7 @@ _STRESS = {"Q1": "A,B,C", "Q2": "A,B,C,D"}
 #: The distributions of the strategies' experiment; the second one's shares are the paper's, which sum to 1.2.
 _SHARES = {"S1": "1,1,1,1,1", "S2": "4,3,2,1,2"}
 _STRATEGIES = ("ALL", "NEXT", "LAST", "MAX", "STRICT")
-#: Events in the windows in which NEXT and LAST are compared with ALL.
+#: Events in the windows in which NEXT, LAST and MAX are compared with ALL.
 _WINDOWS = (20, 100, 1_000, 10_000)
 
 
@@ -74,7 +74,7 @@ def _strategies(scale: Scale) -> list[Case]:
                 text = f"SELECT {strategy} * WHERE {QUERIES[name]} LIMIT 1"
                 found.append(_case(f"{strategy} {name}, {distribution}", text, stream, ("count",)))
             for window in _WINDOWS:
-                for strategy in ("ALL", "NEXT", "LAST"):
+                for strategy in ("ALL", "NEXT", "LAST", "MAX"):
                     text = f"SELECT {strategy} * WHERE {QUERIES[name]} WITHIN {window} EVENTS LIMIT 1"
                     point = Point("window", window, f"{strategy} {name}, {distribution}")
                     case = f"{strategy} {name}, {distribution}, window of {window:,}"

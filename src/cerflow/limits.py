@@ -47,7 +47,7 @@ DISK_LEFT_FREE = 1 << 26
 
 # Endings: beyond these, less is simplified, proved or sent ahead; the answer is the same
 
-#: Pairs of states looked at; beyond, a transducer counts as ambiguous.
+#: Pairs of states looked at; beyond, a transducer counts as ambiguous, or its complex events as parts of others.
 AMBIGUITY_PAIRS = 20_000
 #: Pairs of states compared for simulation; beyond, none counts as simulated.
 SIMULATION_PAIRS = 20_000

@@ -228,12 +228,14 @@ class TableArrays(NamedTuple):
     O_LET_GO,
     O_DETECTING,  # only where there are matches is asked
     O_FORGET,  # whether substreams begin anew after a pause
-    O_PICK,  # what is picked among the matches of an event when they are read, as O_STRATEGY: all are kept until then
+    O_PICK,  # what is picked in lists when the matches of an event are read, as O_STRATEGY: all are kept until then
     O_ENTER,
 ) = range(20)
 OPTIONS = 20
 #: In O_STRATEGY: report every match, or those of one support, which is the earliest or the latest choice of events.
 EVERYTHING, EARLIEST, LATEST = range(3)
+#: Beside these, what is picked of parts: matches that are not part of others. Their sets are no lists.
+LARGEST = 3
 
 
 class EventArrays(NamedTuple):

@@ -207,7 +207,7 @@ def test_kernels_get_no_arrays_that_they_cannot_read():
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT MAX * WHERE (A AS x)+ ; (B AS y)+ ; C AS z",
+        "SELECT MAX x WHERE (A AS x)+ ; (B AS y)+ ; C AS z",
         "SELECT x WHERE ((A AS x)+ ; (A OR B AS y)+ ; C AS z) FILTER y.v != z.v",
     ],
 )

@@ -96,35 +96,55 @@ def compile_formula(
     keep: frozenset[str] | None = None,
     named: frozenset[str] = frozenset(),
     marks: bool = False,
+    choice: Strategy | None = None,
+    by: frozenset[str] = frozenset(),
 ) -> Transducer:
     """The transducer that detects a complex event C at n exactly if the formula does.
 
     ``window`` bounds the extent of C. ``keep`` projects on those labels afterwards (None keeps all). ``named`` are
     labels used outside the formula. With ``marks``, an event that ``keep`` leaves without labels gets `HIDDEN_LABEL`,
-    so that the support stays the same. Raises `QueryError` for labels out of scope, and `UnsupportedQueryError` for a
-    formula that needs an unbounded or too large automaton.
+    so that the support stays the same. A ``choice``, with labels ``by``, is made among the complex events in the
+    window. But if the transducer has a window, C is not compared with those that begin before it. Raises `QueryError`
+    for labels out of scope, and `UnsupportedQueryError` for a formula that needs an unbounded or too large automaton.
     """
     formula, window = hoist_window(_with_joined_filters(formula), window)
-    named |= keep or frozenset()
+    shown = None if marks else keep
+    compared = keep is None or by <= keep
+
+    def compiled(compiler: _FormulaCompiler) -> tuple[Fragment, Window | None]:
+        whole, left = compiler.run(), window
+        if left is not None and (hides_events(whole, shown) or not compared):
+            # The engine measures and compares reported events, which are not all events here.
+            whole, left = restrict(whole, left, compiler.registers), None
+        elif left is not None:
+            whole = know_ends(whole, left)
+        if choice is not None:
+            try:
+                whole = preferred(whole, choice, compiler.registers, by, each_start=left is not None)
+            except UnsupportedQueryError as error:
+                error.span = error.span or formula.span
+                raise
+        return whole, left
+
+    named |= by | (keep or frozenset())
     compiler = _FormulaCompiler(formula, named, windowed=window is not None)
     try:
-        whole = compiler.run()
+        whole, left = compiled(compiler)
     except UnsupportedQueryError:
         if not compiler.counted:
             raise
         # Some constructions cannot follow counters.
         compiler = _FormulaCompiler(formula, named, windowed=window is not None, count=False)
-        whole = compiler.run()
-    hidden = frozenset((HIDDEN_LABEL,)) if marks else frozenset[str]()
-    if window is not None and hides_events(whole, None if marks else keep):
-        # The engine measures between reported events, which are not all events here.
-        whole = restrict(whole, window, compiler.registers)
-        window = None
-    elif window is not None:
-        whole = know_ends(whole, window)
+        whole, left = compiled(compiler)
     if keep is not None:
+        hidden = frozenset((HIDDEN_LABEL,)) if marks else frozenset[str]()
         whole = relabel(whole, lambda labels: labels & keep or hidden)
-    return simplify(whole, compiler.registers.registers, window, compiler.mentioned)
+    return simplify(whole, compiler.registers.registers, left, compiler.mentioned)
+
+
+def _labels_compared(choice: Selection) -> frozenset[str]:
+    """The labels behind BY; empty if all events are compared."""
+    return frozenset(str(reference.label) for reference in choice.by)
 
 
 def _with_joined_filters(formula: Formula) -> Formula:
@@ -223,8 +243,7 @@ class _FormulaCompiler:
             case Selection(Strategy.STRICT):
                 return contiguous(below[0])
             case Selection(strategy):
-                by = frozenset(str(reference.label) for reference in current.by)
-                return preferred(below[0], strategy, self.registers, by)
+                return preferred(below[0], strategy, self.registers, _labels_compared(current))
             case Unless():
                 return unless(below[0], below[1], self.registers)
             case Without():
@@ -307,5 +326,5 @@ def _named_labels(formula: Formula) -> frozenset[str]:
             case As():
                 found.add(current.label)
             case Selection():
-                found.update(str(reference.label) for reference in current.by)
+                found.update(_labels_compared(current))
     return frozenset(found)

@@ -19,6 +19,7 @@ from cerflow.automata.compile.run_sets import EMPTY, FollowedRuns, RunSet, Sourc
 from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transducer, Transition, Write
+from cerflow.automata.optimise.ambiguity import enlarged
 from cerflow.automata.optimise.detection import Simulation
 from cerflow.automata.optimise.simplify import simplify
 from cerflow.conditions.case_tree import merged_cases
@@ -27,7 +28,7 @@ from cerflow.conditions.contradiction import contradicts
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import Strategy
 
-__all__ = ["next_of_each_start", "preferred"]
+__all__ = ["next_of_each_start", "preferred", "with_few_tests"]
 
 
 _Counts = Callable[[Transition], bool]
@@ -43,7 +44,7 @@ class _Rivals:
 
     others: RunSet
     better: RunSet
-    #: Whether runs that mark an event now, where the run does not, are preferred to it.
+    #: Whether runs that began to mark before would be compared, too.
     compared: bool = True
 
 
@@ -57,17 +58,20 @@ def next_of_each_start(transducer: Transducer) -> Transducer:
         raise UnsupportedQueryError("runs with registers are not followed in sets that are known beforehand")
     fragment = Fragment(transducer.states, set(transducer.initial), set(transducer.final), list(transducer.transitions))
     chosen = preferred(fragment, Strategy.NEXT, RegisterFile(), each_start=True)
-    while True:
-        found = simplify(chosen, (), transducer.window, transducer.mentioned)
-        together = _together(found.transitions)
-        # Every round leaves fewer transitions.
-        if len(together) == len(found.transitions):
-            return replace(found, one_support=True)
-        chosen = Fragment(found.states, set(found.initial), set(found.final), together)
+    found = simplify(chosen, (), transducer.window, transducer.mentioned)
+    return replace(with_few_tests(found), one_support=True)
+
+
+def with_few_tests(transducer: Transducer) -> Transducer:
+    """The same with as few tests as possible: sets of runs divide events into more cases than matter."""
+    while len(together := _together(transducer.transitions)) < len(transducer.transitions):
+        fragment = Fragment(transducer.states, set(transducer.initial), set(transducer.final), together)
+        transducer = simplify(fragment, transducer.registers, transducer.window, transducer.mentioned)
+    return transducer
 
 
 def _together(transitions: Iterable[Transition]) -> list[Transition]:
-    """The transitions with as few tests as possible: sets of runs divide events into more cases than needed."""
+    """Transitions that do the same as one, wherever their tests together are one."""
     alike: dict[Transition, list[Transition]] = {}
     for t in transitions:
         alike.setdefault(replace(t, test=TRUE), []).append(t)
@@ -90,12 +94,15 @@ def preferred(
 
     With labels ``by`` an event counts as marked if it gets one of these labels, and otherwise if it gets any.
 
-    With ``each_start`` only runs that begin to mark with the same event are compared. There is another way to evaluate
-    these, so the limits are lower.
+    With ``each_start`` a run is only compared with those that do not begin to mark before it. So whatever window it is
+    in, they are in, too.
     """
-    followed = FollowedRuns(
-        operand, registers, most_work=limits.RUN_SET_WORK if not each_start else limits.RUN_SET_WORK // 6
-    )
+    if strategy is Strategy.MAX and not enlarged(operand, by):
+        return operand
+    # For NEXT there is another way then, so less may be spent on it.
+    less = each_start and strategy is Strategy.NEXT
+    most_work = limits.RUN_SET_WORK // 6 if less else limits.RUN_SET_WORK
+    followed = FollowedRuns(operand, registers, most_work=most_work)
     fragment = followed.fragment
     going_on = {t.source for t in fragment.transitions}
     name = _ALL if strategy is Strategy.LAST else _EQUAL
@@ -112,9 +119,10 @@ def preferred(
             (_BETTER, rivals.better, better_from_better(t)),
             (name, rivals.others, better_from_others(t)),
         ]
-        if not rivals.compared:
-            better = []
         others: _Sources = [(name, rivals.others, others_counts(t))]
+        if not rivals.compared and not t.labels:
+            # Nothing has been marked.
+            better, others = [], [(name, rivals.others, _unmarked)]
         for case in followed.cases(t, [rivals.others, rivals.better]):
             if t.target in fragment.final:
                 guards = followed.none_ends(case, better)
@@ -174,6 +182,10 @@ def _abreast(fragment: Fragment, marked: _Counts) -> list[frozenset[int]]:
                 found.add(pair)
                 pending.append(pair)
     return [frozenset(r for r in range(fragment.states) if (q, r) in found) for q in range(fragment.states)]
+
+
+def _unmarked(t: Transition) -> bool:
+    return not t.labels
 
 
 def _writing(t: Transition, writes: list[Write]) -> Transition:

@@ -1,15 +1,17 @@
-"""Whether two runs of a transducer can give the same output, so that a match would be reported twice (cf. P1 §6)."""
+"""Whether two runs can give the same output, so that a match would be reported twice (cf. P1 §6), or one a part of the
+output of the other."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from cerflow import limits
+from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.transducer import HIDDEN_LABEL, Transducer, Transition, asks_all_rows
 from cerflow.conditions.connectives import conjuncts
 from cerflow.conditions.contradiction import contradicts
 
-__all__ = ["ambiguous", "one_run_each"]
+__all__ = ["ambiguous", "enlarged", "one_run_each"]
 
 
 def ambiguous(transducer: Transducer) -> bool:
@@ -62,3 +64,48 @@ def one_run_each(transducer: Transducer) -> bool:
     mark = frozenset((HIDDEN_LABEL,))
     marked = tuple(replace(t, labels=mark) if t.labels else t for t in transducer.transitions)
     return not ambiguous(replace(transducer, transitions=marked))
+
+
+def enlarged(automaton: Transducer | Fragment, by: frozenset[str], *, before: bool = False) -> bool:
+    """False only if on every stream no complex event is detected together with one that has all its marks and more.
+
+    With labels ``by`` only marks with one of these labels count. With ``before`` it is about larger complex events that
+    begin before the other. Atoms count as satisfiable.
+    """
+    leaving: list[list[Transition]] = [[] for _ in range(automaton.states)]
+    for t in automaton.transitions:
+        leaving[t.source].append(t)
+    tests = {id(t): conjuncts(t.test) for t in automaton.transitions}
+    compatible: dict[tuple[int, int], bool] = {}
+
+    def together(t: Transition, u: Transition) -> bool:
+        key = (id(t), id(u))
+        if key not in compatible:
+            compatible[key] = not contradicts([*tests[id(t)], *tests[id(u)]])
+        return compatible[key]
+
+    # The states of a run and of a larger one, whether it is larger already, and whether the run may begin to mark.
+    seen = {(p, q, False, not before) for p in automaton.initial for q in automaton.initial}
+    pending = list(seen)
+    while pending:
+        p, q, larger, may_begin = pending.pop()
+        for t in leaving[p]:
+            if t.labels and not may_begin:
+                continue
+            for u in leaving[q]:
+                more = _counts(u, by) - _counts(t, by)
+                if more < 0 or not together(t, u):
+                    continue
+                if (larger or more) and t.target in automaton.final and u.target in automaton.final:
+                    return True
+                pair = (t.target, u.target, larger or bool(more), may_begin or bool(u.labels))
+                if pair not in seen:
+                    if len(seen) >= limits.AMBIGUITY_PAIRS:
+                        return True
+                    seen.add(pair)
+                    pending.append(pair)
+    return False
+
+
+def _counts(t: Transition, by: frozenset[str]) -> int:
+    return int(not by.isdisjoint(t.labels) if by else bool(t.labels))

@@ -1,4 +1,4 @@
-"""NEXT and LAST of a window: the graph of the chosen matches, made when matches are read."""
+"""NEXT, LAST and MAX of a window: the graph of the chosen matches, made when matches are read."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cerflow.engine import layout
+from cerflow.engine.kernels.matches.largest import largest, room
 from cerflow.engine.kernels.matches.pick import pick
 from cerflow.engine.matches.unfolding import Part
 
@@ -27,11 +29,13 @@ class ChosenParts:
         for part in self._parts:
             if part.pick == layout.EVERYTHING:
                 yield part
+            elif part.pick == layout.LARGEST:
+                yield from _largest(part)
             else:
-                yield from _chosen(part)
+                yield from _picked(part)
 
 
-def _chosen(part: Part) -> Iterator[Part]:
+def _picked(part: Part) -> Iterator[Part]:
     """A part as parts of a bounded size, if that suffices for the detections of one event."""
     place = np.zeros(len(part.nodes), np.int32)
     seen = np.zeros(len(part.nodes), np.int32)
@@ -39,10 +43,7 @@ def _chosen(part: Part) -> Iterator[Part]:
     size = min(_EACH * len(part.detections), _NODES)
     at = 0
     while at < len(part.detections):
-        new = np.zeros((size, layout.NODE_WORDS), np.int64)
-        small = new.view(np.int32)
-        small[layout.BOTTOM, [layout.I_CHILD, layout.I_LEFT, layout.I_RIGHT]] = -1
-        new[layout.BOTTOM, layout.W_MEASURE] = layout.NOT_BEGUN
+        new, small = _graph(size)
         found = np.empty((size, 4), np.int64)
         sets, parts = np.empty((size, 4), np.int32), np.empty((size, 2), np.int32)
         graph = (part.nodes, part.nodes.view(np.int32), part.marks, part.detections)
@@ -53,3 +54,30 @@ def _chosen(part: Part) -> Iterator[Part]:
         else:
             size *= 2
         seen.fill(0)
+
+
+def _largest(part: Part) -> Iterator[Part]:
+    """The same for MAX."""
+    compared = np.array([bool(labels & part.by) if part.by else bool(labels) for labels in part.label_sets])
+    counts = compared[part.marks[:, layout.M_LABEL]]
+    size = min(_EACH * len(part.detections), _NODES)
+    at = 0
+    notes = room(part.nodes, part.marks, counts, size)
+    while at < len(part.detections):
+        new, small = _graph(size)
+        found = np.empty((size, 4), np.int64)
+        at, count, written = largest(notes, part.detections, at, new, small, found)
+        if written:
+            yield replace(part, detections=found[:written], nodes=new[:count], pick=layout.EVERYTHING)
+        elif at < len(part.detections):
+            size *= 2
+            notes = room(part.nodes, part.marks, counts, size)
+
+
+def _graph(size: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Room for a match graph, with the complex event without events; the second array is the first as int32."""
+    nodes = np.zeros((size, layout.NODE_WORDS), np.int64)
+    small = nodes.view(np.int32)
+    small[layout.BOTTOM, [layout.I_CHILD, layout.I_LEFT, layout.I_RIGHT]] = -1
+    nodes[layout.BOTTOM, layout.W_MEASURE] = layout.NOT_BEGUN
+    return nodes, small

@@ -22,8 +22,8 @@ NO_LIMIT = 2**62
 class Part:
     """Detections with the nodes, marks and events they refer to; the detections of one event are never split.
 
-    With a ``pick`` (see `cerflow.engine.layout`), `ChosenParts` has yet to apply the strategy; ``alone`` says that it
-    will leave one match of every event.
+    With a ``pick`` (see `cerflow.engine.layout`), `ChosenParts` has yet to apply the strategy. ``alone`` says that it
+    will leave one match of every event, ``by`` which labels it compares (empty for all events).
     """
 
     detections: IntRows
@@ -33,6 +33,7 @@ class Part:
     label_sets: list[frozenset[str]]
     pick: int = layout.EVERYTHING
     alone: bool = False
+    by: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

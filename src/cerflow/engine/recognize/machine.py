@@ -88,7 +88,8 @@ class Machine:
         if len(detections):
             tables = self.tables
             kept = self.store.kept()
-            parts.append(Part(detections, nodes, marks, kept, tables.label_sets, tables.pick, tables.alone))
+            choice = (tables.pick, tables.alone, tables.by)
+            parts.append(Part(detections, nodes, marks, kept, tables.label_sets, *choice))
 
     def live_positions(self) -> Ints:
         """The positions of all events that may still be part of a match."""

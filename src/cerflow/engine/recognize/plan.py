@@ -12,7 +12,14 @@ from cerflow.automata.model.transducer import Transducer
 from cerflow.engine.events.signatures import Evaluation, columns_of_test, columns_read
 from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.recognize.input_streams import InputStreams
-from cerflow.engine.recognize.planning import compile_select, detects_only, fitted, limit_of, strategy_of
+from cerflow.engine.recognize.planning import (
+    compared_labels,
+    compile_select,
+    detects_only,
+    fitted,
+    limit_of,
+    strategy_of,
+)
 from cerflow.engine.results.report import Report
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import InputError
@@ -115,6 +122,7 @@ class Plan:
             position=self.streams.position,
             strategy=strategy,
             pick=pick,
+            by=compared_labels(self.select),
             detecting=detects_only(self.select),
             precomputed=self._precomputed,
         )

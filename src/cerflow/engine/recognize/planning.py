@@ -8,9 +8,9 @@ from fractions import Fraction
 
 from cerflow.analysis.scopes import condition_labels
 from cerflow.automata.compile.formulas import compile_formula
-from cerflow.automata.compile.selection import next_of_each_start
+from cerflow.automata.compile.selection import next_of_each_start, with_few_tests
 from cerflow.automata.model.transducer import Transducer
-from cerflow.automata.optimise.ambiguity import ambiguous
+from cerflow.automata.optimise.ambiguity import ambiguous, enlarged
 from cerflow.automata.optimise.detection import for_detection
 from cerflow.automata.optimise.output_determinization import determinized_on_outputs
 from cerflow.engine import layout
@@ -24,6 +24,7 @@ from cerflow.rewriting.times import with_times_as_numbers
 from cerflow.schema import Schema
 
 __all__ = [
+    "compared_labels",
     "compile_select",
     "detects_only",
     "fitted",
@@ -107,7 +108,11 @@ def transducer_of(select: Select) -> Transducer:
         named=frozenset(named),
         # Strategies compare supports before the projection.
         marks=divided.strategy in _STRATEGIES,
+        choice=Strategy.MAX if divided.strategy is Strategy.MAX else None,
+        by=compared_labels(select),
     )
+    if divided.strategy is Strategy.MAX:
+        return with_few_tests(transducer)
     if divided.strategy is Strategy.NEXT and transducer.window is not None:
         with suppress(UnsupportedQueryError):
             return next_of_each_start(transducer)
@@ -119,10 +124,20 @@ def strategy_of(select: Select, transducer: Transducer) -> tuple[int, int]:
 
     In a window the latter costs less: what is chosen while recognising is another choice for every start.
     """
-    strategy = _STRATEGIES.get(_divided(select).strategy, layout.EVERYTHING)
+    divided = _divided(select)
+    if divided.strategy is Strategy.MAX:
+        by = compared_labels(select)
+        compared = transducer.window is not None and enlarged(transducer, by, before=True)
+        return layout.EVERYTHING, layout.LARGEST if compared else layout.EVERYTHING
+    strategy = _STRATEGIES.get(divided.strategy, layout.EVERYTHING)
     if transducer.window is not None and (strategy == layout.LATEST or transducer.one_support):
         return layout.EVERYTHING, strategy
     return strategy, layout.EVERYTHING
+
+
+def compared_labels(select: Select) -> frozenset[str]:
+    """The labels whose events the strategy compares as matches are read or recognised; empty for all events."""
+    return frozenset(str(reference.label) for reference in _divided(select).by)
 
 
 def limit_of(select: Select) -> int | None:
@@ -135,8 +150,8 @@ def limit_of(select: Select) -> int | None:
 def _divided(select: Select) -> Select:
     """The same query with NEXT and LAST of all matches as its strategy, and any other strategy in its formula.
 
-    STRICT, MAX and orders by labels are left to the automaton: for STRICT it does not matter whether the window comes
-    before. NEXT and LAST cost less where the engine compares whole matches.
+    So is MAX. STRICT, and NEXT and LAST by labels, are left to the automaton: for STRICT it does not matter whether the
+    window comes before. The others cost less where the engine compares whole matches.
 
     Where only detections are asked for, a strategy of the whole query makes no difference: of finitely many matches
     of an event, if there are any, some are such that none is preferred to them. STRICT does, it compares none.
@@ -149,13 +164,15 @@ def _divided(select: Select) -> Select:
             return replace(
                 select, formula=Selection(Strategy.STRICT, formula, span=formula.span), strategy=Strategy.ALL
             )
-        case Strategy.MAX | Strategy.NEXT | Strategy.LAST if select.by or select.strategy is Strategy.MAX:
+        case Strategy.NEXT | Strategy.LAST if select.by:
             inner = formula if window is None else Within(formula, window)
             chosen = Selection(select.strategy, inner, select.by, span=formula.span)
             return replace(select, formula=chosen, window=None, strategy=Strategy.ALL, by=())
         case Strategy.ALL | Strategy.ANY:
-            if isinstance(formula, Selection) and formula.strategy in _STRATEGIES and not formula.by and window is None:
-                return replace(select, formula=formula.operand, strategy=formula.strategy)
+            if isinstance(formula, Selection) and window is None:
+                by = formula.by
+                if formula.strategy is Strategy.MAX or (formula.strategy in _STRATEGIES and not by):
+                    return replace(select, formula=formula.operand, strategy=formula.strategy, by=by)
     return select
 
 

@@ -26,6 +26,7 @@ _QUERIES = (
     "SELECT * WHERE A AS x ; B AS y FILTER x.v = y.v",
     "SELECT * WHERE (A+ AS x ; B AS y) FILTER x.v != y.v WITHIN 6 EVENTS",
     "SELECT LAST * WHERE A ; B WITHIN 6 EVENTS",
+    "SELECT MAX * WHERE A+ ; B WITHIN 6 EVENTS",
 )
 _EVENTS = 200
 #: What another process does meanwhile: the kernels that only some queries need.

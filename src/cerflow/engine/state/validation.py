@@ -122,7 +122,7 @@ def check_nodes(image: Image, tables: TransducerTables) -> None:
     small = nodes.view(np.int32)
     measure, numbers = nodes[:, layout.W_MEASURE], np.arange(len(nodes))
     require(measure[layout.BOTTOM] == layout.NOT_BEGUN, "the complex event without events has begun")
-    if tables.pick != layout.EVERYTHING:
+    if tables.lists:
         _check_lists(image)
         return
     for column in (layout.I_CHILD, layout.I_LEFT, layout.I_RIGHT):

@@ -72,6 +72,7 @@ class TransducerTables:
         position: str | None = None,
         strategy: int = layout.EVERYTHING,
         pick: int = layout.EVERYTHING,
+        by: frozenset[str] = frozenset(),
         detecting: bool = False,
         precomputed: Sequence[Condition] = (),
     ) -> None:
@@ -98,9 +99,12 @@ class TransducerTables:
         self.loops = self._loops()
         #: Whether runs are kept as sets: those with equal outputs, or those that begin with the first event.
         self.grouped = self._begins_once or (not detecting and ambiguous(transducer))
-        #: The strategy that is applied when matches are read, and whether it leaves one match per event.
+        #: The strategy that is applied when matches are read, the labels that it compares (empty for all events),
+        #: whether it needs lists, and whether it leaves one match per event.
         self.pick = pick
-        self.alone = pick != layout.EVERYTHING and one_run_each(transducer)
+        self.by = by
+        self.lists = pick in (layout.EARLIEST, layout.LATEST)
+        self.alone = self.lists and one_run_each(transducer)
         self.moves = self._moves()
         self._needs = [self._tests_of(move.transition) for move in self.moves]
         self._signatures: dict[frozenset[int], int] = {}
@@ -342,7 +346,7 @@ class TransducerTables:
         if self.partitioned and isinstance(window, CountWindow):
             options[layout.O_LOCAL_WINDOW] = window.events
         options[layout.O_STRATEGY] = strategy
-        options[layout.O_PICK] = self.pick
+        options[layout.O_PICK] = self.pick if self.lists else layout.EVERYTHING
         options[layout.O_DETECTING] = self.detecting
         options[layout.O_FORGET] = self.schema.forget is not None
         options[layout.O_WINDOWED] = window is not None
