@@ -73,6 +73,8 @@ def usage_of(tree: Node) -> ColumnUsage:
         if isinstance(node, LabelItem):
             names.update(node.attributes or ())
         numbers.update(_as_numbers(node))
+        if _may_be_time(node):
+            ordered.update(*map(_column, _terms(node)))
         text.update(_as_text(node))
         if isinstance(node, SetTest) or (isinstance(node, Aggregate) and node.name in ("min", "max")):
             ordered.update(_column(node.argument))
@@ -81,7 +83,7 @@ def usage_of(tree: Node) -> ColumnUsage:
             by_size = comparison.operator not in (Operator.EQ, Operator.NE)
             for one, other in ((left, right), (right, left)):
                 if _is_number(other):
-                    numbers.update(_column(one))
+                    numbers.update(_column(one), *map(_column, _terms(one)))
                 elif _is_text(other):
                     text.update(_column(one))
                 elif isinstance(other, Literal) and isinstance(other.value, bool):
@@ -121,10 +123,28 @@ def _is_number(expression: Expression) -> bool:
     if isinstance(expression, Literal):
         return isinstance(expression.value, int | float) and not isinstance(expression.value, bool)
     if isinstance(expression, Function):
-        return expression.name not in ("lower", "upper")
+        return expression.name not in ("lower", "upper", "time", "prev")
     if isinstance(expression, Aggregate):
         return expression.name in ("count", "sum", "avg", "stddev")
-    return isinstance(expression, Arithmetic | Negative)
+    return isinstance(expression, Arithmetic | Negative) and not _may_be_time(expression)
+
+
+def _may_be_time(node: Node) -> bool:
+    """Whether a sum or difference may be a timestamp or a duration: no number stands in it."""
+    return bool(terms := _terms(node)) and not any(map(_is_number, terms))
+
+
+def _terms(node: Node) -> list[Expression]:
+    """The operands of nested ``+`` and ``-``; none for another node."""
+    found: list[Expression] = []
+    stack: list[Node] = [node] if isinstance(node, Arithmetic) and node.operator in ("+", "-") else []
+    while stack:
+        current = stack.pop()
+        if isinstance(current, Arithmetic) and current.operator in ("+", "-"):
+            stack += [current.right, current.left]
+        elif isinstance(current, Expression):
+            found.append(current)
+    return found
 
 
 def _is_text(expression: Expression) -> bool:
@@ -135,7 +155,7 @@ def _is_text(expression: Expression) -> bool:
 
 
 def _as_numbers(node: Node) -> Iterator[str]:
-    if isinstance(node, Arithmetic):
+    if isinstance(node, Arithmetic) and not _may_be_time(node):
         yield from _column(node.left)
         yield from _column(node.right)
     elif isinstance(node, Negative):

@@ -261,19 +261,29 @@ def _finite(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value without a notation in JSON: times in ISO 8601, the rest as text."""
+    """A value without a notation in JSON: times and durations in ISO 8601, the rest as text."""
     if isinstance(value, datetime):
         text = value.isoformat(timespec="milliseconds" if value.microsecond % 1000 == 0 else "microseconds")
         return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, timedelta):
-        return value.total_seconds()
+        return _duration(value)
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, Decimal):
         return _number(value)
     return str(value)
+
+
+def _duration(value: timedelta) -> str:
+    """A duration in ISO 8601 with all its microseconds: ``PT5M``, ``P1DT2.5S``, ``-PT1H``."""
+    days, seconds = abs(value).days, abs(value).seconds
+    hours, minutes, seconds = seconds // 3600, seconds // 60 % 60, seconds % 60
+    rest = f".{abs(value).microseconds:06}".rstrip("0").rstrip(".")
+    clock = "".join(f"{amount}{unit}" for amount, unit in ((hours, "H"), (minutes, "M")) if amount)
+    clock += f"{seconds}{rest}S" if seconds or rest or not (days or clock) else ""
+    return "-" * (value < timedelta(0)) + "P" + f"{days}D" * bool(days) + ("T" + clock) * bool(clock)
 
 
 def _number(value: Decimal) -> int | float | str:
