@@ -94,7 +94,7 @@ def test_what_is_ended_leaves_nothing(tmp_path, number):
         while not list(tmp_path.glob(".o.jsonl.*.partial")) and process.poll() is None:
             time.sleep(0.05)
         process.send_signal(number)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate()
     finally:
         process.kill()
     assert process.returncode == 128 + number

@@ -42,7 +42,7 @@ def test_whoever_comes_second_is_told(predicate, of_set):
     @predicate("waits_here", compile=False)
     def waits(v):
         entered.set()
-        assert leave.wait(20)
+        assert leave.wait(300)
         return True
 
     text = "SELECT * WHERE A AS x ; B AS y FILTER waits_here(y.v)"
@@ -50,7 +50,7 @@ def test_whoever_comes_second_is_told(predicate, of_set):
     recognizer.push({"type": "A", "v": 1, "k": ""})
     thread = Thread(target=recognizer.push, args=({"type": "B", "v": 2, "k": ""},))
     thread.start()
-    assert entered.wait(20)
+    assert entered.wait(300)
     try:
         for again in (lambda: recognizer.push(ROWS[0]), lambda: recognizer.push(TABLE), recognizer.snapshot):
             with pytest.raises(InUseError, match="in use: another thread"):
