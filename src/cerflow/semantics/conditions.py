@@ -21,8 +21,8 @@ def satisfies(condition: Condition, events_of: EventsOf) -> bool:
     every choice of one event for each label outside its aggregates. NOT negates atoms.
 
     ``SOME x1, …, xn: c`` is the existential extension (P2 §4): c is true for some x1 ∈ S1, …, xn ∈ Sn, where Si are the
-    events of xi, so it does not hold without events. All other labels of c have one event each. ``NOT SOME x1, …, xn:
-    c`` is the atom NOT c: for every choice c is false, and not unknown.
+    events of xi, so it does not hold without events. All other labels of c have one event each.
+    ``NOT SOME x1, …, xn: c`` is the atom NOT c: for every choice c is false, and not unknown.
     """
     stack: list[bool] = []
     for current, negated in atoms_of(condition):

@@ -251,9 +251,9 @@ class Matches:
           in each match; also ``min`` or ``max`` over the matches, of ``min`` or ``max`` in each.
 
         Nulls (and NaN) do not count, as in SQL. An aggregate without any value is null, and a match whose sum is null
-        does not count over the matches; counts are 0 instead. Counts, and sums of integers, are exact, ``decimal128(38,
-        0)``. Sums of floats are float64, added in the order of the graph. Averages are float64. ``min`` and ``max``
-        have the type of the attribute, or int64 for counts.
+        does not count over the matches; counts are 0 instead. Counts and sums of integers are exact:
+        ``decimal128(38, 0)``. Sums of floats are float64, added in the order of the graph. Averages are float64.
+        ``min`` and ``max`` have the type of the attribute, or int64 for counts.
 
         Raises `QueryError` for labels and attributes that the query does not report, `ValueError` for an invalid
         aggregate, `UnsupportedQueryError` for one that the graph cannot give and if LIMIT or ANY leaves open which
@@ -267,11 +267,11 @@ class Matches:
     def first(self, size: int, *, by: Order, descending: bool = False) -> Matches:
         """The first ``size`` matches of each detecting event in an order, found without unfolding the others.
 
-        ``by`` is ``"start"`` (the position of the first event), ``"events"`` (the number of events), or ``(label,
-        attribute, function)`` with ``sum``, ``min``, ``max`` or ``count`` of the attribute over the events with a
-        label; None as the attribute counts events. Matches without a value (null, as in `aggregate`) come last in
-        either direction. Equal matches come in the order of `to_batches`; sums of floats that differ only by rounding
-        may come in any order. Raises the errors of `aggregate`.
+        ``by`` is ``"start"`` (the position of the first event), ``"events"`` (the number of events), or
+        ``(label, attribute, function)`` with ``sum``, ``min``, ``max`` or ``count`` of the attribute over the events
+        with a label; None as the attribute counts events. Matches without a value (null, as in `aggregate`) come last
+        in either direction. Equal matches come in the order of `to_batches`; sums of floats that differ only by
+        rounding may come in any order. Raises the errors of `aggregate`.
         """
         size = at_least_one(size, "the number of matches")
         self._refuse("ordered")

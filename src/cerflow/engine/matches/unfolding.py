@@ -40,9 +40,9 @@ class Part:
 class Unfolded:
     """Matches as flat arrays.
 
-    Match m was detected at ``detected[owner[m]]`` and has the events ``events[offsets[m] : offsets[m + 1]]``. ``ends[0,
-    m]`` is the first of them and ``ends[1, m]`` the last, -1 if there are none. Event e is at ``positions[e]`` and has
-    the label set ``labels[e]``; every e occurs once, however many matches contain it.
+    Match m was detected at ``detected[owner[m]]`` and has the events ``events[offsets[m] : offsets[m + 1]]``.
+    ``ends[0, m]`` is the first of them and ``ends[1, m]`` the last, -1 if there are none. Event e is at
+    ``positions[e]`` and has the label set ``labels[e]``; every e occurs once, however many matches contain it.
     """
 
     detected: Ints

@@ -1,8 +1,8 @@
 """Pictures of automata in the notation of the papers, for Graphviz and Mermaid.
 
 Edges of a transducer read ``φ ↑ o ↓ W`` (004), of a register match automaton ``f / rs / R / o`` (003). Outputs are •
-and ⊗; labels other than the one of ``MARK`` follow the •. Edges of a complex event automaton read ``P | •`` or ``P |
-◦`` (P1), with sets of labels ``P | {A, B}`` (P2).
+and ⊗; labels other than the one of ``MARK`` follow the •. Edges of a complex event automaton read
+``P | •`` or ``P | ◦`` (P1), with sets of labels ``P | {A, B}`` (P2).
 """
 
 from __future__ import annotations
