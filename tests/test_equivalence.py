@@ -137,7 +137,7 @@ def warned(text, schema=None, **options):
 NEVER, PART = "this query can never match", "this part can never match"
 REDUNDANT = "this branch of OR is redundant"
 NOTHING, ANY = "this excludes nothing", "this excludes hardly anything"
-BEFORE = "this excludes only by what comes before the first event of a match"
+BEFORE = "this excludes only by events before the first event of a match"
 AGAIN = "'a' means an event of the excluded part here, not the one before it"
 
 

@@ -370,7 +370,7 @@ def test_too_large_is_said_with_a_number():
 
 
 def test_attributes_that_no_kind_fits():
-    with pytest.raises(QueryError, match="'v' is taken for a string here and for a number elsewhere"):
+    with pytest.raises(QueryError, match="'v' is a string here and a number elsewhere"):
         differ("A FILTER A.v > 1", "A FILTER A.v = 'x'")
 
 

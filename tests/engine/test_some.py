@@ -144,11 +144,11 @@ def test_refusals(formula, place, message):
 
 
 def test_refusals_of_other_notations():
-    with pytest.raises(QueryError, match="nothing for SOME to choose"):
+    with pytest.raises(QueryError, match="SOME has nothing to choose"):
         cerflow.parse("SELECT * WHERE A AS x FILTER SOME x: x.v > 1", reading="first-order")
     with pytest.raises(QuerySyntaxError, match="SOME cannot stand inside a bracket"):
         cerflow.parse("[v > 1] AS a INTO r . [SOME r: r.v > 1] AS b", language="sremo")
-    with pytest.raises(QueryError, match="nothing for SOME to choose"):
+    with pytest.raises(QueryError, match="SOME has nothing to choose"):
         cerflow.Query((read(this.v > 1).label("a").into("r") >> read(some("r")(label("r").v > 1)).label("b")).tree)
     with pytest.raises(QueryError, match="cannot be compared"):
         cerflow.parse(f"SELECT * WHERE {PAIR} SOME x: x.v > 'a'").match(TABLE)

@@ -152,7 +152,7 @@ def test_examples_of_the_theory():
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
-        (INCREASING, "increasing(HS.value)", "speaks of a set of events"),
+        (INCREASING, "increasing(HS.value)", "reads a set of events"),
         ("(A ; B) FILTER A.v > B.v", "A.v > B.v", "relates several labels"),
         ("A AS x ; (B FILTER x.v > 1)", "B FILTER x.v > 1", "'x', which is bound outside"),
         ("NEXT(A ; B) FILTER A.v > 1", "A.v > 1", "would have to pass NEXT"),

@@ -139,7 +139,7 @@ def test_theorem_4_4():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("A AS x ; NOT(B FILTER B.v < x.v)", "NOT speaks of 'x'"),
+        ("A AS x ; NOT(B FILTER B.v < x.v)", "NOT reads 'x'"),
         ("A AS x ; NEXT(B AS y FILTER y.v = x.v)", "would have to pass NEXT"),
     ],
 )
@@ -173,9 +173,9 @@ def test_ill_formed():
 
 def test_sets_of_one_event_are_not_lifted():
     # In the first-order reading x is one event of each repetition.
-    with pytest.raises(UnsupportedQueryError, match="speaks of sets of events"):
+    with pytest.raises(UnsupportedQueryError, match="reads sets of events"):
         first_order_to_second_order(parse_formula("A AS y ; (B AS x FILTER count(x) < y.v)+"))
-    with pytest.raises(UnsupportedQueryError, match="speaks of a set of events"):
+    with pytest.raises(UnsupportedQueryError, match="reads a set of events"):
         second_order_to_first_order(parse_formula("A+ FILTER count(A) < 3"))
 
 

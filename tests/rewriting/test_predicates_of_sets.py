@@ -17,7 +17,7 @@ def _spread(predicate):
 
 
 def test_they_are_not_pushed_down():
-    with pytest.raises(UnsupportedQueryError, match="speaks of a set of events"):
+    with pytest.raises(UnsupportedQueryError, match="reads a set of events"):
         push_down_filters(parse_formula("A+ AS x FILTER spread(x.v)"))
 
 

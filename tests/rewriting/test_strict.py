@@ -195,7 +195,7 @@ def test_erratum_e6():
 
 def test_erratum_e17():
     # A test on the set of all events is not a test on the events of each repetition.
-    with pytest.raises(UnsupportedQueryError, match="speaks of a set of events"):
+    with pytest.raises(UnsupportedQueryError, match="reads a set of events"):
         eliminate_strict_iteration(parse_formula("(A+ FILTER increasing(A.v)) :+"))
 
 
@@ -211,7 +211,7 @@ def test_theorem_6_5_second_part():
         (strict_to_sequences, "STRICT(A ; PROJECT B (B ; C))", "PROJECT B (B ; C)", "STRICT stands around PROJECT"),
         (strict_to_sequences, "STRICT(A ALL B)", "A ALL B", "STRICT stands around ALL"),
         (strict_to_sequences, "STRICT(NEXT(A ; B))", "NEXT(A ; B)", "STRICT stands around NEXT"),
-        (sequences_to_strict, "A :+ ; B", "A :+", "cannot be said with STRICT in general"),
+        (sequences_to_strict, "A :+ ; B", "A :+", "cannot be written with STRICT in general"),
         (sequences_to_strict, "A : (PROJECT B (B ; C))", "PROJECT B (B ; C)", "PROJECT stands beside"),
         (sequences_to_strict, "A : MAX(B ; C)", "MAX(B ; C)", "MAX stands beside ':'"),
         (sequences_to_strict, "(A ; B WITHIN 3 EVENTS) : C", "A ; B WITHIN 3 EVENTS", "Within stands beside ':'"),
@@ -223,7 +223,7 @@ def test_theorem_6_5_second_part():
         ),
         (eliminate_strict_iteration, "(PROJECT A (A ; B)) :+", "PROJECT A (A ; B)", "PROJECT stands beside"),
         (eliminate_strict_iteration, "START(A) :+", "START(A)", "START stands in"),
-        (eliminate_strict_iteration, "A AS x ; (B FILTER x.v > 1) :+", "B FILTER x.v > 1", "in ':\\+' speaks of 'x'"),
+        (eliminate_strict_iteration, "A AS x ; (B FILTER x.v > 1) :+", "B FILTER x.v > 1", "in ':\\+' reads 'x'"),
         (eliminate_strict_iteration, "(A AND B) :+", "A AND B", "Conjunction stands beside"),
     ],
 )

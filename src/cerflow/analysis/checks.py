@@ -89,7 +89,7 @@ def _check_optional(root: Formula) -> None:
     for current in alone:
         if isinstance(current, Formula) and can_be_absent(current):
             raise QueryError(
-                "this part may be absent, and nothing stands beside it that may not",
+                "this part may be absent, and no part beside it must be present",
                 span=current.span,
                 hint="A part with ? or {0,…} is an operand of ;, : or ALL beside another one, as in A ; B? ; C.",
             )
@@ -173,7 +173,7 @@ def refuse_aggregates(expression: Sremo) -> None:
     for current in walk(expression):
         if isinstance(current, Some):
             raise QueryError(
-                "a terminal reads one event and registers hold one, so there is nothing for SOME to choose",
+                "a terminal reads one event and registers hold one, so SOME has nothing to choose",
                 span=current.span,
             )
         if isinstance(current, Aggregate | SetTest | PredicateCall) and is_about_set(current):

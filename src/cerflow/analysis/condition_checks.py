@@ -45,7 +45,7 @@ def check_expression(root: Condition | Expression, *, bare: bool = False) -> Non
         if isinstance(current, Attribute | LabelReference) and current.label is None and not inside:
             what = f"attribute '{current.name}'" if isinstance(current, Attribute) else "EVENT"
             raise QueryError(
-                f"{what} stands without a label", span=current.span, hint="Only in a bracket x[…] may it do so."
+                f"{what} stands without a label", span=current.span, hint="It may do so only in a bracket x[…]."
             )
         match current:
             case LabelReference():
@@ -87,7 +87,7 @@ def _check_some(some: Some, bracket: str | None) -> None:
                 f"SOME lists '{label}', but its condition does not read it",
                 span=some.span,
                 suggestion=nearest(label, read),
-                hint=f"That '{label}' has any event is SOME {label}: position({label}) IS NOT NULL.",
+                hint=f"To ask whether '{label}' has an event, write SOME {label}: position({label}) IS NOT NULL.",
             )
     for current in walk(some.condition):
         if isinstance(current, Some):
@@ -98,7 +98,7 @@ def _check_some(some: Some, bracket: str | None) -> None:
             )
         if is_about_set(current):
             raise QueryError(
-                "SOME chooses single events, but this speaks of all events of a label",
+                "SOME chooses single events, but this reads all events of a label",
                 span=current.span,
                 hint="Compare the sets, as in max(x.v) > avg(x.v), or put the condition beside SOME with AND.",
             )

@@ -126,7 +126,7 @@ def check_first_order(formula: Formula) -> None:
             refuse_by(current.by)
         if isinstance(current, Some):
             raise QueryError(
-                "in the first-order reading a variable is one event, so there is nothing for SOME to choose",
+                "in the first-order reading a variable is one event, so SOME has nothing to choose",
                 span=current.span,
                 hint="Write its condition alone.",
             )

@@ -255,7 +255,7 @@ def _check_some(condition: Condition, single: Set[str]) -> None:
                     f"'{label}' may have several events or none here, and SOME does not list it",
                     span=place.span,
                     hint=f"To ask for some event of it, too, write SOME {', '.join((*some.labels, label))}: …; "
-                    "'for all' inside SOME cannot be said.",
+                    "'for all' inside SOME cannot be written.",
                 )
 
 

@@ -149,7 +149,7 @@ class _KindDemands:
         if len(words) > 1:
             (first, _), (second, place) = list(words.items())[:2]
             raise QueryError(
-                f"attribute '{name}' is taken for a {second} here and for a {first} elsewhere, so no events fit",
+                f"attribute '{name}' is a {second} here and a {first} elsewhere, so no events fit",
                 span=place.span,
             )
         if Kind.STRING in demanded:

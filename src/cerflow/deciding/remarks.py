@@ -172,12 +172,12 @@ def _exclusions(formula: Formula, nodes: list[Node], window: Window | None, inqu
         if _excludes_nothing(type(current)(kept, excluded), kept, window, inquiry):
             events = "from the first to the last event" if isinstance(current, Without) else "up to the last event"
             yield Remark(
-                f"this excludes nothing: it is looked for {events} of what stands before it, and can never match there",
+                f"this excludes nothing: it can never match {events} of the part before it",
                 current.right.span,
             )
         elif _ends_at_any_event(current.left, read):
             yield Remark(
-                "this excludes hardly anything: what stands before it ends with any EVENT, so it has a match that is "
+                "this excludes hardly anything: the part before it ends with any EVENT, so it has a match that is "
                 "complete at the next event, whatever follows",
                 current.right.span,
             )
@@ -185,8 +185,8 @@ def _exclusions(formula: Formula, nodes: list[Node], window: Window | None, inqu
             begun = Start(kept)
             if _excludes_nothing(Unless(begun, excluded), begun, window, inquiry):
                 yield Remark(
-                    "this excludes only by what comes before the first event of a match: UNLESS looks at all events up "
-                    "to the last one of what stands before it, never at what follows",
+                    "this excludes only by events before the first event of a match: UNLESS looks at all events up "
+                    "to the last one of the part before it, never at later events",
                     current.right.span,
                 )
 

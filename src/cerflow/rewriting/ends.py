@@ -88,9 +88,9 @@ def _without_labels(condition: Condition, missing: frozenset[str]) -> Condition 
         idle = [atom for atom in clause if missing.intersection(condition_labels(atom))]
         if any(map(mentions_set, idle)):
             raise UnsupportedQueryError(
-                f"{show(condition)} speaks of a set of events that a branch of OR beside ':' does not have",
+                f"{show(condition)} reads a set of events that a branch of OR beside ':' does not have",
                 span=condition.span,
-                hint="Put the condition on that branch of OR which has them.",
+                hint="Put the condition on the branch of OR that has them.",
             )
         if not idle:
             kept.append(reduce(Or, clause))
@@ -237,7 +237,7 @@ def joined_strictly(
         refused = outer.intersection(conflicts)
         if refused:
             raise UnsupportedQueryError(
-                f"label '{min(refused)}' is read outside of what binds it, and given on both sides of ':'",
+                f"label '{min(refused)}' is read outside of the formula that binds it, and given on both sides of ':'",
                 span=span,
                 hint="Give the labels different names.",
             )

@@ -254,7 +254,7 @@ def refuse_outer_labels(formula: Formula, scopes: Scopes, names: frozenset[str] 
         if refused:
             name = min(refused)
             raise UnsupportedQueryError(
-                f"a condition speaks of '{name}', which is bound outside of what is filtered",
+                f"a condition reads '{name}', which is bound outside of the filtered formula",
                 span=current.span,
-                hint=f"Put the condition around a formula that contains '{name}' and all else it speaks of.",
+                hint=f"Put the condition around a formula that contains '{name}' and all other labels that it reads.",
             )

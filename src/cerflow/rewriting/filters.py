@@ -154,7 +154,7 @@ def _check_atom(atom: Condition) -> None:
     if _is_some(atom):
         return
     if mentions_set(atom):
-        reason = f"{show(atom)} speaks of a set of events, not of each event"
+        reason = f"{show(atom)} reads a set of events, not each event"
     elif len(condition_labels(atom)) > 1:
         reason = f"{show(atom)} relates several labels"
     else:

@@ -45,7 +45,7 @@ def push_down_labels(formula: Formula) -> Formula:
     name, which is changed back around the FILTER; likewise below a renaming. AS stops at PROJECT, AND, ANY and a choice
     BY labels.
 
-    Raises `QueryError` for a label that nothing binds, and `UnsupportedQueryError` where a condition speaks of a
+    Raises `QueryError` for a label that nothing binds, and `UnsupportedQueryError` where a condition reads a
     label that is bound outside of what it filters and that is moved.
     """
     formula = without_repetitions(formula)
@@ -66,7 +66,7 @@ def _checked(formula: Formula, scopes: Scopes, changed: Formula) -> Formula:
     for (place, labels), original in zip(outer_labels(changed, resolve(changed)), before, strict=True):
         if labels != original:
             raise UnsupportedQueryError(
-                f"a condition speaks of events of a type called '{min(labels - original)}', and the label would be "
+                f"a condition reads events of a type called '{min(labels - original)}', and the label would be "
                 "bound around it",
                 span=place.span,
                 hint="Give the label another name.",
@@ -232,7 +232,7 @@ def with_labels_replaced(formula: Formula, names: Mapping[str, str]) -> Formula:
                 return Filter(current.operand, relabelled(current.condition, names), span=current.span)
             case Selection(strategy=Strategy.ANY):
                 raise UnsupportedQueryError(
-                    "labels in ANY would have to be called otherwise, but ANY chooses by them",
+                    "labels in ANY would have to be renamed, but ANY chooses by them",
                     span=current.span,
                     hint="Give the labels different names.",
                 )

@@ -46,9 +46,9 @@ def sequences_to_strict(formula: Formula) -> Formula:
     for current in walk(formula):
         if isinstance(current, StrictIteration):
             raise UnsupportedQueryError(
-                "':+' cannot be said with STRICT in general",
+                "':+' cannot be written with STRICT in general",
                 span=current.span,
-                hint="Where all conditions in it are on one label each, eliminate_strict_iteration does it.",
+                hint="If every condition in it is on one label, eliminate_strict_iteration does it.",
             )
     if not any(isinstance(n, StrictSequence) for n in walk(formula)):
         return formula
@@ -64,10 +64,10 @@ def _read_from_outside(formula: Formula) -> frozenset[str]:
     if hidden or (found and any(isinstance(n, Project) for n in walk(formula))):
         place, names = next((p, n) for p, n in outer if n & (hidden or found))
         raise UnsupportedQueryError(
-            f"a condition speaks of '{min(names)}', which is bound outside of what is filtered, and labels are renamed "
+            f"a condition reads '{min(names)}', which is bound outside of the filtered formula, and labels are renamed "
             "or projected away",
             span=place.span,
-            hint="Put the condition around a formula that contains all that it speaks of.",
+            hint="Put the condition around a formula that contains all labels that it reads.",
         )
     return found
 
@@ -138,9 +138,9 @@ def _check_iterations(formula: Formula) -> None:
     for index, current in _inside(formula, StrictIteration):
         if outer.get(index):
             raise UnsupportedQueryError(
-                f"a condition in ':+' speaks of '{min(outer[index])}', which is bound outside of what is filtered",
+                f"a condition in ':+' reads '{min(outer[index])}', which is bound outside of the filtered formula",
                 span=current.span,
-                hint="In ':+' only conditions on one label, given by what is filtered, can be rewritten.",
+                hint="In ':+' only conditions on one label, given by the filtered formula, can be rewritten.",
             )
         if isinstance(current, Start):
             raise UnsupportedQueryError(

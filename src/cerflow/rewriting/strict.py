@@ -45,7 +45,7 @@ def strict_to_sequences(formula: Formula) -> Formula:
         elif here and isinstance(current, Project | All | Selection):
             name = current.strategy if isinstance(current, Selection) else type(current).__name__.upper()
             raise UnsupportedQueryError(
-                f"STRICT stands around {name}, of which nothing else says when its events are an interval",
+                f"STRICT stands around {name}, and no other operator says that its events are an interval",
                 span=current.span,
                 hint="Put STRICT on the formulas inside if that is what is meant.",
             )

@@ -142,7 +142,7 @@ class Bringing:
         if self.relate and isinstance(event, NotEvent) and condition_variables(event):
             name = min(condition_variables(event))
             raise UnsupportedQueryError(
-                f"NOT speaks of '{name}', which is bound outside it: no universal condition says that",
+                f"NOT reads '{name}', which is bound outside it: no universal condition expresses that",
                 span=event.span,
                 hint="Only a FILTER can be translated into second-order conditions.",
             )
@@ -262,7 +262,7 @@ class Bringing:
         if w.labels:
             if mentions_set(w.condition):
                 raise UnsupportedQueryError(
-                    f"{show(w.condition)} speaks of sets of events, and of a variable bound further out",
+                    f"{show(w.condition)} reads sets of events, and a variable bound further out",
                     span=w.condition.span,
                     hint="In the second-order reading the set would be that of all repetitions.",
                 )
