@@ -189,6 +189,27 @@ def test_warnings(text, expected):
     assert warned(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("[a = 1] AS x . [b = 2]", [16]),
+        ("[a = 1] AS x . [b = 2] MARK", []),
+        ("[a = 1] AS x . [b = 2]*", []),
+        ("[a = 1]* . ([b = 2] AS x . [c = 3]+ | [TRUE])", [28, 39]),
+        ("[a = 1] AS x . ([b = 2] | [c = 3] AS y)", []),
+        ("any([a = 1] AS x INTO r, [b = r.b])", [26]),
+        ("next([a = 1] AS x INTO r, [b = r.b]) WITHIN 5 EVENTS", [27]),
+        ("unordered([a = 1] AS x, [b = 2])", []),
+        ("([a = 1] AS x . [TRUE]) & ([a = 1] AS x . [TRUE] AS y)", [17]),
+        ("([a = 1] AS x . !([b = 2] . [c = 3]) . [TRUE]) WITHIN 5 EVENTS", [40]),
+        ("([a = 1] AS x . !([b = 2] . [c = 3])) WITHIN 5 EVENTS", []),
+    ],
+)
+def test_expressions_that_never_end_with_a_mark(text, columns):
+    found = [place for reason, place in warned(text, language="sremo") if reason == NEVER]
+    assert found == columns
+
+
 def test_warnings_regard_the_schema():
     text = "SELECT * WHERE A FILTER A.v > 1 AND A.v < 2"
     assert warned(text) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import abc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
@@ -32,7 +33,21 @@ from cerflow.language.formula import (
     Within,
     Without,
 )
-from cerflow.language.node import Node, walk
+from cerflow.language.node import Node, fold, walk
+from cerflow.language.sremo import (
+    AnyMatch,
+    Complement,
+    Concatenation,
+    Empty,
+    Epsilon,
+    Intersection,
+    NextMatch,
+    Optional,
+    Regular,
+    Sremo,
+    Star,
+    Terminal,
+)
 from cerflow.rewriting.rebuild import mentions_set, transformed
 from cerflow.schema import Schema
 
@@ -70,6 +85,9 @@ def remarks(
     Raises `QueryError` for labels out of scope.
     """
     nodes = list(walk(formula))
+    unmarked = [remark for n in nodes if isinstance(n, Regular) for remark in _unmarked_ends(n.expression)]
+    if unmarked:
+        return unmarked
     if len(nodes) > limits.REMARK_NODES:
         return []
     scopes = resolve(formula)
@@ -120,6 +138,57 @@ class _Inquiry:
             return ask() is False
         except (QueryError, UnsupportedQueryError):
             return False
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """How strings of an expression of SREMO may end: with a marked event, with one of some unmarked parts, or empty."""
+
+    marked: bool
+    unmarked: tuple[Sremo, ...] = ()
+    empty: bool = False
+
+
+def _unmarked_ends(expression: Sremo) -> list[Remark]:
+    """A remark on every part that may be last, if none of them marks its event."""
+    ends: _Ends = fold(expression, _ends)
+    if ends.marked:
+        return []
+    return [
+        Remark(
+            "this query can never match: a match ends with a marked event, but this part may read its last event and "
+            "marks nothing; put MARK or AS label behind the atom that completes a match",
+            part.span,
+        )
+        for part in dict.fromkeys(ends.unmarked)
+    ]
+
+
+def _ends(current: Node, below: abc.Sequence[_Ends]) -> _Ends:
+    unmarked = tuple(part for one in below for part in one.unmarked)
+    match current:
+        case Epsilon():
+            return _Ends(marked=False, empty=True)
+        case Empty():
+            # Without any string there is nothing to say about marks.
+            return _Ends(marked=True)
+        case Terminal():
+            return _Ends(marked=True) if current.label is not None else _Ends(False, (current,))
+        case Complement():
+            return _Ends(False, (current,), empty=True)
+        case Star() | Optional():
+            return _Ends(below[0].marked, unmarked, empty=True)
+        case Concatenation() | AnyMatch() | NextMatch():
+            last = below[-1]
+            for before in reversed(below[:-1]):
+                if not last.empty:
+                    break
+                last = _Ends(last.marked or before.marked, last.unmarked + before.unmarked, before.empty)
+            return last
+        case Intersection():
+            return _Ends(all(b.marked for b in below), unmarked, all(b.empty for b in below))
+    # Of alternatives and of operands in any order each may be last.
+    return _Ends(any(b.marked for b in below), unmarked, any(b.empty for b in below))
 
 
 def _dead_parts(nodes: list[Node], scopes: Scopes, inquiry: _Inquiry) -> Iterator[int]:
