@@ -141,7 +141,7 @@ class _Inquiry:
 
 
 @dataclass(frozen=True)
-class _Ends:
+class _LastParts:
     """How strings of an expression of SREMO may end: with a marked event, with one of some unmarked parts, or empty."""
 
     marked: bool
@@ -151,7 +151,7 @@ class _Ends:
 
 def _unmarked_ends(expression: Sremo) -> list[Remark]:
     """A remark on every part that may be last, if none of them marks its event."""
-    ends: _Ends = fold(expression, _ends)
+    ends: _LastParts = fold(expression, _ends)
     if ends.marked:
         return []
     return [
@@ -164,31 +164,31 @@ def _unmarked_ends(expression: Sremo) -> list[Remark]:
     ]
 
 
-def _ends(current: Node, below: abc.Sequence[_Ends]) -> _Ends:
+def _ends(current: Node, below: abc.Sequence[_LastParts]) -> _LastParts:
     unmarked = tuple(part for one in below for part in one.unmarked)
     match current:
         case Epsilon():
-            return _Ends(marked=False, empty=True)
+            return _LastParts(marked=False, empty=True)
         case Empty():
             # Without any string there is nothing to say about marks.
-            return _Ends(marked=True)
+            return _LastParts(marked=True)
         case Terminal():
-            return _Ends(marked=True) if current.label is not None else _Ends(False, (current,))
+            return _LastParts(marked=True) if current.label is not None else _LastParts(False, (current,))
         case Complement():
-            return _Ends(False, (current,), empty=True)
+            return _LastParts(False, (current,), empty=True)
         case Star() | Optional():
-            return _Ends(below[0].marked, unmarked, empty=True)
+            return _LastParts(below[0].marked, unmarked, empty=True)
         case Concatenation() | AnyMatch() | NextMatch():
             last = below[-1]
             for before in reversed(below[:-1]):
                 if not last.empty:
                     break
-                last = _Ends(last.marked or before.marked, last.unmarked + before.unmarked, before.empty)
+                last = _LastParts(last.marked or before.marked, last.unmarked + before.unmarked, before.empty)
             return last
         case Intersection():
-            return _Ends(all(b.marked for b in below), unmarked, all(b.empty for b in below))
+            return _LastParts(all(b.marked for b in below), unmarked, all(b.empty for b in below))
     # Of alternatives and of operands in any order each may be last.
-    return _Ends(any(b.marked for b in below), unmarked, any(b.empty for b in below))
+    return _LastParts(any(b.marked for b in below), unmarked, any(b.empty for b in below))
 
 
 def _dead_parts(nodes: list[Node], scopes: Scopes, inquiry: _Inquiry) -> Iterator[int]:
