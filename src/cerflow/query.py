@@ -36,7 +36,7 @@ from cerflow.language.select import Select, sole_expression
 from cerflow.language.sremo import Regular, Sremo, names_told_apart
 from cerflow.language.sremo_parser import parse_sremo
 from cerflow.reference import reference_matches
-from cerflow.rewriting.first_order import from_first_order
+from cerflow.rewriting.first_order.reading import from_first_order
 from cerflow.schema import Schema
 from cerflow.slices.division import keys_kept
 from cerflow.slices.threads import in_slices

@@ -24,14 +24,14 @@ from cerflow.from_automata.star_semantics import (
     star_matches,
 )
 from cerflow.rewriting.filters import push_down_filters
+from cerflow.rewriting.first_order.lp_normal_form import is_locally_parametrized, lp_normal_form
+from cerflow.rewriting.first_order.safe import to_disjunctive_normal_form as disjunctive_normal_form
+from cerflow.rewriting.first_order.safe import to_safe as safe_form
+from cerflow.rewriting.first_order.second_order import first_order_to_second_order
+from cerflow.rewriting.first_order.to_first_order import second_order_to_first_order
 from cerflow.rewriting.labels import push_down_labels, push_down_renames
-from cerflow.rewriting.lp_normal_form import is_locally_parametrized, lp_normal_form
-from cerflow.rewriting.safe import to_disjunctive_normal_form as disjunctive_normal_form
-from cerflow.rewriting.safe import to_safe as safe_form
-from cerflow.rewriting.second_order import first_order_to_second_order
 from cerflow.rewriting.sequences import eliminate_strict_iteration, sequences_to_strict
 from cerflow.rewriting.strict import strict_to_sequences
-from cerflow.rewriting.to_first_order import second_order_to_first_order
 from cerflow.values.events import Stream
 
 __all__ = [

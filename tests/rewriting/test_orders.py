@@ -8,8 +8,8 @@ from cerflow.analysis.first_order import check_first_order, is_safe, is_unary, i
 from cerflow.analysis.scopes import resolve
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.parser import parse_formula
-from cerflow.rewriting.second_order import first_order_to_second_order
-from cerflow.rewriting.to_first_order import second_order_to_first_order
+from cerflow.rewriting.first_order.second_order import first_order_to_second_order
+from cerflow.rewriting.first_order.to_first_order import second_order_to_first_order
 from support.generators.conditions import Fragment
 from support.generators.first_order import first_order_formulas, related_formulas, small_streams
 from support.generators.queries import formulas, stream_of, streams

@@ -8,8 +8,8 @@ from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.formula import Disjunction, Formula, Iteration, Sequence
 from cerflow.language.node import fold
 from cerflow.language.parser import parse_formula
-from cerflow.rewriting.first_order import from_first_order
-from cerflow.rewriting.safe import to_disjunctive_normal_form, to_safe
+from cerflow.rewriting.first_order.reading import from_first_order
+from cerflow.rewriting.first_order.safe import to_disjunctive_normal_form, to_safe
 from cerflow.semantics.first_order import first_order_denotation
 from cerflow.semantics.formulas import Denotation, support
 from cerflow.values.events import Stream

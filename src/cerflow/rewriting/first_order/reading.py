@@ -20,9 +20,9 @@ from cerflow.analysis.first_order import (
 from cerflow.analysis.scopes import relation_names
 from cerflow.language.formula import AnyEvent, As, Filter, Formula, Iteration, NotEvent, Rename
 from cerflow.language.node import Node, walk
+from cerflow.rewriting.first_order.safe import to_safe
 from cerflow.rewriting.names import FreshNames
 from cerflow.rewriting.rebuild import relabelled, transformed
-from cerflow.rewriting.safe import to_safe
 
 __all__ = ["from_first_order"]
 

@@ -8,8 +8,8 @@ from cerflow.conditions.clauses import clauses
 from cerflow.language.condition import And, operands
 from cerflow.language.formula import As, Filter, Formula
 from cerflow.language.node import walk
-from cerflow.rewriting.safe import to_safe
-from cerflow.rewriting.waiting import Bringing
+from cerflow.rewriting.first_order.safe import to_safe
+from cerflow.rewriting.first_order.waiting import Bringing
 
 __all__ = ["is_locally_parametrized", "lp_normal_form"]
 

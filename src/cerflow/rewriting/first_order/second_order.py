@@ -8,9 +8,9 @@ from cerflow.analysis.first_order import check_first_order, is_safe
 from cerflow.analysis.scopes import relation_names
 from cerflow.language.formula import AnyEvent, As, Filter, Formula, NotEvent, Rename
 from cerflow.language.node import Node, fold, walk
+from cerflow.rewriting.first_order.safe import to_safe
+from cerflow.rewriting.first_order.waiting import Bringing
 from cerflow.rewriting.rebuild import refuse_any, relabelled, transformed
-from cerflow.rewriting.safe import to_safe
-from cerflow.rewriting.waiting import Bringing
 
 __all__ = ["first_order_to_second_order"]
 
