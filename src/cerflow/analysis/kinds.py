@@ -151,7 +151,7 @@ def _sort_of_attribute(attribute: Attribute, schema: Schema) -> Sort:
 
 def kind_of_attribute(name: str, place: Node, schema: Schema) -> Kind:
     """The kind of an attribute; raises `QueryError` at a place if there is none of that name."""
-    if name in schema.attributes:
+    if schema.has(name):
         return schema.kind(name)
     # The event type can always be read as `type`.
     if name == "type":
