@@ -202,3 +202,48 @@ def test_times_that_look_like_seconds_are_warned_of(tmp_path):
     result = cerflow("check", *given, "--time-unit", "s")
     assert (result.exit_code, result.stderr) == (0, "")
     assert cerflow("explain", *given, "--time-unit", "s").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("where", "windows"),
+    [
+        ("A ; (B ; C) WITHIN 5 EVENTS", "5 EVENTS"),
+        ("(A ; (B ; C) WITHIN 5 EVENTS)", "5 EVENTS for A ; (B ; C)"),
+        ("(A ; (B ; C WITHIN 5 EVENTS)) WITHIN 1 HOUR", "1 HOUR, 5 EVENTS for B ; C"),
+        ("A ; B", "none"),
+    ],
+)
+def test_windows_say_what_they_bound(where, windows):
+    assert f"\nwindow:      {windows}\n" in cerflow("check", "-e", f"SELECT * WHERE {where}").stdout + "\n"
+
+
+@pytest.mark.parametrize(
+    ("query", "sign"),
+    [
+        ("(T OR H):+ PARTITION BY key", "':+'"),
+        ("(T OR H):+ PARTITION BY id", None),
+        ("T : H", "':'"),
+        ("T:{2}", "':{…}'"),
+        ("T : H PARTITION BY [id, key]", "':'"),
+        ("T ; H PARTITION BY id", None),
+        ("(T OR H OR P):+", None),
+        ("T : EVENT", None),
+        ("T : H PARTITION BY name", None),
+    ],
+)
+def test_other_types_between_neighbours_are_warned_of(tmp_path, query, sign):
+    path = tmp_path / "r.csv"
+    path.write_text("type,id,name,key\nT,1,a,1\nP,,b,1\nH,1,a,1\n")
+    said = cerflow("check", "-e", f"SELECT * WHERE {query}", "-i", path).stderr
+    assert (sign is None) == (said == ""), said
+    assert sign is None or f"warning: line 1, column 16: {sign} skips no events, but the input also has" in said
+
+
+def test_streams_that_are_not_read_lie_nowhere(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("type\nT\nH\n")
+    other = tmp_path / "o.csv"
+    other.write_text("type\nP\n")
+    inputs = ("-i", f"climate={path}", "-i", f"rest={other}")
+    assert "skips" in cerflow("check", "-e", "SELECT * FROM climate, rest WHERE T : H", *inputs).stderr
+    assert "skips" not in cerflow("check", "-e", "SELECT * FROM climate WHERE T : H", *inputs).stderr

@@ -12,7 +12,7 @@ from cerflow.cli.commands.mappings import ColumnOptions
 from cerflow.cli.commands.request import Inputs, load_query
 from cerflow.cli.output.reporting import count, located, warn
 from cerflow.engine.events.time_order import extent
-from cerflow.errors import nearest
+from cerflow.errors import QueryWarning, nearest
 from cerflow.files.reading import ReadEvents, read_inputs
 from cerflow.files.sources import InputFormat
 from cerflow.language.condition import (
@@ -22,10 +22,20 @@ from cerflow.language.condition import (
     In,
     Literal,
 )
-from cerflow.language.formula import As, EventType, Rename, Window
-from cerflow.language.node import walk
+from cerflow.language.formula import (
+    AnyEvent,
+    As,
+    EventType,
+    NotEvent,
+    Rename,
+    Repetition,
+    StrictIteration,
+    StrictSequence,
+    Within,
+)
+from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
-from cerflow.language.sremo import Terminal
+from cerflow.language.sremo import Terminal, Windowed
 from cerflow.query import Language, Query
 from cerflow.schema import Kind, Schema
 from cerflow.values.operators import Operator
@@ -34,6 +44,8 @@ __all__ = ["event_types", "explain_query", "summarise_query", "types_in", "warn_
 
 ExplainFormatName = TypingLiteral["text", "json", "dot"]
 
+#: Operators between whose parts no event may lie.
+_SIGNS: dict[type[Node], str] = {StrictSequence: ":", StrictIteration: ":+"}
 #: The type of the event read, in SREMO.
 _TYPE = Attribute(None, "type")
 
@@ -59,6 +71,9 @@ def summarise_query(
         query.check(schema)
         times = extent(events.table, schema)
         warn_of_types(event_types(query), types_in(events.table, schema.type))
+        gap = _gap(query, events.table, schema)
+        if gap is not None:
+            warn(located(gap, path))
         for remark in events.remarks:
             warn(remark)
         if events.refused is not None:
@@ -124,6 +139,39 @@ def event_types(query: Query) -> set[str]:
     return found
 
 
+def _gap(query: Query, events: pa.Table, schema: Schema) -> QueryWarning | None:
+    """A warning if the query skips no events, and keys that it reads have events of types that it does not name."""
+    nodes = list(walk(query.tree))
+    strict = next((n for n in nodes if type(n) in _SIGNS or (isinstance(n, Repetition) and n.strict)), None)
+    if strict is None or any(isinstance(n, AnyEvent | NotEvent) for n in nodes):
+        return None
+    sign = _SIGNS.get(type(strict), ":{…}")
+    if query.tree.streams and schema.stream is not None:
+        streams = pa.array(query.tree.streams, pa.string())
+        events = events.filter(pc.is_in(events.column(schema.stream).cast(pa.string()), value_set=streams))
+    types = events.column(schema.type).cast(pa.string())
+    named = pc.is_in(types, value_set=pa.array(sorted(event_types(query)), pa.string()))
+    keys = {
+        f"key {k}": pc.coalesce(*(events.column(schema.column(name)).cast(pa.string()) for name in key))
+        for k, key in enumerate(query.tree.partition)
+    }
+    table = pa.table({**keys, "named": named, "type": types}).drop_null()
+    found = table.group_by(list(keys)).aggregate([("named", "any"), ("named", "all")])
+    if not pc.any(pc.and_not(found.column("named_any"), found.column("named_all"))).as_py():
+        return None
+    others = types_in(table.filter(pc.invert(table.column("named"))), "type")
+    few = ", ".join(f"'{name}'" for name in sorted(others)[:3]) + (", …" if len(others) > 3 else "")
+    warning = QueryWarning(
+        f"'{sign}' skips no events, but the input also has events of other types ({few})"
+        + (" with the same keys" if keys else ""),
+        span=strict.span,
+        hint="If they should not count, put the others into a stream of their own and name it behind FROM.",
+    )
+    if query.text is not None:
+        warning.with_source(query.text)
+    return warning
+
+
 def _texts(expressions: Iterable[Expression]) -> Iterator[str]:
     return (e.value for e in expressions if isinstance(e, Literal) and isinstance(e.value, str))
 
@@ -144,12 +192,13 @@ def _summary(query: Query, schema: Schema | None) -> str:
     types = sorted(event_types(query))
     given = {n.label for n in nodes if isinstance(n, As)} | {n.new for n in nodes if isinstance(n, Rename)}
     labels = sorted(given | {n.label for n in nodes if isinstance(n, Terminal) and n.label is not None})
-    windows = list(dict.fromkeys(show(n) for n in nodes if isinstance(n, Window)))
+    windows = [] if query.tree.window is None else [show(query.tree.window)]
+    windows += [f"{show(n.window)} for {_short(show(n.operand))}" for n in nodes if isinstance(n, Within | Windowed)]
     lines = [
         "ok",
         f"event types: {', '.join(types) or 'any'}",
         f"labels:      {', '.join(labels) or 'none of its own'}",
-        f"window:      {', '.join(windows) or 'none'}",
+        f"window:      {', '.join(dict.fromkeys(windows)) or 'none'}",
     ]
     if query.tree.partition:
         lines.append(f"partitioned: {', '.join('/'.join(key) for key in query.tree.partition)}")
@@ -157,3 +206,7 @@ def _summary(query: Query, schema: Schema | None) -> str:
         if kept is not None:
             lines.append(f"keys:        {kept}")
     return "\n".join(lines)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:59]}…"
