@@ -291,7 +291,7 @@ def _evaluation(select: Select, transducer: Transducer, tables: TransducerTables
                 "atom": text,
                 "as": "program" if next(rows)[layout.A_OPERATOR] == layout.PROGRAM else "comparison",
             }
-            for move in tables.moves
+            for move in tables.moves.rows
             for atom in move.transition.atoms
         }.values()
     )

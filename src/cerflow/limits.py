@@ -98,6 +98,10 @@ EXPLAINED_ENTRIES = 40
 
 #: Rows of a push that are prepared and processed at a time.
 BATCH_ROWS = 1 << 17
+#: Signatures that a recogniser remembers from batch to batch.
+SIGNATURES = 100_000
+#: Beyond so many configurations a state has an index, if it can have one.
+INDEXED_CONFIGURATIONS = 256
 #: A set of queries finds the rows of a query by sorting them once if these are less than one of so many.
 SORTED_SHARE = 32
 #: Events of a thread's slice, at least: so many that preparing them pays.

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow import limits
 from cerflow.engine.events.reader import EventReader
 from cerflow.engine.recognize.planning import compile_select
 from cerflow.engine.tables.transducer_tables import TransducerTables
@@ -65,7 +66,7 @@ def test_many_signatures_in_a_large_batch():
 
 
 def test_signatures_are_forgotten_between_batches(monkeypatch):
-    monkeypatch.setattr(TransducerTables, "MANY_SIGNATURES", 40)
+    monkeypatch.setattr(limits, "SIGNATURES", 40)
     steps = " ; ".join(f"(A AS x{k} FILTER x{k}.c{k} < 1)" for k in range(3))
     several = cerflow.parse(f"SELECT * WHERE {steps}")
     rows = [{"type": "A", "c0": k % 5, "c1": k % 3, "c2": k % 7} for k in range(60)]

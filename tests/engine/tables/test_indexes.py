@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow import limits
 from cerflow.engine import layout
 from cerflow.engine.recognize.planning import compile_select
 from cerflow.engine.tables.transducer_tables import TransducerTables
@@ -17,7 +18,7 @@ from support.runners import ENGINE_RUNNERS, examples
 @pytest.fixture
 def at_once(monkeypatch):
     """Every state that can have an index has one from its first configuration on."""
-    monkeypatch.setattr(TransducerTables, "MANY_CONFIGURATIONS", 0)
+    monkeypatch.setattr(limits, "INDEXED_CONFIGURATIONS", 0)
 
 
 @pytest.mark.usefixtures("at_once")

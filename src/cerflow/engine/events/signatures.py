@@ -100,7 +100,7 @@ class Evaluation:
         return cls(
             by_string,
             others,
-            {t: [others_of - asking for others_of in tables.other_tests(t)] for t in asking},
+            {t: [others_of - asking for others_of in tables.moves.other_tests(t)] for t in asking},
             frozenset(k for k, c in enumerate(tables.columns) if c.expression is not None and calls_in(c.expression)),
             TextTests(
                 {name: {t: tables.tests[t] for t in tests} for name, tests in by_string.items()},
@@ -129,7 +129,7 @@ class SignatureReader:
     def may_be_relevant(self, satisfied: frozenset[int]) -> bool:
         """Whether an event whose texts satisfy exactly these tests may be relevant, whatever the other tests say."""
         if satisfied not in self._may_be_relevant:
-            self._may_be_relevant[satisfied] = self.tables.may_be_relevant(satisfied, self._open)
+            self._may_be_relevant[satisfied] = self.tables.moves.may_be_relevant(satisfied, self._open)
         return self._may_be_relevant[satisfied]
 
     def read(self, rows: BatchRows, classes: Ints, satisfied: Sequence[frozenset[int]]) -> Smalls:

@@ -9,24 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from cerflow.automata.model.transducer import Accumulation, Transducer, Transition
+from cerflow import limits
+from cerflow.automata.model.transducer import Accumulation, Transducer
 from cerflow.automata.optimise.ambiguity import ambiguous, one_run_each
 from cerflow.automata.optimise.detection import begun, latest_starts
-from cerflow.conditions.connectives import conjuncts
 from cerflow.conditions.guards import InWindow
 from cerflow.engine import layout
 from cerflow.engine.evaluate.binding import bind, readable
 from cerflow.engine.evaluate.measures import is_global
-from cerflow.engine.evaluate.precomputed_conditions import numbered_conditions, with_precomputed
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.layout import TableArrays
 from cerflow.engine.tables.atoms import AtomCompiler
 from cerflow.engine.tables.indexes import Indexes
 from cerflow.engine.tables.instructions import EventColumn
+from cerflow.engine.tables.moves import Effect, Moves
 from cerflow.engine.tables.register_kinds import register_kinds
 from cerflow.engine.tables.register_steps import Slots, StepCompiler
 from cerflow.engine.tables.windows import Windows
@@ -38,16 +37,6 @@ from cerflow.values.array_types import Mask, SmallRows
 __all__ = ["TransducerTables"]
 
 
-@dataclass
-class _Move:
-    """The effect of one row of the transition table."""
-
-    transition: Transition
-    target: int
-    final: bool
-    number: int = field(default=-1)
-
-
 class TransducerTables:
     """The tables of one transducer for one schema, with everything needed to prepare events for them.
 
@@ -56,11 +45,6 @@ class TransducerTables:
     events matter, not the events of matches (the transducer comes from `for_detection`). Predicates are looked up at
     once: raises `QueryError` if one is no longer registered.
     """
-
-    #: Signatures that are remembered from batch to batch.
-    MANY_SIGNATURES = 100_000
-    #: Beyond this number of configurations a state has an index, if one is possible.
-    MANY_CONFIGURATIONS = 256
 
     def __init__(
         self,
@@ -79,8 +63,6 @@ class TransducerTables:
         self.transducer = transducer = bind(transducer, readable(schema, position))
         self.schema = schema
         self.detecting = detecting
-        #: In these states further marks do not matter, because only the first mark is measured.
-        self._measured = begun(transducer) if detecting else frozenset[int]()
         self.partitioned = bool(keys)
         self.key_kinds = [schema.key_kind(key) for key in keys]
         self.live = transducer.live()
@@ -91,12 +73,8 @@ class TransducerTables:
         #: Label sets by number; 0 is the empty one.
         self.label_sets: list[frozenset[str]] = [frozenset()]
         self._label_numbers: dict[frozenset[str], int] = {frozenset(): 0}
-        #: The tests that make up signatures.
-        self.tests: list[Condition] = []
-        self._precomputed = numbered_conditions(precomputed)
-        self._test_numbers: dict[Condition, int] = {}
-        #: For each state the tests of its loops that change nothing: where one holds, a run may stay as it is.
-        self.loops = self._loops()
+        # In these states it does not matter any more what is marked, as nothing but the first mark is measured.
+        self.moves = Moves(transducer, begun(transducer) if detecting else frozenset(), precomputed)
         #: Whether runs are kept as sets: those with equal outputs, or those that begin with the first event.
         self.grouped = self._begins_once or (not detecting and ambiguous(transducer))
         #: The strategy that is applied when matches are read, the labels that it compares (empty for all events),
@@ -105,12 +83,8 @@ class TransducerTables:
         self.by = by
         self.lists = pick in (layout.EARLIEST, layout.LATEST)
         self.alone = self.lists and one_run_each(transducer)
-        self.moves = self._moves()
-        self._needs = [self._tests_of(move.transition) for move in self.moves]
         self._signatures: dict[frozenset[int], int] = {}
-        #: Results computed once; all tables that are `fresh` from these share them.
-        self._effects: dict[frozenset[int], tuple[tuple[int, ...], tuple[int, ...]]] = {}
-        self._by_effect: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+        self._by_effect: dict[Effect, int] = {}
         #: For each signature the moves that it allows.
         self._allowed: list[frozenset[int]] = []
         #: For each signature whether it allows any move, or ends any waiting.
@@ -133,6 +107,11 @@ class TransducerTables:
     # -- columns and windows -------------------------------------------------------------------------------------
 
     @property
+    def tests(self) -> list[Condition]:
+        """The tests of which signatures are made."""
+        return self.moves.tests
+
+    @property
     def columns(self) -> list[EventColumn]:
         """The expressions that the kernels read, in the order of the event columns."""
         return self.atoms.columns
@@ -144,13 +123,13 @@ class TransducerTables:
             return True
         # Starts of windows may also be kept among other values; the measured column tells.
         windows = [self.transducer.window, *(column.window for column in self.columns)]
-        strict = any(not loops and q not in self.transducer.final for q, loops in enumerate(self.loops))
+        strict = any(not loops and q not in self.transducer.final for q, loops in enumerate(self.moves.loops))
         return self.partitioned and (strict or any(isinstance(w, CountWindow) for w in windows))
 
     @property
     def _begins_once(self) -> bool:
         """Whether the initial states do not survive every event, so that it matters which event is the first."""
-        return any(frozenset() not in self.loops[q] for q in self.transducer.initial)
+        return any(frozenset() not in self.moves.loops[q] for q in self.transducer.initial)
 
     @property
     def hasty(self) -> bool:
@@ -171,18 +150,6 @@ class TransducerTables:
         """For each signature, whether some move that it allows reads a column."""
         readers = self.atoms.readers[column]
         return np.array([not readers.isdisjoint(moves) for moves in self._allowed], bool)
-
-    def other_tests(self, test: int) -> list[frozenset[int]]:
-        """The tests beside this one, for each move or loop that has it."""
-        together = [*self._needs, *(needs for loops in self.loops for needs in loops)]
-        return [needs - {test} for needs in together if test in needs]
-
-    def may_be_relevant(self, satisfied: frozenset[int], unknown: frozenset[int]) -> bool:
-        """Whether an event may fire a transition or end some waiting, if any of the unknown tests may hold, too."""
-        if any(needs <= satisfied | unknown for needs in self._needs):
-            return True
-        # If fewer tests are known to hold, no fewer states are left.
-        return bool(self._leaves(satisfied))
 
     @property
     def global_window(self) -> bool:
@@ -235,61 +202,6 @@ class TransducerTables:
             count.append(used)
         return Slots(at, count)
 
-    # -- transitions ---------------------------------------------------------------------------------------------
-
-    def _loops(self) -> list[list[frozenset[int]]]:
-        loops: list[list[frozenset[int]]] = [[] for _ in range(self.transducer.states)]
-        for t in self.transducer.transitions:
-            # A loop on a final state detects again.
-            if t.stays and t.source not in self.transducer.final:
-                loops[t.source].append(self._tests_of(t))
-        return loops
-
-    def _leaves(self, satisfied: frozenset[int]) -> tuple[int, ...]:
-        """The states in which no run may stay over an event that satisfies these tests, but may over other events.
-
-        States without any such loop are left out (except initial ones): for them, every event in between counts.
-        """
-        return tuple(
-            q
-            for q, loops in enumerate(self.loops)
-            if (loops or q in self.transducer.initial) and not any(needs <= satisfied for needs in loops)
-        )
-
-    def _moves(self) -> list[_Move]:
-        going_on = {t.source for t in self.transducer.transitions}
-        final = self.transducer.final
-        moves: list[_Move] = []
-        together: dict[tuple[object, ...], list[Transition]] = {}
-        for t in self.transducer.transitions:
-            if not t.stays or t.source in final:
-                together.setdefault((t.source, t.test, t.atoms, self._marks(t)), []).append(t)
-        for group in together.values():
-            ends = any(t.target in final for t in group)
-            rows = [_Move(t, t.target, False) for t in group if t.target in going_on]
-            if not rows:
-                rows = [_Move(group[0], -1, False)]
-            # Only one of the rows ends a match, or it would be found twice.
-            rows[0].final = ends
-            moves.extend(rows)
-        for number, move in enumerate(moves):
-            move.number = number
-        return moves
-
-    def _marks(self, t: Transition) -> frozenset[str]:
-        """The labels of a transition, as far as they matter."""
-        return frozenset() if t.source in self._measured else t.labels
-
-    def _tests_of(self, t: Transition) -> frozenset[int]:
-        found = set()
-        for own in conjuncts(t.test):
-            test = with_precomputed(own, self._precomputed)
-            if test not in self._test_numbers:
-                self._test_numbers[test] = len(self.tests)
-                self.tests.append(test)
-            found.add(self._test_numbers[test])
-        return frozenset(found)
-
     def _telling(self) -> list[int]:
         """For each state, the number of its slots that distinguish configurations.
 
@@ -313,10 +225,10 @@ class TransducerTables:
         transitions: list[list[int]] = []
         compared: list[list[list[int]]] = []
         steps = StepCompiler(self.transducer.registers, self.slots, self.kinds, self.atoms)
-        for move in self.moves:
+        for move in self.moves.rows:
             t = move.transition
             self.atoms.move = move.number
-            row = [t.source, move.target, self.label_set(self._marks(t)), int(move.final)]
+            row = [t.source, move.target, self.label_set(self.moves.marks(t)), int(move.final)]
             row.append(self.atoms.count)
             for atom in t.atoms:
                 self.atoms.add(atom, self.slots.at[t.source])
@@ -330,7 +242,7 @@ class TransducerTables:
         windows = Windows(self.transducer, self.slots, self.atoms, partitioned=self.partitioned)
         expiring, expiring_start = windows.expiring()
         states = self.transducer.states
-        skips = [bool(loops) for loops in self.loops]
+        skips = [bool(loops) for loops in self.moves.loops]
         # Sets of several members are processed as a whole.
         indexed = [not self.grouped and skip for skip in skips]
         self._indexes = Indexes(compared, [row[layout.T_SOURCE] for row in transitions], indexed)
@@ -350,7 +262,7 @@ class TransducerTables:
         options[layout.O_DETECTING] = self.detecting
         options[layout.O_FORGET] = self.schema.forget is not None
         options[layout.O_WINDOWED] = window is not None
-        options[layout.O_MANY] = self.MANY_CONFIGURATIONS
+        options[layout.O_MANY] = limits.INDEXED_CONFIGURATIONS
         return TableArrays(
             transitions=_table(transitions, 10),
             atoms=_table(self.atoms.rows, 6),
@@ -383,10 +295,10 @@ class TransducerTables:
 
     def signatures(self, found: Sequence[frozenset[int]]) -> list[int]:
         """The numbers of sets of satisfied tests; sets with the same effect share one."""
-        added: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+        added: list[Effect] = []
         for satisfied in found:
             if satisfied not in self._signatures:
-                effect = self._effect(satisfied)
+                effect = self.moves.effect(satisfied)
                 if effect not in self._by_effect:
                     self._by_effect[effect] = len(self._by_effect)
                     self._allowed.append(frozenset(effect[0]))
@@ -396,16 +308,6 @@ class TransducerTables:
         if added:
             self.arrays = self._with_signatures(self.arrays, added)
         return [self._signatures[satisfied] for satisfied in found]
-
-    def _effect(self, satisfied: frozenset[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The moves that a set of satisfied tests allows, and the states in which it ends all waiting."""
-        effect = self._effects.get(satisfied)
-        if effect is None:
-            moves = tuple(m.number for m, needs in zip(self.moves, self._needs) if needs <= satisfied)
-            effect = (moves, self._leaves(satisfied))
-            if len(self._effects) < self.MANY_SIGNATURES:
-                self._effects[satisfied] = effect
-        return effect
 
     def signature(self, satisfied: frozenset[int]) -> int:
         """The number of one set of satisfied tests."""
@@ -417,7 +319,7 @@ class TransducerTables:
 
     def forget_signatures(self) -> None:
         """Start anew if there are very many signatures; only the events of one batch refer to them."""
-        if len(self._signatures) > self.MANY_SIGNATURES:
+        if len(self._signatures) > limits.SIGNATURES:
             self._signatures = {}
             self._by_effect = {}
             self._allowed = []
@@ -430,9 +332,7 @@ class TransducerTables:
             )
             self.signatures([frozenset()])
 
-    def _with_signatures(
-        self, tables: TableArrays, added: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
-    ) -> TableArrays:
+    def _with_signatures(self, tables: TableArrays, added: Sequence[Effect]) -> TableArrays:
         states = np.full((len(added), self.transducer.states), -1, np.int32)
         starts: list[int] = []
         rows: list[list[int]] = []
@@ -441,13 +341,13 @@ class TransducerTables:
         for k, (moves, left) in enumerate(added):
             by_state: dict[int, list[int]] = {q: [] for q in left}
             for number in moves:
-                by_state.setdefault(self.moves[number].transition.source, []).append(number)
+                by_state.setdefault(self.moves.rows[number].transition.source, []).append(number)
             for q in sorted(by_state):
                 begin = first_entry + len(order)
                 order.extend(by_state[q])
                 states[k, q] = first_row + len(rows)
                 column = -1 if q in left else self._indexes.column(q, by_state[q])
-                enough = self.hasty and q not in left and all(self.moves[m].target < 0 for m in by_state[q])
+                enough = self.hasty and q not in left and all(self.moves.rows[m].target < 0 for m in by_state[q])
                 rows.append([q, begin, begin + len(by_state[q]), int(q in left), column, int(enough)])
             starts.append(first_row + len(rows))
         return tables._replace(

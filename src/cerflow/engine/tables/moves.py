@@ -1,0 +1,121 @@
+"""The moves of a transducer: the transitions that kernels know, the tests that each needs, the effect of an event."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cerflow import limits
+from cerflow.automata.model.transducer import Transducer, Transition
+from cerflow.conditions.connectives import conjuncts
+from cerflow.engine.evaluate.precomputed_conditions import numbered_conditions, with_precomputed
+from cerflow.language.condition import Condition
+
+__all__ = ["Effect", "Move", "Moves"]
+
+#: The moves that an event allows, and the states in which no run may stay over it.
+Effect = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass
+class Move:
+    """The effect of one row of the transition table."""
+
+    transition: Transition
+    target: int
+    final: bool
+    number: int = field(default=-1)
+
+
+class Moves:
+    """The moves of a transducer; in ``measured`` states labels do not matter.
+
+    ``precomputed`` are conditions that were evaluated before. Tests are numbered here.
+    """
+
+    def __init__(self, transducer: Transducer, measured: frozenset[int], precomputed: Sequence[Condition]) -> None:
+        self._transducer = transducer
+        self._measured = measured
+        self._precomputed = numbered_conditions(precomputed)
+        self._test_numbers: dict[Condition, int] = {}
+        self.tests: list[Condition] = []
+        #: For each state the tests of its loops that change nothing: where one holds, a run may stay as it is.
+        self.loops = self._loops()
+        self.rows = self._rows()
+        self._needs = [self._tests_of(move.transition) for move in self.rows]
+        self._effects: dict[frozenset[int], Effect] = {}
+
+    def marks(self, t: Transition) -> frozenset[str]:
+        """The labels of a transition, as far as they matter."""
+        return frozenset() if t.source in self._measured else t.labels
+
+    def other_tests(self, test: int) -> list[frozenset[int]]:
+        """The tests beside this one, for each move and loop that has it."""
+        together = [*self._needs, *(needs for loops in self.loops for needs in loops)]
+        return [needs - {test} for needs in together if test in needs]
+
+    def may_be_relevant(self, satisfied: frozenset[int], unknown: frozenset[int]) -> bool:
+        """Whether an event may fire a transition or end some waiting, if any of the unknown tests may hold, too."""
+        if any(needs <= satisfied | unknown for needs in self._needs):
+            return True
+        # If fewer tests are known to hold, no fewer states are left.
+        return bool(self._leaves(satisfied))
+
+    def effect(self, satisfied: frozenset[int]) -> Effect:
+        """The moves that a set of satisfied tests allows, and the states in which it ends all waiting."""
+        effect = self._effects.get(satisfied)
+        if effect is None:
+            moves = tuple(m.number for m, needs in zip(self.rows, self._needs) if needs <= satisfied)
+            effect = (moves, self._leaves(satisfied))
+            if len(self._effects) < limits.SIGNATURES:
+                self._effects[satisfied] = effect
+        return effect
+
+    def _loops(self) -> list[list[frozenset[int]]]:
+        loops: list[list[frozenset[int]]] = [[] for _ in range(self._transducer.states)]
+        for t in self._transducer.transitions:
+            # A loop on a final state detects again.
+            if t.stays and t.source not in self._transducer.final:
+                loops[t.source].append(self._tests_of(t))
+        return loops
+
+    def _leaves(self, satisfied: frozenset[int]) -> tuple[int, ...]:
+        """The states in which no run may stay over an event that satisfies these tests, but may over other events.
+
+        States without any such loop are left out (except initial ones): for them, every event in between counts.
+        """
+        return tuple(
+            q
+            for q, loops in enumerate(self.loops)
+            if (loops or q in self._transducer.initial) and not any(needs <= satisfied for needs in loops)
+        )
+
+    def _rows(self) -> list[Move]:
+        going_on = {t.source for t in self._transducer.transitions}
+        final = self._transducer.final
+        moves: list[Move] = []
+        together: dict[tuple[object, ...], list[Transition]] = {}
+        for t in self._transducer.transitions:
+            if not t.stays or t.source in final:
+                together.setdefault((t.source, t.test, t.atoms, self.marks(t)), []).append(t)
+        for group in together.values():
+            ends = any(t.target in final for t in group)
+            rows = [Move(t, t.target, False) for t in group if t.target in going_on]
+            if not rows:
+                rows = [Move(group[0], -1, False)]
+            # Only one of the rows ends a match, or it would be found twice.
+            rows[0].final = ends
+            moves.extend(rows)
+        for number, move in enumerate(moves):
+            move.number = number
+        return moves
+
+    def _tests_of(self, t: Transition) -> frozenset[int]:
+        found = set()
+        for own in conjuncts(t.test):
+            test = with_precomputed(own, self._precomputed)
+            if test not in self._test_numbers:
+                self._test_numbers[test] = len(self.tests)
+                self.tests.append(test)
+            found.add(self._test_numbers[test])
+        return frozenset(found)
