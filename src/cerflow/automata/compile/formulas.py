@@ -17,7 +17,7 @@ from cerflow.automata.compile.products import both, product_all
 from cerflow.automata.compile.references import resolve_reference
 from cerflow.automata.compile.repetition import repeat
 from cerflow.automata.compile.selection import preferred
-from cerflow.automata.compile.sremo import compile_sremo
+from cerflow.automata.compile.sremo.expressions import compile_sremo
 from cerflow.automata.compile.windows import hides_events, know_ends, restrict
 from cerflow.automata.model.fragment import (
     Fragment,

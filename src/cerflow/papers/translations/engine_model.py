@@ -7,7 +7,7 @@ way back every register must have been written where it is read.
 
 from __future__ import annotations
 
-from cerflow.automata.compile.sremo_terminals import with_empty_registers
+from cerflow.automata.compile.sremo.terminals import with_empty_registers
 from cerflow.automata.model.transducer import TYPE_LABEL, Accumulation, Register, Transducer, Transition, Write
 from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.conditions.guards import (

@@ -9,17 +9,18 @@ gets another place than the one that is still read elsewhere, so ``v' = v`` behi
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from cerflow.automata.compile.products import both
-from cerflow.automata.compile.sremo_complement import complement_of
-from cerflow.automata.compile.sremo_terminals import Place, Places, guards_of, refused, registers_read
+from cerflow.automata.compile.sremo.complement import complement_of
+from cerflow.automata.compile.sremo.positions import START, Held, Positions, restricted, waiting_anywhere
+from cerflow.automata.compile.sremo.terminals import Place, Places, guards_of, refused, registers_read
 from cerflow.automata.compile.windows import restrict
 from cerflow.automata.model.fragment import Fragment, check_fragment_size, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition
 from cerflow.automata.optimise.grouping import merge_transitions
-from cerflow.conditions.connectives import TRUE, conjunction
+from cerflow.conditions.connectives import conjunction
 from cerflow.conditions.guards import is_local
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Condition
@@ -43,36 +44,6 @@ from cerflow.rewriting.sremo.strategies import without_strategies
 
 __all__ = ["compile_sremo"]
 
-#: The registers that hold an event, each with the number of its place, in order.
-_Held = tuple[Place, ...]
-
-
-#: The beginning of a part. It is not a state: the part before continues with the transitions that begin here.
-_START = -1
-
-
-@dataclass
-class _Positions:
-    """The strings of an expression: whether the empty one, and the runs over all others, by position (Glushkov).
-
-    ``beginnings`` are the transitions that leave the start, ``transitions`` all others. ``ends`` are the states that
-    are entered with the last event of a match, by the registers held there. State numbers are unique in the
-    construction.
-    """
-
-    empty: bool = False
-    beginnings: list[Transition] = field(default_factory=list)
-    transitions: list[Transition] = field(default_factory=list)
-    ends: dict[_Held, list[int]] = field(default_factory=dict)
-
-    def end(self, held: _Held, states: Iterable[int]) -> None:
-        """Make these states ends, too."""
-        self.ends.setdefault(held, []).extend(states)
-
-    def follow(self, states: Iterable[int], following: _Positions) -> None:
-        """Let the next part begin where these ends are."""
-        self.transitions += [t.moved(state, t.target) for state in states for t in following.beginnings]
-
 
 @dataclass(frozen=True)
 class _Question:
@@ -83,13 +54,13 @@ class _Question:
     """
 
     expression: Sremo
-    held: _Held
+    held: Held
     live: frozenset[str]
     reserved: frozenset[Place]
     windowed: bool
 
 
-_Rule = Generator[_Question, _Positions, _Positions]
+_Rule = Generator[_Question, Positions, Positions]
 
 
 def compile_sremo(expression: Sremo, registers: RegisterFile, *, windowed: bool = False) -> Fragment:
@@ -145,11 +116,11 @@ class _Builder:
                 t.moved(t.source, done) for t in part.transitions if t.labels and t.target in ends & silent
             ]
         whole = without_dead_states(self._fragment(part.transitions, {waiting}, final | (ends - silent)))
-        return _waiting_anywhere(merge_transitions(whole))
+        return waiting_anywhere(merge_transitions(whole))
 
-    def _built(self, question: _Question) -> _Positions:
+    def _built(self, question: _Question) -> Positions:
         stack: list[tuple[_Question, _Rule]] = [(question, self._rule(question))]
-        answer: _Positions | None = None
+        answer: Positions | None = None
         while True:
             _, rule = stack[-1]
             try:
@@ -184,22 +155,22 @@ class _Builder:
             [t.moved(numbers[t.source], numbers[t.target]) for t in transitions],
         )
 
-    def _alone(self, part: _Positions, ends: Iterable[int]) -> Fragment:
+    def _alone(self, part: Positions, ends: Iterable[int]) -> Fragment:
         """The part as a fragment, with these of its ends."""
-        return without_dead_states(self._fragment([*part.beginnings, *part.transitions], {_START}, set(ends)))
+        return without_dead_states(self._fragment([*part.beginnings, *part.transitions], {START}, set(ends)))
 
-    def _fragments(self, part: _Positions) -> Iterator[tuple[_Held, Fragment]]:
+    def _fragments(self, part: Positions) -> Iterator[tuple[Held, Fragment]]:
         """The part as fragments, one for each set of registers held at its end."""
         for held, ends in part.ends.items():
             yield held, self._alone(part, ends)
 
-    def _add(self, part: _Positions, fragment: Fragment, held: _Held) -> None:
+    def _add(self, part: Positions, fragment: Fragment, held: Held) -> None:
         """Put a fragment that ends with these registers beside the part."""
         fragment.move(self._states)
         self._states += fragment.states
         check_fragment_size(fragment)
         entered = {t.target for t in fragment.transitions}
-        part.beginnings += [t.moved(_START, t.target) for t in fragment.beginnings()]
+        part.beginnings += [t.moved(START, t.target) for t in fragment.beginnings()]
         part.transitions += [t for t in fragment.transitions if t.source not in fragment.initial or t.source in entered]
         part.end(held, sorted(fragment.final & entered))
 
@@ -209,9 +180,9 @@ class _Builder:
         expression = question.expression
         match expression:
             case Epsilon():
-                return _Positions(empty=True)
+                return Positions(empty=True)
             case Empty():
-                return _Positions()
+                return Positions()
             case Terminal():
                 return self._terminal(expression, question)
             case Concatenation():
@@ -219,7 +190,8 @@ class _Builder:
             case Alternation():
                 left = yield self._ask(question, expression.left)
                 right = yield self._ask(question, expression.right)
-                return self._beside(left, right)
+                left.join(right)
+                return left
             case Optional():
                 once = yield self._ask(question, expression.operand)
                 once.empty = True
@@ -241,20 +213,12 @@ class _Builder:
         """The same question about another expression, without the registers that do not affect it."""
         asked = replace(question, expression=expression, **changes)  # type: ignore[arg-type]
         wanted = self._reads[expression] | asked.live
-        return replace(asked, held=_restricted(asked.held, wanted))
+        return replace(asked, held=restricted(asked.held, wanted))
 
-    def _beside(self, left: _Positions, right: _Positions) -> _Positions:
-        left.empty |= right.empty
-        left.beginnings += right.beginnings
-        left.transitions += right.transitions
-        for held, ends in right.ends.items():
-            left.end(held, ends)
-        return left
-
-    def _terminal(self, terminal: Terminal, question: _Question) -> _Positions:
+    def _terminal(self, terminal: Terminal, question: _Question) -> Positions:
         guards = guards_of(terminal.condition, dict(question.held))
         if guards is None:
-            return _Positions()
+            return Positions()
         after = dict(question.held)
         writes = []
         for register in terminal.registers:
@@ -264,11 +228,11 @@ class _Builder:
                 writes.append(self.places.write(place))
         labels = frozenset[str]() if terminal.label is None else frozenset((terminal.label,))
         t = replace(self._reading(guards), labels=labels, writes=tuple(dict.fromkeys(writes)))
-        return _Positions(beginnings=[t], ends={_restricted(tuple(sorted(after.items())), question.live): [t.target]})
+        return Positions(beginnings=[t], ends={restricted(tuple(sorted(after.items())), question.live): [t.target]})
 
     def _reading(self, guards: list[Condition]) -> Transition:
         return Transition(
-            _START,
+            START,
             self._state(),
             conjunction([g for g in guards if is_local(g)]),
             tuple(dict.fromkeys(g for g in guards if not is_local(g))),
@@ -283,12 +247,12 @@ class _Builder:
     def _concatenation(self, expression: Concatenation, question: _Question) -> _Rule:
         live = question.live | self._reads[expression.right]
         left = yield self._ask(question, expression.left, live=live)
-        first = _restricted(question.held, live)
-        following: dict[_Held, _Positions] = {}
+        first = restricted(question.held, live)
+        following: dict[Held, Positions] = {}
         for held in sorted({*left.ends, *([first] if left.empty else [])}):
             following[held] = yield self._ask(question, expression.right, held=held)
         # The right side of a long chain is small, so the long side stays in place.
-        whole = _Positions(False, left.beginnings, left.transitions)
+        whole = Positions(False, left.beginnings, left.transitions)
         for held, part in following.items():
             whole.transitions += part.transitions
             for after, ends in part.ends.items():
@@ -296,7 +260,7 @@ class _Builder:
             before = left.ends.get(held, [])
             whole.follow(before, part)
             if part.empty:
-                whole.end(_restricted(held, question.live), before)
+                whole.end(restricted(held, question.live), before)
         if left.empty:
             whole.empty = following[first].empty
             whole.beginnings += following[first].beginnings
@@ -304,8 +268,8 @@ class _Builder:
 
     def _repeated(self, expression: Star | Plus, question: _Question) -> _Rule:
         live = question.live | self._reads[expression.operand]
-        first = _restricted(question.held, live)
-        rounds: dict[_Held, _Positions] = {}
+        first = restricted(question.held, live)
+        rounds: dict[Held, Positions] = {}
         pending = [first]
         while pending:
             held = pending.pop()
@@ -313,24 +277,24 @@ class _Builder:
                 continue
             rounds[held] = yield self._ask(question, expression.operand, held=held, live=live)
             pending += [after for after in rounds[held].ends if after not in rounds]
-        whole = _Positions(isinstance(expression, Star) or rounds[first].empty, rounds[first].beginnings)
+        whole = Positions(isinstance(expression, Star) or rounds[first].empty, rounds[first].beginnings)
         for part in rounds.values():
             whole.transitions += part.transitions
             for held, ends in part.ends.items():
                 whole.follow(ends, rounds[held])
-                whole.end(_restricted(held, question.live), ends)
+                whole.end(restricted(held, question.live), ends)
         return whole
 
     def _intersection(self, expression: Intersection, question: _Question) -> _Rule:
         sides = (expression.left, expression.right)
-        parts: list[_Positions] = []
+        parts: list[Positions] = []
         for side, other in (sides, sides[::-1]):
             read = frozenset(place for place in question.held if place[0] in self._reads[other])
             asked = self._ask(question, side, reserved=question.reserved | read)
             # This side need not keep what the other writes; both keep what neither writes.
             parts.append((yield asked))
         left, right = parts
-        whole = _Positions(left.empty and right.empty)
+        whole = Positions(left.empty and right.empty)
         written = self._writes[expression.left]
         for held1, first in self._fragments(left):
             for held2, second in self._fragments(right):
@@ -338,16 +302,16 @@ class _Builder:
                 self._add(whole, both(first.copy(), second), tuple(sorted(held)))
         return whole
 
-    def _reading_none_of(self, events: list[Terminal], question: _Question) -> _Positions:
+    def _reading_none_of(self, events: list[Terminal], question: _Question) -> Positions:
         """``[TRUE] & !φ``: one event that satisfies none of the conditions."""
         guards: list[Condition] = []
         for terminal in events:
             found = refused(terminal.condition, dict(question.held))
             if found is None:
-                return _Positions()
+                return Positions()
             guards += found
         t = self._reading(guards)
-        return _Positions(beginnings=[t], ends={_restricted(question.held, question.live): [t.target]})
+        return Positions(beginnings=[t], ends={restricted(question.held, question.live): [t.target]})
 
     def _complement(self, expression: Complement, question: _Question) -> _Rule:
         if not question.windowed and not _window_inside(expression.operand):
@@ -357,9 +321,9 @@ class _Builder:
                 hint="Put a window around the whole, (… . !e . …) WITHIN 10 EVENTS, or on the excluded part, "
                 "!(e WITHIN 10 EVENTS).",
             )
-        held = _restricted(question.held, question.live)
+        held = restricted(question.held, question.live)
         reserved = question.reserved | frozenset(question.held)
-        whole = _Positions()
+        whole = Positions()
         inner = expression.operand
         if isinstance(inner, Complement):
             # A double complement: the same strings, without marks, and with the registers as they were.
@@ -378,28 +342,10 @@ class _Builder:
 
     def _windowed(self, expression: Windowed, question: _Question) -> _Rule:
         operand = yield self._ask(question, expression.operand, windowed=True)
-        whole = _Positions(operand.empty)
+        whole = Positions(operand.empty)
         for held, fragment in self._fragments(operand):
             self._add(whole, restrict(fragment, expression.window, self.registers), held)
         return whole
-
-
-def _waiting_anywhere(fragment: Fragment) -> Fragment:
-    """The fragment begun in a state where it can wait, if such a state has the same transitions as its beginning.
-
-    After an initial part that reads anything, such as ``[TRUE]*``, grouping makes a separate case of the first event,
-    which is unnecessary.
-    """
-    leaving = [frozenset(t.moved(0, t.target) for t in transitions) for transitions in fragment.leaving()]
-    for state in sorted(fragment.initial):
-        for other in {t.target for t in fragment.transitions if t.source == state and t.test == TRUE} - {state}:
-            if leaving[other] == leaving[state]:
-                return without_dead_states(Fragment(fragment.states, {other}, fragment.final, fragment.transitions))
-    return fragment
-
-
-def _restricted(held: _Held, names: frozenset[str]) -> _Held:
-    return tuple(place for place in held if place[0] in names)
 
 
 def _events_denied(expression: Intersection) -> list[Terminal] | None:

@@ -1,0 +1,1 @@
+"""SREMO to transducers: a regular expression with memory goes in, a fragment comes out."""
