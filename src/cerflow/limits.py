@@ -102,6 +102,30 @@ BATCH_ROWS = 1 << 17
 SIGNATURES = 100_000
 #: Beyond so many configurations a state has an index, if it can have one.
 INDEXED_CONFIGURATIONS = 256
+#: Plans that a query remembers, of the last schemas it was asked for.
+PLANS = 4
+#: Nodes of the match graph that there is room for at first.
+FIRST_NODES = 1 << 14
+#: Events that a recogniser keeps before it looks for those that can go.
+EVENT_SLACK = 65_536
+#: Rows of a batch that is kept whole until then, as hardly any of its events is needed in the end.
+WHOLE_BATCH_ROWS = 8_192
+#: Events that came one by one and are kept so; more are joined to a batch.
+SINGLE_EVENTS = 1024
+#: Rows of the chunks of a table, on average; smaller ones are joined, as each costs something to look into.
+CHUNK_ROWS = 4096
+#: Strings beyond those of the query that a recogniser keeps before it looks for those that can go.
+STRING_SLACK = 100_000
+#: Texts of a column whose tests are remembered.
+TESTED_TEXTS = 100_000
+#: Distinct texts of a batch that are read one by one.
+ENCODED_TEXTS = 256
+#: Combinations of codes that have numbers of their own; of more, only those that occur.
+CODE_COMBINATIONS = 1 << 16
+#: Pairs of detections and nodes; beyond, matches are counted along a sliding window.
+COUNTED_PAIRS = 1 << 26
+#: Matches of a record batch where all matches are wanted at once.
+LARGE_RESULT_ROWS = 1 << 20
 #: A set of queries finds the rows of a query by sorting them once if these are less than one of so many.
 SORTED_SHARE = 32
 #: Events of a thread's slice, at least: so many that preparing them pays.

@@ -216,7 +216,7 @@ def test_the_column_with_positions_is_no_attribute(predicate):
 
 
 def test_strings_that_come_and_go(predicate, monkeypatch):
-    monkeypatch.setattr("cerflow.engine.evaluate.string_codes.Strings.SLACK", 4)
+    monkeypatch.setattr("cerflow.limits.STRING_SLACK", 4)
     predicate("before", compile=False)(lambda a, b: a + "x" == b)
     query = cerflow.parse("SELECT * WHERE (A AS x ; A AS y) FILTER before(x.s, y.s) WITHIN 2 EVENTS")
     recognizer = query.recognizer(stream(1, s=["a"]).schema)

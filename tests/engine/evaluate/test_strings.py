@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cerflow import limits
 from cerflow.engine.evaluate.string_codes import Strings
 from support.runners import examples
 
@@ -33,7 +34,7 @@ def test_order_is_that_of_code_points():
 
 
 def test_replacing_starts_anew(monkeypatch):
-    monkeypatch.setattr(Strings, "SLACK", 2)
+    monkeypatch.setattr(limits, "STRING_SLACK", 2)
     strings = Strings()
     strings.codes(["a", "b"])
     assert not strings.wants_cleaning

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from cerflow import limits
 from cerflow.engine.events.store import EventStore
 
 SCHEMA = pa.schema([("v", pa.int64()), ("s", pa.dictionary(pa.int32(), pa.string()))])
@@ -51,7 +52,7 @@ def test_all_can_be_forgotten(store):
 
 
 def test_it_says_when_it_wants_cleaning(monkeypatch):
-    monkeypatch.setattr(EventStore, "SLACK", 3)
+    monkeypatch.setattr(limits, "EVENT_SLACK", 3)
     store = EventStore(SCHEMA)
     store.add(np.arange(3), batch(0, 1, 2))
     assert not store.wants_cleaning
@@ -67,8 +68,8 @@ def test_it_says_when_it_wants_cleaning(monkeypatch):
 
 
 def test_whole_batches_are_forgotten_as_rarely_as_small_ones(monkeypatch):
-    monkeypatch.setattr(EventStore, "SLACK", 3)
-    monkeypatch.setattr(EventStore, "WHOLE", 2)
+    monkeypatch.setattr(limits, "EVENT_SLACK", 3)
+    monkeypatch.setattr(limits, "WHOLE_BATCH_ROWS", 2)
     store = EventStore(SCHEMA)
     # All rows of a batch count, chosen or not.
     store.keep(0, batch(0, 1, 2, 3), np.array([1, 3]))

@@ -8,8 +8,6 @@ import pytest
 
 import cerflow
 from cerflow import limits
-from cerflow.engine.evaluate.string_codes import Strings
-from cerflow.engine.events.store import EventStore
 from cerflow.errors import BadRecordError, InputError
 from support.runners import bag, one_batch, semantics
 
@@ -81,8 +79,8 @@ def test_a_measure_that_decreases_fails_the_whole_batch(end):
 
 def test_a_failure_far_into_a_batch(monkeypatch):
     monkeypatch.setattr(limits, "BATCH_ROWS", 3)
-    monkeypatch.setattr(Strings, "SLACK", 0)
-    monkeypatch.setattr(EventStore, "SLACK", 0)
+    monkeypatch.setattr(limits, "STRING_SLACK", 0)
+    monkeypatch.setattr(limits, "EVENT_SLACK", 0)
     schema = pa.schema([("type", pa.string()), ("s", pa.string()), ("n", pa.uint64())])
     query = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER x.s = y.s AND x.n <= y.n WITHIN 4 EVENTS")
 
@@ -147,8 +145,8 @@ def test_forgetting_strings_and_events_changes_nothing(text, step, monkeypatch):
     query = cerflow.parse(text)
     expected = pushed(query.recognizer(table.schema), table, step)
     with monkeypatch.context() as patch:
-        patch.setattr(Strings, "SLACK", 3)
-        patch.setattr(EventStore, "SLACK", 2)
+        patch.setattr(limits, "STRING_SLACK", 3)
+        patch.setattr(limits, "EVENT_SLACK", 2)
         recognizer = query.recognizer(table.schema)
         found = pushed(recognizer, table, step)
         bounded = recognizer.live
@@ -161,8 +159,8 @@ def test_forgetting_strings_and_events_changes_nothing(text, step, monkeypatch):
 
 
 def test_strings_are_forgotten_under_a_window(monkeypatch):
-    monkeypatch.setattr(Strings, "SLACK", 500)
-    monkeypatch.setattr(EventStore, "SLACK", 500)
+    monkeypatch.setattr(limits, "STRING_SLACK", 500)
+    monkeypatch.setattr(limits, "EVENT_SLACK", 500)
     query = cerflow.parse("SELECT * WHERE (A AS x ; A AS y) FILTER x.s = y.s PARTITION BY p WITHIN 50 MILLISECONDS")
     schema = pa.schema([("type", pa.string()), ("s", pa.string()), ("p", pa.string()), ("t", pa.int64())])
     recognizer = query.recognizer(schema, time="t")
@@ -196,7 +194,7 @@ WINDOWED = [
 
 @pytest.mark.parametrize("text", WINDOWED)
 def test_memory_is_flat_and_work_does_not_grow(text, monkeypatch):
-    monkeypatch.setattr(EventStore, "SLACK", 4_096)
+    monkeypatch.setattr(limits, "EVENT_SLACK", 4_096)
     query = cerflow.parse(text)
     batches = 50
     table = stream(10_000)

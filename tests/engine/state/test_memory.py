@@ -7,7 +7,6 @@ import pytest
 import cerflow
 from cerflow import limits
 from cerflow.engine import layout
-from cerflow.engine.events.store import EventStore
 from cerflow.engine.state.memory import Memory
 
 ROOMS = {
@@ -234,8 +233,8 @@ def rows_by_detection(matches, first):
 
 @pytest.mark.parametrize("together", [False, True])
 def test_the_work_of_forgetting_is_proportional_to_the_events_in_batches_of_any_size(monkeypatch, together):
-    monkeypatch.setattr(EventStore, "WHOLE", 64)
-    monkeypatch.setattr(EventStore, "SLACK", 256)
+    monkeypatch.setattr(limits, "WHOLE_BATCH_ROWS", 64)
+    monkeypatch.setattr(limits, "EVENT_SLACK", 256)
     walked = []
     collect_nodes = Memory._collect_nodes
 

@@ -8,14 +8,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cerflow import limits
 from cerflow.engine.kernels.base.encode import encode
 
 __all__ = ["encoded", "read_only"]
 
 #: The number of slots of the first hash table to try; then larger ones.
 _SLOTS, _LARGER = 1 << 8, 1 << 4
-#: Up to this number of distinct texts are read one by one.
-_FEW = 256
 #: The least bytes of texts for a kernel: with less, ``heads`` would be an array of another layout.
 _LEAST = 16
 
@@ -62,7 +61,7 @@ def _encoded(column: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
         table = np.full((slots, 3), -1, np.int64)
         first = np.zeros(slots // 2 + 1, np.int64)
         count = int(encode(*read, table, first, codes_of))
-        if count > _FEW:
+        if count > limits.ENCODED_TEXTS:
             return codes_of, column.take(pa.array(first[:count]))
         if count >= 0:
             # Taking from a slice costs in proportion to the whole array behind it.

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cerflow import limits
+
 __all__ = ["Strings"]
 
 
@@ -17,12 +19,9 @@ class Strings:
         self.texts: list[str] = []
         self._codes: dict[str, int] = {}
         self._ranks: NDArray[np.int64] = np.zeros(0, np.int64)
-        self._limit = self.SLACK
+        self._limit = limits.STRING_SLACK
         for text in texts:
             self.code(text)
-
-    #: The number of strings, beside those of the query, from which it is worthwhile to look for unused ones.
-    SLACK = 100_000
 
     @property
     def wants_cleaning(self) -> bool:
@@ -36,7 +35,7 @@ class Strings:
         self._ranks = np.zeros(0, np.int64)
         for text in texts:
             self.code(text)
-        self._limit = 2 * len(self.texts) + self.SLACK
+        self._limit = 2 * len(self.texts) + limits.STRING_SLACK
 
     def checkpoint(self) -> Callable[[], None]:
         """A function that restores the current codes; strings added in between may stay."""

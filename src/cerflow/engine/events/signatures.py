@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from cerflow import limits
 from cerflow.conditions.guards import TypeTest
 from cerflow.engine.evaluate.binding import calls_in
 from cerflow.engine.evaluate.encoding import read_only
@@ -24,8 +25,6 @@ from cerflow.values.array_types import Ints, Mask, Smalls
 
 __all__ = ["Evaluation", "SignatureReader", "columns_of_test", "columns_read"]
 
-#: Up to this number all combinations of codes are numbered, beyond it only those that occur.
-_WIDEST = 1 << 16
 #: Tests that are packed into one code as bits.
 _PACKED = 8
 
@@ -165,7 +164,7 @@ class SignatureReader:
 def _both(left: _Feature, right: _Feature) -> _Feature:
     """The combinations of two features; if there could be very many, only those that occur are numbered."""
     width = len(left.satisfied)
-    if width * len(right.satisfied) <= _WIDEST:
+    if width * len(right.satisfied) <= limits.CODE_COMBINATIONS:
         codes = left.codes.copy()
         seen = np.zeros(width * len(right.satisfied), np.uint8)
         combine(read_only(right.codes), np.arange(len(right.satisfied)), width, codes, seen)

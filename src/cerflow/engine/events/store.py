@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from cerflow import limits
 from cerflow.values.array_types import Ints
 
 __all__ = ["EventStore", "StoredEvents", "WholeTable", "one_batch"]
@@ -18,9 +19,6 @@ _Positions = Ints | range
 
 class Latest:
     """Events that came one by one, until they are joined to a piece; append-only."""
-
-    #: The number beyond which they are joined.
-    MANY = 1024
 
     def __init__(self) -> None:
         self.positions: list[int] = []
@@ -116,18 +114,12 @@ class EventStore:
     stream of single events costs no more than one of large batches.
     """
 
-    #: The number of events from which it is worthwhile to look for unneeded ones.
-    SLACK = 65_536
-    #: Batches with this number of rows are kept whole until then, since hardly any of their events is needed in the
-    #: end.
-    WHOLE = 8_192
-
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
         self._positions: list[_Positions] = []
         self._pieces: list[pa.RecordBatch] = []
         self._latest = Latest()
-        self._limit = self.SLACK
+        self._limit = limits.EVENT_SLACK
         self._count = 0
 
     def __len__(self) -> int:
@@ -141,7 +133,7 @@ class EventStore:
     def keep(self, first: int, rows: pa.RecordBatch, chosen: Ints) -> None:
         """Keep the chosen rows of a batch whose first row has position ``first``."""
         kept = rows.select(self.schema.names)
-        if rows.num_rows >= self.WHOLE and len(chosen):
+        if rows.num_rows >= limits.WHOLE_BATCH_ROWS and len(chosen):
             if self._latest.positions:
                 self._join()
             self._count += rows.num_rows
@@ -152,7 +144,7 @@ class EventStore:
 
     def add_one(self, position: int, event: Mapping[str, Any]) -> None:
         """Keep an event, given as values of the columns (and others); its position is beyond all kept before."""
-        if len(self._latest.positions) >= Latest.MANY:
+        if len(self._latest.positions) >= limits.SINGLE_EVENTS:
             self._join()
         self._latest.positions.append(position)
         self._latest.events.append(event)
@@ -194,7 +186,7 @@ class EventStore:
         self._positions, self._pieces, self._count = [], [], 0
         if len(needed):
             self.add(needed, _joined(rows))
-        self._limit = 2 * self._count + self.SLACK
+        self._limit = 2 * self._count + limits.EVENT_SLACK
 
     def take_over(self, events: pa.Table, positions: Ints) -> None:
         """Keep these events instead of all others."""
@@ -224,14 +216,11 @@ class EventStore:
 class WholeTable(EventStore):
     """All events of a finite stream whose table exists anyway: nothing is copied or dropped."""
 
-    #: Chunks with a smaller average size are joined, because each chunk costs something to search.
-    SMALL = 4096
-
     def __init__(self, table: pa.Table) -> None:
         super().__init__(table.schema)
         table = table.unify_dictionaries()
         pieces = table.to_batches()
-        if len(pieces) * self.SMALL > table.num_rows:
+        if len(pieces) * limits.CHUNK_ROWS > table.num_rows:
             pieces = table.combine_chunks().to_batches()
         first = 0
         for piece in pieces:

@@ -12,6 +12,7 @@ from threading import Lock
 import numpy as np
 import pyarrow as pa
 
+from cerflow import limits
 from cerflow.engine.evaluate.encoding import read_only
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.evaluate.vectors import Vector
@@ -23,10 +24,6 @@ from cerflow.values.array_types import Ints
 __all__ = ["TextTests", "rows_of_classes"]
 
 
-#: Beyond this number of classes, only those that occur are numbered.
-_WIDEST = 1 << 16
-
-
 def rows_of_classes(classes: Ints, wanted: Sequence[bool]) -> Ints:
     """The rows whose class is wanted."""
     rows = np.empty(len(classes) + 1, np.int64)
@@ -35,9 +32,6 @@ def rows_of_classes(classes: Ints, wanted: Sequence[bool]) -> Ints:
 
 class _TextColumn:
     """The tests of one column of text."""
-
-    #: The number of texts whose results are remembered.
-    MANY = 100_000
 
     def __init__(self, name: str, tests: Mapping[int, Condition], schema: Schema, unit: str) -> None:
         self.name = name
@@ -73,7 +67,7 @@ class _TextColumn:
             return known
         with self._lock:
             known = self._of_text
-            if len(known) > self.MANY:
+            if len(known) > limits.TESTED_TEXTS:
                 # Holders of the old table can still read it.
                 known = self._of_text = {}
                 unseen = list(texts)
@@ -108,7 +102,7 @@ class TextTests:
         satisfied: list[frozenset[int]] = [frozenset()]
         for column in self._columns:
             codes, of_code = column.classes(rows.attribute(column.name))
-            if len(satisfied) * len(column.satisfied) > _WIDEST:
+            if len(satisfied) * len(column.satisfied) > limits.CODE_COMBINATIONS:
                 occurring, joint = np.unique(joint, return_inverse=True)
                 satisfied = [satisfied[c] for c in occurring.tolist()]
             width = len(satisfied)

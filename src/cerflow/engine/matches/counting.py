@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cerflow import limits
 from cerflow.engine import layout
 from cerflow.engine.kernels.matches.count import count
 from cerflow.engine.matches.sliding import count_sliding
@@ -16,10 +17,6 @@ from cerflow.errors import UnsupportedQueryError
 from cerflow.values.array_types import Ints
 
 __all__ = ["MatchCounter", "count_detections", "detecting", "refuse_if_cut"]
-
-
-#: From this number of pairs of detections and nodes on, counting along a sliding window pays.
-_MUCH = 1 << 26
 
 
 def detecting(detections: Ints) -> tuple[Ints, Ints]:
@@ -69,8 +66,7 @@ class MatchCounter:
     def numbers(self) -> list[int]:
         """The number of matches of every detection."""
         size = len(self._found)
-        begin = count_sliding(self._part, self._found) if len(self._found) * len(self._low) > _MUCH else 0
-        at = self._count(begin, size)
+        at = self._count(self._slide(), size)
         large: dict[int, int] = {}
         while at < size:
             large[at] = self._count_exactly(at)
@@ -86,8 +82,7 @@ class MatchCounter:
         Counting stops at a number of more than 63 bits, or continues with 2⁶² instead of such numbers.
         """
         size, exact = len(self._found), True
-        begin = count_sliding(self._part, self._found) if len(self._found) * len(self._low) > _MUCH else 0
-        at = self._count(begin, size)
+        at = self._count(self._slide(), size)
         while at < size:
             if not go_on:
                 return [*self._found[:at].tolist(), self._count_exactly(at)], at == size - 1
@@ -102,6 +97,11 @@ class MatchCounter:
         number = self._count_exactly(detection)
         assert self._exact is not None
         return number, self._exact
+
+    def _slide(self) -> int:
+        """Count along a sliding window if that pays; returns the number of detections that were counted so."""
+        pays = len(self._found) * len(self._low) > limits.COUNTED_PAIRS
+        return count_sliding(self._part, self._found) if pays else 0
 
     def _count(self, first: int, last: int) -> int:
         at: int = count(*self._graph, first, last, self._amounts, self._low, self._stack, self._found)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
+from cerflow import limits
 from cerflow.engine.matches.aggregation import AggregateOf, Aggregation
 from cerflow.engine.matches.counting import count_detections, detecting
 from cerflow.engine.matches.display import SHOWN, as_html
@@ -31,8 +32,6 @@ __all__ = ["Matches"]
 
 #: Matches per record batch by default.
 ROWS = 65_536
-#: Matches per record batch when all matches are read at once.
-MANY_ROWS = 1 << 20
 
 
 class Matches:
@@ -167,7 +166,7 @@ class Matches:
         digits, and `TooManyMatchesError` is raised beyond. Raises `ValueError` for an unknown form or column.
         """
         # Larger batches are no faster, and buffers have room for this number of rows.
-        max_rows = min(at_least_one(max_rows, "max_rows"), MANY_ROWS)
+        max_rows = min(at_least_one(max_rows, "max_rows"), limits.LARGE_RESULT_ROWS)
         schema = self._report.shown(events, columns, flat, counts)
         if self._report.counts:
             span = self._picker.start(self._report, self._limit) if isinstance(self._picker, NumberRange) else None
@@ -230,7 +229,7 @@ class Matches:
         return pa.Table.from_batches(self._with_one_dictionary(schema), schema)
 
     def _with_one_dictionary(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        listings = list(self._listings(MANY_ROWS))
+        listings = list(self._listings(limits.LARGE_RESULT_ROWS))
         if len(listings) > 1:
             join_dictionaries(listings)
         return (listing.batch(schema) for listing in listings)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from cerflow import limits
 from cerflow.analysis.checks import check_query
 from cerflow.analysis.types import check_types
 from cerflow.automata.model.transducer import Transducer
@@ -144,8 +145,6 @@ class Plan:
 class Plans:
     """The plans of one query for the last few schemas."""
 
-    MOST = 4
-
     def __init__(self, select: Select) -> None:
         self._select = select
         self._transducer: Transducer | None = None
@@ -180,5 +179,5 @@ class Plans:
         transducer = self.transducer() if evaluated is self._select else compile_select(evaluated)
         plan = Plan(self._select, schema, position=position, positions=positions, transducer=transducer)
         if self._lasting:
-            self._plans = [plan, *self._plans[: self.MOST - 1]]
+            self._plans = [plan, *self._plans[: limits.PLANS - 1]]
         return plan

@@ -7,6 +7,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cerflow import limits
 from cerflow.engine import layout
 from cerflow.engine.kernels.base.shared_arrays import SharedArrays
 from cerflow.engine.kernels.state.classes import WORST
@@ -29,8 +30,6 @@ from cerflow.values.array_types import Ints
 __all__ = ["Memory"]
 
 W = TypeVar("W", np.int32, np.int64)
-#: Nodes of the match graph that there is room for at first.
-_NODES = 1 << 14
 
 
 def _grown(array: NDArray[W], rows: int) -> NDArray[W]:
@@ -58,7 +57,7 @@ class Memory:
         classes = 65 if tables.arrays.options[layout.O_STRATEGY] else 1
         if not tables.partitioned:
             counters[layout.N_PARTITIONS] = 1
-        nodes = 1 if tables.detecting else _NODES
+        nodes = 1 if tables.detecting else limits.FIRST_NODES
         width = layout.LIST_NODE_WORDS if tables.arrays.options[layout.O_PICK] else layout.NODE_WORDS
         self.state = State(
             counters=counters,
