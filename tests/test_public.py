@@ -33,8 +33,8 @@ ORDER = (
     ("pushdown",),
     ("semantics",),  # a second opinion on all above, of which it uses what is written down or registered alone
     (
-        *("builder", "equivalence", "explain", "explain_text", "query", "query_set", "reference"),
-        *("rewritings", "stream_inputs"),
+        *("builder", "equivalence", "explain", "explain_program", "explain_text", "merged_streams", "program"),
+        *("program_recognizer", "query", "query_set", "reference", "rewritings", "stream_inputs"),
     ),
     ("files",),
     ("spark",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +17,14 @@ from cerflow.engine.results.report import CountForm, EventForm, Report
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.language.select import ProjectionKind, Select
 from cerflow.schema import Kind, Schema, kind_of
+from cerflow.semantics.programs import Entry, defined, read_by
 from cerflow.semantics.queries import Match, evaluate
 from cerflow.values.events import Stream
 
-__all__ = ["reference_matches"]
+if TYPE_CHECKING:
+    from cerflow.merged_streams import Statement
+
+__all__ = ["reference_matches", "reference_program"]
 
 
 class _Listed(Matches):
@@ -134,6 +138,35 @@ def reference_matches(select: Select, table: pa.Table, schema: Schema, *, positi
             taken[match.detected_at] += 1
             listed.append(writer.listed(match))
     return _Listed(report, writer.table(listed))
+
+
+def reference_program(statements: Sequence[Statement], table: pa.Table, schema: Schema, *, positions: bool) -> Matches:
+    """Evaluate a program by the definitions of the spec; the table must be in the order of time."""
+    rows = _values(table, table.to_pylist())
+    stream = schema.stream
+    entries = [Entry((k,), None if stream is None else str(row[stream]), row) for k, row in enumerate(rows)]
+    for number, statement in enumerate(statements[:-1], 1):
+        assert statement.name is not None
+        entries = defined(
+            number,
+            statement.name,
+            statement.query.tree,
+            statement.inputs,
+            entries,
+            statement.result_columns,
+            type=schema.type,
+            time=schema.time,
+            time_unit=schema.time_unit,
+            forget=schema.forget,
+        )
+    last = statements[-1]
+    read = read_by(last.query.tree, last.inputs, entries)
+    told_apart = {} if last.schema.stream is None else {last.schema.stream: [entry.stream for entry in read]}
+    merged = pa.Table.from_pydict(
+        {name: [entry.row.get(name) for entry in read] for name in last.schema.attributes} | told_apart,
+        last.schema.columns,
+    )
+    return reference_matches(last.query.tree, merged, last.schema, positions=positions)
 
 
 def _decimal(value: Any, data_type: pa.DataType) -> Any:

@@ -106,7 +106,9 @@ class EventType(Formula):
 
 @node
 class AnyEvent(Formula):
-    """``EVENT``: one event of any type."""
+    """``EVENT`` or ``stream>EVENT``: one event of any type."""
+
+    stream: str | None = None
 
 
 @node

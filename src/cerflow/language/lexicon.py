@@ -51,6 +51,9 @@ _SKIPPED = r"(?:\s|--[^\n]*(?:\n|$)|\/\*(?:[^*]|\*(?!\/))*\*\/)*"
 # Words that begin an expression of SREMO; in a list of registers they are names only in double quotes.
 _OPERANDS = ("EMPTY", "EPSILON", "UNORDERED")
 
+# With what must follow, so that it may be a name itself.
+_DEFINE = rf'DEFINE(?={_SKIPPED}(?:"(?:[^"]|"")*"|{_NAME}){_SKIPPED}AS\b{_SKIPPED}SELECT\b)'
+
 _name = re.compile(_NAME)
 _word = re.compile(_WORD)
 
@@ -65,6 +68,9 @@ def lexical_grammar() -> str:
         "RESERVED_ATTRIBUTE.1": rf"/(?:{_ATTRIBUTES})\b(?={_SKIPPED}(?:{_AFTER_ATTRIBUTE}))/i",
         # Before a string only, so that it may be a name itself.
         "INTERVAL.3": rf"/INTERVAL(?={_SKIPPED}')/i",
+        # A statement ends where another one or nothing follows; elsewhere ";" is an operator.
+        "STATEMENT_END.3": rf"/;(?={_SKIPPED}(?:\Z|SELECT\b|{_DEFINE}))/i",
+        "DEFINE.3": f"/{_DEFINE}/i",
         # MAX and LAST are strategies and operators, and aggregates too.
         "FUNCTION_WORD.2": rf"/(?:MAX|LAST)(?={_SKIPPED}\()/i",
         "STRATEGY.3": r"/(?:ALL|ANY|NEXT|NXT|STRICT|(?:LAST|MAX)\b(?!\s*\())\b/i",

@@ -41,14 +41,16 @@ from cerflow.language.grammars import Parsed, Piece, load_grammar, parse_from, s
 from cerflow.language.select import (
     Consumption,
     CountItem,
+    Definition,
     ExpressionItem,
     LabelItem,
     Projection,
     ProjectionKind,
     Select,
+    Statements,
 )
 
-__all__ = ["parse_condition", "parse_duration", "parse_expression", "parse_formula", "parse_query"]
+__all__ = ["parse_condition", "parse_duration", "parse_expression", "parse_formula", "parse_query", "parse_statements"]
 
 
 def parse_query(text: str) -> Select:
@@ -58,6 +60,12 @@ def parse_query(text: str) -> Select:
     function or holds a regular expression that cannot be read; both with the place in the text.
     """
     tree: Select = parse_from(_grammar(), text, "query")
+    return tree
+
+
+def parse_statements(text: str) -> Statements:
+    """Read definitions and a query, ``DEFINE … AS SELECT … ; SELECT …`` (spec §10); errors as for `parse_query`."""
+    tree: Statements = parse_from(_grammar_of_statements(), text, "statements")
     return tree
 
 
@@ -99,6 +107,12 @@ def _grammar() -> Lark:
     return load_grammar("ceql", starts, _CeqlBuilder())
 
 
+@cache
+def _grammar_of_statements() -> Lark:
+    # Apart from the others, in whose texts a ";" is always an operator.
+    return load_grammar("ceql", ["statements"], _CeqlBuilder())
+
+
 class _CeqlBuilder(ConditionBuilder):
     """Callbacks for `ceql.lark`."""
 
@@ -126,7 +140,7 @@ class _CeqlBuilder(ConditionBuilder):
         return self.make(children, EventType, name.value, stream[0].value if stream else None)
 
     def any_event(self, children: Several[Piece]) -> Parsed:
-        return self.make(children, AnyEvent)
+        return self.make(children, AnyEvent, *(stream.value for stream in self.parts(children)))
 
     def not_event(self, children: Several[Piece]) -> Parsed:
         event, *condition = self.parts(children)
@@ -229,6 +243,14 @@ class _CeqlBuilder(ConditionBuilder):
         return Parsed(cls(*values, span=span), span.start, span.end)
 
     # -- queries
+
+    def statements(self, children: Several[Piece]) -> Parsed:
+        *definitions, query = (part.value for part in self.parts(children))
+        return self.make(children, Statements, tuple(definitions), query)
+
+    def definition(self, children: Several[Piece]) -> Parsed:
+        name, select = self.parts(children)
+        return self.make(children, Definition, name.value, select.value)
 
     def query(self, children: Several[Piece]) -> Parsed:
         # Every clause comes as its fields of Select with their values, the formula as itself.

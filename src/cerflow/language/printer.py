@@ -318,6 +318,14 @@ def _select(node: s.Select, _: int) -> tuple[int, list[_Piece]]:
     return 0, pieces
 
 
+def _definition(node: s.Definition, _: int) -> tuple[int, list[_Piece]]:
+    return 0, [f"DEFINE {quote_name(node.name)} AS ", (node.select, 0), ";\n"]
+
+
+def _statements(node: s.Statements, _: int) -> tuple[int, list[_Piece]]:
+    return 0, [(child, 0) for child in node.children]
+
+
 # -- SREMO
 
 
@@ -362,7 +370,7 @@ _WRITERS: dict[type[Node], _Writer] = {
     c.And: _binary(" AND ", _CONJUNCTION),
     c.Or: _binary(" OR ", _OR),
     f.EventType: _event_type,
-    f.AnyEvent: _word("EVENT", _STEP),
+    f.AnyEvent: lambda node, _: (_STEP, [f"{quote_name(node.stream)}>EVENT" if node.stream else "EVENT"]),
     f.NotEvent: _not_event,
     f.As: _as,
     f.Rename: _rename,
@@ -389,6 +397,8 @@ _WRITERS: dict[type[Node], _Writer] = {
     s.CountItem: _count_item,
     s.Projection: _projection,
     s.Select: _select,
+    s.Definition: _definition,
+    s.Statements: _statements,
     r.Epsilon: _word("EPSILON", _OPERAND),
     r.Empty: _word("EMPTY", _OPERAND),
     r.Terminal: _terminal,

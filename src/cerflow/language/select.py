@@ -12,11 +12,13 @@ from cerflow.language.sremo import Regular, Sremo
 __all__ = [
     "Consumption",
     "CountItem",
+    "Definition",
     "ExpressionItem",
     "LabelItem",
     "Projection",
     "ProjectionKind",
     "Select",
+    "Statements",
     "sole_expression",
 ]
 
@@ -94,6 +96,22 @@ class Select(Node):
     def __post_init__(self) -> None:
         check_by(self.strategy, self.by)
         super().__post_init__()
+
+
+@node
+class Definition(Node):
+    """``DEFINE name AS SELECT …``: every match is an event of the stream ``name``."""
+
+    name: str
+    select: Select
+
+
+@node
+class Statements(Node):
+    """Definitions and the query that may read their streams (spec §10, composition)."""
+
+    definitions: tuple[Definition, ...]
+    query: Select
 
 
 def sole_expression(select: Select) -> Sremo | None:

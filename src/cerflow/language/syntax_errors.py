@@ -18,7 +18,7 @@ from cerflow.language.syntax_hints import few, hint_for
 __all__ = ["explain_syntax"]
 
 _VALUE = {"NAME", "QUOTED", "NUMBER", "STRING", "MINUS", "TRUE", "FALSE", "NULL", "LPAR"}
-_SHORT = ("RESERVED_ATTRIBUTE", "FUNCTION_WORD", "REGISTER_COMMA")
+_SHORT = ("RESERVED_ATTRIBUTE", "FUNCTION_WORD", "REGISTER_COMMA", "STATEMENT_END")
 # Sets of terminals that have one name for people; tried in this order.
 _GROUPS: tuple[tuple[set[str], str], ...] = (
     (
@@ -140,7 +140,7 @@ def _readable(accepted: set[str], lark: Lark) -> tuple[str, ...]:
             left -= group
     signs, words = [], []
     for terminal in sorted(left):
-        if terminal == "EVENTS" or terminal in RESERVED or terminal in CONTEXTUAL:
+        if terminal in ("DEFINE", "EVENTS") or terminal in RESERVED or terminal in CONTEXTUAL:
             words.append(terminal)
         else:
             pattern = lark.get_terminal(terminal).pattern

@@ -21,6 +21,8 @@ _EXCLUDED = "what must not happen in between is written A ; C WITHOUT B, or UNLE
 _ORDER = "matches come in the order of their detection; sort the result"
 _QUOTES = "strings stand in straight single quotes: 'abc'"
 _COMMENTS = "comments are -- to the end of the line, or /* … */"
+_DEFINITION = "a definition is written DEFINE name AS SELECT … ;"
+_PROGRAM = "cerflow.parse_program reads definitions and the query behind them"
 _RECOGNIZE = "for the PATTERN (A B+ C) DEFINE … of MATCH_RECOGNIZE write SELECT * WHERE (A ; B+ ; C) FILTER …"
 
 #: Anywhere.
@@ -102,6 +104,10 @@ def few(names: Collection[str]) -> tuple[str, ...]:
 def hint_for(found: str, before: str, accepted: Collection[str], names: Collection[str]) -> str | None:
     """A hint for a token that does not fit behind some text; ``accepted`` are terminals that could stand there."""
     word = found.upper()
+    if word == "DEFINE" and "SELECT" in accepted:
+        return _DEFINITION if "DEFINE" in accepted else _PROGRAM
+    if word == "SELECT" and list(names) == ["the end"]:
+        return "only the last statement stands by itself, all others are definitions: DEFINE name AS SELECT …"
     if word in _ANYWHERE:
         return _ANYWHERE[word]
     if "SELECT" in accepted and "a formula" not in names:

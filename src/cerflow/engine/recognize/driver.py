@@ -94,7 +94,7 @@ class Driver:
         found: dict[str, list[Part]] = {}
         if not events.num_rows:
             return found
-        undo = self._checkpoint(events.num_rows)
+        undo = self.checkpoint(events.num_rows)
         try:
             for rows in self.checker.accept(events):
                 for start in range(0, rows.num_rows, limits.BATCH_ROWS):
@@ -105,11 +105,12 @@ class Driver:
             raise
         return found
 
-    def _checkpoint(self, rows: int) -> Callable[[], None]:
-        """How to go back to what is remembered now, should a push of so many rows fail."""
+    def checkpoint(self, rows: int | None = None) -> Callable[[], None]:
+        """How to go back to what is remembered now, should a push of so many rows fail (None: after any push)."""
         machines, strict = self.machines.values(), self.checker.policy != "skip"
         # When a later slice or a later query fails, machines have processed events already.
-        processed = rows > limits.BATCH_ROWS or any(machine.may_fail(strict=strict) for machine in machines)
+        processed = rows is None or rows > limits.BATCH_ROWS
+        processed = processed or any(machine.may_fail(strict=strict) for machine in machines)
         undos = [self.checker.checkpoint(), *(store.checkpoint() for store, _ in self._kept)]
         undos += [machine.checkpoint(processed=processed) for machine in machines]
 

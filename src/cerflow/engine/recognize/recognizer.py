@@ -86,6 +86,15 @@ class Recognizer:
             "visited": int(c[layout.N_VISITED]),
         }
 
+    def reads_as(self, other: Recognizer) -> bool:
+        """Whether both read and report the same columns of their events (for other parts of cerflow)."""
+        own, others = self._plan, other._plan
+        return own.schema == others.schema and own.report.numbered == others.report.numbered
+
+    def checkpoint(self) -> Callable[[], None]:
+        """How to go back to what is remembered now, after a later push (for other parts of cerflow)."""
+        return self._driver.checkpoint()
+
     def snapshot(self) -> bytes:
         """All that is remembered, as bytes; see `restore`. Matches handed out before are not part of it."""
         with self._driver.alone():

@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 
 from cerflow.errors import SnapshotError
 
-__all__ = ["RECOGNIZER", "SET", "VERSION", "Contents", "decoded", "read", "write_snapshot"]
+__all__ = ["PROGRAM", "RECOGNIZER", "SET", "VERSION", "Contents", "decoded", "read", "write_snapshot"]
 
 #: Snapshots of earlier versions were archives of NumPy.
 VERSION = 6
-RECOGNIZER, SET = "recogniser", "set of queries"
+RECOGNIZER, SET, PROGRAM = "recogniser", "set of queries", "program"
 
 _BEGIN = b"cerflow snapshot "
 _DIGEST = 16

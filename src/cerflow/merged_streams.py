@@ -1,0 +1,191 @@
+"""Streams of definitions among those of the input: the columns of their events, and where these stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cerflow.engine.matches.matches import Matches
+from cerflow.errors import InputError, QueryError
+from cerflow.schema import Schema
+from cerflow.stream_inputs import common_schema, fitted, free_name
+from cerflow.values.array_types import Ints
+
+if TYPE_CHECKING:
+    from cerflow.query import Query
+
+__all__ = ["Merging", "Statement", "statements_for"]
+
+_INPUT = "the input"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A definition or (``name`` None) the last query, for the columns of some events.
+
+    ``schema`` describes the events that it reads: those of ``definitions`` and of the streams ``inputs``. ``merged``
+    says that these are told apart by a column; otherwise the statement reads the input as it is. ``columns`` are the
+    attributes of the events that a definition gives.
+    """
+
+    name: str | None
+    query: Query
+    schema: Schema
+    definitions: tuple[str, ...]
+    inputs: tuple[str, ...]
+    merged: bool
+    columns: pa.Schema
+
+    @property
+    def result_columns(self) -> list[str]:
+        """The columns of a match that are attributes of its event."""
+        return [name for name in self.query.plan(self.schema).report.schema.names if name not in _PLACES]
+
+
+#: The columns of a match that are no attributes of its event.
+_PLACES = ("detected_at", "start", "end", "events")
+
+
+def statements_for(queries: Mapping[str | None, Query], events: Schema) -> list[Statement]:
+    """The statements of a program for the columns of its events; raises `InputError` and the errors of queries."""
+    found: dict[str | None, Statement] = {}
+    for name, query in queries.items():
+        definitions = tuple(n for n in dict.fromkeys(query.tree.streams) if n in queries)
+        inputs = tuple(n for n in dict.fromkeys(query.tree.streams) if n not in queries)
+        merged = bool(query.tree.streams) and (bool(definitions) or events.stream is not None)
+        schema = events
+        if merged:
+            if events.stream is None and len(inputs) > 1:
+                raise InputError(
+                    f"the query names the streams {' and '.join(inputs)}, but no column says which stream an event "
+                    "is of; name it by stream= (--input NAME=PATH), or name one input only"
+                )
+            schema = _merged_schema(events, bool(inputs), {n: found[n].columns for n in definitions})
+        columns = pa.schema([]) if name is None else _columns_of(name, query, schema, events)
+        found[name] = Statement(name, query, schema, definitions, inputs, merged, columns)
+    return list(found.values())
+
+
+def _merged_schema(events: Schema, reads_input: bool, definitions: Mapping[str, pa.Schema]) -> Schema:
+    own = pa.schema([field for field in events.columns if field.name != events.stream])
+    columns = common_schema([*([(_INPUT, own)] if reads_input else []), *definitions.items()])
+    stream = events.stream or free_name("stream", columns.names)
+    return replace(events, columns=columns.append(pa.field(stream, pa.string())), stream=stream)
+
+
+def _columns_of(name: str, query: Query, read: Schema, events: Schema) -> pa.Schema:
+    """The attributes of the events of a definition; raises `QueryError` for one that has the name of a role."""
+    fields = [pa.field(events.type, pa.string())]
+    if events.time is not None:
+        fields.append(events.columns.field(events.time))
+    roles = {events.type: "type", events.time: "time", events.stream: "stream"}
+    for field in query.plan(read).report.schema:
+        if field.name in _PLACES:
+            continue
+        if field.name in roles:
+            raise QueryError(
+                f"'{field.name}' is the column with the {roles[field.name]} of events, so the events of '{name}' "
+                "cannot have an attribute of that name",
+                span=query.written.projection.span or query.written.formula.span,
+                hint="Give the computed column another name: … AS name.",
+            )
+        fields.append(field)
+    return pa.schema(fields)
+
+
+class Merging:
+    """The events of one stretch of a stream, to which definitions add theirs.
+
+    An event of a definition stands behind the event that detected it and what stands behind that already. ``_places``
+    are the places of the events of each stream among all events, ``_ends`` for each place that of the last event
+    which goes back to the one there.
+    """
+
+    def __init__(self, events: pa.Table, schema: Schema) -> None:
+        self._input = events
+        self._stream = schema.stream
+        self._schema = schema
+        self._tables: dict[str, pa.Table] = {}
+        self._input_places = np.arange(len(events))
+        self._places: dict[str, Ints] = {}
+        self._ends = np.arange(len(events))
+
+    def read(self, statement: Statement) -> tuple[pa.Table, Ints]:
+        """The events that a statement reads, in their order, and their places."""
+        if not statement.merged:
+            return self._input, self._input_places
+        columns = statement.schema.columns
+        own = pa.schema([field for field in columns if field.name != statement.schema.stream])
+        parts, places = [], []
+        for name, table, at in self._streams(statement):
+            part = fitted(table, own, name)
+            parts.append(part.append_column(statement.schema.stream, pa.repeat(pa.scalar(name), len(part))))
+            places.append(at)
+        order = np.argsort(np.concatenate(places))
+        table = pa.concat_tables([part.select(columns.names) for part in parts]).take(pa.array(order))
+        return table, np.concatenate(places)[order]
+
+    def _streams(self, statement: Statement) -> Iterable[tuple[str, pa.Table, Ints]]:
+        if statement.inputs and self._stream is None:
+            yield statement.inputs[0], self._input, self._input_places
+        elif statement.inputs:
+            names = self._input.column(self._stream).cast(pa.string())
+            for name in statement.inputs:
+                rows = np.flatnonzero(np.asarray(pc.equal(names, name).fill_null(False)))
+                yield name, self._input.take(pa.array(rows)), self._input_places[rows]
+        for name in statement.definitions:
+            yield name, self._tables[name], self._places[name]
+
+    def add(self, statement: Statement, matches: Matches, read: pa.Table, places: Ints, first: int) -> None:
+        """Add the matches of a definition as events.
+
+        ``read`` are the events that it read, at ``places``; ``first`` is the position of the first of them.
+        """
+        assert statement.name is not None
+        wanted = ["detected_at", *(["start"] if "start" in matches.schema.names else []), *statement.result_columns]
+        found = matches.to_arrow(columns=wanted)
+        rows = found.column("detected_at").to_numpy() - first
+        by = np.asarray(places[rows], np.int64)
+        start = _starts(found)
+        behind = self._ends[by]
+        order = np.lexsort((np.arange(len(by)), start, -by, behind))
+        behind, by = behind[order], by[order]
+        found, rows = found.take(pa.array(order)), rows[order]
+        columns = {self._schema.type: pa.repeat(pa.scalar(statement.name), len(found))}
+        if self._schema.time is not None:
+            columns[self._schema.time] = read.column(self._schema.time).take(pa.array(rows))
+        columns |= {name: found.column(name) for name in statement.result_columns}
+        self._tables[statement.name] = pa.table(columns).select(statement.columns.names).cast(statement.columns)
+        self._make_room(statement.name, behind, by)
+
+    def _make_room(self, name: str, behind: Ints, by: Ints) -> None:
+        """Number the places anew, with new events behind others; ``by`` are the places of what detected them."""
+        count = len(self._ends)
+        added = behind + 1 + np.arange(len(behind))
+        moved = np.arange(count) + np.searchsorted(behind, np.arange(count), "left")
+        # Of the new events behind the same place, those of later events come first, and belong to all before these.
+        keys = behind * (count + 1) + (count - by)
+        last = np.searchsorted(keys, self._ends * (count + 1) + (count - np.arange(count)), "right") - 1
+        own = np.zeros(count, bool)
+        if len(behind):
+            own = (last >= 0) & (behind[np.maximum(last, 0)] == self._ends)
+        ends = moved[self._ends]
+        ends[own] = added[last[own]]
+        self._ends = np.empty(count + len(added), np.int64)
+        self._ends[moved] = ends
+        self._ends[added] = added
+        self._input_places = moved[self._input_places]
+        self._places = {other: moved[at] for other, at in self._places.items()}
+        self._places[name] = added
+
+
+def _starts(found: pa.Table) -> Ints:
+    """Where matches begin; those without events come first."""
+    if "start" not in found.column_names:
+        return np.zeros(len(found), np.int64)
+    return np.asarray(found.column("start").fill_null(-1).to_numpy(), np.int64)

@@ -1,0 +1,152 @@
+"""The recogniser of a program: events in, the matches of its last query out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
+from cerflow.engine.events.store import EventStore
+from cerflow.engine.matches.matches import Matches
+from cerflow.engine.recognize.recognizer import Recognizer
+from cerflow.engine.recognize.single_events import as_batch
+from cerflow.engine.state import snapshot
+from cerflow.engine.state.snapshot import Contents
+from cerflow.engine.state.validation import check_counts
+from cerflow.errors import CerflowError, InUseError, SnapshotError
+from cerflow.merged_streams import Merging, Statement
+from cerflow.schema import Schema
+from cerflow.values.event_tables import as_rows
+
+__all__ = ["ProgramRecognizer", "merged_events"]
+
+
+def merged_events(statements: Sequence[Statement], schema: Schema, events: pa.Table) -> pa.Table:
+    """The events that the last statement reads, of a whole stream that is in order; raises as `ProgramRecognizer`."""
+    merging = Merging(events, schema)
+    for statement in statements[:-1]:
+        _define(merging, statement, _recognizer(statement))
+    return merging.read(statements[-1])[0]
+
+
+def _recognizer(statement: Statement) -> Recognizer:
+    return Recognizer(statement.query.tree, statement.schema, plan=statement.query.plan(statement.schema))
+
+
+def _define(merging: Merging, statement: Statement, recognizer: Recognizer) -> None:
+    read, places = merging.read(statement)
+    first = recognizer.events
+    try:
+        matches = recognizer.push(read)
+    except CerflowError as error:
+        error.add_note(f"in the definition '{statement.name}', rows counted among the events that it reads")
+        raise
+    merging.add(statement, matches, read, places, first)
+
+
+class ProgramRecognizer:
+    """Recognises the matches of a program in a stream that comes in batches; see `Program.recognizer`.
+
+    It holds a recogniser of each statement. Like a `Recognizer` it is for one caller at a time.
+    """
+
+    def __init__(
+        self,
+        statements: Sequence[Statement],
+        schema: Schema,
+        text: str,
+        on_bad_record: BadRecordPolicy,
+        *,
+        positions: bool = True,
+    ) -> None:
+        self._statements = statements
+        self._text = text
+        self._checker = RecordChecker(schema, on_bad_record)
+        self._recognizers = [_recognizer(statement) for statement in statements]
+        if not positions:
+            last = statements[-1]
+            plan = last.query.plan(last.schema, None, False)
+            self._recognizers[-1] = Recognizer(last.query.tree, last.schema, positions=False, plan=plan)
+        self._in_use = Lock()
+
+    @property
+    def events(self) -> int:
+        """The number of events of the input accepted so far."""
+        return self._checker.accepted
+
+    @property
+    def bad_records(self) -> int:
+        """The number of events of the input refused so far."""
+        return self._checker.refused
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the matches."""
+        return self._recognizers[-1].schema
+
+    def push(self, events: Any) -> Matches:
+        """Process events; returns the matches of the last query that they detect. See `Recognizer.push`."""
+        if not self._in_use.acquire(blocking=False):
+            raise InUseError("the recogniser")
+        try:
+            return self._push(events)
+        finally:
+            self._in_use.release()
+
+    def _push(self, events: Any) -> Matches:
+        columns = self._checker.schema.columns
+        rows = as_batch(events, columns) if isinstance(events, Mapping) else as_rows(events, columns)
+        *definitions, last = zip(self._statements, self._recognizers, strict=True)
+        undos = [self._checker.checkpoint(), *(recognizer.checkpoint() for _, recognizer in definitions)]
+        try:
+            usable = list(self._checker.accept(rows)) if rows.num_rows else []
+            for batch in usable:
+                self._checker.accept_rows(batch)
+            merging = Merging(pa.Table.from_batches(usable, columns), self._checker.schema)
+            for statement, recognizer in definitions:
+                _define(merging, statement, recognizer)
+            return last[1].push(merging.read(last[0])[0])
+        except BaseException:
+            for undo in undos:
+                undo()
+            raise
+
+    def snapshot(self) -> bytes:
+        """All that is remembered, as bytes; see `Program.restore`. Matches handed out before are not part of it."""
+        if not self._in_use.acquire(blocking=False):
+            raise InUseError("the recogniser")
+        try:
+            arrays = {
+                f"part {k}": np.frombuffer(recognizer.snapshot(), np.uint8)
+                for k, recognizer in enumerate(self._recognizers)
+            }
+            nothing = EventStore(pa.schema([])).kept()
+            header = {**self._checker.counts, "program": self._text}
+            return snapshot.write_snapshot(snapshot.PROGRAM, Contents(header, arrays, nothing.rows, nothing.positions))
+        finally:
+            self._in_use.release()
+
+    def take_over(self, data: bytes) -> None:
+        """Go on from a snapshot of the same program, in place of what was seen so far.
+
+        Raises `SnapshotError` if it is of another one; then nothing has changed.
+        """
+        whole = snapshot.read(snapshot.PROGRAM, data)
+        header = whole.description
+        if header.get("program") != self._text:
+            raise SnapshotError(f"the snapshot is of another program: {header.get('program')!s:.2000}")
+        check_counts(header, self._checker.schema)
+        restored = []
+        for k, (statement, old) in enumerate(zip(self._statements, self._recognizers, strict=True)):
+            if f"part {k}" not in whole.arrays:
+                raise SnapshotError(f"the snapshot is damaged: it lacks statement {k + 1}")
+            new = Recognizer.restore(statement.query, whole.arrays[f"part {k}"].tobytes())
+            if not new.reads_as(old):
+                raise SnapshotError("the snapshot is of events with other columns")
+            restored.append(new)
+        self._recognizers = restored
+        self._checker.take_over(header)

@@ -1,0 +1,319 @@
+"""Programs: definitions whose matches are events of the queries below them."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.runners import bag, examples
+
+import cerflow
+from cerflow.errors import BadRecordError, InputError, InUseError, QueryError, QuerySyntaxError, SnapshotError
+
+BURSTS = """
+-- Three failures of one machine within ten seconds.
+DEFINE burst AS
+  SELECT count(f) AS size, first(f.v) AS level FROM log WHERE FAIL{3} AS f
+  PARTITION BY machine WITHIN 10 SECONDS
+;
+SELECT max(b.level) AS level FROM burst
+WHERE burst{5} AS b PARTITION BY machine WITHIN 1 HOUR
+"""
+
+
+def second(k: float) -> datetime.datetime:
+    return datetime.datetime(2024, 1, 1) + datetime.timedelta(seconds=k)
+
+
+def test_five_bursts_in_an_hour() -> None:
+    def failures(begin: float, machine: str, level: int) -> list[dict[str, Any]]:
+        return [{"type": "FAIL", "t": second(begin + k), "machine": machine, "v": level} for k in range(3)]
+
+    events = [e for k in range(5) for e in failures(600 * k, "m1", k)]
+    events += [e for k in range(5) for e in failures(1000 * k, "m2", k)]  # spread over more than an hour
+    events.append({"type": "FAIL", "t": second(300), "machine": "m1", "v": 99})
+    program = cerflow.parse_program(BURSTS)
+    found = program.match(events, time="t").to_pylist()
+    assert found == program.match(events, time="t", runner="semantics").to_pylist()
+    # Positions count bursts, of both machines: at 2 s for both, then m1 at 602, m2 at 1002, and so on.
+    (match,) = found
+    assert (match["machine"], match["level"]) == ("m1", 4)
+    assert (match["start_time"], match["end_time"]) == (second(2), second(2402))
+    assert (match["start"], match["end"], match["detected_at"]) == (0, 7, 7)
+
+
+def test_events_of_definitions_stand_behind_what_detected_them() -> None:
+    program = cerflow.parse_program("""
+        DEFINE pair AS SELECT a.v AS from_, b.v AS to FROM log WHERE A AS a ; A AS b;
+        DEFINE again AS SELECT p.to AS to FROM pair WHERE pair AS p;
+        SELECT e FROM log, pair, again WHERE (log>A OR pair>EVENT OR again>EVENT) AS e
+    """)
+    found = program.match([{"type": "A", "v": v} for v in (1, 2, 3)]).to_pylist()
+    shown = [(m["detected_at"], m["events"][0]["type"], m["events"][0]["from_"], m["events"][0]["to"]) for m in found]
+    # Pairs in the order of their start; what a pair detects stands directly behind it.
+    assert shown == [
+        (0, "A", None, None),
+        (1, "A", None, None),
+        (2, "pair", 1, 2),
+        (3, "again", None, 2),
+        (4, "A", None, None),
+        (5, "pair", 1, 3),
+        (6, "again", None, 3),
+        (7, "pair", 2, 3),
+        (8, "again", None, 3),
+    ]
+
+
+def test_a_definition_reads_partition_window_limit_and_consumption_for_itself() -> None:
+    text = "DEFINE d AS SELECT b.v AS v WHERE A AS a ; A AS b {0}; SELECT x.v AS v, x.k AS k FROM d WHERE d AS x"
+    events = [{"type": "A", "v": v, "k": v % 2} for v in range(4)]
+
+    def values(clauses: str) -> list[int]:
+        key = "PARTITION BY k " if "PARTITION BY k" not in clauses else ""
+        program = cerflow.parse_program(text.format(key + clauses))
+        assert bag(program.match(events).to_pylist()) == bag(program.match(events, runner="semantics").to_pylist())
+        return [match["v"] for match in program.match(events)]
+
+    events += [{"type": "A", "v": v, "k": v % 2} for v in range(4, 6)]
+    assert values("") == [2, 3, 4, 4, 5, 5]
+    assert values("WITHIN 2 EVENTS") == [2, 3, 4, 5]
+    assert values("LIMIT 1") == [2, 3, 4, 5]
+    assert values("CONSUME BY PARTITION") == [2, 3]
+    assert values("CONSUME BY ANY") == [2, 5]
+
+
+DEFINITIONS = [
+    ("d", "SELECT a.v AS v, b.k AS w FROM s1 WHERE A AS a ; B AS b WITHIN 4 EVENTS"),
+    ("d", "SELECT a.v AS v, b.k AS w FROM s1, s2 WHERE A AS a ; s2>A+ ; B AS b PARTITION BY k"),
+    ("d", "SELECT LAST b.v AS v FROM s2 WHERE (A OR B) AS a ; B AS b FILTER a.v <= b.v WITHIN 3 SECONDS"),
+    ("d", "SELECT NEXT a.v AS v, b.v AS w WHERE A AS a ; A+ ; B AS b CONSUME BY ANY"),
+    ("d", "SELECT a, a.v AS v FROM s1 WHERE A AS a"),
+    ("d", "SELECT *, a.v AS v FROM s2, s1 WHERE A AS a : s1>B PARTITION BY k"),
+]
+SECONDS = [
+    ("e", "SELECT x.v AS v, y.v AS w FROM d WHERE d AS x ; d AS y WITHIN 2 EVENTS"),
+    ("e", "SELECT y.v AS v FROM d, s2 WHERE d AS x ; s2>A AS y FILTER y.v > 1"),
+    ("e", "SELECT x.v AS v, position(x) AS w FROM s1, d WHERE s1>B : d AS x"),
+    ("e", "SELECT z.v AS v WHERE A ; B AS z WITHIN 2 EVENTS"),
+]
+LASTS = [
+    "SELECT * FROM e WHERE e+",
+    "SELECT * FROM d, e WHERE d>EVENT AS x ; e>EVENT AS y WITHIN 5 EVENTS",
+    "SELECT x.v AS v, count(z) AS n FROM s1, d, e WHERE d AS x : EVENT+ AS z ; A WITHIN 6 EVENTS",
+    "SELECT MAX * FROM e, d, s2 WHERE (d OR e OR A)+ WITHIN 4 EVENTS",
+    "SELECT COUNT(*) AS n FROM e, s1 WHERE e AS x ; B AS y FILTER y.v >= x.v",
+    "SELECT x.v AS v WHERE A AS x : B",
+]
+
+
+EVENTS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "type": st.sampled_from("AB"),
+            "t": st.integers(0, 4).map(second),
+            "v": st.none() | st.integers(0, 3),
+            "k": st.sampled_from([None, 0, 1]),
+            "s": st.sampled_from(["s1", "s2"]),
+        }
+    ),
+    min_size=1,
+    max_size=6,
+)
+TYPES = pa.schema(
+    [
+        ("type", pa.string()),
+        ("t", pa.timestamp("us")),
+        ("v", pa.int64()),
+        ("k", pa.int64()),
+        ("s", pa.string()),
+    ]
+)
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> cerflow.Program:
+    definitions = [draw(st.sampled_from(some)) for some in (DEFINITIONS, SECONDS)]
+    text = "".join(f"DEFINE {name} AS {select};\n" for name, select in definitions)
+    return cerflow.parse_program(text + draw(st.sampled_from(LASTS)))
+
+
+@given(programs(), EVENTS)
+@examples(300)
+def test_programs_mean_what_the_definitions_say(program: cerflow.Program, events: list[dict[str, Any]]) -> None:
+    table = pa.Table.from_pylist(sorted(events, key=lambda event: event["t"]), TYPES)
+    roles: dict[str, Any] = {"time": "t", "stream": "s"}
+    expected = bag(program.match(table, runner="semantics", **roles).to_pylist())
+    assert bag(program.match(table, **roles).to_pylist()) == expected
+    recognizer = program.recognizer(table.schema, **roles)
+    found = []
+    for k, row in enumerate(table.to_pylist()):
+        found += recognizer.push(row if k % 2 else table.slice(k, 1)).to_pylist()
+        recognizer = program.restore(recognizer.snapshot(), table.schema, **roles)
+    assert bag(found) == expected
+
+
+DIP = "DEFINE dip AS SELECT a.v AS low, b.v AS high FROM log WHERE A AS a ; B AS b;\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "at"),
+    [
+        ("DEFINE a AS SELECT * WHERE X;\nDEFINE a AS SELECT * WHERE Y;\nSELECT * FROM a WHERE a", "defined twice", 2),
+        ("DEFINE a AS SELECT * FROM a, b WHERE a;\nSELECT * FROM a WHERE a", "reads itself", 1),
+        (
+            "DEFINE a AS SELECT * FROM b WHERE b;\nDEFINE b AS SELECT * FROM a WHERE a;\nSELECT * FROM a WHERE a",
+            "'a' reads 'b', which is defined below it",
+            1,
+        ),
+        (DIP + "SELECT * FROM dip WHERE dip AS d FILTER d.lo > 1", "have no attribute 'lo'", 2),
+        (DIP + "SELECT * FROM dip, log WHERE (dip>EVENT AS d ; A AS x)\nFILTER d.v > 1", "have no attribute 'v'", 3),
+        (DIP + "SELECT * FROM dip, log WHERE log>EVENT ; dip", "any type of the stream 'log'", 2),
+        ("DEFINE n AS SELECT COUNT(*) AS n WHERE A;\nSELECT * FROM n WHERE n", "counts matches", 1),
+        (DIP + "SELECT * FROM dip WHERE dip AS d FILTER e.low > 1", "e", 2),
+    ],
+)
+def test_wrong_programs_are_refused_with_their_place(text: str, message: str, at: int) -> None:
+    with pytest.raises(cerflow.CerflowError, match=f"line {at}, ") as refused:
+        cerflow.parse_program(text)
+    assert message in str(refused.value)
+
+
+def test_the_nearest_attribute_is_named() -> None:
+    with pytest.raises(QueryError, match="Did you mean low"):
+        cerflow.parse_program(DIP + "SELECT * FROM dip WHERE dip AS d FILTER d.lov > 1")
+
+
+def test_attributes_of_either_stream_may_be_read_where_a_label_means_both() -> None:
+    program = cerflow.parse_program(DIP + "SELECT * FROM dip, log WHERE (A OR dip) AS d FILTER d.v >= 1")
+    assert program.match([{"type": "A", "v": 1}, {"type": "B", "v": 2}]).count() == 1
+
+
+def test_statements_that_cannot_be_read() -> None:
+    for text, message in (
+        ("DEFINE d SELECT * WHERE A", "a definition is written DEFINE name AS SELECT"),
+        ("DEFINE d AS SELECT * WHERE A ;", "ends too early, expected DEFINE or SELECT"),
+        ("SELECT * WHERE A ; SELECT * WHERE B", "only the last statement stands by itself"),
+    ):
+        with pytest.raises(QuerySyntaxError, match=message):
+            cerflow.parse_program(text)
+    with pytest.raises(QuerySyntaxError, match="parse_program reads definitions"):
+        cerflow.parse(DIP + "SELECT * FROM dip WHERE dip")
+
+
+def test_a_program_reads_as_it_is_shown() -> None:
+    program = cerflow.parse_program(BURSTS)
+    assert cerflow.parse_program(repr(program).removeprefix("<Program ").removesuffix(">")).tree == program.tree
+    # DEFINE is no reserved word, and a semicolon is an operator where no statement follows.
+    inner = cerflow.parse_program(
+        "DEFINE define AS SELECT * WHERE DEFINE ; A; SELECT * FROM define WHERE define ; define;"
+    )
+    assert len(inner.definitions) == 1
+    assert cerflow.parse_program("SELECT * WHERE A ; B").match([{"type": "A"}, {"type": "B"}]).count() == 1
+
+
+def test_unused_definitions_are_a_warning() -> None:
+    program = cerflow.parse_program(DIP + "SELECT * FROM dips WHERE A")
+    (warning,) = program.warnings()
+    assert "nothing reads the definition 'dip'; did you mean it by FROM dips?" in str(warning)
+    assert "line 1, column 1" in str(warning)
+    assert not cerflow.parse_program(DIP + "SELECT * FROM dip WHERE dip").warnings()
+
+
+def test_streams_that_do_not_fit_the_input() -> None:
+    rows = [{"type": "A", "v": 1, "s": "log"}]
+    with pytest.raises(QueryError, match="no stream 'dipp'"):
+        cerflow.parse_program(DIP + "SELECT * FROM dipp, dip WHERE dip").match(rows, stream="s")
+    with pytest.raises(InputError, match="log and trades"):
+        cerflow.parse_program(DIP + "SELECT * FROM dip, log, trades WHERE dip").match(rows)
+    with pytest.raises(QueryError, match="'v' is the column with the time"):
+        cerflow.parse_program("DEFINE d AS SELECT a.v AS v WHERE A AS a; SELECT * FROM d WHERE d").match(rows, time="v")
+    with pytest.raises(InputError, match="'k' is string in 'the input' and int64 in 'd'"):
+        cerflow.parse_program("DEFINE d AS SELECT a.v AS k WHERE A AS a; SELECT * FROM d, x WHERE d").match(
+            [{"type": "A", "v": 1, "k": "one"}]
+        )
+
+
+def test_without_events_there_are_no_matches() -> None:
+    program = cerflow.parse_program(BURSTS)
+    assert program.match([]).count() == 0
+    schema = pa.schema([("type", pa.string()), ("t", pa.timestamp("us")), ("machine", pa.string()), ("v", pa.int64())])
+    assert program.match(schema.empty_table(), time="t").count() == 0
+    assert program.recognizer(schema, time="t").push(schema.empty_table()).count() == 0
+
+
+def test_a_failed_push_changes_nothing() -> None:
+    program = cerflow.parse_program(
+        "DEFINE d AS SELECT b.v AS v WHERE A AS a ; A AS b; SELECT x.v AS v FROM d WHERE d AS x WITHIN 5 [v]"
+    )
+    schema = pa.schema([("type", pa.string()), ("v", pa.int64())])
+    recognizer = program.recognizer(schema)
+    assert recognizer.push([{"type": "A", "v": 1}, {"type": "A", "v": 5}]).count() == 1
+    before = recognizer.snapshot()
+    with pytest.raises(BadRecordError, match="decreases"):
+        recognizer.push([{"type": "A", "v": 2}])
+    assert recognizer.snapshot() == before
+    assert [match["v"] for match in recognizer.push({"type": "A", "v": 6})] == [6, 6]
+    assert recognizer.events == 3
+
+
+def test_bad_records_of_the_input() -> None:
+    program = cerflow.parse_program(DIP + "SELECT d.low AS low FROM dip WHERE dip AS d")
+    rows = [{"type": "A", "v": 1}, {"type": None, "v": 7}, {"type": "B", "v": 2}]
+    with pytest.raises(BadRecordError):
+        program.match(rows)
+    assert program.match(rows, on_bad_record="skip").count() == 1
+    recognizer = program.recognizer(pa.Table.from_pylist(rows).schema, on_bad_record="skip")
+    assert recognizer.push(rows).count() == 1
+    assert (recognizer.events, recognizer.bad_records) == (2, 1)
+
+
+def test_snapshots_of_something_else_are_refused() -> None:
+    program = cerflow.parse_program(DIP + "SELECT d.low AS low FROM dip WHERE dip AS d")
+    schema = pa.schema([("type", pa.string()), ("v", pa.int64())])
+    data = program.recognizer(schema).snapshot()
+    other = cerflow.parse_program(DIP + "SELECT d.high AS low FROM dip WHERE dip AS d")
+    with pytest.raises(SnapshotError, match="another program"):
+        other.restore(data, schema)
+    with pytest.raises(SnapshotError, match="other columns"):
+        program.restore(data, pa.schema([("type", pa.string()), ("v", pa.float64())]))
+    with pytest.raises(SnapshotError):
+        program.restore(data[:-3], schema)
+
+
+def test_a_recogniser_is_for_one_caller_at_a_time() -> None:
+    program = cerflow.parse_program(DIP + "SELECT d.low AS low FROM dip WHERE dip AS d")
+    rows = [{"type": None, "v": 1}]
+    inner: list[type[Exception]] = []
+
+    def again(_: pa.Table) -> None:
+        for call in (recognizer.snapshot, lambda: recognizer.push([])):
+            try:
+                call()
+            except InUseError as error:
+                inner.append(type(error))
+
+    recognizer = program.recognizer(pa.schema([("type", pa.string()), ("v", pa.int64())]), on_bad_record=again)
+    recognizer.push(rows)
+    assert inner == [InUseError, InUseError]
+
+
+def test_definitions_without_columns() -> None:
+    for projection in ("NONE", "*", "a"):
+        program = cerflow.parse_program(f"DEFINE d AS SELECT {projection} WHERE A AS a ; B; SELECT * FROM d WHERE d")
+        rows = [{"type": name, "v": 1} for name in "AAB"]
+        found = program.match(rows).to_pylist()
+        assert found == program.match(rows, runner="semantics").to_pylist()
+        assert len(found) == (1 if projection == "NONE" else 2)
+
+
+def test_explanations_show_which_statement_reads_which() -> None:
+    program = cerflow.parse_program(DIP + "SELECT * FROM dip, log WHERE dip ; A")
+    assert "  dip reads log\n  the query reads dip, log\n" in program.explain()
+    assert '"dip" -> "the query";' in program.explain("dot")
+    schema = cerflow.Schema(pa.schema([("type", pa.string()), ("v", pa.int64())]))
+    assert '"definition": "dip"' in program.explain("json", schema)
+    program.check(schema)
