@@ -7,6 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow.errors import QueryError
 from support.conformance import COLUMNS, assert_conforms, drawn, limit
 from support.generators.conditions import Fragment
 from support.runners import ENGINE_RUNNERS, bag, examples, frozen, one_batch, semantics
@@ -107,4 +108,8 @@ def test_with_timestamps(data, unit, zone):
     factor = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
     moments = pa.array([t * factor for t in table["t"].to_pylist()], pa.timestamp(unit, zone))
     table = table.set_column(1, "t", moments)
+    try:
+        query.result_schema(table.schema, time="t")
+    except QueryError:
+        assume(False)  # a difference of times is a duration, which is compared with no number
     assert bag(one_batch(query, table, time="t")) == bag(semantics(query, table, time="t"))
