@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -25,13 +26,13 @@ from cerflow.language.printer import show
 from cerflow.language.select import CountItem, Definition, ExpressionItem, Select, Statements
 from cerflow.merged_streams import Statement, statements_for
 from cerflow.program_recognizer import ProgramRecognizer, merged_events
-from cerflow.query import Query, Runner
+from cerflow.query import Query, Runner, parse
 from cerflow.reference import reference_program
 from cerflow.schema import Schema
 from cerflow.values.event_tables import supposed, to_table, unknown_types
 from cerflow.values.units import TimeUnit
 
-__all__ = ["Program", "parse_program"]
+__all__ = ["Program", "parse_program", "query_alone"]
 
 
 def parse_program(text: str) -> Program:
@@ -82,6 +83,13 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<Program {show(self.tree)}>"
+
+    @property
+    def reading_input(self) -> Statements:
+        """The statements, with attributes that only events of definitions have under names that no column has."""
+        names = {d.name for d in self.tree.definitions}
+        definitions = tuple(replace(d, select=_reading_input(d.select, names)) for d in self.tree.definitions)
+        return Statements(definitions, _reading_input(self.tree.query, names))
 
     @property
     def unused(self) -> tuple[Definition, ...]:
@@ -292,9 +300,41 @@ def _check(tree: Statements) -> None:
     _check_attributes(tree.query, defined)
 
 
-def _check_attributes(select: Select, defined: Mapping[str, Select]) -> None:
-    """Raises `QueryError` for attributes that are read of a definition's events only, which do not have them."""
-    read = {name: defined[name] for name in select.streams if name in defined}
+def query_alone(query: Query | Program | str) -> Query:
+    """The query that is given as a text, as itself or as a program without definitions, for what takes no others.
+
+    Raises `UnsupportedQueryError` for a program with definitions, with the place of the first.
+    """
+    if isinstance(query, str):
+        return parse(query)
+    if isinstance(query, Query):
+        return query
+    if query.definitions:
+        error = UnsupportedQueryError(
+            "Spark cannot place the events of definitions in the stream yet",
+            span=query.tree.definitions[0].span,
+            hint="Match the program in one process: cerflow.Program.match, or cerflow run --runner local.",
+        )
+        raise error if query.text is None else error.with_source(query.text)
+    return Query(query.query.written)
+
+
+def _reading_input(select: Select, names: set[str]) -> Select:
+    labels = _definitions_of_labels(select, [name for name in select.streams if name in names])
+    only = bool(select.streams) and names.issuperset(select.streams)
+
+    def renamed(node: Node) -> Node:
+        if isinstance(node, Attribute) and (only or None not in labels.get(str(node.label), {None})):
+            return replace(node, name=f"\0{node.name}")
+        return node
+
+    changed = transform(select, renamed)
+    assert isinstance(changed, Select)
+    return replace(changed, partition=()) if only else changed
+
+
+def _definitions_of_labels(select: Select, read: Collection[str]) -> dict[str, set[str | None]]:
+    """The definitions whose events a label stands for, with None if it may be one of the input."""
     labels: dict[str, set[str | None]] = {name: {name} for name in read}
     for node in walk(select.formula):
         if isinstance(node, As):
@@ -303,6 +343,13 @@ def _check_attributes(select: Select, defined: Mapping[str, Select]) -> None:
                     labels.setdefault(node.label, set()).add(_definition_of(event, read))
         elif isinstance(node, EventType) and node.name in read and _definition_of(node, read) is None:
             labels[node.name].add(None)
+    return labels
+
+
+def _check_attributes(select: Select, defined: Mapping[str, Select]) -> None:
+    """Raises `QueryError` for attributes that are read of a definition's events only, which do not have them."""
+    read = {name: defined[name] for name in select.streams if name in defined}
+    labels = _definitions_of_labels(select, read)
     for node in walk(select):
         if not isinstance(node, Attribute) or node.label is None:
             continue
@@ -321,7 +368,7 @@ def _check_attributes(select: Select, defined: Mapping[str, Select]) -> None:
         )
 
 
-def _definition_of(event: EventType | AnyEvent, read: Mapping[str, Select]) -> str | None:
+def _definition_of(event: EventType | AnyEvent, read: Collection[str]) -> str | None:
     """The definition whose events are meant, None if others may be."""
     if event.stream is not None:
         return event.stream if event.stream in read else None

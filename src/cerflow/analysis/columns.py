@@ -52,10 +52,12 @@ class ColumnUsage:
 
 def attributes_in(tree: Node) -> set[str]:
     """The attributes that a tree reads: in conditions and expressions, in windows, and as partition keys."""
-    found = {name for key in tree.partition for name in key} if isinstance(tree, Select) else set()
+    found = set()
     for node in walk(tree):
         if isinstance(node, Attribute):
             found.add(node.name)
+        elif isinstance(node, Select):
+            found.update(name for key in node.partition for name in key)
         elif isinstance(node, AttributeWindow):
             found.add(node.attribute)
     return found

@@ -111,6 +111,7 @@ def run(
     from cerflow.cli.commands.request import Request, load_query
     from cerflow.cli.output import bad_records as bad
     from cerflow.cli.output.volume import parse_most
+    from cerflow.program import Program
 
     _one_query(query, expression)
     if not inputs:
@@ -163,7 +164,11 @@ def run(
         if runner is Runner.AUTO:
             given = {"--master": master, "--conf": conf, "--output-mode": output_mode, "--partition-by": partition_by}
             sources = [one.events for one in request.inputs.inputs]
-            choice = choose(sources, [option for option, value in given.items() if value])
+            only_spark = [option for option, value in given.items() if value]
+            if isinstance(request.query, Program) and not only_spark:
+                choice = Choice(False, "in this process, as queries with definitions are")
+            else:
+                choice = choose(sources, only_spark)
         if choice.warning is not None:
             warn(choice.warning)
         if choice.note is not None:

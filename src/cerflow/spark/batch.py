@@ -10,7 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow.engine.results.report import CountForm
 from cerflow.errors import InputError, UnsupportedQueryError
-from cerflow.query import Query, parse
+from cerflow.program import Program, query_alone
+from cerflow.query import Query
 from cerflow.schema import Schema
 from cerflow.spark.explanation import explained
 from cerflow.spark.frames.events import EventColumns
@@ -34,7 +35,7 @@ class _Reporting(TypedDict):
 
 
 def match(
-    query: Query | str,
+    query: Query | Program | str,
     df: DataFrame,
     *,
     type: str = "type",
@@ -72,6 +73,7 @@ def match(
 
     Raises `QuerySyntaxError` and `QueryError` for a query that is wrong or does not fit the columns, `InputError`
     for columns that are not there, and `UnsupportedQueryError` for what cannot be evaluated, streaming DataFrames
+    and programs with definitions
     among it. All of that is found here, before any job.
     """
     reporting: _Reporting = {"positions": positions, "counts": counts, "flat": flat, "max_matches": max_matches}
@@ -80,7 +82,7 @@ def match(
 
 
 def explain(
-    query: Query | str,
+    query: Query | Program | str,
     df: DataFrame,
     *,
     type: str = "type",
@@ -103,7 +105,7 @@ def explain(
 
 
 def _prepared(
-    query: Query | str,
+    query: Query | Program | str,
     df: DataFrame,
     type: str,
     time: str | None,
@@ -118,7 +120,7 @@ def _prepared(
     if on_bad_record not in ("fail", "skip"):
         raise ValueError(f"on_bad_record must be 'fail' or 'skip', not {on_bad_record!r}; see also bad_records")
     _check_frame(df)
-    compiled = parse(query) if isinstance(query, str) else query
+    compiled = query_alone(query)
     columns = arrow_schema(df)
     plan = make_plan(
         compiled,
@@ -138,7 +140,7 @@ def _prepared(
 
 
 def bad_records(
-    df: DataFrame, *, type: str = "type", time: str | None = None, query: Query | str | None = None
+    df: DataFrame, *, type: str = "type", time: str | None = None, query: Query | Program | str | None = None
 ) -> DataFrame:
     """The events that cannot be used, for lack of a type or a time, with a column ``reason`` in addition.
 
@@ -149,7 +151,7 @@ def bad_records(
     _check_frame(df)
     schema = Schema(arrow_schema(df), type, time)
     if query is not None:
-        schema = (parse(query) if isinstance(query, str) else query).plan(schema).schema
+        schema = query_alone(query).plan(schema).schema
     events = EventColumns(schema)
     name = "reason"
     while name.casefold() in {c.casefold() for c in df.columns}:

@@ -13,7 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow.engine.results.report import CountForm
 from cerflow.errors import BadRecordError, InputError
-from cerflow.query import Query, parse
+from cerflow.program import Program, query_alone
+from cerflow.query import Query
 from cerflow.schema import Schema
 from cerflow.spark.batch import bad_records, match
 from cerflow.spark.frames.events import EventColumns
@@ -44,7 +45,7 @@ class RunResult:
 
 
 def run(
-    query: Query | str,
+    query: Query | Program | str,
     df: DataFrame,
     output: str,
     *,
@@ -114,7 +115,7 @@ def run(
         **roles,
     )
     check_partition_columns(result, partition_by)
-    compiled = parse(query) if isinstance(query, str) else query
+    compiled = query_alone(query)
     counter = _RecordCounter(compiled.plan(Schema(arrow_schema(df), type, time, stream, time_unit)).schema)
     if dead_letter is not None:
         seen = Observation()

@@ -36,6 +36,7 @@ from cerflow.language.formula import (
 from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
 from cerflow.language.sremo import Terminal, Windowed
+from cerflow.program import Program
 from cerflow.query import Language, Query
 from cerflow.schema import Kind, Schema
 from cerflow.values.operators import Operator
@@ -71,7 +72,7 @@ def summarise_query(
         query.check(schema)
         times = extent(events.table, schema)
         warn_of_types(event_types(query), types_in(events.table, schema.type))
-        gap = _gap(query, events.table, schema)
+        gap = _gap(query, events.table, schema) if isinstance(query, Query) else None
         if gap is not None:
             warn(located(gap, path))
         for remark in events.remarks:
@@ -83,7 +84,7 @@ def summarise_query(
         query.check()
     for warning in query.warnings(schema, times):
         warn(located(warning, path))
-    return _summary(query, schema) + (_columns(schema) if schema is not None else "")
+    return _summary_of(query, schema) + (_columns(schema) if schema is not None else "")
 
 
 def explain_query(
@@ -107,7 +108,7 @@ def explain_query(
 
 
 def _read(
-    query: Query, inputs: Sequence[str], input_format: InputFormat | None, options: ColumnOptions
+    query: Query | Program, inputs: Sequence[str], input_format: InputFormat | None, options: ColumnOptions
 ) -> tuple[ReadEvents, Schema]:
     found = Inputs.prepare(query, inputs, input_format, options)
     columns = found.columns
@@ -127,8 +128,11 @@ def warn_of_types(named: Iterable[str], occurring: Collection[str]) -> None:
         warn(f"no event of the input has the type '{name}'" + (f"; did you mean '{near}'?" if near else ""))
 
 
-def event_types(query: Query) -> set[str]:
-    """The types that a query names: of SREMO those that the type of the event read is compared with."""
+def event_types(query: Query | Program) -> set[str]:
+    """The types of events of the input that a query names: of SREMO those that the type read is compared with."""
+    if isinstance(query, Program):
+        statements = [*query.definitions.values(), query.query]
+        return set[str]().union(*map(event_types, statements)).difference(query.definitions)
     found = {n.name for n in walk(query.tree) if isinstance(n, EventType)}
     for terminal in (n for n in walk(query.tree) if isinstance(n, Terminal)):
         for n in walk(terminal.condition):
@@ -187,6 +191,16 @@ def _columns(schema: Schema) -> str:
     return "\n" + "\n".join(lines)
 
 
+def _summary_of(query: Query | Program, schema: Schema | None) -> str:
+    if isinstance(query, Query):
+        return f"ok\n{_summary(query, schema)}"
+    parts = ["ok"]
+    for name, each in (*query.definitions.items(), (None, query.query)):
+        reads = ", ".join(each.tree.streams) or "the input"
+        parts += [f"\n{'query' if name is None else f'definition {name}'}, reads {reads}", _summary(each, None)]
+    return "\n".join(parts)
+
+
 def _summary(query: Query, schema: Schema | None) -> str:
     nodes = list(walk(query.tree))
     types = sorted(event_types(query))
@@ -195,7 +209,6 @@ def _summary(query: Query, schema: Schema | None) -> str:
     windows = [] if query.tree.window is None else [show(query.tree.window)]
     windows += [f"{show(n.window)} for {_short(show(n.operand))}" for n in nodes if isinstance(n, Within | Windowed)]
     lines = [
-        "ok",
         f"event types: {', '.join(types) or 'any'}",
         f"labels:      {', '.join(labels) or 'none of its own'}",
         f"window:      {', '.join(dict.fromkeys(windows)) or 'none'}",

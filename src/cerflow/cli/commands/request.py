@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,9 @@ from cerflow.engine.results.report import CountForm
 from cerflow.errors import InputError
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.sources import InputFormat, Source, parse_source
+from cerflow.language.node import walk
+from cerflow.language.select import Select
+from cerflow.program import Program, parse_program
 from cerflow.query import Language, Query, parse
 from cerflow.stream_inputs import Input
 
@@ -34,7 +38,7 @@ class Inputs:
 
     @classmethod
     def prepare(
-        cls, query: Query, inputs: Sequence[str], input_format: InputFormat | None, options: ColumnOptions
+        cls, query: Query | Program, inputs: Sequence[str], input_format: InputFormat | None, options: ColumnOptions
     ) -> Inputs:
         """Find the files, and check what the options say of them.
 
@@ -42,8 +46,10 @@ class Inputs:
         """
         sources = tuple(parse_source(text, input_format, options.encoding) for text in inputs)
         found, roles = mapped(sources, options)
-        named = len(sources) > 1 and (bool(query.tree.streams) or any(s.name for s in sources))
-        return cls(found, ColumnRoles.of(roles, usage_of(query.tree), checked_timeout(options)), named)
+        reads_streams = any(isinstance(n, Select) and n.streams for n in walk(query.tree))
+        named = len(sources) > 1 and (reads_streams or any(s.name for s in sources))
+        usage = usage_of(query.tree if isinstance(query, Query) else query.reading_input)
+        return cls(found, ColumnRoles.of(roles, usage, checked_timeout(options)), named)
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ class Request:
     ``max_matches`` are written at most (None: all), and ``counts`` says how ``COUNT(*)`` is written.
     """
 
-    query: Query
+    query: Query | Program
     inputs: Inputs
     output: str
     output_format: OutputFormat
@@ -66,7 +72,7 @@ class Request:
     @classmethod
     def prepare(
         cls,
-        query: Query,
+        query: Query | Program,
         inputs: Sequence[str],
         *,
         input_format: InputFormat | None = None,
@@ -124,11 +130,16 @@ def query_source(path: str | None, expression: str | None) -> str:
         raise InputError(f"cannot read the query file '{path}': {error}") from error
 
 
-def load_query(path: str | None, expression: str | None, language: Language | None = None) -> Query:
-    """Parse a query; raises the errors of `cerflow.parse`, and InputError.
+def load_query(path: str | None, expression: str | None, language: Language | None = None) -> Query | Program:
+    """Parse a query, or a program if there are definitions; raises the errors of `cerflow.parse`, and InputError.
 
     Unless a language is named, files ``*.sremo`` are in SREMO.
     """
     if language is None:
         language = "sremo" if path is not None and path.lower().endswith(".sremo") else "ceql"
-    return parse(query_source(path, expression), language=language)
+    text = query_source(path, expression)
+    if language == "ceql" and re.search(r"\bDEFINE\b", text, re.IGNORECASE):
+        program = parse_program(text)
+        if program.definitions:
+            return program
+    return parse(text, language=language)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from cerflow.cli.commands.request import Inputs, Request
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.files.sources import InputFormat, Source, partition_values
+from cerflow.program import query_alone
 from cerflow.query import as_query_text
 from cerflow.schema import Kind
 from cerflow.stream_inputs import Input
@@ -68,8 +69,8 @@ def _planned(options: dict[str, str]) -> Planned:
 def _options(request: Request, inputs: Inputs, cores: int) -> dict[str, str]:
     files = [str(file.absolute()) for one in inputs.inputs for file in one.events.files]
     return {
-        "query": as_query_text(request.query),
-        "language": request.query.language,
+        "query": as_query_text(query_alone(request.query)),
+        "language": query_alone(request.query).language,
         "positions": str(request.positions),
         "flat": str(request.flat),
         "cores": str(cores),

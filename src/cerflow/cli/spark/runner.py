@@ -25,6 +25,8 @@ from cerflow.cli.spark.session import spark_session
 from cerflow.engine.matches.row_limit import Bound
 from cerflow.errors import InputError
 from cerflow.files.sources import STANDARD_INPUT, Source, label
+from cerflow.program import query_alone
+from cerflow.query import Query
 from cerflow.stream_inputs import Input
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ def run_on_spark(
 
     Raises InputError (also where Spark itself fails, with what it says) and the errors of the query.
     """
+    query = query_alone(request.query)
     if (master or "local").startswith("local"):
         # Here, where it is told, and not in the tasks.
         compile_kernels(watch)
@@ -66,13 +69,13 @@ def run_on_spark(
                 # There are no bad records, which is for the dead letters to say.
                 request.bad_records.write()
                 usable, result = found.planned.rows, found.matches
-                request.query.warn_of_times(found.planned.events, found.planned.times)
+                query.warn_of_times(found.planned.events, found.planned.times)
                 show(found.planned.explanation)
             else:
                 events = read_frame(spark, inputs)
                 for remark in events.remarks:
                     warn(remark)
-                usable = _refuse(events, request)
+                usable = _refuse(events, query, request)
                 result = _matched(request, inputs, events)
                 show("recognising")
             watch.done("reading")
@@ -101,14 +104,14 @@ def _in_files(inputs: Inputs) -> Iterator[Inputs]:
         yield replace(inputs, inputs=tuple(found))
 
 
-def _refuse(events: SparkEvents, request: Request) -> int:
+def _refuse(events: SparkEvents, query: Query, request: Request) -> int:
     """Hand over the rows that cannot be used, and write them; gives the number of the others."""
     bad_records = request.bad_records
-    types = sorted(event_types(request.query))
+    types = sorted(event_types(query))
     # Each is an expression of Spark, so of very many nothing is said.
     types = types if len(types) <= limits.TYPES_LOOKED_FOR else []
     counts = events.counts(types)
-    request.query.warn_of_times(events.schema, counts.times)
+    query.warn_of_times(events.schema, counts.times)
     if counts.types is not None:
         warn_of_types(types, counts.types)
     refused = counts.refused
