@@ -215,6 +215,21 @@ def test_a_program_reads_as_it_is_shown() -> None:
     assert cerflow.parse_program("SELECT * WHERE A ; B").match([{"type": "A"}, {"type": "B"}]).count() == 1
 
 
+def test_programs_written_in_python() -> None:
+    from cerflow.builder import event, label, select, statements
+
+    a, b, d = label("a"), label("b"), label("d")
+    dip = select((event("A").as_(a) >> event("B").as_(b)), a.v.as_("low"), b.v.as_("high"), streams=["log"])
+    last = select(event("dip").as_(d).filter(d.low > 1), streams=["dip"])
+    tree = statements(last, {"dip": dip})
+    assert tree == cerflow.parse_program(DIP + "SELECT * FROM dip WHERE dip AS d FILTER d.low > 1").tree
+    assert cerflow.Program(tree).match([{"type": "A", "v": 2}, {"type": "B", "v": 1}]).count() == 1
+    (warning,) = cerflow.Program(statements(dip, {"dip": dip})).warnings()
+    assert "nothing reads the definition 'dip'" in str(warning)
+    with pytest.raises(QueryError, match="have no attribute 'v'"):
+        cerflow.Program(statements(select(event("dip").as_(d).filter(d.v > 1), streams=["dip"]), {"dip": dip}))
+
+
 def test_unused_definitions_are_a_warning() -> None:
     program = cerflow.parse_program(DIP + "SELECT * FROM dips WHERE A")
     (warning,) = program.warnings()

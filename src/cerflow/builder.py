@@ -41,6 +41,7 @@ from cerflow.language.builder.formulas import (
     not_event,
     select,
     start,
+    statements,
     strict,
 )
 from cerflow.language.builder.functions import (
@@ -114,6 +115,7 @@ __all__ = [
     "some",
     "sremo",
     "start",
+    "statements",
     "stddev",
     "strict",
     "sum_",

@@ -13,7 +13,7 @@ Everything is an immutable value; `Expr.tree` is the syntax tree, ``repr`` code 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Unpack, overload
 
@@ -216,6 +216,12 @@ def item(name: Label | str, *attributes: str) -> s.LabelItem:
 def count_matches(name: str = "count") -> s.CountItem:
     """``COUNT(*) AS name``, an item for `select`."""
     return s.CountItem(checked_name(name, "the name of a computed column"))
+
+
+def statements(query: s.Select, definitions: Mapping[str, s.Select]) -> s.Statements:
+    """``DEFINE name AS SELECT … ; SELECT …`` for `cerflow.Program`: definitions by name, and the query behind them."""
+    found = tuple(s.Definition(checked_name(name, "a definition"), each) for name, each in definitions.items())
+    return s.Statements(found, query)
 
 
 def select(
