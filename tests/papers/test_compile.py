@@ -50,7 +50,7 @@ def test_every_way_of_writing_an_expression():
         ("[v > 1] INTO r & [v > 2] INTO r", QueryError, "both sides of & write register 'r'"),
         ("[v > 1] INTO r & [v > r.v]", UnsupportedQueryError, "reads register 'r', which the other one writes"),
         ("[v > r.v] & [v > 1] INTO r", UnsupportedQueryError, "reads register 'r', which the other one writes"),
-        ("[v > 1] WITHIN 5 SECONDS", UnsupportedQueryError, "counts events"),
+        ("[v > 1] WITHIN 5 SECONDS", UnsupportedQueryError, "only windows of events"),
         ("!([TRUE] INTO r . [TRUE]* . [v = r.v])", UnsupportedQueryError, "unbounded memory"),
     ],
 )

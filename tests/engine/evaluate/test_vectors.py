@@ -265,7 +265,9 @@ def test_time_is_microseconds():
         batch = pa.record_batch({"type": ["A"] * 2, "t": pa.array(moments, pa.timestamp(unit))})
         tree = Function("time", (LabelReference(None),))
         expected = by_definition(tree, batch, time="t")
-        assert values(rows_of(batch, time="t").value(tree), 2) == expected == [-1, 1704067200000000]
+        assert expected == [moment.replace(tzinfo=datetime.UTC) for moment in moments]
+        # The engine computes with the numbers of timestamps.
+        assert values(rows_of(batch, time="t").value(tree), 2) == [-1, 1704067200000000]
 
 
 @pytest.mark.parametrize("other", [pa.timestamp("s"), pa.date32()])

@@ -151,7 +151,7 @@ def test_numbers_among_chosen_matches():
 @pytest.mark.parametrize(
     ("at", "error", "message"),
     [
-        ("start", TypeError, "from 0 on, or slices of them, not 'start'"),
+        ("start", TypeError, "an integer or a slice, not 'start'"),
         (1.0, TypeError, "not 1.0"),
         (None, TypeError, "not None"),
         (slice(None, None, -1), ValueError, "read forwards, so the step of a slice is 1 or more, not -1"),

@@ -77,9 +77,9 @@ def test_faults(change, fault, message):
 
 
 def test_faults_of_transitions():
-    with pytest.raises(EpsilonTransitionError, match="reads an event"):
+    with pytest.raises(EpsilonTransitionError, match="needs a condition"):
         ComplexEventTransition(source=1, target=2, condition=None)
-    with pytest.raises(EpsilonTransitionError, match="reads an event"):
+    with pytest.raises(EpsilonTransitionError, match="needs a condition"):
         UnaryComplexEventTransition(source=1, target=2, condition=None)
     for labels in ("H", {"H"}, frozenset((1,))):
         with pytest.raises(LabelSetError, match="frozenset of names, not"):

@@ -25,7 +25,7 @@ from cerflow.engine.recognize.warmup import warm_up
 PACKAGE = Path(cerflow.__file__).parent
 ROOT = PACKAGE.parent.parent
 HOST = "127.0.0.1"
-_PATIENCE = 90.0
+_PATIENCE = 240.0
 
 
 def skip_without_java():

@@ -23,7 +23,7 @@ from cerflow.engine.recognize.planning import (
 )
 from cerflow.engine.results.report import Report
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.errors import InputError
+from cerflow.errors import InputError, expect
 from cerflow.language.condition import Condition, PredicateCall
 from cerflow.language.formula import DurationWindow
 from cerflow.language.node import walk
@@ -66,6 +66,8 @@ class Plan:
         if transducer is None and not precomputed:
             check_query(select)
             check_types(select, schema)
+        if position is not None:
+            expect(position, str, "the name of the column of positions must be a string")
         if position is not None and (not schema.has(position) or schema.kind(position) is not Kind.INTEGER):
             raise InputError(f"the position column '{position}' is no column of integers of the input")
         self.select = select

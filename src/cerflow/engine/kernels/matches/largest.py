@@ -402,7 +402,8 @@ def _write(room, s, new, small, count):
 def largest(room, detections, at, new, small, found):
     """Write what is left of the detections from number ``at`` on, until there is too little room.
 
-    ``new`` is a match graph, ``small`` the same as int32, ``found`` its detections. Returns (the first detection not
+    ``room`` comes from the function `room`; ``new`` is a match graph, ``small`` the same as int32, ``found`` its
+    detections. Returns (the first detection not
     done, nodes, detections written).
     """
     numbers, order = room.numbers, room.order
