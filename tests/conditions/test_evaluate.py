@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cerflow.conditions.evaluate import arithmetic, compare, constant_value, value_on
 from cerflow.errors import InputError
 from cerflow.language.condition import (
+    DATE_PARTS,
     And,
     Arithmetic,
     Attribute,
@@ -85,6 +86,9 @@ NUMBERS = st.recursive(
         st.one_of(INTEGERS, FLOATS.filter(math.isfinite), st.none()).map(Literal),
         st.builds(lambda name, x: Function(name, (LabelReference(x),)), st.sampled_from(["position", "time"]), LABELS),
         attribute("s").map(lambda text: Function("length", (text,))),
+        st.builds(lambda *x: Function("coalesce", x), attribute("i"), attribute("i"), INTEGERS.map(Literal)),
+        st.builds(lambda *x: Function("coalesce", x), st.just(Literal(None)), attribute("f")),
+        st.builds(lambda part, t: Function(part, (t,)), st.sampled_from(DATE_PARTS), attribute("t")),
     ),
     lambda below: st.one_of(
         st.builds(Arithmetic, st.sampled_from("+-*/%"), below, below),
@@ -93,10 +97,15 @@ NUMBERS = st.recursive(
     ),
     max_leaves=4,
 )
+PLACES = st.one_of(attribute("i"), st.one_of(st.none(), st.integers(-2, 4)).map(Literal))
 STRINGS = st.one_of(
     attribute("s"),
     st.one_of(TEXTS, st.none()).map(Literal),
     st.builds(lambda name, x: Function(name, (x,)), st.sampled_from(["lower", "upper"]), attribute("s")),
+    st.builds(lambda *x: Function("coalesce", x), attribute("s"), attribute("s"), TEXTS.map(Literal)),
+    st.builds(lambda *x: Function("||", x), attribute("s"), st.one_of(attribute("s"), TEXTS.map(Literal))),
+    st.builds(lambda *x: Function("substr", x), attribute("s"), PLACES),
+    st.builds(lambda *x: Function("substr", x), attribute("s"), PLACES, PLACES),
 )
 PATTERNS = st.one_of(
     st.sampled_from(["%", "_", "a%", "%b", "a\\%b", "a\\_b", "\\\\", "a_b", "", "%\n%", "[a]", "\\", "_%_"]),

@@ -31,7 +31,9 @@ from cerflow.values.operators import Operator
 __all__ = ["ColumnUsage", "attributes_in", "usage_of"]
 
 _NUMBER_FUNCTIONS = ("abs", "floor", "ceil", "round")
-_TEXT_FUNCTIONS = ("lower", "upper", "length")
+#: Functions whose value is text, and functions of text.
+_TEXTS = ("lower", "upper", "substr", "||")
+_TEXT_FUNCTIONS = (*_TEXTS, "length")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:[\d:.+Z-]+)?")
 
 
@@ -125,7 +127,7 @@ def _is_number(expression: Expression) -> bool:
     if isinstance(expression, Literal):
         return isinstance(expression.value, int | float) and not isinstance(expression.value, bool)
     if isinstance(expression, Function):
-        return expression.name not in ("lower", "upper", "time", "prev")
+        return expression.name not in (*_TEXTS, "time", "prev", "coalesce")
     if isinstance(expression, Aggregate):
         return expression.name in ("count", "sum", "avg", "stddev")
     return isinstance(expression, Arithmetic | Negative) and not _may_be_time(expression)
@@ -153,7 +155,7 @@ def _is_text(expression: Expression) -> bool:
     if isinstance(expression, Literal):
         # A string that looks like a date may be meant for a column of timestamps.
         return isinstance(expression.value, str) and not _DATE.fullmatch(expression.value)
-    return isinstance(expression, Function) and expression.name in ("lower", "upper")
+    return isinstance(expression, Function) and expression.name in _TEXTS
 
 
 def _as_numbers(node: Node) -> Iterator[str]:
@@ -174,4 +176,5 @@ def _as_text(node: Node) -> Iterator[str]:
     if isinstance(node, Like | Regexp):
         yield from _column(node.operand)
     elif isinstance(node, Function) and node.name in _TEXT_FUNCTIONS:
-        yield from _column(node.arguments[0])
+        for argument in node.arguments if node.name == "||" else node.arguments[:1]:
+            yield from _column(argument)

@@ -7,6 +7,7 @@ from cerflow.errors import QueryError, nearest
 from cerflow.language.condition import (
     AGGREGATES,
     FUNCTIONS,
+    LONGER_FUNCTIONS,
     SET_TESTS,
     Aggregate,
     Attribute,
@@ -22,6 +23,7 @@ from cerflow.language.condition import (
     Regexp,
     SetTest,
     Some,
+    check_arity,
     reads_previous,
 )
 from cerflow.language.node import Node, walk
@@ -124,10 +126,15 @@ def _check_literal(literal: Literal) -> None:
 
 
 def _known_names() -> tuple[str, ...]:
-    return (*FUNCTIONS, *_LABEL_FUNCTIONS, "prev", *AGGREGATES, *SET_TESTS, *predicate_names())
+    return (*FUNCTIONS, *LONGER_FUNCTIONS, *_LABEL_FUNCTIONS, "prev", *AGGREGATES, *SET_TESTS, *predicate_names())
 
 
 def _check_function(function: Function) -> None:
+    if function.name in LONGER_FUNCTIONS:
+        check_arity(function.name, len(function.arguments), function.span)
+        return
+    if function.name == "||" and len(function.arguments) == 2:
+        return
     if function.name not in (*FUNCTIONS, *_LABEL_FUNCTIONS, "prev"):
         raise QueryError(
             f"unknown function '{function.name}'",

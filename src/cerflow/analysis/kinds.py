@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from cerflow.errors import QueryError, nearest
 from cerflow.language.condition import (
+    DATE_PARTS,
     Aggregate,
     Arithmetic,
     Attribute,
@@ -28,6 +29,7 @@ __all__ = [
     "check_moment",
     "check_ordered",
     "check_string",
+    "common_sort",
     "in_ticks",
     "inexact",
     "kind_of_attribute",
@@ -109,6 +111,10 @@ def sort_of_node(current: Node, below: Sequence[Sort], schema: Schema) -> Sort:
             if below[0].kind is Kind.DURATION:
                 return below[0]
             return Sort(_numeric(below[0].kind, current.operand, "'-'", schema), below[0].counts_time)
+        case Function("coalesce"):
+            return common_sort("coalesce", current.arguments, below, schema)
+        case Function("substr" | "||"):
+            return Sort(_kind_of_text(current, below))
         case Function() | Aggregate():
             kind = (
                 _kind_of_function(current, below[0].kind, schema)
@@ -290,7 +296,48 @@ def _kind_of_function(function: Function, argument: Kind | None, schema: Schema)
             return Kind.INTEGER
         case "abs" if argument is Kind.DURATION:
             return argument
+        case name if name in DATE_PARTS:
+            if argument not in (None, Kind.TIMESTAMP):
+                raise QueryError(f"{name} needs a timestamp, but this is {a_kind(argument)}", span=operand.span)
+            return Kind.INTEGER
     return _numeric(argument, operand, function.name, schema)
+
+
+def common_sort(what: str, parts: Sequence[Expression], below: Sequence[Sort], schema: Schema) -> Sort:
+    """The sort of a value that is one of several; raises `QueryError` if they are not of one kind."""
+    found: Sort = Sort(None)
+    for part, sort in zip(parts, below):
+        if sort.kind is Kind.DECIMAL:
+            raise inexact(part, f"cannot be an argument of {what}", schema)
+        if found.kind is None or sort.kind is None:
+            kind = found.kind or sort.kind
+        elif found.numeric and sort.numeric:
+            kind = Kind.FLOAT if Kind.FLOAT in (found.kind, sort.kind) else Kind.INTEGER
+        elif found.kind is sort.kind:
+            kind = sort.kind
+        else:
+            raise QueryError(
+                f"{what} takes values of one kind, but this is {a_kind(sort.kind)} beside {a_kind(found.kind)}",
+                span=part.span,
+            )
+        found = Sort(kind, found.counts_time or sort.counts_time)
+    return found
+
+
+def _kind_of_text(function: Function, below: Sequence[Sort]) -> Kind:
+    texts = 2 if function.name == "||" else 1
+    for operand, sort in zip(function.arguments[:texts], below):
+        if sort.kind not in (None, Kind.STRING):
+            hint = "Conditions are joined by OR." if function.name == "||" else None
+            raise QueryError(
+                f"{function.name} needs a string, but this is {a_kind(sort.kind)}", span=operand.span, hint=hint
+            )
+    for operand, sort in zip(function.arguments[texts:], below[texts:]):
+        if sort.kind not in (None, Kind.INTEGER):
+            raise QueryError(
+                f"{function.name} counts characters by integers, but this is {a_kind(sort.kind)}", span=operand.span
+            )
+    return Kind.STRING
 
 
 def _kind_of_aggregate(aggregate: Aggregate, argument: Kind | None, schema: Schema) -> Kind | None:

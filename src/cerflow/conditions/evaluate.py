@@ -14,10 +14,11 @@ from functools import lru_cache, partial
 from typing import Any
 
 from cerflow.conditions.guards import reads_events
-from cerflow.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, Dated, Microseconds, Whole
-from cerflow.conditions.time_values import microseconds_of, time_arithmetic, whole_number
+from cerflow.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, Dated, DatePart, Microseconds, Whole
+from cerflow.conditions.time_values import date_part, microseconds_of, time_arithmetic, whole_number
 from cerflow.errors import InputError
 from cerflow.language.condition import (
+    DATE_PARTS,
     And,
     Arithmetic,
     Attribute,
@@ -43,7 +44,7 @@ from cerflow.predicates.predicate import PredicateKind
 from cerflow.predicates.registry import registered
 from cerflow.values.events import Event, Value, as_value
 from cerflow.values.operators import RELATIONS, Operator
-from cerflow.values.text_patterns import found_in, like_expression
+from cerflow.values.text_patterns import found_in, like_expression, part_of_text
 
 __all__ = ["arithmetic", "compare", "constant_value", "operation", "value_on"]
 
@@ -105,6 +106,8 @@ def operation(current: Node) -> Callable[..., Any]:
             return _known(lambda number: number if FIRST_MOMENT <= number <= LAST_MOMENT else None)
         case Whole():
             return _known(whole_number)
+        case DatePart(_, part, zone):
+            return _known(partial(date_part, part, zone))
         case Comparison(relation):
             return partial(compare, relation)
         case Like(_, pattern, negated):
@@ -253,13 +256,25 @@ def _whole(away: Callable[[float], float], value: Any) -> Value:
     return whole + away(fraction)
 
 
+def _coalesce(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)
+
+
+def _joined(left: str | None, right: str | None) -> str | None:
+    return None if left is None or right is None else left + right
+
+
+def _part_of_text(*operands: Any) -> str | None:
+    return None if None in operands else part_of_text(*operands)
+
+
 def _known(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The function, and null of null."""
     return lambda value: None if value is None else function(value)
 
 
 #: Zeros are positive, as integers are.
-_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "position": _known(lambda event: event.position),
     "time": _known(lambda event: event.moment or _representable(event.time)),
     "abs": _known(_absolute),
@@ -269,6 +284,10 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "lower": _known(str.lower),
     "upper": _known(str.upper),
     "length": _known(len),
+    "coalesce": _coalesce,
+    "substr": _part_of_text,
+    "||": _joined,
+    **{part: _known(partial(date_part, part, None)) for part in DATE_PARTS},
 }
 
 

@@ -15,6 +15,7 @@ __all__ = [
     "FIRST_MOMENT",
     "LAST_MOMENT",
     "WORD",
+    "DatePart",
     "Dated",
     "If",
     "Joined",
@@ -116,6 +117,20 @@ class Dated(Expression):
     def notation(self) -> tuple[str | Node, ...]:
         """See `Node.notation`."""
         return ("timestamp(", self.expression, ")")
+
+
+@node
+class DatePart(Expression):
+    """A part of `DATE_PARTS` of the moment so many microseconds after 1970, in a time zone (None: UTC)."""
+
+    expression: Expression
+    part: str
+    zone: str | None
+    gives: ClassVar[Kind] = Kind.INTEGER
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return (f"{self.part}(", self.expression, f" in {self.zone})" if self.zone else ")")
 
 
 @node

@@ -3,23 +3,53 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from cerflow.conditions.register_values import FIRST_MOMENT, LAST_MOMENT
 from cerflow.errors import InputError
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.values.events import as_value, microseconds_since_epoch
 
-__all__ = ["duration_of", "microseconds_of", "moment_of", "time_arithmetic", "whole_number"]
+__all__ = [
+    "date_part",
+    "duration_of",
+    "microseconds_of",
+    "moment_of",
+    "time_arithmetic",
+    "whole_number",
+    "zone_called",
+]
 
+_OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def microseconds_of(value: datetime | timedelta) -> int:
     """The microseconds of a duration, or of a timestamp since 1970, rounded down."""
     return microseconds_since_epoch(value) if isinstance(value, datetime) else value // timedelta(microseconds=1)
+
+
+def date_part(part: str, zone: str | None, value: datetime | int) -> int | None:
+    """A part of `DATE_PARTS` of a timestamp, or of microseconds since 1970, in a time zone (None: UTC)."""
+    moment = moment_of(value) if isinstance(value, int) else value
+    if moment is None:
+        return None
+    if zone is not None:
+        moment = moment.astimezone(zone_called(zone))
+    return moment.isoweekday() if part == "weekday" else int(getattr(moment, part))
+
+
+def zone_called(zone: str) -> tzinfo:
+    """The time zone of a name as Arrow writes it: of a region, or an offset such as ``+01:00``."""
+    offset = _OFFSET.fullmatch(zone)
+    if offset is None:
+        return ZoneInfo(zone)
+    sign, hours, minutes = offset.groups()
+    return timezone((1 if sign == "+" else -1) * timedelta(hours=int(hours), minutes=int(minutes)))
 
 
 def duration_of(microseconds: int | None) -> timedelta | None:

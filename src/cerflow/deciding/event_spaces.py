@@ -18,6 +18,7 @@ from cerflow.conditions.contradiction import is_moment
 from cerflow.conditions.guards import TruthValue, TypeTest
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.condition import (
+    DATE_PARTS,
     Aggregate,
     Arithmetic,
     Attribute,
@@ -225,6 +226,12 @@ class _KindDemands:
                     return Kind.FLOAT
                 case Function(name="time"):
                     return None
+                case Function("substr" | "||"):
+                    # The numbers of substr are integers, which hardly ever are attributes.
+                    return self._computed(current, below[: 2 if current.name == "||" else 1], Kind.STRING, Kind.STRING)
+                case Function(name) if name == "coalesce" or name in DATE_PARTS:
+                    self.computed.update(n for n in below if isinstance(n, str) and not isinstance(n, Kind))
+                    return None if name == "coalesce" else Kind.FLOAT
                 case Function():
                     return self._computed(current, below, Kind.FLOAT, Kind.FLOAT)
                 case Aggregate(name="count"):

@@ -27,6 +27,8 @@ from cerflow.deciding.event_spaces import EventSpace
 from cerflow.deciding.sample_strings import ComparedWith, Equal, Length, Pattern, StringAutomaton, sorts_of_strings
 from cerflow.deciding.sample_values import candidate_moments, floats, integers, strings_between
 from cerflow.language.condition import (
+    DATE_PARTS,
+    LONGER_FUNCTIONS,
     Arithmetic,
     Attribute,
     Comparison,
@@ -52,6 +54,8 @@ Values = Mapping[str, Value]
 
 #: The expressions of conditions that can be evaluated on sample events.
 _EVALUATED = (Attribute, Literal, Arithmetic, Negative, Function)
+#: Functions whose values no sample stands for.
+_NOT_TRIED = ("||", *LONGER_FUNCTIONS)
 _LOWEST, _HIGHEST = -(2**63) + 1, 2**63 - 1
 #: Conditions on attributes of these kinds are not evaluated on sample events.
 _NEVER_TRIED = (Kind.DECIMAL, Kind.OTHER)
@@ -124,6 +128,8 @@ class TruthAssignments:
             return False
         for current in walk(condition):
             if current is not condition and not isinstance(current, _EVALUATED):
+                return False
+            if isinstance(current, Function) and (current.name in DATE_PARTS or current.name in _NOT_TRIED):
                 return False
             if isinstance(current, Attribute) and self.event_space.kinds.get(current.name) in _NEVER_TRIED:
                 return False

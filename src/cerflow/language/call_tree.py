@@ -10,6 +10,7 @@ from cerflow.errors import QueryError, QuerySyntaxError, nearest
 from cerflow.language.condition import (
     AGGREGATES,
     FUNCTIONS,
+    LONGER_FUNCTIONS,
     Aggregate,
     Condition,
     Constant,
@@ -19,6 +20,7 @@ from cerflow.language.condition import (
     Literal,
     PredicateCall,
     SetTest,
+    check_arity,
 )
 from cerflow.language.grammars import Name, Parsed, Piece, TreeBuilder, span_of
 from cerflow.language.lexicon import BUILT_IN, quote_string
@@ -84,6 +86,9 @@ class CallBuilder(TreeBuilder):
             here = self.make(children, Function, name, (LabelReference(None, span=span_of(*children)),))
             here.name, here.bare = Name(name), here
             return here
+        if name in LONGER_FUNCTIONS:
+            check_arity(name, len(arguments), span_of(*children))
+            return self.make(children, Function, name, tuple(map(self.value, arguments)))
         if len(arguments) != 1:
             what = "a label" if name in ("position", "time") else "one argument"
             reason = f"{name} takes {what}, but {len(arguments) or 'nothing'} {'are' if arguments else 'is'} given"

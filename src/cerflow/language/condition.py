@@ -9,12 +9,15 @@ from __future__ import annotations
 from datetime import timedelta
 from types import UnionType
 
+from cerflow.errors import QuerySyntaxError, Span
 from cerflow.language.node import Node, node, walk
 from cerflow.values.operators import Operator
 
 __all__ = [
     "AGGREGATES",
+    "DATE_PARTS",
     "FUNCTIONS",
+    "LONGER_FUNCTIONS",
     "SET_TESTS",
     "Aggregate",
     "And",
@@ -40,13 +43,18 @@ __all__ = [
     "Rounded",
     "SetTest",
     "Some",
+    "check_arity",
     "comparisons",
     "operands",
     "reads_previous",
 ]
 
+#: Parts of timestamps, in the time zone of their column; Monday is weekday 1.
+DATE_PARTS = ("year", "month", "day", "hour", "minute", "second", "weekday")
 #: Scalar functions of one expression.
-FUNCTIONS = ("abs", "floor", "ceil", "round", "lower", "upper", "length")
+FUNCTIONS = ("abs", "floor", "ceil", "round", "lower", "upper", "length", *DATE_PARTS)
+#: Scalar functions of several expressions, with the least and the largest number of them (None: any number).
+LONGER_FUNCTIONS: dict[str, tuple[int, int | None]] = {"coalesce": (1, None), "substr": (2, 3)}
 #: Aggregates over the events of a label.
 AGGREGATES = ("count", "sum", "avg", "min", "max", "first", "last", "stddev")
 #: Tests on the events of a label, in the order of their positions.
@@ -101,7 +109,10 @@ class Negative(Expression):
 
 @node
 class Function(Expression):
-    """A function of `FUNCTIONS` of one expression, or ``position(x)``, ``time(x)``, ``prev(e)``; in lower case."""
+    """A function of `FUNCTIONS` or `LONGER_FUNCTIONS`, ``position(x)``, ``time(x)`` or ``prev(e)``, in lower case.
+
+    The function called ``||`` joins two strings.
+    """
 
     name: str
     arguments: tuple[Expression, ...]
@@ -233,6 +244,14 @@ class Or(Condition):
 
     left: Condition
     right: Condition
+
+
+def check_arity(name: str, count: int, span: Span | None) -> None:
+    """Raise `QuerySyntaxError` if a function of `LONGER_FUNCTIONS` has another number of arguments than it takes."""
+    least, most = LONGER_FUNCTIONS[name]
+    if count < least or (most is not None and count > most):
+        takes = f"at least {least}" if most is None else f"{least} or {most}"
+        raise QuerySyntaxError(f"{name} takes {takes} arguments, but {count} are given", span=span)
 
 
 def comparisons(condition: Node) -> list[Comparison]:

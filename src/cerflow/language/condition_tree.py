@@ -17,6 +17,7 @@ from cerflow.language.condition import (
     Between,
     Bracket,
     Comparison,
+    Function,
     In,
     IsNull,
     Like,
@@ -171,6 +172,14 @@ class ConditionBuilder(CallBuilder):
         """``a + b`` and the like."""
         left, right = self.parts(children)
         return self.make(children, Arithmetic, str(children[1]), self.value(left), self.value(right))
+
+    def joined_strings(self, children: Sequence[Piece]) -> Parsed:
+        """``a || b``."""
+        sides = [self.value(part) for part in self.parts(children)]
+        for side in sides:
+            if isinstance(side, Literal) and not isinstance(side.value, str | None):
+                raise QuerySyntaxError("'||' joins strings", span=side.span, hint="between conditions write OR")
+        return self.make(children, Function, "||", tuple(sides))
 
     def negative(self, children: Sequence[Piece]) -> Parsed:
         """``-a``."""

@@ -134,6 +134,9 @@ def _arithmetic(node: c.Arithmetic, _: int) -> tuple[int, list[_Piece]]:
 
 
 def _function(node: c.Function, _: int) -> tuple[int, list[_Piece]]:
+    if node.name == "||":
+        left, right = node.arguments
+        return _SUM, [(left, _SUM), " || ", (right, _TERM)]
     return _PRIMARY, [f"{node.name}(", *_separated((a, _SUM) for a in node.arguments), ")"]
 
 

@@ -30,7 +30,7 @@ _GROUPS: tuple[tuple[set[str], str], ...] = (
     ({"LSQB", "LPAR", "BANG", "ANY", "NEXT", "UNORDERED", "EPSILON", "EMPTY"}, "an expression"),
     ({"NAME", "QUOTED"}, "a name"),
     ({"WORD", "QUOTED"}, "an attribute"),
-    ({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"}, "an arithmetic operator"),
+    ({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "BARS"}, "an arithmetic operator"),
     ({"COMPARE", "MORETHAN"}, "a comparison"),
     ({"NUMBER"}, "a number"),
     ({"STRING"}, "a string"),

@@ -11,9 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
+import pyarrow as pa
+
 from cerflow.analysis.kinds import ADDITIVE, Sort, in_ticks, sort_of_node
-from cerflow.conditions.register_values import Dated, Microseconds, Whole
+from cerflow.conditions.register_values import Dated, DatePart, Microseconds, Whole
 from cerflow.language.condition import (
+    DATE_PARTS,
     Aggregate,
     Arithmetic,
     Attribute,
@@ -26,11 +29,11 @@ from cerflow.language.condition import (
     Literal,
     Negative,
 )
-from cerflow.language.node import Node, fold, with_children
+from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.schema import Kind, Schema
 from cerflow.values.events import as_value, microseconds_since_epoch
 
-__all__ = ["as_microseconds", "with_times_as_numbers"]
+__all__ = ["as_microseconds", "with_times_as_numbers", "zone_of"]
 
 N = TypeVar("N", bound=Node)
 
@@ -103,9 +106,23 @@ def _visit(current: Node, below: Sequence[_Rewritten], schema: Schema) -> _Rewri
             return _arithmetic(current, below, sort, schema)
         case Negative() | Function("abs") | Aggregate("sum") if sort.of_time:
             return _Rewritten(with_children(current, numbers), sort, computed=True)
+        case Function(name) if name in DATE_PARTS:
+            return _Rewritten(
+                DatePart(cast(Expression, numbers[0]), name, zone_of(current, schema), span=current.span), sort
+            )
+        case Function("coalesce") if sort.of_time:
+            return _Rewritten(with_children(current, numbers), sort, computed=True)
         case Aggregate("avg") if sort.of_time:
             return _Rewritten(Whole(cast(Expression, with_children(current, numbers))), sort, computed=True)
     return _Rewritten(with_children(current, trees), sort, sort.of_time and any(form.computed for form in below))
+
+
+def zone_of(expression: Expression, schema: Schema) -> str | None:
+    """The time zone of the timestamps that an expression is made of; of several the first, None for none."""
+    read = [n.name for n in walk(expression) if isinstance(n, Attribute)]
+    read += [schema.time for n in walk(expression) if isinstance(n, Function) and n.name == "time" and schema.time]
+    types = (schema.columns.field(schema.column(name)).type for name in read)
+    return next((t.tz for t in types if pa.types.is_timestamp(t)), None)
 
 
 def _arithmetic(current: Arithmetic, below: Sequence[_Rewritten], sort: Sort, schema: Schema) -> _Rewritten:

@@ -54,6 +54,8 @@ def applied(current: Node, arguments: Sequence[Any]) -> Value:
             return arithmetic(sign, *arguments)
         case Negative():
             return arithmetic("-", 0, arguments[0]) if isinstance(arguments[0], int) else _opposite(*arguments)
+        case Function("coalesce" | "substr" | "||"):
+            return _of_several(current.name, arguments)
         case Function():
             return _function(current.name, arguments[0])
         case Comparison():
@@ -192,10 +194,30 @@ def _opposite(value: float | datetime.timedelta | None) -> Value:
     return None if value is None else -value
 
 
+def _of_several(name: str, arguments: Sequence[Any]) -> Value:
+    if name == "coalesce":
+        known = [argument for argument in arguments if argument is not None]
+        return known[0] if known else None
+    if any(argument is None for argument in arguments):
+        return None
+    if name == "||":
+        return str(arguments[0]) + str(arguments[1])
+    text, first, *length = arguments
+    if not length:
+        return "".join(character for place, character in enumerate(text, 1) if place >= first)
+    if length[0] < 0:
+        return None
+    return "".join(character for place, character in enumerate(text, 1) if first <= place < first + length[0])
+
+
 def _function(name: str, argument: Any) -> Value:
     if argument is None:
         return None
     match name:
+        case "year" | "month" | "day" | "hour" | "minute" | "second":
+            return int(getattr(argument, name))
+        case "weekday":
+            return argument.weekday() + 1  # type: ignore[no-any-return]
         case "position":
             return int(argument.position)
         case "time":

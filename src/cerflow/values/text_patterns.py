@@ -16,10 +16,30 @@ from numpy.typing import NDArray
 
 from cerflow.errors import QueryError, Span
 
-__all__ = ["MANY", "ONE", "check_like", "check_regexp", "found_in", "like_expression", "literal_parts", "tokens"]
+__all__ = [
+    "MANY",
+    "ONE",
+    "check_like",
+    "check_regexp",
+    "found_in",
+    "like_expression",
+    "literal_parts",
+    "part_of_text",
+    "tokens",
+]
 
 #: The wildcards in `tokens`: any characters, and one.
 MANY, ONE = object(), object()
+
+
+def part_of_text(text: str, first: int, length: int | None = None) -> str | None:
+    """SQL's substring: ``length`` characters (None: all) from the first-th on, counted from 1.
+
+    Places before the text count, but have no characters. None for a negative length.
+    """
+    if length is None:
+        return text[max(first - 1, 0) :]
+    return text[max(first - 1, 0) : max(first - 1 + length, 0)] if length >= 0 else None
 
 
 def found_in(texts: Sequence[str], expression: str) -> NDArray[np.bool_]:

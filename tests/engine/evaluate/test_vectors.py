@@ -89,6 +89,8 @@ NUMBERS = st.recursive(
         st.just(Function("position", (LabelReference(None),))),
         st.just(Function("time", (LabelReference(None),))),
         st.just(Function("length", (Attribute(None, "s"),))),
+        st.builds(lambda *x: Function("coalesce", x), attribute("ij"), attribute("ij"), INTEGERS.map(Literal)),
+        st.builds(lambda *x: Function("coalesce", x), st.just(Literal(None)), attribute("fg")),
         st.just(Literal(None)),
     ),
     lambda below: st.one_of(
@@ -98,10 +100,16 @@ NUMBERS = st.recursive(
     ),
     max_leaves=5,
 )
+PLACES = st.one_of(attribute("ij"), st.one_of(st.none(), st.integers(-2, 4)).map(Literal))
 STRINGS = st.one_of(
     attribute("su"),
     TEXTS.map(Literal),
     st.builds(lambda name, x: Function(name, (x,)), st.sampled_from(["lower", "upper"]), attribute("su")),
+    st.builds(lambda *x: Function("coalesce", x), attribute("su"), attribute("su"), TEXTS.map(Literal)),
+    st.builds(lambda *x: Function("||", x), attribute("su"), st.one_of(attribute("su"), TEXTS.map(Literal))),
+    st.builds(lambda *x: Function("||", x), TEXTS.map(Literal), attribute("su")),
+    st.builds(lambda *x: Function("substr", x), attribute("su"), PLACES),
+    st.builds(lambda *x: Function("substr", x), st.one_of(attribute("su"), TEXTS.map(Literal)), PLACES, PLACES),
 )
 PATTERNS = st.sampled_from(["%", "_", "a%", "%b", "a\\%b", "a\\_b", "\\\\", "a_b", "", "%\n%", "[a]", "\\"])
 NEGATED = st.booleans()

@@ -77,7 +77,27 @@ def _numbers(draw: st.DrawFn, label: str | None) -> Expression:
         case 3:
             return Function(draw(st.sampled_from(("abs", "floor", "ceil", "round"))), (base,))
         case 4:
-            return Function("length", (Attribute(label, "s"),))
+            return Function("length", (_texts(draw, label),))
+        case 5:
+            return Function("coalesce", (base, Attribute(label, draw(st.sampled_from("vw"))), Literal(1)))
+    return base
+
+
+def _texts(draw: st.DrawFn, label: str | None) -> Expression:
+    """A string made of one event."""
+    base: Expression = Attribute(label, "s")
+    match draw(st.integers(0, 6)):
+        case 0:
+            return Function(draw(st.sampled_from(("lower", "upper"))), (base,))
+        case 1:
+            return Function("coalesce", (base, Literal("p")))
+        case 2:
+            return Function("||", (base, Literal("q")) if draw(st.booleans()) else (base, base))
+        case 3:
+            places = draw(st.sampled_from(((2,), (1, 1), (0, 2), (-1,), (2, -1), (1, None))))
+            return Function("substr", (base, *map(Literal, places)))
+        case 4:
+            return Function("substr", (base, Attribute(label, "k"), Literal(1)))
     return base
 
 
@@ -104,8 +124,7 @@ def _atom_on_one(draw: st.DrawFn, label: str | None) -> Condition:
         case 6:
             return IsNull(Attribute(label, draw(st.sampled_from(("v", "w", "s")))), draw(st.integers(0, 3)) > 0)
         case 7:
-            function = draw(st.sampled_from(("lower", "upper")))
-            return Comparison(draw(lenient), Function(function, (Attribute(label, "s"),)), Literal("pq"))
+            return Comparison(draw(lenient), _texts(draw, label), Literal(draw(st.sampled_from(("pq", "p", "pqq")))))
         case 8:
             kind = Literal(draw(st.sampled_from(TYPES)))
             return Comparison(draw(st.sampled_from((Operator.EQ, Operator.NE))), Attribute(label, "type"), kind)
@@ -134,6 +153,12 @@ def atom_on_several(draw: st.DrawFn, labels: list[str]) -> Condition:
             name = draw(st.sampled_from(("position", "time")))
             gap = Arithmetic("-", Function(name, (LabelReference(second),)), Function(name, (LabelReference(first),)))
             return Comparison(draw(lenient), gap, Literal(draw(st.integers(-1, 4))))
+        case 5:
+            known = Function("coalesce", (Attribute(first, "w"), Attribute(second, "w"), Literal(1)))
+            return Comparison(draw(lenient), known, Attribute(second, "v"))
+        case 6:
+            known = Function("coalesce", (Attribute(first, "s"), Attribute(second, "s"), Literal("p")))
+            return Comparison(draw(lenient), known, _texts(draw, second))
     return Comparison(draw(lenient), Attribute(first, "v"), Attribute(second, "v"))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from cerflow.language.condition import (
+    DATE_PARTS,
     Aggregate,
     Arithmetic,
     Attribute,
@@ -65,6 +66,10 @@ class Times:
 
     def number(self) -> Expression:
         """A number of no time."""
+        if self._draw(st.integers(0, 4)) == 0:
+            shifted = Arithmetic("+", Attribute(self._label(), "u"), self.span(0))
+            moment = self._draw(st.sampled_from((shifted, Attribute(self._label(), "u"))))
+            return Function(self._draw(st.sampled_from(DATE_PARTS)), (moment,))
         if self._draw(st.integers(0, 2)) == 0:
             return Attribute(self._label(), self._draw(st.sampled_from("vw")))
         return Literal(self._draw(st.sampled_from(_NUMBERS)))
@@ -76,6 +81,8 @@ class Times:
                 return Arithmetic(self._draw(st.sampled_from("+-")), self.moment(depth - 1), self.span(depth - 1))
             case 5:
                 return Arithmetic("+", self.span(depth - 1), self.moment(depth - 1))
+            case 1:
+                return Function("coalesce", (Attribute(self._label(), "u"), self.moment(depth - 1)))
             case 2 | 3 if not self._numeric:
                 return self._time()
         return Attribute(self._label(), "u")

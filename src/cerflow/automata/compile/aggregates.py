@@ -12,8 +12,8 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from cerflow.analysis.scopes import condition_labels
-from cerflow.conditions.guards import Asked, LabelAggregate, Satisfied, TruthValue, bare, without_brackets
-from cerflow.conditions.register_values import If, Joined, Known, SquareRoot, Word
+from cerflow.conditions.guards import Asked, LabelAggregate, Satisfied, TruthValue, bare, reads_events, without_brackets
+from cerflow.conditions.register_values import DatePart, If, Joined, Known, SquareRoot, Word
 from cerflow.language.condition import (
     Aggregate,
     Arithmetic,
@@ -78,6 +78,10 @@ def gather(condition: Condition, one: Container[str]) -> Condition:
                 return Comparison(Operator.EQ, asked, Literal(True))
             case Function(name, (Expression() as operand,)) if name in ("lower", "upper", "length"):
                 return _inside(operand, lambda value: Function(name, (value,))) or rebuilt
+            case Function("substr", (Expression() as operand, *places)) if not any(map(reads_events, places)):
+                return _inside(operand, lambda value: Function("substr", (value, *places))) or rebuilt
+            case DatePart(operand, part, zone):
+                return _inside(operand, lambda value: DatePart(value, part, zone)) or rebuilt
             case Like(operand, pattern, negated):
                 moved = _inside(operand, lambda value: TruthValue(Like(value, pattern, negated)))
             case Regexp(operand, pattern, negated):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from operator import add
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from cerflow.conditions.guards import Satisfied, TruthValue, TypeTest
-from cerflow.conditions.register_values import Dated, Known, Microseconds, Whole, Word
+from cerflow.conditions.register_values import Dated, DatePart, Known, Microseconds, Whole, Word
 from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precomputed, precomputed_truth
 from cerflow.engine.evaluate.predicate_answers import EventArgument, answer_for_none, answers
+from cerflow.engine.evaluate.vector_functions import coalesced, date_parts, on_texts
 from cerflow.engine.evaluate.vectors import (
     TruthVector,
     Vector,
@@ -53,7 +55,7 @@ from cerflow.language.node import Node, fold
 from cerflow.schema import Kind, Schema
 from cerflow.values.decimals import written_text
 from cerflow.values.operators import Operator
-from cerflow.values.text_patterns import like_expression
+from cerflow.values.text_patterns import like_expression, part_of_text
 from cerflow.values.units import PER_SECOND, finest
 
 __all__ = ["BatchRows", "finest_unit", "instant"]
@@ -196,6 +198,12 @@ class BatchRows:
                 return Vector(Kind.INTEGER, self.numbers)
             case Function(name="time"):
                 return self.time()
+            case Function("coalesce"):
+                return coalesced(operands)
+            case Function("substr"):
+                return on_texts(part_of_text, operands)
+            case Function("||"):
+                return on_texts(add, operands)
             case Function():
                 return unary_function(current.name, operands[0])
             case Known():
@@ -204,6 +212,8 @@ class BatchRows:
                 return word(operands[0], current.high)
             case Microseconds():
                 return microseconds(operands[0], self.unit)
+            case DatePart(_, part, zone):
+                return date_parts(operands[0], part, zone)
             case Dated():
                 return dated(operands[0])
             case Whole():

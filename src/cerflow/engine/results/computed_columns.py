@@ -20,7 +20,7 @@ from cerflow.engine.results.column_aggregates import Grouping, aggregated, chose
 from cerflow.language.condition import Aggregate, Attribute, Expression, Function, LabelReference
 from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.language.printer import show
-from cerflow.rewriting.times import as_microseconds
+from cerflow.rewriting.times import as_microseconds, zone_of
 from cerflow.schema import Kind, Schema
 
 if TYPE_CHECKING:
@@ -77,10 +77,7 @@ def computed_type(expression: Expression, schema: Schema) -> pa.DataType:
     kind = kind_of_expression(expression, schema)
     if kind is not Kind.TIMESTAMP:
         return ARROW_TYPES[kind]
-    read = [n.name for n in walk(expression) if isinstance(n, Attribute)]
-    read += [schema.time for n in walk(expression) if isinstance(n, Function) and n.name == "time" and schema.time]
-    types = (schema.columns.field(schema.column(name)).type for name in read)
-    return pa.timestamp("us", next((t.tz for t in types if pa.types.is_timestamp(t)), None))
+    return pa.timestamp("us", zone_of(expression, schema))
 
 
 def selected_attribute(expression: Expression) -> Attribute | None:

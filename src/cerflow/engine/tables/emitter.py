@@ -8,11 +8,12 @@ from datetime import timedelta
 import numpy as np
 
 from cerflow.conditions.guards import AllRows, InWindow, NoRow, Satisfied, Stored, TruthValue, leaves
-from cerflow.conditions.register_values import Dated, If, Joined, SquareRoot, Whole
+from cerflow.conditions.register_values import Dated, DatePart, If, Joined, SquareRoot, Whole
 from cerflow.engine import layout, opcodes
 from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
 from cerflow.engine.evaluate.rows import instant
 from cerflow.engine.tables.instructions import OPERATORS, Instructions
+from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
     And,
     Arithmetic,
@@ -214,7 +215,10 @@ class Emitter:
             case Negative(operand):
                 is_float = self.to.kind(operand) is Kind.FLOAT
                 self._later(self._value(operand), self._then(opcodes.NEGATE_F if is_float else opcodes.NEGATE_I))
-            case Function(name, (argument,)):
+            case Function("coalesce", (first, *others)):
+                rest = Function("coalesce", tuple(others), span=current.span)
+                self._later(self._value(If(IsNull(first, negated=True), first, rest) if others else first))
+            case Function(name, (argument,)) if name == "abs" or name in _ROUNDING:
                 is_float = self.to.kind(argument) is Kind.FLOAT
                 work = [self._value(argument)]
                 if name == "abs":
@@ -222,6 +226,12 @@ class Emitter:
                 elif is_float:
                     work.append(self._then(_ROUNDING[name]))
                 self._later(*work)
+            case Function(name) | DatePart(_, name):
+                raise UnsupportedQueryError(
+                    f"'{name}' is computed from one event in a condition, but this combines several events",
+                    span=current.span,
+                    hint="Apply it to the attributes of each event, or compute it in SELECT.",
+                )
             case _:
                 raise AssertionError(f"{type(current).__name__} over several events")
 

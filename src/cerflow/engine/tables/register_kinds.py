@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from cerflow.analysis.kinds import kind_of_expression
 from cerflow.automata.model.transducer import Transducer
 from cerflow.conditions.guards import Measure, Stored, TruthValue
-from cerflow.conditions.register_values import Dated, If, Joined, Known, Microseconds, SquareRoot, Whole, Word
+from cerflow.conditions.register_values import Dated, DatePart, If, Joined, Known, Microseconds, SquareRoot, Whole, Word
 from cerflow.language.condition import Arithmetic, Attribute, Expression, Function, LabelReference, Negative
 from cerflow.language.node import Node, fold
 from cerflow.schema import Kind, Schema
@@ -53,7 +54,7 @@ def register_expression_kind(expression: Expression, schema: Schema, kinds: Regi
                 return kinds[current.register][current.field]
             case TruthValue():
                 return Kind.BOOLEAN
-            case Measure() | Known() | Word(_, True) | Microseconds() | Dated() | Whole():
+            case Measure() | Known() | Word(_, True) | Microseconds() | Dated() | Whole() | DatePart():
                 return Kind.INTEGER
             case SquareRoot():
                 return Kind.FLOAT
@@ -67,7 +68,9 @@ def register_expression_kind(expression: Expression, schema: Schema, kinds: Regi
                 return Kind.FLOAT if current.operator == "/" else _join(*below)
             case Word() | Negative():
                 return below[0]
-            case Function(name) if name not in ("position", "time", "lower", "upper", "length"):
+            case Function("coalesce"):
+                return reduce(_join, below)
+            case Function("abs" | "floor" | "ceil" | "round" | "prev"):
                 return below[0]
         return kind_of_expression(current, schema)
 

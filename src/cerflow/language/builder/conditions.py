@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, TypeAlias, TypeVar
 
-from cerflow.errors import QueryError
+from cerflow.errors import QueryError, nearest
 from cerflow.language import condition as c
 from cerflow.language.builder.common import Expr, checked_name
 from cerflow.language.lexicon import LARGEST_INTEGER
@@ -152,6 +152,25 @@ class ValueExpr(Expr[c.Expression]):
     def length(self) -> ValueExpr:
         """``length(value)``."""
         return self._function_of("length")
+
+    def substr(self, first: AnyValue, length: AnyValue | None = None) -> ValueExpr:
+        """``substr(value, first[, length])``: characters from the first-th on, counted from 1."""
+        places = (first,) if length is None else (first, length)
+        return ValueExpr(c.Function("substr", (self.tree, *map(_value, places))))
+
+    def concat(self, other: AnyValue) -> ValueExpr:
+        """``value || other``: two strings, one behind the other."""
+        return ValueExpr(c.Function("||", (self.tree, _value(other))))
+
+    def date_part(self, part: str) -> ValueExpr:
+        """``year(value)``, ``month``, ``day``, ``hour``, ``minute``, ``second`` or ``weekday`` (Monday is 1)."""
+        if part not in c.DATE_PARTS:
+            raise QueryError(f"there is no part '{part}' of a date", suggestion=nearest(part, c.DATE_PARTS))
+        return self._function_of(part)
+
+    def coalesce(self, *others: AnyValue) -> ValueExpr:
+        """``coalesce(value, …)``: the first value that is not null."""
+        return ValueExpr(c.Function("coalesce", (self.tree, *map(_value, others))))
 
     def as_(self, name: str) -> ExpressionItem:
         """``value AS name``, an item for `select`."""
