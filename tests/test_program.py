@@ -68,6 +68,21 @@ def test_events_of_definitions_stand_behind_what_detected_them() -> None:
     ]
 
 
+def test_what_an_event_detects_stands_behind_what_its_own_events_detect() -> None:
+    program = cerflow.parse_program("""
+        DEFINE one AS SELECT a.v AS v WHERE A AS a;
+        DEFINE two AS SELECT first(e.v) AS v, first(e.type) AS of FROM log, one WHERE (log>A OR one>EVENT) AS e;
+        DEFINE three AS SELECT a.v AS v WHERE A AS a;
+        SELECT e FROM log, one, two, three WHERE (log>A OR one OR two OR three) AS e
+    """)
+    rows = [{"type": "A", "v": v} for v in (1, 2)]
+    found = program.match(rows).to_pylist()
+    shown = [(m["events"][0]["type"], m["events"][0]["of"], m["events"][0]["v"]) for m in found]
+    behind = [("A", None), ("one", None), ("two", "one"), ("two", "A"), ("three", None)]
+    assert shown == [(*event, v) for v in (1, 2) for event in behind]
+    assert found == program.match(rows, runner="semantics").to_pylist()
+
+
 def test_a_definition_reads_partition_window_limit_and_consumption_for_itself() -> None:
     text = "DEFINE d AS SELECT b.v AS v WHERE A AS a ; A AS b {0}; SELECT x.v AS v, x.k AS k FROM d WHERE d AS x"
     events = [{"type": "A", "v": v, "k": v % 2} for v in range(4)]
