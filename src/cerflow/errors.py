@@ -32,6 +32,7 @@ __all__ = [
     "CerflowError",
     "InUseError",
     "InputError",
+    "Located",
     "OutputError",
     "PerformanceWarning",
     "PredicateError",
@@ -230,3 +231,17 @@ def nearest(name: object, known: Iterable[str]) -> str | None:
     by_folded = {n.casefold(): n for n in reversed(names)}
     found = difflib.get_close_matches(name.casefold(), list(by_folded), n=1, cutoff=0.6)
     return by_folded[found[0]] if found else None
+
+
+class Located:
+    """Errors about a query learn their place in its text."""
+
+    def __init__(self, text: str | None) -> None:
+        self.text = text
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self.text is not None and isinstance(error, QueryError | UnsupportedQueryError):
+            error.with_source(self.text)

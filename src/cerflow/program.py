@@ -16,7 +16,7 @@ from cerflow.engine.matches.matches import Matches
 from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.recognize.planning import limit_of
 from cerflow.engine.results.report import Report
-from cerflow.errors import QueryError, QueryWarning, UnsupportedQueryError, at_least_one, expect, nearest
+from cerflow.errors import Located, QueryError, QueryWarning, UnsupportedQueryError, at_least_one, expect, nearest
 from cerflow.explain import ExplainFormat
 from cerflow.language.condition import Attribute
 from cerflow.language.formula import AnyEvent, As, EventType
@@ -69,12 +69,8 @@ class Program:
         expect(tree, Statements, "a Program is made of a tree; cerflow.parse_program reads a text")
         self.tree = tree
         self.text = text
-        try:
+        with Located(text):
             _check(tree)
-        except (QueryError, UnsupportedQueryError) as error:
-            if text is not None:
-                error.with_source(text)
-            raise
         names = {d.name for d in tree.definitions}
         self.definitions: Mapping[str, Query] = {
             d.name: Query(_plain(d.select, names), text=text) for d in tree.definitions
@@ -108,12 +104,8 @@ class Program:
         used = self._used()
         queries: dict[str | None, Query] = {n: query for n, query in self.definitions.items() if n in used}
         queries[None] = self.query
-        try:
+        with Located(self.text):
             return statements_for(queries, events)
-        except (QueryError, UnsupportedQueryError) as error:
-            if self.text is not None:
-                error.with_source(self.text)
-            raise
 
     def match(
         self,

@@ -25,7 +25,15 @@ from cerflow.engine.recognize.plan import Plan, Plans
 from cerflow.engine.recognize.planning import limit_of
 from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.engine.results.report import Report
-from cerflow.errors import QueryError, QuerySyntaxError, QueryWarning, UnsupportedQueryError, at_least_one, expect
+from cerflow.errors import (
+    Located,
+    QueryError,
+    QuerySyntaxError,
+    QueryWarning,
+    UnsupportedQueryError,
+    at_least_one,
+    expect,
+)
 from cerflow.explain import ExplainFormat, explain_query
 from cerflow.language.condition import Constant
 from cerflow.language.formula import CountWindow, DurationWindow, EventType, Filter, Formula
@@ -102,7 +110,7 @@ class Query:
         self.text = text
         self.reading = reading
         self.written = tree
-        with _Located(text):
+        with Located(text):
             self.tree = tree if reading == "second-order" else _first_order(tree)
             check_query(self.tree)
         self._plans = Plans(self.tree)
@@ -182,14 +190,14 @@ class Query:
             )
             return Matches((), report, limit_of(self.tree))
         schema = Schema(table.schema, type, time, stream, time_unit, duration_in_microseconds(forget))
-        with _Located(self.text):
+        with Located(self.text):
             self._plans.check(schema)
         self.warn_of_times(schema, extent(table, schema))
         # Before sorting, so that a refused event is named by its place in the input.
         table, numbers = usable_in_order(
             table, RecordChecker(holding(schema, [self.tree]), on_bad_record, in_order=False), sequence
         )
-        with _Located(self.text):
+        with Located(self.text):
             if runner == "semantics":
                 return reference_matches(self.tree, table, schema, positions=positions)
             # Made here, so that what cannot be evaluated fails now and not when the matches are read.
@@ -199,7 +207,7 @@ class Query:
 
     def plan(self, schema: Schema, position: str | None = None, positions: bool = True) -> Plan:
         """The query made ready for events of a schema (for other parts of cerflow); raises as `recognizer` does."""
-        with _Located(self.text):
+        with Located(self.text):
             return self._plans.plan(schema, position, positions)
 
     def recognizer(
@@ -216,7 +224,7 @@ class Query:
         on_bad_record: BadRecordPolicy = "fail",
     ) -> Recognizer:
         """A recogniser for a stream of batches with this Arrow schema; see `Recognizer`."""
-        with _Located(self.text):
+        with Located(self.text):
             described = Schema(schema, type, time, stream, time_unit, duration_in_microseconds(forget))
             return Recognizer(
                 self.tree,
@@ -238,7 +246,7 @@ class Query:
     ) -> pa.Schema:
         """The Arrow schema of the result for events of an Arrow schema (spec §6)."""
         events = Schema(schema, type, time, stream, time_unit)
-        with _Located(self.text):
+        with Located(self.text):
             self._plans.check(events)
             return Report(self.tree, events, positions=True, position=None).schema
 
@@ -248,7 +256,7 @@ class Query:
         Raises `QueryError` or `UnsupportedQueryError`, with the place.
         """
         _check_schema(schema)
-        with _Located(self.text):
+        with Located(self.text):
             if schema is None:
                 self._plans.transducer()
             else:
@@ -259,7 +267,7 @@ class Query:
 
         Raises as `check`.
         """
-        with _Located(self.text):
+        with Located(self.text):
             transducer = self._plans.transducer() if schema is None else self._plans.plan(schema).transducer
         return keys_kept(self.tree, transducer, schema)
 
@@ -279,7 +287,7 @@ class Query:
         window = self.tree.window if isinstance(self.tree.window, CountWindow) else None
         # Of the branches that safe forms have, the user knows nothing.
         branches = self.reading == "second-order"
-        with _Located(self.text):
+        with Located(self.text):
             if schema is not None:
                 self._plans.check(schema)
             found = remarks(self.tree.formula, window=window, branches=branches, schema=schema)
@@ -313,7 +321,7 @@ class Query:
         the schema.
         """
         _check_schema(schema)
-        with _Located(self.text):
+        with Located(self.text):
             return explain_query(
                 self.written, self.tree, text=self.text, reading=self.reading, format=format, schema=schema
             )
@@ -330,20 +338,6 @@ def _from_text(text: str, language: Language, reading: Reading) -> Query:
 
 def _from_tree(tree: Select | Sremo, reading: Reading) -> Query:
     return Query(tree, reading=reading)
-
-
-class _Located:
-    """Errors about a query learn their place in its text."""
-
-    def __init__(self, text: str | None) -> None:
-        self.text = text
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self.text is not None and isinstance(error, QueryError | UnsupportedQueryError):
-            error.with_source(self.text)
 
 
 def _first_order(tree: Select) -> Select:
