@@ -168,7 +168,7 @@ class Merging:
         count = len(self._ends)
         added = behind + 1 + np.arange(len(behind))
         moved = np.arange(count) + np.searchsorted(behind, np.arange(count), "left")
-        # Of the new events behind the same place, those of later events come first, and belong to all before these.
+        # Behind one place, new events that later events detected come first; they belong to all events before them.
         keys = behind * (count + 1) + (count - by)
         last = np.searchsorted(keys, self._ends * (count + 1) + (count - np.arange(count)), "right") - 1
         own = np.zeros(count, bool)

@@ -110,8 +110,8 @@ def _rows_at(positions: _Positions, wanted: Ints) -> Ints:
 class EventStore:
     """Keeps batches of events, and drops events that no match needs once there are many.
 
-    Results stay valid: nothing is changed in place. Small pieces are joined to larger ones as in merge sort, so a
-    stream of single events costs no more than one of large batches.
+    Results stay valid, because batches never change in place. As in merge sort, the store joins small pieces to larger
+    ones, so a stream of single events costs no more than one of large batches.
     """
 
     def __init__(self, schema: pa.Schema) -> None:

@@ -76,7 +76,7 @@ class Driver:
     # -- pushes --------------------------------------------------------------------------------------------------
 
     def push(self, events: Any) -> dict[str, list[Part]]:
-        """What queries detect in events; those that need not look at any event are left out.
+        """The detections of each query in events; queries to which no event is relevant are left out.
 
         See `Recognizer.push` for the events and the errors.
         """

@@ -56,7 +56,7 @@ class FiniteStream:
         return Driver(self._plans, checker, self._store)
 
     def detected_between(self, driver: Driver, start: int, stop: int) -> Iterator[tuple[str, list[Part]]]:
-        """What each query of a driver detects in the events ``[start, stop)``, which are the next ones for it.
+        """The detections of each query of a driver in its next events, ``[start, stop)``.
 
         Raises `BadRecordError` if an attribute that measures a window decreases.
         """

@@ -135,7 +135,7 @@ class SharedReader:
 
     def _ready_for(self, satisfied: frozenset[int]) -> _Takers | None:
         members = self._relevant_to(satisfied)
-        # What one query refuses as its window decreases, others would have processed.
+        # One query may refuse an event that decreases its window after others have processed it.
         alone = len(members) == 1
         if not all(m.singles.ready and (alone or not m.machine.may_refuse) for m in members):
             return None

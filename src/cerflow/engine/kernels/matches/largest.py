@@ -182,7 +182,7 @@ def _state(room, begin, last, end, bound):
     if closed < 0:
         return _NO_ROOM
     end += closed - last
-    # What a member has that is a rival, too, the rival has with more marks.
+    # A set that is a member and a rival is left to the rival, which has it with more marks.
     rivals = begin
     for at in range(begin, closed):
         if room.seen[members[at, E_ROOT], RIVAL] != numbers[N_STEP]:
