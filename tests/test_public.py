@@ -32,10 +32,9 @@ ORDER = (
     ("slices",),
     ("pushdown",),
     ("semantics",),  # a second opinion on all above, of which it uses what is written down or registered alone
-    (
-        *("builder", "equivalence", "explain", "explain_program", "explain_text", "merged_streams", "program"),
-        *("program_recognizer", "query", "query_set", "reference", "rewritings", "stream_inputs"),
-    ),
+    ("explaining",),
+    ("builder", "equivalence", "query", "query_set", "reference", "rewritings", "stream_inputs"),
+    ("programs",),
     ("files",),
     ("spark",),
     ("__main__", "cli", "examples"),  # the command generates examples, the demonstration runs the command

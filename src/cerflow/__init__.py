@@ -32,8 +32,8 @@ from cerflow.language.parser import parse_formula
 from cerflow.language.sremo_parser import parse_sremo
 from cerflow.predicates.decorator import predicate
 from cerflow.predicates.registry import registered_predicates, unregister_predicate
-from cerflow.program import Program, parse_program
-from cerflow.program_recognizer import ProgramRecognizer
+from cerflow.programs.program import Program, parse_program
+from cerflow.programs.recognizer import ProgramRecognizer
 from cerflow.query import Query, parse
 from cerflow.query_set import QuerySet
 from cerflow.schema import Schema

@@ -34,7 +34,7 @@ from cerflow.errors import (
     at_least_one,
     expect,
 )
-from cerflow.explain import ExplainFormat, explain_query
+from cerflow.explaining.facts import ExplainFormat, explain_query
 from cerflow.language.condition import Constant
 from cerflow.language.formula import CountWindow, DurationWindow, EventType, Filter, Formula
 from cerflow.language.node import walk

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +21,22 @@ from cerflow.semantics.programs import Entry, defined, read_by
 from cerflow.semantics.queries import Match, evaluate
 from cerflow.values.events import Stream
 
-if TYPE_CHECKING:
-    from cerflow.merged_streams import Statement
-
 __all__ = ["reference_matches", "reference_program"]
+
+
+class ReadStatement(Protocol):
+    """The part of a program's statement that the semantics needs."""
+
+    @property
+    def name(self) -> str | None: ...
+    @property
+    def tree(self) -> Select: ...
+    @property
+    def schema(self) -> Schema: ...
+    @property
+    def inputs(self) -> Sequence[str]: ...
+    @property
+    def result_columns(self) -> list[str]: ...
 
 
 class _Listed(Matches):
@@ -140,7 +152,9 @@ def reference_matches(select: Select, table: pa.Table, schema: Schema, *, positi
     return _Listed(report, writer.table(listed))
 
 
-def reference_program(statements: Sequence[Statement], table: pa.Table, schema: Schema, *, positions: bool) -> Matches:
+def reference_program(
+    statements: Sequence[ReadStatement], table: pa.Table, schema: Schema, *, positions: bool
+) -> Matches:
     """Evaluate a program by the definitions of the spec; the table must be in the order of time."""
     rows = _values(table, table.to_pylist())
     stream = schema.stream
@@ -150,7 +164,7 @@ def reference_program(statements: Sequence[Statement], table: pa.Table, schema: 
         entries = defined(
             number,
             statement.name,
-            statement.query.tree,
+            statement.tree,
             statement.inputs,
             entries,
             statement.result_columns,
@@ -160,13 +174,13 @@ def reference_program(statements: Sequence[Statement], table: pa.Table, schema: 
             forget=schema.forget,
         )
     last = statements[-1]
-    read = read_by(last.query.tree, last.inputs, entries)
+    read = read_by(last.tree, last.inputs, entries)
     told_apart = {} if last.schema.stream is None else {last.schema.stream: [entry.stream for entry in read]}
     merged = pa.Table.from_pydict(
         {name: [entry.row.get(name) for entry in read] for name in last.schema.attributes} | told_apart,
         last.schema.columns,
     )
-    return reference_matches(last.query.tree, merged, last.schema, positions=positions)
+    return reference_matches(last.tree, merged, last.schema, positions=positions)
 
 
 def _decimal(value: Any, data_type: pa.DataType) -> Any:

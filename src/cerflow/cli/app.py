@@ -111,7 +111,7 @@ def run(
     from cerflow.cli.commands.request import Request, load_query
     from cerflow.cli.output import bad_records as bad
     from cerflow.cli.output.volume import parse_most
-    from cerflow.program import Program
+    from cerflow.programs.program import Program
 
     _one_query(query, expression)
     if not inputs:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow.engine.results.report import CountForm
 from cerflow.errors import InputError, UnsupportedQueryError
-from cerflow.program import Program, query_alone
+from cerflow.programs.program import Program, query_alone
 from cerflow.query import Query
 from cerflow.schema import Schema
 from cerflow.spark.explanation import explained

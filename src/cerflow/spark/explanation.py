@@ -6,7 +6,7 @@ from pyspark.sql.types import StructType
 
 from cerflow.conditions.connectives import TRUE
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
-from cerflow.explain_text import relevant_lines, section, table
+from cerflow.explaining.text import relevant_lines, section, table
 from cerflow.language.printer import show
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan

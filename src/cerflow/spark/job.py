@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow.engine.results.report import CountForm
 from cerflow.errors import BadRecordError, InputError
-from cerflow.program import Program, query_alone
+from cerflow.programs.program import Program, query_alone
 from cerflow.query import Query
 from cerflow.schema import Schema
 from cerflow.spark.batch import bad_records, match

@@ -36,7 +36,7 @@ from cerflow.language.formula import (
 from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
 from cerflow.language.sremo import Terminal, Windowed
-from cerflow.program import Program
+from cerflow.programs.program import Program
 from cerflow.query import Language, Query
 from cerflow.schema import Kind, Schema
 from cerflow.values.operators import Operator

@@ -21,7 +21,7 @@ from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.sources import InputFormat, Source, parse_source
 from cerflow.language.node import walk
 from cerflow.language.select import Select
-from cerflow.program import Program, parse_program
+from cerflow.programs.program import Program, parse_program
 from cerflow.query import Language, Query, parse
 from cerflow.stream_inputs import Input
 

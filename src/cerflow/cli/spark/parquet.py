@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cerflow.cli.commands.request import Inputs, Request
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.files.sources import InputFormat, Source, partition_values
-from cerflow.program import query_alone
+from cerflow.programs.program import query_alone
 from cerflow.query import as_query_text
 from cerflow.schema import Kind
 from cerflow.stream_inputs import Input

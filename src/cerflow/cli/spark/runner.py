@@ -25,7 +25,7 @@ from cerflow.cli.spark.session import spark_session
 from cerflow.engine.matches.row_limit import Bound
 from cerflow.errors import InputError
 from cerflow.files.sources import STANDARD_INPUT, Source, label
-from cerflow.program import query_alone
+from cerflow.programs.program import query_alone
 from cerflow.query import Query
 from cerflow.stream_inputs import Input
 

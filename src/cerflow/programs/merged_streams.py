@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -12,12 +11,11 @@ import pyarrow.compute as pc
 
 from cerflow.engine.matches.matches import Matches
 from cerflow.errors import InputError, QueryError
+from cerflow.language.select import Select
+from cerflow.query import Query
 from cerflow.schema import Schema
 from cerflow.stream_inputs import common_schema, fitted, free_name
 from cerflow.values.array_types import Ints
-
-if TYPE_CHECKING:
-    from cerflow.query import Query
 
 __all__ = ["Merging", "Statement", "statements_for"]
 
@@ -40,6 +38,11 @@ class Statement:
     inputs: tuple[str, ...]
     merged: bool
     columns: pa.Schema
+
+    @property
+    def tree(self) -> Select:
+        """The query as a tree."""
+        return self.query.tree
 
     @property
     def result_columns(self) -> list[str]:

@@ -18,7 +18,7 @@ from cerflow.engine.state import snapshot
 from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.validation import check_counts
 from cerflow.errors import CerflowError, InUseError, SnapshotError
-from cerflow.merged_streams import Merging, Statement
+from cerflow.programs.merged_streams import Merging, Statement
 from cerflow.schema import Schema
 from cerflow.values.event_tables import as_rows
 
@@ -34,7 +34,7 @@ def merged_events(statements: Sequence[Statement], schema: Schema, events: pa.Ta
 
 
 def _recognizer(statement: Statement) -> Recognizer:
-    return Recognizer(statement.query.tree, statement.schema, plan=statement.query.plan(statement.schema))
+    return Recognizer(statement.tree, statement.schema, plan=statement.query.plan(statement.schema))
 
 
 def _define(merging: Merging, statement: Statement, recognizer: Recognizer) -> None:
@@ -70,7 +70,7 @@ class ProgramRecognizer:
         if not positions:
             last = statements[-1]
             plan = last.query.plan(last.schema, None, False)
-            self._recognizers[-1] = Recognizer(last.query.tree, last.schema, positions=False, plan=plan)
+            self._recognizers[-1] = Recognizer(last.tree, last.schema, positions=False, plan=plan)
         self._in_use = Lock()
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from cerflow.explain import ExplainFormat
+from cerflow.explaining.facts import ExplainFormat
 from cerflow.query import Query
 from cerflow.schema import Schema
 

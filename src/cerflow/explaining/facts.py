@@ -22,7 +22,7 @@ from cerflow.engine.recognize.planning import detects_only, fitted, limit_of, ma
 from cerflow.engine.results.report import Report, kept_labels
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import UnsupportedQueryError
-from cerflow.explain_text import as_text
+from cerflow.explaining.text import as_text
 from cerflow.from_automata.diagrams import show_condition, show_expression, show_guard, show_labels, show_write, to_dot
 from cerflow.language.formula import AnyEvent, Filter, Formula, NotEvent, Within
 from cerflow.language.node import walk

@@ -17,15 +17,16 @@ from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.recognize.planning import limit_of
 from cerflow.engine.results.report import Report
 from cerflow.errors import Located, QueryError, QueryWarning, UnsupportedQueryError, at_least_one, expect, nearest
-from cerflow.explain import ExplainFormat
+from cerflow.explaining.facts import ExplainFormat
 from cerflow.language.condition import Attribute
 from cerflow.language.formula import AnyEvent, As, EventType
 from cerflow.language.node import Node, transform, walk
 from cerflow.language.parser import parse_statements
 from cerflow.language.printer import show
 from cerflow.language.select import CountItem, Definition, ExpressionItem, Select, Statements
-from cerflow.merged_streams import Statement, statements_for
-from cerflow.program_recognizer import ProgramRecognizer, merged_events
+from cerflow.programs.explanation import explain_program
+from cerflow.programs.merged_streams import Statement, statements_for
+from cerflow.programs.recognizer import ProgramRecognizer, merged_events
 from cerflow.query import Query, Runner, parse
 from cerflow.reference import reference_program
 from cerflow.schema import Schema
@@ -165,7 +166,7 @@ class Program:
     def _holding(self, statements: list[Statement], schema: Schema) -> Schema:
         held = dict(holding(schema, []).held)
         for statement in statements:
-            found = holding(statement.schema, [statement.query.tree]).held
+            found = holding(statement.schema, [statement.tree]).held
             held |= {name: most for name, most in found.items() if schema.has(name)}
         return Schema(schema.columns, schema.type, schema.time, schema.stream, schema.time_unit, schema.forget, held)
 
@@ -241,8 +242,6 @@ class Program:
 
     def explain(self, format: ExplainFormat = "text", schema: Schema | None = None) -> str:
         """Which statement reads which, and each of them as `Query.explain` explains it."""
-        from cerflow.explain_program import explain_program
-
         schemas = {} if schema is None else {s.name: s.schema for s in self._statements(schema)}
         return explain_program(self.definitions, self.query, schemas, format)
 
