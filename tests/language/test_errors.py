@@ -190,6 +190,8 @@ def test_a_pattern_of_like_that_is_too_large_is_refused_with_its_place() -> None
         ("A AS from", 'FROM is a reserved word; in double quotes it is a name: "from"'),
         ("last", None),
         ("A FILTER x.a = 1 ; B", "FILTER and WITHIN bind loosest"),
+        ("A NOT FOLLOWED BY B FILTER B.a = 1 FOR 1 EVENT", "FILTER and WITHIN bind loosest"),
+        ("A NOT FOLLOWED BY B WITHIN 5 MINUTES", "stands behind FOR: A NOT FOLLOWED BY B FOR 5 MINUTES"),
         ('A FILTER x.a = "INTC"', "strings stand in single quotes"),
     ],
 )

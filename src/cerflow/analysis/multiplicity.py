@@ -14,6 +14,7 @@ from cerflow.language.formula import (
     Conjunction,
     Disjunction,
     EventType,
+    Exclusion,
     Formula,
     Iteration,
     NotEvent,
@@ -23,8 +24,6 @@ from cerflow.language.formula import (
     Sequence,
     StrictIteration,
     StrictSequence,
-    Unless,
-    Without,
 )
 from cerflow.language.node import Node, fold
 from cerflow.language.sremo import (
@@ -187,6 +186,6 @@ def _combine(current: Formula, parts: list[tuple[Multiplicity, Labels]]) -> Mult
             # EVENT and NOT may read an event of a type that is named elsewhere.
             several |= labels.also_by(other_labels) | other_labels.also_by(labels)
             return Multiplicity(several, inner.types or other.types or (labels.wildcard and other_labels.wildcard))
-        case Unless() | Without():
+        case Exclusion():
             return inner
     return inner

@@ -37,7 +37,7 @@ from cerflow.language.condition import (
     SetTest,
     comparisons,
 )
-from cerflow.language.formula import AttributeWindow, DurationWindow, Filter, NotEvent, Window, Within
+from cerflow.language.formula import AttributeWindow, DurationWindow, Filter, NotEvent, NotFollowedBy, Window, Within
 from cerflow.language.node import Node, walk
 from cerflow.language.select import ExpressionItem, LabelItem, Select
 from cerflow.language.sremo import Regular, Sremo, Terminal, Windowed
@@ -59,7 +59,7 @@ def check_types(select: Select, schema: Schema) -> None:
     for current in walk(select.formula):
         if isinstance(current, Filter | NotEvent) and current.condition is not None:
             _check_condition(current.condition, schema)
-        elif isinstance(current, Within):
+        elif isinstance(current, Within | NotFollowedBy):
             _check_window(current.window, schema)
         elif isinstance(current, Regular):
             check_sremo_types(current.expression, schema)

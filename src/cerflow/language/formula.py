@@ -18,10 +18,12 @@ __all__ = [
     "Disjunction",
     "DurationWindow",
     "EventType",
+    "Exclusion",
     "Filter",
     "Formula",
     "Iteration",
     "NotEvent",
+    "NotFollowedBy",
     "Project",
     "Rename",
     "Repetition",
@@ -237,19 +239,31 @@ class All(Formula):
 
 
 @node
-class Unless(Formula):
-    """``φ UNLESS ψ``: no match of ψ between the positions φ is evaluated on."""
+class Exclusion(Formula):
+    """The complex events of the left formula that no match of the right formula excludes."""
 
     left: Formula
     right: Formula
 
 
 @node
-class Without(Formula):
+class Unless(Exclusion):
+    """``φ UNLESS ψ``: no match of ψ between the positions φ is evaluated on."""
+
+
+@node
+class Without(Exclusion):
     """``φ WITHOUT ψ``: no match of ψ between the first and the last event of the complex event."""
 
-    left: Formula
-    right: Formula
+
+@node
+class NotFollowedBy(Exclusion):
+    """``φ NOT FOLLOWED BY ψ FOR window``: no match of ψ between the end of φ and a deadline (spec §10).
+
+    The deadline lies one window behind the event that completes φ. It is a time, a position or a value of an attribute.
+    """
+
+    window: Window
 
 
 @node

@@ -33,7 +33,7 @@ RESERVED = (
 )  # fmt: skip
 
 #: Words that mean something only where no name can stand.
-CONTEXTUAL = ("BY", "EMPTY", "EPSILON", "INTO", "MARK", "RANGE", "UNORDERED")
+CONTEXTUAL = ("BY", "EMPTY", "EPSILON", "FOLLOWED", "FOR", "INTO", "MARK", "RANGE", "UNORDERED")
 
 #: Names with a meaning in front of "(" in a condition; all others are registered predicates.
 BUILT_IN = (*FUNCTIONS, *LONGER_FUNCTIONS, *AGGREGATES, *SET_TESTS, "position", "prev", "time")

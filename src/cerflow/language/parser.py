@@ -24,6 +24,7 @@ from cerflow.language.formula import (
     Formula,
     Iteration,
     NotEvent,
+    NotFollowedBy,
     Project,
     Rename,
     Repetition,
@@ -168,6 +169,9 @@ class _CeqlBuilder(ConditionBuilder):
 
     def without(self, children: Several[Piece]) -> Parsed:
         return self._operator(children, Without)
+
+    def not_followed_by(self, children: Several[Piece]) -> Parsed:
+        return self._operator(children, NotFollowedBy)
 
     def disjunction(self, children: Several[Piece]) -> Parsed:
         return self._operator(children, Disjunction)

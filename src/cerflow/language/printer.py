@@ -227,6 +227,11 @@ def _within(node: f.Within, _: int) -> tuple[int, list[_Piece]]:
     return _WITHIN, [(node.operand, _WITHIN), " WITHIN ", (node.window, 0)]
 
 
+def _not_followed_by(node: f.NotFollowedBy, _: int) -> tuple[int, list[_Piece]]:
+    right: _Piece = (node.right, _EXCLUSION + 1)
+    return _EXCLUSION, [(node.left, _EXCLUSION), " NOT FOLLOWED BY ", right, " FOR ", (node.window, 0)]
+
+
 def _project(node: f.Project, _: int) -> tuple[int, list[_Piece]]:
     return _STEP, [f"PROJECT {_names(node.labels)} (", (node.operand, _WITHIN), ")"]
 
@@ -388,6 +393,7 @@ _WRITERS: dict[type[Node], _Writer] = {
     f.All: _binary(" ALL ", _ALL),
     f.Unless: _binary(" UNLESS ", _EXCLUSION),
     f.Without: _binary(" WITHOUT ", _EXCLUSION),
+    f.NotFollowedBy: _not_followed_by,
     f.Project: _project,
     f.Start: _start,
     f.Selection: _selection,

@@ -18,6 +18,7 @@ _BEGIN = "a query begins with SELECT: SELECT * WHERE A ; B"
 _EITHER = "alternatives are written A OR B"
 _BOTH = "A ALL B has both, in any order; A AND B is for events that both formulas match"
 _EXCLUDED = "what must not happen in between is written A ; C WITHOUT B, or UNLESS B"
+_DEADLINE = "how long nothing may follow stands behind FOR: A NOT FOLLOWED BY B FOR 5 MINUTES"
 _ORDER = "matches come in the order of their detection; sort the result"
 _QUOTES = "strings stand in straight single quotes: 'abc'"
 _COMMENTS = "comments are -- to the end of the line, or /* … */"
@@ -71,7 +72,7 @@ _SHORT_UNITS = {
 #: Groups of terminals that have one name in messages if this many of them could stand there.
 _OPERATORS = {
     "':'", "'['", "'>'", "'+'", "';'", "':+'", "'?'", "'{'", "':{'",
-    "ALL", "AND", "AS", "FILTER", "IN", "OR", "UNLESS", "WITHOUT",
+    "ALL", "AND", "AS", "FILTER", "IN", "NOT", "OR", "UNLESS", "WITHOUT",
 }  # fmt: skip
 _CLAUSES = {"CONSUME", "LIMIT", "PARTITION", "WITHIN"}
 _TESTS = {
@@ -86,7 +87,7 @@ _TESTS = {
     "OR",
     "REGEXP",
 }
-_FEW = ((_OPERATORS, "an operator", 6), (_TESTS, "an operator", 3), (_CLAUSES, "a clause", 3))
+_FEW = ((_OPERATORS, "an operator", 8), (_TESTS, "an operator", 3), (_CLAUSES, "a clause", 3))
 
 
 def few(names: Collection[str]) -> tuple[str, ...]:
@@ -122,7 +123,9 @@ def hint_for(found: str, before: str, accepted: Collection[str], names: Collecti
     if word in RESERVED and "NAME" in accepted and word != "WHERE":
         return f'{word} is a reserved word; in double quotes it is a name: "{found}"'
     inside = {"FILTER", "COMPARE"} & set(accepted) and {"AND", "RPAR", "FILTER"} & set(accepted)
-    if inside and word in (";", ":", "ALL", "UNLESS", "WITHOUT", "AS", "OR"):
+    if (inside and word in (";", ":", "ALL", "UNLESS", "WITHOUT", "AS", "OR")) or (
+        "FOR" in accepted and word == "FILTER"
+    ):
         return "FILTER and WITHIN bind loosest: to go on behind them, put what they stand on and them in parentheses"
     if not found[0].isalpha():
         return None
@@ -147,6 +150,8 @@ def _at_its_place(word: str, before: str, accepted: Collection[str], names: Coll
         return f"[A -> B] renames a label; {_CONDITIONS}"
     if "AS" in accepted and "FROM" not in accepted and "an arithmetic operator" in names:
         return "a computed column needs a name: x.v AS v"
+    if "FOR" in accepted and word in ("WITHIN", "UNTIL", "DURING"):
+        return _DEADLINE
     if word == "[" and re.search(r"\bIN\s*$", before, re.IGNORECASE):
         return "a list of values stands in parentheses: IN (1, 2)"
     if word in ("PARTITION", "FILTER") and re.search(r"\bWITHIN\b", before, re.IGNORECASE) and "LIMIT" in accepted:

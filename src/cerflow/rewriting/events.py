@@ -14,6 +14,7 @@ from cerflow.language.condition import And, Condition
 from cerflow.language.formula import (
     As,
     Conjunction,
+    Exclusion,
     Filter,
     Formula,
     NotEvent,
@@ -21,8 +22,6 @@ from cerflow.language.formula import (
     Rename,
     Selection,
     Strategy,
-    Unless,
-    Without,
 )
 from cerflow.language.node import Node, walk
 from cerflow.rewriting.names import FreshNames
@@ -116,8 +115,8 @@ def spread(formula: Formula, moved: Callable[[Formula], Many[Operation] | None])
                 here[index], waiting = _listed(waiting), None
         elif stops_labels(current):
             here[index], waiting = _divided(current, waiting, labels[parts[index][0]])
-        # The right side of UNLESS and WITHOUT is no part of the complex event.
-        reached = parts[index][:1] if isinstance(current, Unless | Without | Conjunction) else parts[index]
+        # The right side of UNLESS, WITHOUT and NOT FOLLOWED BY is no part of the complex event.
+        reached = parts[index][:1] if isinstance(current, Exclusion | Conjunction) else parts[index]
         for part in parts[index]:
             pending[part] = waiting if part in reached else None
 

@@ -11,6 +11,7 @@ from cerflow.language.formula import (
     AnyEvent,
     As,
     EventType,
+    Exclusion,
     Filter,
     Formula,
     NotEvent,
@@ -18,8 +19,6 @@ from cerflow.language.formula import (
     Rename,
     Selection,
     Strategy,
-    Unless,
-    Without,
 )
 from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.rewriting.events import (
@@ -111,7 +110,7 @@ def _given_above(formula: Formula, scopes: Scopes) -> dict[int, frozenset[str]]:
         elif stops_labels(current):
             here = frozenset()
         for place, part in enumerate(parts[index]):
-            given[part] = frozenset() if place and isinstance(current, Unless | Without) else here
+            given[part] = frozenset() if place and isinstance(current, Exclusion) else here
     return given
 
 
@@ -151,7 +150,7 @@ def push_down_renames(formula: Formula) -> Formula:
                 stay.add(index)
                 here = ()
         for place, part in enumerate(parts[index]):
-            around[part] = () if place and isinstance(current, Unless | Without) else here
+            around[part] = () if place and isinstance(current, Exclusion) else here
 
     def change(index: int, current: Node) -> Node:
         if index in stay:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import (
     All,
+    Exclusion,
     Formula,
     Iteration,
     Project,
@@ -13,8 +14,6 @@ from cerflow.language.formula import (
     Strategy,
     StrictIteration,
     StrictSequence,
-    Unless,
-    Without,
 )
 from cerflow.language.node import Node, walk
 from cerflow.rewriting.events import below
@@ -50,8 +49,8 @@ def strict_to_sequences(formula: Formula) -> Formula:
                 hint="Put STRICT on the formulas inside if that is what is meant.",
             )
         for place, part in enumerate(parts[index]):
-            # The right side of UNLESS and WITHOUT need not be an interval.
-            strict[part] = here and not (place and isinstance(current, Unless | Without))
+            # The right side of UNLESS, WITHOUT and NOT FOLLOWED BY need not be an interval.
+            strict[part] = here and not (place and isinstance(current, Exclusion))
 
     def change(index: int, current: Node) -> Node:
         match current:

@@ -189,6 +189,7 @@ def formulas(
             st.builds(f.Selection, strategies, inner),
             st.builds(f.Selection, st.sampled_from([s for s in f.Strategy if s.compares]), inner, compared(label)),
             st.builds(f.Within, inner, windows(attributes)),
+            st.builds(f.NotFollowedBy, inner, inner, windows(attributes)),
         )
 
     return st.recursive(base, larger, max_leaves=leaves)

@@ -53,6 +53,7 @@ from cerflow.language.formula import (
     Formula,
     Iteration,
     NotEvent,
+    NotFollowedBy,
     Project,
     Rename,
     Repetition,
@@ -248,6 +249,11 @@ class _FormulaCompiler:
                 return unless(below[0], below[1], self.registers)
             case Without():
                 return without(below[0], below[1], self.registers)
+            case NotFollowedBy():
+                raise UnsupportedQueryError(
+                    "NOT FOLLOWED BY is not yet recognised",
+                    hint="runner='semantics' evaluates it on short streams.",
+                )
             case Filter():
                 return self._filter(below[0], current.condition, index)
         raise TypeError(f"{type(current).__name__} is no formula")

@@ -88,6 +88,16 @@ class FormulaExpr(Expr[f.Formula]):
         """``φ WITHOUT ψ``."""
         return self._method(f.Without, other)
 
+    def not_followed_by(
+        self,
+        other: FormulaExpr,
+        size: int | float | timedelta | None = None,
+        attribute: str | None = None,
+        **bound: Unpack[WindowArguments],
+    ) -> FormulaExpr:
+        """``φ NOT FOLLOWED BY ψ FOR window``; behind the formula the arguments are those of `window`."""
+        return FormulaExpr(f.NotFollowedBy(self.tree, _formula(other), window(size, attribute, **bound)))
+
     def as_(self, name: Label | str) -> FormulaExpr:
         """``φ AS name``."""
         return FormulaExpr(f.As(self.tree, _label(name)))
