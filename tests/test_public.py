@@ -4,6 +4,8 @@ import ast
 import doctest
 import inspect
 import re
+import subprocess
+import sys
 import types
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 import cerflow
 import cerflow.automata
 import cerflow.builder
+import cerflow.query_set
 import cerflow.rewritings
 
 SOURCE = Path(cerflow.__file__).parent
@@ -168,3 +171,11 @@ def test_limits_are_read_when_they_are_needed():
             if isinstance(node, ast.FunctionDef | ast.Lambda):
                 defaults = [*node.args.defaults, *node.args.kw_defaults]
                 assert not any("limits." in ast.unparse(default) for default in defaults if default), path
+
+
+def test_the_engine_is_imported_when_it_is_needed():
+    code = "import sys, cerflow; cerflow.parse('SELECT * WHERE A ; B'); print(*sys.modules, sep='\\n')"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "cerflow.query" in loaded
+    late = {"numba", "pandas", "pyspark", "cerflow.engine", "cerflow.papers", "cerflow.automata"}
+    assert not late & set(loaded)

@@ -7,11 +7,8 @@
 1
 """
 
-from cerflow import automata, builder, rewritings
-from cerflow.engine.matches.matches import Matches
-from cerflow.engine.recognize.recognizer import Recognizer
-from cerflow.engine.recognize.set_recognizer import SetRecognizer
-from cerflow.equivalence import Verdict, contained, equivalent, satisfiable
+from typing import TYPE_CHECKING, Any
+
 from cerflow.errors import (
     BadRecordError,
     CerflowError,
@@ -27,17 +24,24 @@ from cerflow.errors import (
     TooManyMatchesError,
     UnsupportedQueryError,
 )
-from cerflow.files.events import read_events
 from cerflow.language.parser import parse_formula
 from cerflow.language.sremo_parser import parse_sremo
 from cerflow.predicates.decorator import predicate
 from cerflow.predicates.registry import registered_predicates, unregister_predicate
-from cerflow.programs.program import Program, parse_program
-from cerflow.programs.recognizer import ProgramRecognizer
 from cerflow.query import Query, parse
-from cerflow.query_set import QuerySet
 from cerflow.schema import Schema
 from cerflow.stream_inputs import Input, Streams, streams
+
+if TYPE_CHECKING:
+    from cerflow import automata, builder, rewritings
+    from cerflow.engine.matches.matches import Matches
+    from cerflow.engine.recognize.recognizer import Recognizer
+    from cerflow.engine.recognize.set_recognizer import SetRecognizer
+    from cerflow.equivalence import Verdict, contained, equivalent, satisfiable
+    from cerflow.files.events import read_events
+    from cerflow.programs.program import Program, parse_program
+    from cerflow.programs.recognizer import ProgramRecognizer
+    from cerflow.query_set import QuerySet
 
 __all__ = [
     "BadRecordError",
@@ -82,10 +86,37 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> str:
-    # Only who asks waits for the metadata to be read.
+#: The modules of the names that are imported when they are first used, as what they need takes long to import.
+_LATER = {
+    "Matches": "cerflow.engine.matches.matches",
+    "Program": "cerflow.programs.program",
+    "ProgramRecognizer": "cerflow.programs.recognizer",
+    "QuerySet": "cerflow.query_set",
+    "Recognizer": "cerflow.engine.recognize.recognizer",
+    "SetRecognizer": "cerflow.engine.recognize.set_recognizer",
+    "Verdict": "cerflow.equivalence",
+    "contained": "cerflow.equivalence",
+    "equivalent": "cerflow.equivalence",
+    "parse_program": "cerflow.programs.program",
+    "read_events": "cerflow.files.events",
+    "satisfiable": "cerflow.equivalence",
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
     if name == "__version__":
         from importlib.metadata import version
 
         return version("cerflow")
-    raise AttributeError(f"module 'cerflow' has no attribute '{name}'")
+    if name in ("automata", "builder", "rewritings"):
+        return import_module(f"cerflow.{name}")
+    if name not in _LATER:
+        raise AttributeError(f"module 'cerflow' has no attribute '{name}'")
+    found = globals()[name] = getattr(import_module(_LATER[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

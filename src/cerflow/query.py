@@ -1,13 +1,17 @@
-"""The front door of the library: parse a query, match it, look at it."""
+"""The front door of the library: parse a query, match it, look at it.
+
+Queries are read and checked often where nothing is matched, so the engine is imported by the methods that need it.
+"""
 
 from __future__ import annotations
 
 import warnings as python_warnings
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import cached_property
 from html import escape
 from textwrap import dedent
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -15,16 +19,6 @@ from cerflow.analysis.checks import check_query
 from cerflow.analysis.columns import attributes_in
 from cerflow.analysis.first_order import check_first_order, refuse_by
 from cerflow.analysis.scopes import relation_names
-from cerflow.deciding.remarks import remarks
-from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
-from cerflow.engine.events.time_order import duration_in_microseconds, extent, usable_in_order
-from cerflow.engine.matches.matches import Matches
-from cerflow.engine.recognize.columns_needed import holding
-from cerflow.engine.recognize.finite_stream import FiniteStream
-from cerflow.engine.recognize.plan import Plan, Plans
-from cerflow.engine.recognize.planning import limit_of
-from cerflow.engine.recognize.recognizer import Recognizer
-from cerflow.engine.results.report import Report
 from cerflow.errors import (
     Located,
     QueryError,
@@ -34,7 +28,6 @@ from cerflow.errors import (
     at_least_one,
     expect,
 )
-from cerflow.explaining.facts import ExplainFormat, explain_query
 from cerflow.language.condition import Constant
 from cerflow.language.formula import CountWindow, DurationWindow, EventType, Filter, Formula
 from cerflow.language.node import walk
@@ -43,13 +36,16 @@ from cerflow.language.printer import show
 from cerflow.language.select import Select, sole_expression
 from cerflow.language.sremo import Regular, Sremo, names_told_apart
 from cerflow.language.sremo_parser import parse_sremo
-from cerflow.reference import reference_matches
-from cerflow.rewriting.first_order.reading import from_first_order
 from cerflow.schema import Schema
-from cerflow.slices.division import keys_kept
-from cerflow.slices.threads import in_slices
 from cerflow.values.event_tables import supposed, to_table, unknown_types
 from cerflow.values.units import TimeUnit
+
+if TYPE_CHECKING:
+    from cerflow.engine.events.records import BadRecordPolicy
+    from cerflow.engine.matches.matches import Matches
+    from cerflow.engine.recognize.plan import Plan, Plans
+    from cerflow.engine.recognize.recognizer import Recognizer
+    from cerflow.explaining.facts import ExplainFormat
 
 __all__ = ["Language", "Query", "Reading", "as_query_text", "parse"]
 
@@ -113,7 +109,12 @@ class Query:
         with Located(text):
             self.tree = tree if reading == "second-order" else _first_order(tree)
             check_query(self.tree)
-        self._plans = Plans(self.tree)
+
+    @cached_property
+    def _plans(self) -> Plans:
+        from cerflow.engine.recognize.plan import Plans
+
+        return Plans(self.tree)
 
     def __repr__(self) -> str:
         return f"<Query {show(self.written)}>"
@@ -178,6 +179,14 @@ class Query:
         the events cannot be read, `BadRecordError` for an event that cannot be used (see `Recognizer`), and
         `ValueError` for less than one thread.
         """
+        from cerflow.engine.events.records import RecordChecker
+        from cerflow.engine.events.time_order import duration_in_microseconds, extent, usable_in_order
+        from cerflow.engine.matches.matches import Matches
+        from cerflow.engine.recognize.columns_needed import holding
+        from cerflow.engine.recognize.finite_stream import FiniteStream
+        from cerflow.engine.recognize.planning import limit_of
+        from cerflow.engine.results.report import Report
+
         if runner not in ("engine", "semantics"):
             raise ValueError(f"runner must be 'engine' or 'semantics', not {runner!r}")
         threads = at_least_one(threads, "threads")
@@ -199,10 +208,16 @@ class Query:
         )
         with Located(self.text):
             if runner == "semantics":
+                from cerflow.reference import reference_matches
+
                 return reference_matches(self.tree, table, schema, positions=positions)
             # Made here, so that what cannot be evaluated fails now and not when the matches are read.
             plan = self._plans.plan(schema, positions=positions)
         whole = FiniteStream({"query": plan}, plan.schema, table, numbers)
+        if threads == 1:
+            return Matches(whole, plan.report, plan.limit)
+        from cerflow.slices.threads import in_slices
+
         return Matches(in_slices(plan, whole, threads) or whole, plan.report, plan.limit)
 
     def plan(self, schema: Schema, position: str | None = None, positions: bool = True) -> Plan:
@@ -224,6 +239,9 @@ class Query:
         on_bad_record: BadRecordPolicy = "fail",
     ) -> Recognizer:
         """A recogniser for a stream of batches with this Arrow schema; see `Recognizer`."""
+        from cerflow.engine.events.time_order import duration_in_microseconds
+        from cerflow.engine.recognize.recognizer import Recognizer
+
         with Located(self.text):
             described = Schema(schema, type, time, stream, time_unit, duration_in_microseconds(forget))
             return Recognizer(
@@ -245,6 +263,8 @@ class Query:
         stream: str | None = None,
     ) -> pa.Schema:
         """The Arrow schema of the result for events of an Arrow schema (spec §6)."""
+        from cerflow.engine.results.report import Report
+
         events = Schema(schema, type, time, stream, time_unit)
         with Located(self.text):
             self._plans.check(events)
@@ -267,6 +287,8 @@ class Query:
 
         Raises as `check`.
         """
+        from cerflow.slices.division import keys_kept
+
         with Located(self.text):
             transducer = self._plans.transducer() if schema is None else self._plans.plan(schema).transducer
         return keys_kept(self.tree, transducer, schema)
@@ -283,6 +305,8 @@ class Query:
         there may be more that nothing is said of. The window counts if it is one of events. Raises `QueryError` if
         the query does not fit the schema.
         """
+        from cerflow.deciding.remarks import remarks
+
         _check_schema(schema)
         window = self.tree.window if isinstance(self.tree.window, CountWindow) else None
         # Of the branches that safe forms have, the user knows nothing.
@@ -320,6 +344,8 @@ class Query:
         evaluate yet is explained as far as possible, with the reason. Raises `QueryError` if the query does not fit
         the schema.
         """
+        from cerflow.explaining.facts import explain_query
+
         _check_schema(schema)
         with Located(self.text):
             return explain_query(
@@ -341,6 +367,8 @@ def _from_tree(tree: Select | Sremo, reading: Reading) -> Query:
 
 
 def _first_order(tree: Select) -> Select:
+    from cerflow.rewriting.first_order.reading import from_first_order
+
     check_first_order(tree.formula)
     refuse_by(tree.by)
     formula = from_first_order(tree.formula)
