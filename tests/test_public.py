@@ -177,5 +177,11 @@ def test_the_engine_is_imported_when_it_is_needed():
     code = "import sys, cerflow; cerflow.parse('SELECT * WHERE A ; B'); print(*sys.modules, sep='\\n')"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "cerflow.query" in loaded
-    late = {"numba", "pandas", "pyspark", "cerflow.engine", "cerflow.papers", "cerflow.automata"}
-    assert not late & set(loaded)
+    assert not {"numba", "pandas", "pyspark", "cerflow.engine", "cerflow.automata"} & set(loaded)
+
+
+def test_matching_needs_neither_the_papers_nor_the_semantics():
+    code = "import sys, cerflow.engine.recognize.finite_stream; print(*sys.modules, sep='\\n')"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "numba" in loaded
+    assert not {"pyspark", "cerflow.papers", "cerflow.semantics", "cerflow.explaining", "cerflow.files"} & set(loaded)

@@ -31,7 +31,7 @@ from cerflow.errors import (
 from cerflow.language.condition import Constant
 from cerflow.language.formula import CountWindow, DurationWindow, EventType, Filter, Formula
 from cerflow.language.node import walk
-from cerflow.language.parser import parse_query
+from cerflow.language.parser import duration_in_microseconds, parse_query
 from cerflow.language.printer import show
 from cerflow.language.select import Select, sole_expression
 from cerflow.language.sremo import Regular, Sremo, names_told_apart
@@ -180,7 +180,7 @@ class Query:
         `ValueError` for less than one thread.
         """
         from cerflow.engine.events.records import RecordChecker
-        from cerflow.engine.events.time_order import duration_in_microseconds, extent, usable_in_order
+        from cerflow.engine.events.time_order import extent, usable_in_order
         from cerflow.engine.matches.matches import Matches
         from cerflow.engine.recognize.columns_needed import holding
         from cerflow.engine.recognize.finite_stream import FiniteStream
@@ -239,7 +239,6 @@ class Query:
         on_bad_record: BadRecordPolicy = "fail",
     ) -> Recognizer:
         """A recogniser for a stream of batches with this Arrow schema; see `Recognizer`."""
-        from cerflow.engine.events.time_order import duration_in_microseconds
         from cerflow.engine.recognize.recognizer import Recognizer
 
         with Located(self.text):

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
-from cerflow.engine.events.time_order import duration_in_microseconds, extent, usable_in_order
+from cerflow.engine.events.time_order import extent, usable_in_order
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.columns_needed import holding
@@ -18,6 +18,7 @@ from cerflow.engine.recognize.finite_stream import FiniteStream
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.set_recognizer import SetRecognizer
 from cerflow.errors import CerflowError, expect
+from cerflow.language.parser import duration_in_microseconds
 from cerflow.query import Query, parse
 from cerflow.schema import Schema
 from cerflow.values.event_tables import to_table, unknown_types

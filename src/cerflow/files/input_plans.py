@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.analysis.columns import ColumnUsage
-from cerflow.engine.events.time_order import duration_in_microseconds
 from cerflow.errors import InputError, nearest
 from cerflow.files.blocks import name_of
 from cerflow.files.column_types import Look, Use, called, look_at, merged, right, type_of
@@ -22,6 +21,7 @@ from cerflow.files.conversion import Converted, converted, is_text, plain_text
 from cerflow.files.encodings import Content
 from cerflow.files.raw_rows import Block
 from cerflow.files.sources import InputFormat, Source, label
+from cerflow.language.parser import duration_in_microseconds
 from cerflow.schema import Schema
 from cerflow.stream_inputs import Input, Roles, column_names, fitted, free_name
 from cerflow.values.arrow_columns import one_array

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Several
+from datetime import timedelta
 from functools import cache
 from typing import Any
 
@@ -51,7 +52,14 @@ from cerflow.language.select import (
     Statements,
 )
 
-__all__ = ["parse_condition", "parse_duration", "parse_expression", "parse_formula", "parse_query", "parse_statements"]
+__all__ = [
+    "duration_in_microseconds",
+    "parse_condition",
+    "parse_expression",
+    "parse_formula",
+    "parse_query",
+    "parse_statements",
+]
 
 
 def parse_query(text: str) -> Select:
@@ -70,8 +78,20 @@ def parse_statements(text: str) -> Statements:
     return tree
 
 
-def parse_duration(text: str) -> int:
-    """The microseconds of a duration, such as ``30 MINUTES``; raises `ValueError` for anything else."""
+def duration_in_microseconds(duration: timedelta | str | None) -> int | None:
+    """A duration, given as such or as text (``"30 minutes"``), in microseconds; None for None.
+
+    Raises `ValueError` for text that is not a duration, and for a duration that is not positive.
+    """
+    if duration is None:
+        return None
+    found = _parse_duration(duration) if isinstance(duration, str) else duration // timedelta(microseconds=1)
+    if found <= 0:
+        raise ValueError(f"a duration must be above zero, not {duration}")
+    return found
+
+
+def _parse_duration(text: str) -> int:
     try:
         formula = parse_formula(f"A WITHIN {text}")
     except QuerySyntaxError:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from cerflow.analysis.columns import attributes_in
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
-from cerflow.engine.events.time_order import duration_in_microseconds, extent, usable_in_order
+from cerflow.engine.events.time_order import extent, usable_in_order
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.recognize.planning import limit_of
@@ -21,7 +21,7 @@ from cerflow.explaining.facts import ExplainFormat
 from cerflow.language.condition import Attribute
 from cerflow.language.formula import AnyEvent, As, EventType
 from cerflow.language.node import Node, transform, walk
-from cerflow.language.parser import parse_statements
+from cerflow.language.parser import duration_in_microseconds, parse_statements
 from cerflow.language.printer import show
 from cerflow.language.select import CountItem, Definition, ExpressionItem, Select, Statements
 from cerflow.programs.explanation import explain_program

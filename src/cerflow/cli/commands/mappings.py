@@ -9,10 +9,10 @@ from typing import get_args
 import pyarrow as pa
 import typer
 
-from cerflow.engine.events.time_order import duration_in_microseconds
 from cerflow.errors import InputError, visible
 from cerflow.files.column_types import type_named
 from cerflow.files.sources import Source, label
+from cerflow.language.parser import duration_in_microseconds
 from cerflow.stream_inputs import Input, Roles, common_roles
 from cerflow.values.units import TimeUnit
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from itertools import pairwise
 
 import numpy as np
@@ -12,29 +11,15 @@ from numpy.typing import NDArray
 
 from cerflow.engine.events.records import RecordChecker
 from cerflow.errors import InputError, nearest
-from cerflow.language.parser import parse_duration
 from cerflow.schema import Schema
 
-__all__ = ["duration_in_microseconds", "extent", "sort_by_time", "usable_in_order"]
+__all__ = ["extent", "sort_by_time", "usable_in_order"]
 
 
 def sort_by_time(table: pa.Table, time: str | None, sequence: str | None) -> pa.Table:
     """The rows ordered by time, then ``sequence``, then as they came; the same table if they are in this order."""
     order = _order(table, time, sequence)
     return table if order is None else table.take(order)
-
-
-def duration_in_microseconds(duration: timedelta | str | None) -> int | None:
-    """A duration, given as such or as text (``"30 minutes"``), in microseconds.
-
-    Raises `ValueError` for text that is not a duration, and for a duration that is not positive.
-    """
-    if duration is None:
-        return None
-    found = parse_duration(duration) if isinstance(duration, str) else duration // timedelta(microseconds=1)
-    if found <= 0:
-        raise ValueError(f"a duration must be above zero, not {duration}")
-    return found
 
 
 def extent(table: pa.Table, schema: Schema) -> tuple[float | None, float | None]:

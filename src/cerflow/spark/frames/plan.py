@@ -8,10 +8,11 @@ from datetime import timedelta
 import pyarrow as pa
 
 from cerflow.engine.events.records import RecordChecker
-from cerflow.engine.events.time_order import duration_in_microseconds, sort_by_time
+from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.results.report import CountForm
 from cerflow.language.condition import Condition
+from cerflow.language.parser import duration_in_microseconds
 from cerflow.pushdown.relevance import Relevance, relevant_events
 from cerflow.query import Language, Query, as_query_text
 from cerflow.schema import Schema

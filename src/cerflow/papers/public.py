@@ -1,0 +1,156 @@
+"""The public names of `cerflow.automata`, which imports this module when the first of them is used."""
+
+from cerflow.deciding.equivalence import Answer, Witness
+from cerflow.papers.cea.compile import compile_cel, compile_cel_star, of_type, star_to_formula, to_formula
+from cerflow.papers.cea.products import all_of, unless_found
+from cerflow.papers.cea.star import delete_unlabelled, star_difference, star_matches, with_star_runs
+from cerflow.papers.cea.strategies import select_last, select_max, select_next, select_strict
+from cerflow.papers.constructions.cea_closure import io_complement, io_determinize, is_io_deterministic
+from cerflow.papers.constructions.closure import concatenate, iterate, set_apart, union
+from cerflow.papers.constructions.complement import complement, complement_windowed, complete
+from cerflow.papers.constructions.determinism import is_deterministic, overlaps
+from cerflow.papers.constructions.determinize import determinize_windowed, is_determinizable, subset_construction
+from cerflow.papers.constructions.epsilon import eliminate_epsilon
+from cerflow.papers.constructions.intersection import intersect
+from cerflow.papers.constructions.minimize import minimize
+from cerflow.papers.constructions.minterms import Minterm, construct_minterms
+from cerflow.papers.constructions.single_register import to_single_register
+from cerflow.papers.constructions.streaming import StaggeredCopies, staggered, streaming, with_start_loop
+from cerflow.papers.constructions.unroll import Unrolled, unroll
+from cerflow.papers.constructions.windows import restrict_to_window
+from cerflow.papers.model.cea import (
+    ComplexEventAutomaton,
+    ComplexEventTransition,
+    UnaryComplexEventAutomaton,
+    UnaryComplexEventTransition,
+)
+from cerflow.papers.model.conditions import HEAD
+from cerflow.papers.model.faults import (
+    AutomatonError,
+    EpsilonFreeError,
+    EpsilonTransitionError,
+    LabelSetError,
+    MissingRegisterError,
+    MissingStateError,
+    NotDeterministicError,
+    NotDeterminizableError,
+    NotMemorylessError,
+    RegisterSelectionError,
+    SharedRegistersError,
+    TransitionKindError,
+)
+from cerflow.papers.model.kinds import AutomatonKind, kinds
+from cerflow.papers.model.pictures import show_edge, to_dot, to_mermaid
+from cerflow.papers.model.rma import (
+    MatchTransition,
+    RegisterMatchAutomaton,
+    as_register_match_automaton,
+    as_transducer,
+)
+from cerflow.papers.model.runs import Configuration, Run, accepting_runs, accepts, matches, reported_matches
+from cerflow.papers.model.safety import is_register_safe, on_every_trail, unsafe_reads
+from cerflow.papers.model.srt import MARKED, SKIPPED, SymbolicRegisterTransducer, SymbolicTransition, show_state
+from cerflow.papers.translations.cea_models import as_complex_event_automaton, as_unary_automaton, with_marked_ends
+from cerflow.papers.translations.cepl import compile_cepl
+from cerflow.papers.translations.engine_model import from_engine, to_engine
+from cerflow.papers.translations.equivalence import difference
+from cerflow.papers.translations.sremo import compile_sremo, registers_of
+from cerflow.values.events import Stream
+
+__all__ = [  # noqa: RUF022  # in plain order, as the other public modules
+    "Answer",
+    "AutomatonError",
+    "AutomatonKind",
+    "ComplexEventAutomaton",
+    "ComplexEventTransition",
+    "Configuration",
+    "EpsilonFreeError",
+    "EpsilonTransitionError",
+    "HEAD",
+    "LabelSetError",
+    "MARKED",
+    "MatchTransition",
+    "Minterm",
+    "MissingRegisterError",
+    "MissingStateError",
+    "NotDeterministicError",
+    "NotDeterminizableError",
+    "NotMemorylessError",
+    "RegisterMatchAutomaton",
+    "RegisterSelectionError",
+    "Run",
+    "SKIPPED",
+    "SharedRegistersError",
+    "StaggeredCopies",
+    "Stream",
+    "SymbolicRegisterTransducer",
+    "SymbolicTransition",
+    "TransitionKindError",
+    "UnaryComplexEventAutomaton",
+    "UnaryComplexEventTransition",
+    "Unrolled",
+    "Witness",
+    "accepting_runs",
+    "accepts",
+    "all_of",
+    "as_complex_event_automaton",
+    "as_register_match_automaton",
+    "as_transducer",
+    "as_unary_automaton",
+    "compile_cel",
+    "compile_cel_star",
+    "compile_cepl",
+    "compile_sremo",
+    "complement",
+    "complement_windowed",
+    "complete",
+    "concatenate",
+    "construct_minterms",
+    "delete_unlabelled",
+    "determinize_windowed",
+    "difference",
+    "eliminate_epsilon",
+    "from_engine",
+    "intersect",
+    "io_complement",
+    "io_determinize",
+    "is_deterministic",
+    "is_determinizable",
+    "is_io_deterministic",
+    "is_register_safe",
+    "iterate",
+    "kinds",
+    "matches",
+    "minimize",
+    "of_type",
+    "on_every_trail",
+    "overlaps",
+    "registers_of",
+    "reported_matches",
+    "restrict_to_window",
+    "select_last",
+    "select_max",
+    "select_next",
+    "select_strict",
+    "set_apart",
+    "show_edge",
+    "show_state",
+    "staggered",
+    "star_difference",
+    "star_matches",
+    "star_to_formula",
+    "streaming",
+    "subset_construction",
+    "to_dot",
+    "to_engine",
+    "to_formula",
+    "to_mermaid",
+    "to_single_register",
+    "union",
+    "unless_found",
+    "unroll",
+    "unsafe_reads",
+    "with_marked_ends",
+    "with_star_runs",
+    "with_start_loop",
+]
