@@ -82,6 +82,28 @@ def test_nothing_at_all():
     assert QUERY.match(TABLE.schema.empty_table()).count() == 0
 
 
+DEFINING = "DEFINE d AS SELECT a.v AS u FROM s WHERE A AS a; SELECT *, x.u AS w FROM d, s WHERE d AS x ; B"
+
+
+@pytest.mark.parametrize("table", [[], pa.table({"type": pa.nulls(0), "other": pa.nulls(0)})])
+@pytest.mark.parametrize(
+    ("read", "attribute"),
+    [
+        (cerflow.parse("SELECT *, a.v AS w WHERE A AS a ; B"), "v"),
+        (cerflow.parse_program("SELECT *, a.v AS w WHERE A AS a ; B"), "v"),
+        (cerflow.parse_program(DEFINING), "u"),
+        (cerflow.QuerySet({"q": "SELECT *, a.v AS w WHERE A AS a ; B"}), "v"),
+    ],
+)
+def test_events_of_unknown_types_have_no_matches_but_columns(table, read, attribute):
+    found = read.match(table)
+    found = found["q"] if isinstance(found, dict) else found
+    assert found.to_pylist() == []
+    shown = {field.name for field in found.schema.field("events").type.value_type}
+    assert shown == {"position", "labels", "type", attribute, *(["other"] if isinstance(table, pa.Table) else [])}
+    assert "w" in found.schema.names
+
+
 # What is given, what is said by match, and what by push (None: the same; "": it is taken).
 NO_EVENTS = {
     "number": (5, "int is not a table", None),

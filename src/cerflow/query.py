@@ -11,7 +11,7 @@ from datetime import timedelta
 from functools import cached_property
 from html import escape
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import pyarrow as pa
 
@@ -31,12 +31,13 @@ from cerflow.errors import (
 from cerflow.language.condition import Constant
 from cerflow.language.formula import CountWindow, DurationWindow, EventType, Filter, Formula
 from cerflow.language.node import walk
-from cerflow.language.parser import duration_in_microseconds, parse_query
+from cerflow.language.parser import parse_query
 from cerflow.language.printer import show
 from cerflow.language.select import Select, sole_expression
 from cerflow.language.sremo import Regular, Sremo, names_told_apart
 from cerflow.language.sremo_parser import parse_sremo
 from cerflow.schema import Schema
+from cerflow.stream_inputs import EventRoles, schema_of
 from cerflow.values.event_tables import supposed, to_table, unknown_types
 from cerflow.values.units import TimeUnit
 
@@ -194,11 +195,9 @@ class Query:
         if unknown_types(table):
             # The query cannot be compared with what is not known.
             columns = supposed(table.schema, {"type": type, "time": time, "stream": stream}, attributes_in(self.tree))
-            report = Report(
-                self.tree, Schema(columns, type, time, stream, time_unit), positions=positions, position=None
-            )
-            return Matches((), report, limit_of(self.tree))
-        schema = Schema(table.schema, type, time, stream, time_unit, duration_in_microseconds(forget))
+            schema = Schema(columns, type, time, stream, time_unit)
+            return Matches((), Report(self.tree, schema, positions=positions, position=None), limit_of(self.tree))
+        schema = schema_of(table.schema, type=type, time=time, time_unit=time_unit, stream=stream, forget=forget)
         with Located(self.text):
             self._plans.check(schema)
         self.warn_of_times(schema, extent(table, schema))
@@ -229,20 +228,16 @@ class Query:
         self,
         schema: pa.Schema,
         *,
-        type: str = "type",
-        time: str | None = None,
-        time_unit: TimeUnit | None = None,
-        stream: str | None = None,
         position: str | None = None,
         positions: bool = True,
-        forget: timedelta | str | None = None,
         on_bad_record: BadRecordPolicy = "fail",
+        **roles: Unpack[EventRoles],
     ) -> Recognizer:
-        """A recogniser for a stream of batches with this Arrow schema; see `Recognizer`."""
+        """A recogniser for a stream of batches with this Arrow schema; see `Recognizer`, and for ``roles`` `match`."""
         from cerflow.engine.recognize.recognizer import Recognizer
 
         with Located(self.text):
-            described = Schema(schema, type, time, stream, time_unit, duration_in_microseconds(forget))
+            described = schema_of(schema, **roles)
             return Recognizer(
                 self.tree,
                 described,
@@ -252,19 +247,11 @@ class Query:
                 plan=self._plans.plan(described, position, positions),
             )
 
-    def result_schema(
-        self,
-        schema: pa.Schema,
-        *,
-        type: str = "type",
-        time: str | None = None,
-        time_unit: TimeUnit | None = None,
-        stream: str | None = None,
-    ) -> pa.Schema:
-        """The Arrow schema of the result for events of an Arrow schema (spec §6)."""
+    def result_schema(self, schema: pa.Schema, **roles: Unpack[EventRoles]) -> pa.Schema:
+        """The Arrow schema of the result for events of an Arrow schema (spec §6); for ``roles`` see `match`."""
         from cerflow.engine.results.report import Report
 
-        events = Schema(schema, type, time, stream, time_unit)
+        events = schema_of(schema, **roles)
         with Located(self.text):
             self._plans.check(events)
             return Report(self.tree, events, positions=True, position=None).schema

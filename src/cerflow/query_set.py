@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import timedelta
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -18,11 +17,10 @@ from cerflow.engine.recognize.finite_stream import FiniteStream
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.set_recognizer import SetRecognizer
 from cerflow.errors import CerflowError, expect
-from cerflow.language.parser import duration_in_microseconds
 from cerflow.query import Query, parse
 from cerflow.schema import Schema
+from cerflow.stream_inputs import EventRoles, schema_of
 from cerflow.values.event_tables import to_table, unknown_types
-from cerflow.values.units import TimeUnit
 
 __all__ = ["QuerySet"]
 
@@ -67,27 +65,20 @@ class QuerySet(Mapping[str, Query]):
         self,
         events: Any,
         *,
-        type: str = "type",
-        time: str | None = None,
-        time_unit: TimeUnit | None = None,
         sequence: str | None = None,
-        stream: str | None = None,
         positions: bool = True,
-        forget: timedelta | str | None = None,
         on_bad_record: BadRecordPolicy = "fail",
+        **roles: Unpack[EventRoles],
     ) -> dict[str, Matches]:
-        """The matches of each query in a finite stream; events and columns are given as to `Query.match`.
+        """The matches of each query in a finite stream; the arguments are those of `Query.match`.
 
         Nothing is recognised before some result is read; then the events pass once for all queries, and what was
         found is remembered in its shared form, whatever the number of matches. Raises as `Query.match` does.
         """
         table = to_table(events)
         if unknown_types(table):
-            return {
-                name: query.match(table, type=type, time=time, time_unit=time_unit, stream=stream, positions=positions)
-                for name, query in self.items()
-            }
-        schema = Schema(table.schema, type, time, stream, time_unit, duration_in_microseconds(forget))
+            return {name: query.match(table, positions=positions, **roles) for name, query in self.items()}
+        schema = schema_of(table.schema, **roles)
         plans = self._plans(schema, None, positions)
         for query in self.values():
             query.warn_of_times(schema, extent(table, schema))
@@ -99,25 +90,21 @@ class QuerySet(Mapping[str, Query]):
         self,
         schema: pa.Schema,
         *,
-        type: str = "type",
-        time: str | None = None,
-        time_unit: TimeUnit | None = None,
-        stream: str | None = None,
         position: str | None = None,
         positions: bool = True,
-        forget: timedelta | str | None = None,
         on_bad_record: BadRecordPolicy = "fail",
+        **roles: Unpack[EventRoles],
     ) -> SetRecognizer:
-        """A recogniser for a stream of batches with this Arrow schema; the arguments are those of `Recognizer`."""
-        described = Schema(schema, type, time, stream, time_unit, duration_in_microseconds(forget))
+        """A recogniser for a stream of batches with this Arrow schema; see `Query.recognizer`."""
+        described = schema_of(schema, **roles)
         return SetRecognizer(self._plans(described, position, positions), self._holding(described), on_bad_record)
 
-    def restore(self, data: bytes, schema: pa.Schema, **roles: Any) -> SetRecognizer:
+    def restore(self, data: bytes, schema: pa.Schema, **arguments: Any) -> SetRecognizer:
         """The recogniser that a snapshot was taken of, made with the same arguments as by `recognizer`.
 
         Raises `SnapshotError` if the bytes are no snapshot, or one of other queries, columns or another version.
         """
-        recognizer = self.recognizer(schema, **roles)
+        recognizer = self.recognizer(schema, **arguments)
         recognizer.take_over(data)
         return recognizer
 

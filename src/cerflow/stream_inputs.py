@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from types import NoneType
 from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar
 
@@ -11,11 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.errors import InputError, expect, nearest
-from cerflow.schema import kind_of
+from cerflow.language.parser import duration_in_microseconds
+from cerflow.schema import Schema, kind_of
 from cerflow.values.event_tables import supposed, to_table, unknown_types
 from cerflow.values.units import MICROSECONDS, TimeUnit, check_unit, finest
 
 __all__ = [
+    "EventRoles",
     "Input",
     "Roles",
     "Streams",
@@ -26,10 +29,34 @@ __all__ = [
     "free_name",
     "in_common_unit",
     "ratio_of_units",
+    "schema_of",
     "streams",
 ]
 
 T = TypeVar("T")
+
+
+class EventRoles(TypedDict, total=False):
+    """The arguments that say what the columns of events mean; `Query.match` explains them."""
+
+    type: str
+    time: str | None
+    time_unit: TimeUnit | None
+    stream: str | None
+    forget: timedelta | str | None
+
+
+def schema_of(
+    columns: pa.Schema,
+    *,
+    type: str = "type",
+    time: str | None = None,
+    time_unit: TimeUnit | None = None,
+    stream: str | None = None,
+    forget: timedelta | str | None = None,
+) -> Schema:
+    """The schema of events with these columns and `EventRoles`; raises `InputError` for columns that are not there."""
+    return Schema(columns, type, time, stream, time_unit, duration_in_microseconds(forget))
 
 
 class Roles(TypedDict):
@@ -109,7 +136,7 @@ def streams(
         table = given[name]
         if unknown_types(table):
             own = {"type": None if one.constant_type else one.type or common["type"], "time": one.time}
-            table = supposed(table.schema, own, one.rename).empty_table()
+            table = supposed(table.schema, own, () if table.num_columns else one.rename).empty_table()
         names = column_names(table.column_names, one, common, name)
         if one.constant_type is not None:
             constant = pa.repeat(pa.scalar(one.constant_type, pa.string()), len(table))

@@ -21,9 +21,8 @@ from cerflow.files.conversion import Converted, converted, is_text, plain_text
 from cerflow.files.encodings import Content
 from cerflow.files.raw_rows import Block
 from cerflow.files.sources import InputFormat, Source, label
-from cerflow.language.parser import duration_in_microseconds
 from cerflow.schema import Schema
-from cerflow.stream_inputs import Input, Roles, column_names, fitted, free_name
+from cerflow.stream_inputs import Input, Roles, column_names, fitted, free_name, schema_of
 from cerflow.values.arrow_columns import one_array
 from cerflow.values.units import TimeUnit
 
@@ -77,7 +76,9 @@ class ColumnRoles:
 
     def schema(self, columns: pa.Schema, stream: str | None) -> Schema:
         """The columns of the events with their roles; raises `InputError` for those that are not there."""
-        return Schema(columns, self.type, self.time, stream, self.time_unit, duration_in_microseconds(self.forget))
+        return schema_of(
+            columns, type=self.type, time=self.time, time_unit=self.time_unit, stream=stream, forget=self.forget
+        )
 
     def use(self, name: str) -> Use:
         """The use of a column of all inputs together."""

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from datetime import timedelta
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
-from cerflow.analysis.columns import attributes_in
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.events.time_order import extent, usable_in_order
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.recognize.columns_needed import holding
-from cerflow.engine.recognize.planning import limit_of
-from cerflow.engine.results.report import Report
 from cerflow.errors import Located, QueryError, QueryWarning, UnsupportedQueryError, at_least_one, expect, nearest
 from cerflow.explaining.facts import ExplainFormat
 from cerflow.language.condition import Attribute
 from cerflow.language.formula import AnyEvent, As, EventType
 from cerflow.language.node import Node, transform, walk
-from cerflow.language.parser import duration_in_microseconds, parse_statements
+from cerflow.language.parser import parse_statements
 from cerflow.language.printer import show
 from cerflow.language.select import CountItem, Definition, ExpressionItem, Select, Statements
 from cerflow.programs.explanation import explain_program
@@ -30,8 +26,8 @@ from cerflow.programs.recognizer import ProgramRecognizer, merged_events
 from cerflow.query import Query, Runner, parse
 from cerflow.reference import reference_program
 from cerflow.schema import Schema
-from cerflow.values.event_tables import supposed, to_table, unknown_types
-from cerflow.values.units import TimeUnit
+from cerflow.stream_inputs import EventRoles, schema_of
+from cerflow.values.event_tables import to_table, unknown_types
 
 __all__ = ["Program", "parse_program", "query_alone"]
 
@@ -112,16 +108,12 @@ class Program:
         self,
         events: Any,
         *,
-        type: str = "type",
-        time: str | None = None,
-        time_unit: TimeUnit | None = None,
         sequence: str | None = None,
-        stream: str | None = None,
         positions: bool = True,
-        forget: timedelta | str | None = None,
         on_bad_record: BadRecordPolicy = "fail",
         runner: Runner = "engine",
         threads: int = 1,
+        **roles: Unpack[EventRoles],
     ) -> Matches:
         """The matches of the last query in a finite stream.
 
@@ -134,34 +126,20 @@ class Program:
         threads = at_least_one(threads, "threads")
         table = to_table(events)
         if unknown_types(table):
-            # The statements cannot be compared with what is not known.
-            roles = {"type": type, "time": time, "stream": stream}
-            columns = supposed(pa.schema([]), roles, attributes_in(self.query.tree))
-            supposed_events = Schema(columns, type, time, stream, time_unit)
-            report = Report(self.query.tree, supposed_events, positions=positions, position=None)
-            return Matches((), report, limit_of(self.query.tree))
-        schema = Schema(table.schema, type, time, stream, time_unit, duration_in_microseconds(forget))
+            return self.query.match(table, positions=positions, **roles)
+        schema = schema_of(table.schema, **roles)
         statements = self._statements(schema)
         table, _ = usable_in_order(
             table, RecordChecker(self._holding(statements, schema), on_bad_record, in_order=False), sequence
         )
-        if stream is not None:
-            self._check_streams(statements, table, stream)
+        if schema.stream is not None:
+            self._check_streams(statements, table, schema.stream)
         if runner == "semantics":
             return reference_program(statements, table, schema, positions=positions)
         for statement in statements[:-1]:
             statement.query.warn_of_times(schema, extent(table, schema))
-        last = statements[-1]
-        return self.query.match(
-            merged_events(statements, schema, table),
-            type=type,
-            time=time,
-            time_unit=time_unit,
-            stream=last.schema.stream,
-            positions=positions,
-            forget=forget,
-            threads=threads,
-        )
+        roles["stream"] = statements[-1].schema.stream
+        return self.query.match(merged_events(statements, schema, table), positions=positions, threads=threads, **roles)
 
     def _holding(self, statements: list[Statement], schema: Schema) -> Schema:
         held = dict(holding(schema, []).held)
@@ -185,30 +163,26 @@ class Program:
         self,
         schema: pa.Schema,
         *,
-        type: str = "type",
-        time: str | None = None,
-        time_unit: TimeUnit | None = None,
-        stream: str | None = None,
         positions: bool = True,
-        forget: timedelta | str | None = None,
         on_bad_record: BadRecordPolicy = "fail",
+        **roles: Unpack[EventRoles],
     ) -> ProgramRecognizer:
-        """A recogniser for a stream of batches with this Arrow schema; the arguments are those of `Recognizer`.
+        """A recogniser for a stream of batches with this Arrow schema; see `Query.recognizer`.
 
         ``on_bad_record`` is for events of the input. A push fails if a definition gives an event that a statement
         cannot use; then nothing of it has been processed.
         """
-        described = Schema(schema, type, time, stream, time_unit, duration_in_microseconds(forget))
+        described = schema_of(schema, **roles)
         statements = self._statements(described)
         checked = self._holding(statements, described)
         return ProgramRecognizer(statements, checked, show(self.tree), on_bad_record, positions=positions)
 
-    def restore(self, data: bytes, schema: pa.Schema, **roles: Any) -> ProgramRecognizer:
+    def restore(self, data: bytes, schema: pa.Schema, **arguments: Any) -> ProgramRecognizer:
         """The recogniser that a snapshot was taken of, made with the same arguments as by `recognizer`.
 
         Raises `SnapshotError` if the bytes are no snapshot, or one of another program, columns or version.
         """
-        recognizer = self.recognizer(schema, **roles)
+        recognizer = self.recognizer(schema, **arguments)
         recognizer.take_over(data)
         return recognizer
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Literal, NotRequired, TypedDict
+from typing import Literal, Unpack
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -20,18 +20,20 @@ from cerflow.spark.frames.plan import JobPlan, make_plan
 from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
 from cerflow.spark.placing.ordering import Selected, recognized, selected
 from cerflow.spark.placing.placement import place
+from cerflow.stream_inputs import EventRoles
 from cerflow.values.units import TimeUnit
 
 __all__ = ["bad_records", "explain", "match"]
 
 
-class _Reporting(TypedDict):
-    """The arguments of `match` on the form of matches."""
+class MatchArguments(EventRoles, total=False):
+    """The arguments of `match` besides query, events and bad records."""
 
+    sequence: str | None
     positions: bool
-    counts: NotRequired[CountForm]
-    flat: NotRequired[bool]
-    max_matches: NotRequired[int | None]
+    counts: CountForm
+    flat: bool
+    max_matches: int | None
 
 
 def match(
@@ -76,8 +78,21 @@ def match(
     and programs with definitions
     among it. All of that is found here, before any job.
     """
-    reporting: _Reporting = {"positions": positions, "counts": counts, "flat": flat, "max_matches": max_matches}
-    _, plan, rows = _prepared(query, df, type, time, time_unit, sequence, stream, forget, reporting, on_bad_record)
+    _, plan, rows = _prepared(
+        query,
+        df,
+        on_bad_record,
+        type=type,
+        time=time,
+        time_unit=time_unit,
+        sequence=sequence,
+        stream=stream,
+        forget=forget,
+        positions=positions,
+        counts=counts,
+        flat=flat,
+        max_matches=max_matches,
+    )
     return recognized(rows, plan, place(rows.frame, plan, rows.events))
 
 
@@ -85,36 +100,20 @@ def explain(
     query: Query | Program | str,
     df: DataFrame,
     *,
-    type: str = "type",
-    time: str | None = None,
-    time_unit: TimeUnit | None = None,
-    sequence: str | None = None,
-    stream: str | None = None,
-    forget: timedelta | str | None = None,
-    positions: bool = False,
     on_bad_record: Literal["fail", "skip"] = "fail",
+    **arguments: Unpack[MatchArguments],
 ) -> str:
     """What `match` would do with a query and a DataFrame, as text; `Query.explain` tells the rest of a query.
 
     That is which events and columns are sent to the tasks, and how they are divided: one task, by key or slices of
     time, with the reason. Takes and raises what `match` does, and runs the jobs by which `match` decides.
     """
-    reporting: _Reporting = {"positions": positions}
-    whole, plan, rows = _prepared(query, df, type, time, time_unit, sequence, stream, forget, reporting, on_bad_record)
+    whole, plan, rows = _prepared(query, df, on_bad_record, **arguments)
     return explained(whole, plan, df.schema, place(rows.frame, plan, rows.events))
 
 
 def _prepared(
-    query: Query | Program | str,
-    df: DataFrame,
-    type: str,
-    time: str | None,
-    time_unit: TimeUnit | None,
-    sequence: str | None,
-    stream: str | None,
-    forget: timedelta | str | None,
-    reporting: _Reporting,
-    on_bad_record: str,
+    query: Query | Program | str, df: DataFrame, on_bad_record: str, **arguments: Unpack[MatchArguments]
 ) -> tuple[JobPlan, JobPlan, Selected]:
     """The plan, the plan for the columns that are sent, and the events; raises all that `match` raises."""
     if on_bad_record not in ("fail", "skip"):
@@ -122,17 +121,7 @@ def _prepared(
     _check_frame(df)
     compiled = query_alone(query)
     columns = arrow_schema(df)
-    plan = make_plan(
-        compiled,
-        columns,
-        type=type,
-        time=time,
-        time_unit=time_unit,
-        sequence=sequence,
-        stream=stream,
-        forget=forget,
-        **reporting,
-    )
+    plan = make_plan(compiled, columns, **arguments)
     refuse_untransferable(df, columns, plan.needed)
     skip = on_bad_record == "skip"
     sent, frame = narrowed(compiled, plan, df, skip=skip)

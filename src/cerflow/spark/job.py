@@ -5,23 +5,20 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any, Literal
+from typing import Literal, Unpack
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
-from cerflow.engine.results.report import CountForm
 from cerflow.errors import BadRecordError, InputError
 from cerflow.programs.program import Program, query_alone
 from cerflow.query import Query
 from cerflow.schema import Schema
-from cerflow.spark.batch import bad_records, match
+from cerflow.spark.batch import MatchArguments, bad_records, match
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.output import OutputMode, check_output, check_partition_columns, exists, write_frame
 from cerflow.spark.frames.schemas import arrow_schema
 from cerflow.spark.frames.tasks import readable_value
-from cerflow.values.units import TimeUnit
 
 __all__ = ["RunResult", "run"]
 
@@ -57,25 +54,16 @@ def run(
     dead_letter: str | None = None,
     dead_letter_mode: OutputMode | None = None,
     count_events: bool = True,
-    type: str = "type",
-    time: str | None = None,
-    time_unit: TimeUnit | None = None,
-    sequence: str | None = None,
-    stream: str | None = None,
-    forget: timedelta | str | None = None,
-    positions: bool = False,
-    counts: CountForm = "decimal",
-    flat: bool = False,
-    max_matches: int | None = None,
+    **arguments: Unpack[MatchArguments],
 ) -> RunResult:
     """Write the matches of a query in a batch DataFrame to a directory, and say what that came to.
 
-    The query, ``type``, ``time``, ``time_unit``, ``sequence``, ``stream``, ``positions``, ``counts``, ``flat`` and
-    ``max_matches`` are those of `match`. ``output`` is a directory on any file system that Spark knows, ``format`` any
-    of Spark's (in ``"csv"`` lists are JSON text), ``options`` are those of its writer, and ``partition_by`` are columns
-    of the result: partition keys or computed columns. With ``mode`` ``"error"`` nothing may be there yet;
-    ``"overwrite"`` replaces what is there, when the writing begins; ``"append"`` adds to it; ``"ignore"`` does nothing
-    if there is something. ``"overwrite-partitions"`` replaces those partitions that the job writes to, at its very end.
+    The query and all ``arguments`` that are not named here are those of `match`. ``output`` is a directory on any file
+    system that Spark knows, ``format`` any of Spark's (in ``"csv"`` lists are JSON text), ``options`` are those of its
+    writer, and ``partition_by`` are columns of the result: partition keys or computed columns. With ``mode``
+    ``"error"`` nothing may be there yet; ``"overwrite"`` replaces what is there, when the writing begins; ``"append"``
+    adds to it; ``"ignore"`` does nothing if there is something. ``"overwrite-partitions"`` replaces those partitions
+    that the job writes to, at its very end.
 
     ``on_bad_record`` says what becomes of events without a type or a time: ``"fail"`` raises a `BadRecordError` that
     shows one, ``"skip"`` leaves them out, ``"dead-letter"`` writes them to the directory ``dead_letter``, in the same
@@ -99,33 +87,21 @@ def run(
     for path, how in ((output, mode), (dead_letter, letters)):
         if path is not None and how == "error" and exists(spark, path):
             raise InputError(f"there is already something at '{path}'; choose another mode or remove it")
-    roles: dict[str, Any] = {"type": type, "time": time}
-    result = match(
-        query,
-        df,
-        time_unit=time_unit,
-        sequence=sequence,
-        stream=stream,
-        forget=forget,
-        positions=positions,
-        counts=counts,
-        flat=flat,
-        max_matches=max_matches,
-        on_bad_record="fail" if on_bad_record == "fail" else "skip",
-        **roles,
-    )
+    result = match(query, df, on_bad_record="fail" if on_bad_record == "fail" else "skip", **arguments)
     check_partition_columns(result, partition_by)
     compiled = query_alone(query)
-    counter = _RecordCounter(compiled.plan(Schema(arrow_schema(df), type, time, stream, time_unit)).schema)
+    type, time = arguments.get("type", "type"), arguments.get("time")
+    schema = Schema(arrow_schema(df), type, time, arguments.get("stream"), arguments.get("time_unit"))
+    counter = _RecordCounter(compiled.plan(schema).schema)
     if dead_letter is not None:
         seen = Observation()
-        bad = bad_records(counter.observed(df, seen), query=compiled, **roles)
+        bad = bad_records(counter.observed(df, seen), type=type, time=time, query=compiled)
         write_frame(bad, dead_letter, format=format, mode=letters, options=options)
         counter.take(seen.get)
     elif count_events:
         counter.take(counter.of(df))
         if counter.bad and on_bad_record == "fail":
-            _refuse(bad_records(df, query=compiled, **roles))
+            _refuse(bad_records(df, type=type, time=time, query=compiled))
     compiled.warn_of_times(counter.schema, counter.times)
     matches = write_frame(result, output, format=format, mode=mode, partition_by=partition_by, options=options)
     return RunResult(matches, counter.usable, counter.bad, counter.reasons, clock.perf_counter() - started)

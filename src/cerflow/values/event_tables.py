@@ -63,11 +63,16 @@ def unknown_types(table: pa.Table) -> bool:
 
 
 def supposed(columns: pa.Schema, roles: Mapping[str, str | None], attributes: Iterable[str]) -> pa.Schema:
-    """The columns of such a table, with types for those in a role; if there are no columns, all that a query reads."""
-    types = {f.name: f.type for f in columns} or {name: pa.null() for name in attributes}
+    """The columns of such a table and the ``attributes`` that a query reads besides, with types for those in a role.
+
+    A role adds a column only if there is none at all.
+    """
+    types = {f.name: f.type for f in columns}
     for role, name in roles.items():
-        if name is not None and pa.types.is_null(types.get(name, pa.null())) and (len(columns) == 0 or name in types):
+        if name is not None and pa.types.is_null(types.get(name, pa.null())) and (name in types or not len(columns)):
             types[name] = pa.int64() if role == "time" else pa.string()
+    for name in attributes:
+        types.setdefault(name, pa.null())
     return pa.schema(list(types.items()))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from typing import Unpack
 
 import pyarrow as pa
 
@@ -12,13 +12,12 @@ from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.results.report import CountForm
 from cerflow.language.condition import Condition
-from cerflow.language.parser import duration_in_microseconds
 from cerflow.pushdown.relevance import Relevance, relevant_events
 from cerflow.query import Language, Query, as_query_text
 from cerflow.schema import Schema
 from cerflow.slices.division import Division, divided
 from cerflow.spark.frames.tasks import pack
-from cerflow.values.units import TimeUnit
+from cerflow.stream_inputs import EventRoles, schema_of
 
 __all__ = ["JobPlan", "make_plan"]
 
@@ -57,26 +56,22 @@ def make_plan(
     query: Query,
     columns: pa.Schema,
     *,
-    type: str,
-    time: str | None,
-    sequence: str | None,
-    stream: str | None,
-    positions: bool,
+    sequence: str | None = None,
+    positions: bool = False,
     counts: CountForm = "decimal",
     flat: bool = False,
     max_matches: int | None = None,
-    time_unit: TimeUnit | None = None,
-    forget: timedelta | str | None = None,
+    **roles: Unpack[EventRoles],
 ) -> JobPlan:
     """Check the query against the columns of the input and decide.
 
     Raises `InputError` for roles that are not in the input, `QueryError` if the query does not fit it and
     `UnsupportedQueryError` if the engine cannot evaluate it.
     """
-    schema = Schema(columns, type, time, stream, time_unit, duration_in_microseconds(forget))
+    schema = schema_of(columns, **roles)
     result = query.plan(schema).report.shown("structs", None, flat, counts)
     # Orders nothing: it knows what to say of a sequence column that is not there.
-    sort_by_time(columns.empty_table(), time, sequence)
+    sort_by_time(columns.empty_table(), schema.time, sequence)
     select = query.tree
     # The plan's schema says which values must be held, the checker whether types are text.
     schema = RecordChecker(query.plan(schema).schema, "skip").schema
