@@ -110,6 +110,8 @@ FIRST_NODES = 1 << 14
 EVENT_SLACK = 65_536
 #: Rows of a batch that is kept whole until then, as hardly any of its events is needed in the end.
 WHOLE_BATCH_ROWS = 8_192
+#: Smaller batches that stay whole until their events are joined; a batch of rows is then joined to others.
+RECENT_BATCHES = 64
 #: Events that came one by one and are kept so; more are joined to a batch.
 SINGLE_EVENTS = 1024
 #: Rows of the chunks of a table, on average; smaller ones are joined, as each costs something to look into.

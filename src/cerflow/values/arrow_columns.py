@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["one_array", "plain_array", "plain_type", "python_rows", "python_values", "with_plain_columns"]
+__all__ = [
+    "hides_nulls",
+    "one_array",
+    "plain_array",
+    "plain_type",
+    "python_rows",
+    "python_values",
+    "with_plain_columns",
+]
 
 #: The digits of decimals of 128 and 256 bits.
 _DIGITS_128, _DIGITS_256 = 38, 76
@@ -55,7 +63,7 @@ def with_plain_columns(table: pa.Table, columns: pa.Schema | None = None) -> pa.
     for index, field in enumerate(table.schema):
         target = plain_type(field.type) if columns is None else columns.field(index).type
         column = table.column(index)
-        if field.type != target or any(map(_hides_nulls, column.chunks)):
+        if field.type != target or any(map(hides_nulls, column.chunks)):
             chunks = [plain_array(chunk, target) for chunk in column.chunks]
             table = table.set_column(index, field.with_type(target), pa.chunked_array(chunks, target))
     return table
@@ -81,7 +89,7 @@ def plain_array(column: pa.Array, target: pa.DataType) -> pa.Array:
     return spelt.dictionary_encode().cast(target) if pa.types.is_dictionary(target) else spelt.cast(target)
 
 
-def _hides_nulls(column: pa.Array) -> bool:
+def hides_nulls(column: pa.Array) -> bool:
     """Whether values of a dictionary are null, which do not count as nulls of the column."""
     return bool(pa.types.is_dictionary(column.type) and column.dictionary.null_count)
 

@@ -97,3 +97,31 @@ def test_going_back(store):
     undo()
     assert store.kept().positions.tolist() == [2, 5, 6, 7]
     assert shown(store.kept(), 2, 7) == [(20, "text 20"), (70, "text 70")]
+
+
+def test_small_batches_are_joined_later(monkeypatch):
+    monkeypatch.setattr(limits, "RECENT_BATCHES", 3)
+    store = EventStore(SCHEMA)
+    store.add(np.array([0]), batch(0))
+    for first in range(1, 40, 4):
+        store.keep(first, batch(*range(first, first + 4)), np.array([1, 3]))
+        assert len(store) == 1 + 2 * (1 + first // 4)
+        assert shown(store.kept(), 0, first + 3, first + 1) == [(v, f"text {v}") for v in (0, first + 3, first + 1)]
+    store.add_one(50, {"v": 50, "s": "text 50"})
+    store.keep(51, batch(51), np.array([0]))
+    store.keep(52, batch(52), np.array([], np.int64))
+    needed = [0, *range(2, 40, 2), 40, 50, 51]
+    assert shown(store.kept(), *needed) == [(v, f"text {v}") for v in needed]
+    store.forget(np.array(needed))
+    assert store.kept().positions.tolist() == needed
+
+
+def test_going_back_to_small_batches(store):
+    store.keep(8, batch(80, 90), np.array([1]))
+    undo = store.checkpoint()
+    store.keep(10, batch(100), np.array([0]))
+    store.add_one(11, {"v": 110, "s": "text 110"})
+    undo()
+    assert len(store) == 5
+    store.keep(10, batch(101), np.array([0]))
+    assert shown(store.kept(), 9, 10) == [(90, "text 90"), (101, "text 101")]

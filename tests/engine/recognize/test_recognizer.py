@@ -77,6 +77,28 @@ def test_a_measure_that_decreases_fails_the_whole_batch(end):
     assert recognizer.push(then).to_pylist() == query.match(pa.concat_tables([first, then])).to_pylist()
 
 
+@pytest.mark.parametrize("end", ["WITHIN 10 [n]", "PARTITION BY k WITHIN 10 [n]"])
+def test_failures_among_pushes_of_all_sizes(end):
+    query = cerflow.parse(f"SELECT * WHERE A ; B {end}")
+    recognizer, fellow = query.recognizer(UNSIGNED), query.recognizer(UNSIGNED)
+    generator = np.random.default_rng(5)
+    latest, failed, found, expected = 5, 0, [], []
+    for _ in range(300):
+        size = int(generator.integers(1, 4))
+        numbers = (latest + generator.integers(-2, 3, size)).tolist()
+        rows = unsigned(*(("AB"[int(generator.integers(2))], 0, n, int(generator.integers(2))) for n in numbers))
+        try:
+            found += recognizer.push(rows.to_pylist()[0] if size == 1 else rows).to_pylist()
+        except BadRecordError:
+            failed += 1
+        else:
+            latest = max(latest, *numbers)
+            expected += fellow.push(rows).to_pylist()
+            assert recognizer.live == fellow.live
+    assert found == expected
+    assert 20 < failed < 280
+
+
 def test_a_failure_far_into_a_batch(monkeypatch):
     monkeypatch.setattr(limits, "BATCH_ROWS", 3)
     monkeypatch.setattr(limits, "STRING_SLACK", 0)

@@ -15,7 +15,7 @@ from cerflow.engine.evaluate.ranges import limits, out_of_range, why, written
 from cerflow.engine.events.store import one_batch
 from cerflow.errors import BadRecordError, InputError
 from cerflow.schema import Kind, Schema, kind_of
-from cerflow.values.arrow_columns import plain_array, with_plain_columns
+from cerflow.values.arrow_columns import hides_nulls, plain_array, with_plain_columns
 
 __all__ = ["DECREASES", "BadRecordPolicy", "RecordChecker"]
 
@@ -50,6 +50,7 @@ class RecordChecker:
             raise InputError(f"the type column '{schema.type}' must hold text, not {found}")
         self.schema = schema
         self._limits = limits(schema)
+        self._dictionaries = [k for k, field in enumerate(schema.columns) if pa.types.is_dictionary(field.type)]
         self.policy = policy
         #: Whether times must not decrease; otherwise they are not read once events are let through.
         self.in_order = in_order
@@ -109,6 +110,9 @@ class RecordChecker:
 
     def _aligned(self, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
         columns = self.schema.columns
+        fits = isinstance(batch, pa.RecordBatch) and batch.schema.equals(columns)
+        if fits and not any(hides_nulls(batch.column(k)) for k in self._dictionaries):
+            return batch
         missing = [name for name in columns.names if name not in batch.schema.names]
         if missing:
             raise InputError(f"the batch has no column '{missing[0]}', which the schema of the recogniser has")

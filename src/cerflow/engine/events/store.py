@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,10 @@ class StoredEvents:
         self._positions = positions
         self._pieces = pieces
         self._latest = latest
-        self._starts = np.array([p[0] for p in positions], np.int64)
+
+    @cached_property
+    def _starts(self) -> Ints:
+        return np.array([p[0] for p in self._positions], np.int64)
 
     @property
     def positions(self) -> Ints:
@@ -111,13 +115,18 @@ class EventStore:
     """Keeps batches of events, and drops events that no match needs once there are many.
 
     Results stay valid, because batches never change in place. As in merge sort, the store joins small pieces to larger
-    ones, so a stream of single events costs no more than one of large batches.
+    ones, so a stream of single events costs no more than one of large batches. Small batches stay whole until there
+    are some of them, because taking rows out of one costs more than all else that it needs.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
+        self._names = schema.names
         self._positions: list[_Positions] = []
         self._pieces: list[pa.RecordBatch] = []
+        #: The last small batches, whole: the position of the first row, and the rows that are needed.
+        self._recent: list[tuple[int, pa.RecordBatch, Ints]] = []
+        self._recent_rows = 0
         self._latest = Latest()
         self._limit = limits.EVENT_SLACK
         self._count = 0
@@ -132,15 +141,22 @@ class EventStore:
 
     def keep(self, first: int, rows: pa.RecordBatch, chosen: Ints) -> None:
         """Keep the chosen rows of a batch whose first row has position ``first``."""
-        kept = rows.select(self.schema.names)
-        if rows.num_rows >= limits.WHOLE_BATCH_ROWS and len(chosen):
-            if self._latest.positions:
-                self._join()
+        if not len(chosen):
+            return
+        # The rows have at least the columns of the store, in this order.
+        kept = rows if rows.num_columns == len(self._names) else rows.select(self._names)
+        if rows.num_rows >= limits.WHOLE_BATCH_ROWS:
+            self._join()
             self._count += rows.num_rows
             self._positions.append(range(first, first + rows.num_rows))
             self._pieces.append(kept)
             return
-        self.add(first + chosen, kept if len(chosen) == rows.num_rows else kept.take(pa.array(chosen)))
+        many = self._recent_rows + rows.num_rows > limits.WHOLE_BATCH_ROWS
+        if many or self._latest.positions or len(self._recent) == limits.RECENT_BATCHES:
+            self._join()
+        self._count += len(chosen)
+        self._recent.append((first, kept, chosen))
+        self._recent_rows += rows.num_rows
 
     def add_one(self, position: int, event: Mapping[str, Any]) -> None:
         """Keep an event, given as values of the columns (and others); its position is beyond all kept before."""
@@ -157,17 +173,26 @@ class EventStore:
         self._count -= 1
 
     def _join(self) -> None:
-        """Make a piece of the events that came one by one."""
+        """Make pieces of the small batches, and of the events that came one by one, which are later."""
+        recent, self._recent, self._recent_rows = self._recent, [], 0
         latest, self._latest = self._latest, Latest()
-        self._count -= len(latest.positions)
-        positions = np.array(latest.positions, np.int64)
-        self.add(positions, latest.rows(positions, self.schema))
+        if recent:
+            rows = _joined([batch for _, batch, _ in recent])
+            begins = np.cumsum([0, *(batch.num_rows for _, batch, _ in recent)])
+            chosen = np.concatenate([begin + some for begin, (_, _, some) in zip(begins, recent)])
+            self._count -= len(chosen)
+            positions = np.concatenate([first + some for first, _, some in recent])
+            self.add(positions, rows if len(chosen) == rows.num_rows else rows.take(pa.array(chosen)))
+        if latest.positions:
+            self._count -= len(latest.positions)
+            positions = np.array(latest.positions, np.int64)
+            self.add(positions, latest.rows(positions, self.schema))
 
     def add(self, positions: Ints, rows: pa.RecordBatch) -> None:
         """Keep events; their positions are beyond all kept before."""
         if not len(positions):
             return
-        if self._latest.positions:
+        if self._recent or self._latest.positions:
             self._join()
         self._count += len(positions)
         while self._positions and len(self._positions[-1]) < 2 * len(positions):
@@ -180,8 +205,7 @@ class EventStore:
 
     def forget(self, needed: Ints) -> None:
         """Keep only the events at ``needed`` (ascending)."""
-        if self._latest.positions:
-            self._join()
+        self._join()
         rows = self.kept().at(needed).combine_chunks().to_batches()
         self._positions, self._pieces, self._count = [], [], 0
         if len(needed):
@@ -200,17 +224,20 @@ class EventStore:
         """A function that restores the current content."""
         if self._latest.positions:
             self._join()
-        positions, pieces, count, limit = list(self._positions), list(self._pieces), self._count, self._limit
+        positions, pieces, recent = list(self._positions), list(self._pieces), list(self._recent)
+        numbers = self._recent_rows, self._count, self._limit
 
         def undo() -> None:
-            self._positions, self._pieces, self._count, self._limit = positions, pieces, count, limit
+            self._positions, self._pieces, self._recent, self._latest = positions, pieces, recent, Latest()
+            self._recent_rows, self._count, self._limit = numbers
 
         return undo
 
     def kept(self) -> StoredEvents:
         """The current content."""
         latest = self._latest if self._latest.positions else None
-        return StoredEvents(self.schema, tuple(self._positions), tuple(self._pieces), latest)
+        positions: list[_Positions] = [*self._positions, *(range(f, f + b.num_rows) for f, b, _ in self._recent)]
+        return StoredEvents(self.schema, positions, [*self._pieces, *(batch for _, batch, _ in self._recent)], latest)
 
 
 class WholeTable(EventStore):

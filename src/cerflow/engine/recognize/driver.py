@@ -110,9 +110,10 @@ class Driver:
         machines, strict = self.machines.values(), self.checker.policy != "skip"
         # When a later slice or a later query fails, machines have processed events already.
         processed = rows is None or rows > limits.BATCH_ROWS
-        processed = processed or any(machine.may_fail(strict=strict) for machine in machines)
+        if len(machines) > 1:
+            processed = processed or any(machine.may_fail(strict=strict) for machine in machines)
         undos = [self.checker.checkpoint(), *(store.checkpoint() for store, _ in self._kept)]
-        undos += [machine.checkpoint(processed=processed) for machine in machines]
+        undos += [machine.checkpoint(processed=processed, strict=strict) for machine in machines]
 
         def undo() -> None:
             for each in undos:

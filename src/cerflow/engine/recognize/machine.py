@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from cerflow.engine import layout
@@ -27,6 +28,17 @@ __all__ = ["Machine"]
 Refuse = Callable[[int], None]
 
 
+class _StateBefore:
+    """A state to go back to; it is copied by `keep`, to be called before the state changes."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    def keep(self) -> None:
+        """Copy the state."""
+        self.state = State._make(array.copy() for array in self.state)
+
+
 class Machine:
     """Recognises the matches of one plan; the events that matches may refer to are kept in ``store``."""
 
@@ -41,6 +53,10 @@ class Machine:
         self._admitted = 0
         #: Where the window of the last event begins.
         self.last_bound = layout.NO_BOUND
+        #: The state before a push that may fail here, to be kept before it changes.
+        self._before: _StateBefore | None = None
+        #: The greatest values so far of the columns that must not decrease, if known.
+        self._greatest: Ints | None = None
 
     def process(self, rows: pa.RecordBatch, accepted: int, refuse: Refuse) -> list[Part]:
         """Process rows of the input, before which ``accepted`` others came; events are kept in the store."""
@@ -63,6 +79,11 @@ class Machine:
         parts: list[Part] = []
         at = 0
         memory = self.memory
+        before, self._before = self._before, None
+        if before is None:
+            self._greatest = None
+        elif not self._surely_passes(events):
+            before.keep()
         while True:
             reason, at = memory.advance(events, at)
             if reason == layout.DONE:
@@ -165,16 +186,37 @@ class Machine:
         """Whether it may fail after some events were processed; ``strict`` says that a refused event is a failure."""
         return (self.may_refuse and strict) or self.tables.asks
 
-    def checkpoint(self, *, processed: bool) -> Callable[[], None]:
-        """How to go back to what is remembered now; ``processed`` says whether events may have been processed then."""
+    def checkpoint(self, *, processed: bool, strict: bool) -> Callable[[], None]:
+        """How to go back to what is remembered now; ``processed`` says whether events may have been processed then.
+
+        Otherwise this machine alone may fail, once events are prepared; ``strict`` says that a refused event is a
+        failure.
+        """
         memory = self.memory
         counts = (self._admitted, self.last_bound)
-        state = State._make(array.copy() for array in memory.state) if processed else memory.state
+        before = _StateBefore(memory.state)
+        if processed:
+            before.keep()
+        self._before = before if not processed and self.may_fail(strict=strict) else None
         strings = self.tables.strings.checkpoint()
 
         def undo() -> None:
             self._admitted, self.last_bound = counts
-            memory.state = state
+            memory.state, self._greatest = before.state, None
             strings()
 
         return undo
+
+    def _surely_passes(self, events: EventArrays) -> bool:
+        """Whether no event can fail, as it asks no predicate and all that measures windows ascends."""
+        if self.tables.asks:
+            return False
+        checked = self.tables.arrays.checked
+        latest = self._greatest
+        if latest is None:
+            # Substreams remember the latest values behind their keys.
+            first = layout.PARTITION_KEY + int(self.tables.arrays.options[layout.O_KEY])
+            latest = self.memory.state.partition_long[:, first : first + len(checked)].max(axis=0, initial=layout.NULL)
+        values = events.columns[:, checked]
+        self._greatest = np.maximum(latest, values.max(axis=0))
+        return bool((values[0] >= latest).all() and (values[1:] >= values[:-1]).all())
