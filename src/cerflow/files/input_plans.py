@@ -74,6 +74,11 @@ class ColumnRoles:
             roles["sequence"] = self.sequence
         return roles
 
+    @property
+    def required(self) -> dict[str, str]:
+        """The columns without whose value a row cannot be used, with their roles; NaN is no value."""
+        return {self.type: "type"} | ({} if self.time is None else {self.time: "time"})
+
     def schema(self, columns: pa.Schema, stream: str | None) -> Schema:
         """The columns of the events with their roles; raises `InputError` for those that are not there."""
         return schema_of(
@@ -248,6 +253,13 @@ class InputPlan:
             names.append(free_name(called_now, names))
         return pa.schema([*REFUSED, *((name, pa.string()) for name in names[len(REFUSED) :])])
 
+    def target(self, column: str, given: pa.DataType) -> pa.DataType | None:
+        """The type that the values of a column, which has the type ``given``, become; None if they stay as they are."""
+        target = self.types.get(column)
+        if target is None and self.names[column] == self.columns.type and pa.types.is_integer(given):
+            return pa.string()
+        return target
+
     def part(self, block: Block, offset: int, file: str | None) -> SplitRows:
         """The rows of a block, converted, without those that cannot be used.
 
@@ -272,9 +284,9 @@ class InputPlan:
         table = pa.table(columns) if columns else original
         if self.schema is not None:
             table = fitted(table, self.schema, label(self.one.events)) if columns else self.schema.empty_table()
-        for role, column_of in (("type", self.columns.type), ("time", self.columns.time)):
-            if column_of in table.column_names:
-                for place in _nulls(table.column(column_of)):
+        for name, role in self.columns.required.items():
+            if name in table.column_names:
+                for place in _nulls(table.column(name)):
                     reasons.setdefault(place, [f"the {role} is null"])
         refused = []
         if block.malformed:
@@ -317,11 +329,9 @@ class InputPlan:
         return "a time" if self.columns.use(self.names[column]) == "time" else "a number"
 
     def _converted(self, column: str, values: pa.ChunkedArray, plain: pa.Array | None) -> Converted:
-        target = self.types.get(column)
+        target = self.target(column, values.type)
         if plain is not None and plain.type == target:
             return Converted(plain, np.zeros(len(values), np.bool_))
-        if target is None and self.names[column] == self.columns.type and pa.types.is_integer(values.type):
-            target = pa.string()
         if target is None:
             return Converted(values, np.zeros(len(values), np.bool_))
         return converted(one_array(values), target)

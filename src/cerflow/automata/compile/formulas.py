@@ -15,7 +15,7 @@ from cerflow.automata.compile.negation import unless, without
 from cerflow.automata.compile.neighbours import neighbours
 from cerflow.automata.compile.products import both, product_all
 from cerflow.automata.compile.references import resolve_reference
-from cerflow.automata.compile.repetition import repeat
+from cerflow.automata.compile.repetition import needs_counter, repeat
 from cerflow.automata.compile.selection import preferred
 from cerflow.automata.compile.sremo.expressions import compile_sremo
 from cerflow.automata.compile.windows import hides_events, know_ends, restrict
@@ -224,10 +224,9 @@ class _FormulaCompiler:
             case Sequence() | StrictSequence() | All():
                 return self._joined(current, below)
             case Repetition():
-                registers = len(self.registers.registers)
-                repeated = repeat(below[0], current, self.registers, count=self.count)
-                self.counted |= len(self.registers.registers) > registers
-                return repeated
+                count = self.count and needs_counter(below[0], current)
+                self.counted |= count
+                return repeat(below[0], current, self.registers if count else None)
             case As():
                 label = current.label
                 return relabel(below[0], lambda labels: labels | {label})

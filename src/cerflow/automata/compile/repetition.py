@@ -23,22 +23,27 @@ from cerflow.language.condition import Arithmetic, Comparison, Condition, Expres
 from cerflow.language.formula import Repetition
 from cerflow.values.operators import Operator
 
-__all__ = ["repeat"]
+__all__ = ["needs_counter", "repeat"]
 
 
-def repeat(operand: Fragment, formula: Repetition, registers: RegisterFile, *, count: bool) -> Fragment:
-    """The operand as often as ``formula`` says, at least once; without ``count`` always written out.
+def needs_counter(operand: Fragment, formula: Repetition) -> bool:
+    """Whether the repetition is too large to be written out."""
+    copies = formula.most or max(1, formula.least)
+    return copies > 1 and copies * operand.states > limits.REPEATED_STATES
 
-    Raises `UnsupportedQueryError` if it is written out and becomes too large.
+
+def repeat(operand: Fragment, formula: Repetition, counter: RegisterFile | None) -> Fragment:
+    """The operand as often as ``formula`` says, at least once, counted in a new register of ``counter``.
+
+    Without ``counter`` it is written out; raises `UnsupportedQueryError` if it becomes too large.
     """
     least, strict = max(1, formula.least), formula.strict
-    copies = formula.most or least
     if formula.most is None and least == 1:
         return _endless(operand, strict)
-    if copies == 1:
+    if (formula.most or least) == 1:
         return operand
-    if count and copies * operand.states > limits.REPEATED_STATES:
-        return _counted(operand, least, formula.most, strict, registers)
+    if counter is not None:
+        return _counted(operand, least, formula.most, strict, counter)
     return _written_out(operand, least, formula.most, strict)
 
 

@@ -303,21 +303,20 @@ def _by_spark(
 
 def _plain(frame: DataFrame, plan: InputPlan) -> tuple[DataFrame, Column]:
     """The frame with the columns that all inputs have, and which of its rows have no type or no time."""
-    columns = plan.columns
     values = []
-    for field in frame.schema.fields:
+    for field in arrow_schema(frame):
+        target = plan.target(field.name, field.type)
         value = F.col(_quoted(field.name))
-        if plan.names[field.name] == columns.type and isinstance(field.dataType, T.IntegralType):
-            value = value.cast("string")
-        values.append(value.alias(plan.names[field.name]))
+        values.append((value if target is None else value.cast(from_arrow_type(target))).alias(plan.names[field.name]))
     if plan.one.constant_type is not None:
-        values.append(F.lit(plan.one.constant_type).alias(columns.type))
+        values.append(F.lit(plan.one.constant_type).alias(plan.columns.type))
     named = frame.select(*values)
-    missing = F.col(_quoted(columns.type)).isNull()
-    if columns.time is not None:
-        missing = missing | F.col(_quoted(columns.time)).isNull()
-        if isinstance(named.schema[columns.time].dataType, T.DoubleType | T.FloatType):
-            missing = missing | F.isnan(_quoted(columns.time))
+    missing = F.lit(False)
+    for name in plan.columns.required:
+        value = F.col(_quoted(name))
+        missing |= value.isNull()
+        if isinstance(named.schema[name].dataType, T.DoubleType | T.FloatType):
+            missing |= F.isnan(value)
     return named, missing
 
 
