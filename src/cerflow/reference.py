@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,14 +13,15 @@ import pyarrow.compute as pc
 
 from cerflow.engine.matches.matches import ROWS, Matches
 from cerflow.engine.matches.picking import NumberRange, Picker
-from cerflow.engine.recognize.planning import limit_of
 from cerflow.engine.results.report import CountForm, EventForm, Report
 from cerflow.errors import InputError, UnsupportedQueryError
-from cerflow.language.select import ProjectionKind, Select
+from cerflow.language.select import Select
 from cerflow.schema import Kind, Schema, kind_of
+from cerflow.semantics.deadlines import Time
 from cerflow.semantics.programs import Entry, defined, read_by
 from cerflow.semantics.queries import Match, evaluate
-from cerflow.values.events import Stream
+from cerflow.values.events import Stream, as_value, raw_time
+from cerflow.values.units import DAY, MICROSECONDS
 
 __all__ = ["reference_matches", "reference_program"]
 
@@ -125,8 +127,13 @@ def _encoded(lists: pa.ChunkedArray) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(sizes)), pa.int32()), values)
 
 
-def reference_matches(select: Select, table: pa.Table, schema: Schema, *, positions: bool) -> Matches:
-    """Evaluate a query by the definitions of the spec; the table must be in the order of time."""
+def reference_matches(
+    select: Select, table: pa.Table, schema: Schema, *, positions: bool, until: Any = None
+) -> Matches:
+    """Evaluate a query by the definitions of the spec; the table must be in the order of time.
+
+    ``until`` is a value of the time column: no event before it is still to come.
+    """
     report = Report(select, schema, positions=positions, position=None)
     try:
         rows = table.to_pylist()
@@ -136,20 +143,11 @@ def reference_matches(select: Select, table: pa.Table, schema: Schema, *, positi
     stream = Stream.from_dicts(
         values, type=schema.type, time=schema.time, time_unit=schema.time_unit, stream=schema.stream
     )
-    matches = evaluate(select, stream, forget=schema.forget)
-    if select.projection.kind is ProjectionKind.NONE:
-        matches = list({m.detected_at: m for m in matches}.values())
+    matches = evaluate(select, stream, forget=schema.forget, until=None if until is None else raw_time(as_value(until)))
     writer = _Writer(select, report, rows, positions)
     if report.counts:
         return _Listed(report, writer.table([writer.counted(m) for m in matches]))
-    limit = limit_of(select)
-    taken: Counter[int] = Counter()
-    listed = []
-    for match in matches:
-        if limit is None or taken[match.detected_at] < limit:
-            taken[match.detected_at] += 1
-            listed.append(writer.listed(match))
-    return _Listed(report, writer.table(listed))
+    return _Listed(report, writer.table([writer.listed(match) for match in matches]))
 
 
 def reference_program(
@@ -202,6 +200,19 @@ def _values(table: pa.Table, rows: list[dict[str, Any]]) -> list[dict[str, Any]]
     return [{**row, **{name: values[k] for name, values in changed.items()}} for k, row in enumerate(rows)]
 
 
+def _as_time(raw: Time, data_type: pa.DataType) -> Any:
+    """A raw time as a value of a time column, rounded up to what the column counts."""
+    if isinstance(raw, float):
+        return raw
+    if not pa.types.is_temporal(data_type):
+        return math.ceil(raw)
+    size = MICROSECONDS[data_type.unit] if pa.types.is_timestamp(data_type) else DAY
+    whole = math.ceil(raw / Fraction(size))
+    if pa.types.is_timestamp(data_type):
+        return pa.scalar(whole, pa.int64()).cast(data_type).as_py()
+    return pa.scalar(whole, pa.int32()).cast(pa.date32()).as_py()
+
+
 class _Writer:
     """Matches of the semantics as rows of the result schema."""
 
@@ -227,13 +238,21 @@ class _Writer:
         time = self.report.events.time
         return self.place(position) if time is None else self.rows[position][time]
 
+    def detected(self, match: Match) -> dict[str, Any]:
+        """The columns of the detection; the deadline is rounded up to the unit of the time column."""
+        if match.deadline is None:
+            time = self.time(match.detected_at)
+        else:
+            time = _as_time(match.deadline, self.report.time_type)
+        return {"detected_at": self.place(match.detected_at), "detected_time": time}
+
     def keys(self, match: Match) -> dict[str, Any]:
         names = [f.name for f in self.report.schema][len(self.report.leading) :]
         return dict(zip(names, match.key))
 
     def counted(self, match: Match) -> dict[str, Any]:
-        at = {"detected_at": self.place(match.detected_at), "end_time": self.time(match.detected_at)}
-        return {**at, **self.keys(match), **dict(match.columns)}
+        detected = self.detected(match)
+        return {**detected, "end_time": detected["detected_time"], **self.keys(match), **dict(match.columns)}
 
     def listed(self, match: Match) -> dict[str, Any]:
         support = sorted(match.positions)
@@ -243,7 +262,7 @@ class _Writer:
             labels.setdefault(position, set()).add(label)
         events = {"events": [self.event(p, labels[p]) for p in support]} if self.select.projection.has_events else {}
         return {
-            "detected_at": self.place(match.detected_at),
+            **self.detected(match),
             "start": self.place(first),
             "end": self.place(last),
             "start_time": self.time(first),

@@ -37,7 +37,8 @@ def test_run(files):
     assert result.exit_code == 0, result.stderr
     (row,) = [json.loads(line) for line in result.stdout.splitlines()]
     # In the stream of dips and news: the dip at 2 (size -2), the news at 2, the dip at 3, the news at 4, …
-    assert row == {"detected_at": 1, "start": 0, "end": 1, "start_time": 2, "end_time": 2, "size": -2, "text": "loss"}
+    places = {"detected_at": 1, "detected_time": 2, "start": 0, "end": 1, "start_time": 2, "end_time": 2}
+    assert row == {**places, "size": -2, "text": "loss"}
     assert "6 events, 1 match, 0 bad records" in result.stderr
     assert "no event" not in result.stderr
     assert "as queries with definitions are" in result.stderr

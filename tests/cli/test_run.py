@@ -53,7 +53,7 @@ def test_standard_output_gets_json_lines(farm):
     assert result.exit_code == 0, result.stderr
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert pairs(rows) == ANSWER
-    assert list(rows[0]) == ["detected_at", "start", "end", "start_time", "end_time", "events"]
+    assert list(rows[0]) == ["detected_at", "detected_time", "start", "end", "start_time", "end_time", "events"]
     assert rows[0]["events"][0] == {"position": 1, "labels": ["T", "hot"], "type": "T", "id": 0, "value": 45}
     assert "9 events, 3 matches, 0 bad records" in result.stderr
 
@@ -99,7 +99,7 @@ def test_flat_output(farm, tmp_path, name):
         ]
     else:
         rows = [json.loads(line) for line in path.read_text().splitlines()]
-    assert list(rows[0])[5:] == [f"{x}_{a}" for x in ("hot", "dry") for a in ("position", "type", "id", "value")]
+    assert list(rows[0])[6:] == [f"{x}_{a}" for x in ("hot", "dry") for a in ("position", "type", "id", "value")]
     assert {(row["hot_position"], tuple(row["dry_position"])) for row in rows} >= {(1, (2,)), (1, (2, 8)), (5, (8,))}
     assert {row["hot_type"] for row in rows} == {"T"}
 

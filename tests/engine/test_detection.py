@@ -154,7 +154,7 @@ def test_a_row_says_only_where():
     rows = [{"type": t, "k": k} for t, k in zip("AAAB", "ppqp")]
     found = cerflow.parse("SELECT NONE WHERE A+ ; B PARTITION BY k").match(rows)
     nothing = dict.fromkeys(("start", "end", "start_time", "end_time"))
-    assert found.to_pylist() == [{"detected_at": 3, **nothing, "k": "p"}]
+    assert found.to_pylist() == [{"detected_at": 3, "detected_time": 3, **nothing, "k": "p"}]
     assert found.count() == 1
 
 

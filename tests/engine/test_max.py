@@ -10,7 +10,7 @@ from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.optimise.ambiguity import enlarged
 from cerflow.engine.matches import strategy_parts as chosen
 from cerflow.language.formula import Strategy
-from cerflow.semantics.formulas import select
+from cerflow.semantics.strategies import select
 from support.conformance import assert_conforms
 from support.golden import rows
 from support.runners import ENGINE_RUNNERS, complex_events

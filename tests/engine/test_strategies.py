@@ -23,7 +23,8 @@ from cerflow.engine.matches import strategy_parts as chosen
 from cerflow.engine.state.memory import Memory
 from cerflow.language.formula import Strategy
 from cerflow.language.select import Projection, ProjectionKind, Select
-from cerflow.semantics.formulas import select, support
+from cerflow.semantics.strategies import select
+from cerflow.values.complex_events import support
 from support.conformance import assert_conforms, drawn, table_of
 from support.generators.conditions import Fragment
 from support.generators.queries import formulas, stream_of, streams

@@ -37,7 +37,8 @@ from cerflow.language.condition import (
 )
 from cerflow.language.node import transform
 from cerflow.language.parser import parse_formula
-from cerflow.semantics.formulas import Denotation, support
+from cerflow.semantics.formulas import Denotation
+from cerflow.values.complex_events import support
 from cerflow.values.operators import Operator
 from support.generators.queries import stream_of, streams
 from support.golden import rows

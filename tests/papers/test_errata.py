@@ -35,7 +35,7 @@ from cerflow.automata import (
     with_start_loop,
 )
 from cerflow.papers.constructions.determinize import unchecked_subsets
-from cerflow.semantics.formulas import support
+from cerflow.values.complex_events import support
 from support.register_automata import edge, supports, word
 
 

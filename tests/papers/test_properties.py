@@ -38,8 +38,8 @@ from cerflow.automata import (
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.sremo import Alternation, Concatenation, Star
 from cerflow.papers.model.conditions import holds
-from cerflow.semantics.formulas import support
 from cerflow.semantics.sremo import sremo_match_string, sremo_matches
+from cerflow.values.complex_events import support
 from cerflow.values.events import Stream
 from support.generators.sremo import conditions, strings
 from support.register_automata import compiled, concatenated

@@ -11,7 +11,8 @@ from cerflow.language.parser import parse_formula
 from cerflow.rewriting.first_order.reading import from_first_order
 from cerflow.rewriting.first_order.safe import to_disjunctive_normal_form, to_safe
 from cerflow.semantics.first_order import first_order_denotation
-from cerflow.semantics.formulas import Denotation, support
+from cerflow.semantics.formulas import Denotation
+from cerflow.values.complex_events import support
 from cerflow.values.events import Stream
 from support.generators.first_order import first_order_formulas, small_streams
 

@@ -11,9 +11,10 @@ from cerflow.language.formula import StrictIteration
 from cerflow.language.parser import parse_formula, parse_query
 from cerflow.language.sremo_parser import parse_sremo
 from cerflow.semantics.first_order import first_order_denotation
-from cerflow.semantics.formulas import Denotation, support
+from cerflow.semantics.formulas import Denotation
 from cerflow.semantics.queries import evaluate
 from cerflow.semantics.sremo import SremoDenotation, sremo_match_string, sremo_matches
+from cerflow.values.complex_events import support
 from cerflow.values.events import Stream
 from support.golden import PHI1, PHI5, SENSORS, SIX, at_end, rows, sets
 

@@ -2,9 +2,9 @@ import pytest
 
 from cerflow.language.parser import parse_query
 from cerflow.language.sremo_parser import parse_sremo
-from cerflow.semantics.formulas import support
 from cerflow.semantics.queries import evaluate
 from cerflow.semantics.sremo import sremo_match_string, sremo_matches
+from cerflow.values.complex_events import support
 from cerflow.values.events import Stream
 from support.golden import (
     CASES,

@@ -39,7 +39,9 @@ from cerflow.language.formula import (
     Within,
     Without,
 )
-from cerflow.semantics.formulas import Denotation, last_at_most, next_at_most, support
+from cerflow.semantics.formulas import Denotation
+from cerflow.semantics.strategies import last_at_most, next_at_most
+from cerflow.values.complex_events import support
 from cerflow.values.operators import Operator
 from support.generators.queries import Fragment, formulas, stream_of, streams
 from support.runners import examples

@@ -178,7 +178,10 @@ def test_counts_without_matches(spark, tmp_path):
         ({"time": "tt"}, InputError, "time column 'tt'"),
         ({"query": "SELECT"}, QuerySyntaxError, "line 1"),
         (
-            {"query": "SELECT COUNT(*) AS n WHERE A", "partition_by": ["detected_at", "end_time", "n"]},
+            {
+                "query": "SELECT COUNT(*) AS n WHERE A",
+                "partition_by": ["detected_at", "detected_time", "end_time", "n"],
+            },
             InputError,
             "all",
         ),

@@ -21,7 +21,10 @@ import cerflow
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.select import Select
-from cerflow.semantics.formulas import Denotation, select, support, within
+from cerflow.semantics.complex_events import within
+from cerflow.semantics.formulas import Denotation
+from cerflow.semantics.strategies import select
+from cerflow.values.complex_events import support
 from cerflow.values.events import Stream
 from support.paper_strategies import SelectiveEvaluation
 from support.runners import complex_events, supports

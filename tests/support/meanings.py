@@ -8,7 +8,8 @@ from cerflow.language.formula import Formula
 from cerflow.language.parser import parse_formula
 from cerflow.language.printer import show
 from cerflow.semantics.first_order import first_order_denotation
-from cerflow.semantics.formulas import ComplexEvent, Denotation, support
+from cerflow.semantics.formulas import Denotation
+from cerflow.values.complex_events import ComplexEvent, support
 from cerflow.values.events import Stream
 
 

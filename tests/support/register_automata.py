@@ -19,7 +19,7 @@ from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Condition
 from cerflow.language.parser import parse_condition
 from cerflow.language.sremo import Sremo
-from cerflow.semantics.formulas import ComplexEvent, support
+from cerflow.values.complex_events import ComplexEvent, support
 from support.generators.sremo import expressions
 
 

@@ -150,9 +150,9 @@ def computed_names(select: Select) -> list[tuple[str, Node]]:
 
 def _check_column_names(select: Select) -> None:
     if any(isinstance(item, CountItem) for item in select.projection.items):
-        taken = {"detected_at", "end_time"}
+        taken = {"detected_at", "detected_time", "end_time"}
     else:
-        taken = {"detected_at", "start", "end", "start_time", "end_time", "events"}
+        taken = {"detected_at", "detected_time", "start", "end", "start_time", "end_time", "events"}
     for key in select.partition:
         if key[0] in taken:
             raise QueryError(

@@ -51,7 +51,7 @@ class Statement:
 
 
 #: The columns of a match that are no attributes of its event.
-_PLACES = ("detected_at", "start", "end", "events")
+_PLACES = ("detected_at", "detected_time", "start", "end", "events")
 
 
 def statements_for(queries: Mapping[str | None, Query], events: Schema) -> list[Statement]:

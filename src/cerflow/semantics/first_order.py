@@ -24,8 +24,9 @@ from cerflow.language.formula import (
 )
 from cerflow.language.formula import Sequence as SequenceFormula
 from cerflow.language.node import walk
+from cerflow.semantics.complex_events import within
 from cerflow.semantics.conditions import satisfies
-from cerflow.semantics.formulas import select, within
+from cerflow.semantics.strategies import select
 from cerflow.values.events import Event
 
 __all__ = ["first_order_denotation"]

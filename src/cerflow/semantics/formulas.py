@@ -3,6 +3,10 @@
 Each rule below is a generator. It *yields* the question ``⟦ψ⟧(i', j')`` about a part ψ, is sent the answer, and
 returns the set of its own complex events. A loop answers each question once, so formulas may be deep.
 
+Every complex event comes with the moment when it is known: at event j, or later where it depends on a deadline
+(spec §10). A strategy chooses among those that are known at the same moment. What a formula excludes counts only if it
+is known by then.
+
 A label that a filter reads but its operand does not assign stands for one event of an enclosing formula, the binder
 (found by `cerflow.analysis.scopes.resolve`). The binder guesses that event: for each position p it evaluates the
 formula with the label standing for p, and keeps the complex events that give the label to p alone.
@@ -10,7 +14,8 @@ formula with the label standing for p, and keeps the complex events that give th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+import math
+from collections.abc import Callable, Generator, Sequence
 from itertools import product
 
 from cerflow.analysis.scopes import resolve
@@ -26,15 +31,16 @@ from cerflow.language.formula import (
     Formula,
     Iteration,
     NotEvent,
+    NotFollowedBy,
     Project,
     Rename,
     Repetition,
     Selection,
     Start,
-    Strategy,
     StrictIteration,
     StrictSequence,
     Unless,
+    Window,
     Within,
     Without,
     can_be_absent,
@@ -44,22 +50,27 @@ from cerflow.language.node import walk
 from cerflow.language.sremo import Regular
 from cerflow.semantics.complex_events import within
 from cerflow.semantics.conditions import satisfies
+from cerflow.semantics.deadlines import Clock, Moment, at_event, deadline_of
 from cerflow.semantics.sremo import SremoDenotation
+from cerflow.semantics.strategies import select
 from cerflow.values.complex_events import ComplexEvent, support
 from cerflow.values.events import Event
 
-__all__ = ["ComplexEvent", "Denotation", "denotation", "select", "support", "within"]
+__all__ = ["Denotation", "denotation"]
 
-Matches = frozenset[ComplexEvent]
+#: Complex events, each with the moment when it is known.
+Known = frozenset[tuple[ComplexEvent, Moment]]
+_NOTHING: Known = frozenset()
+_NEVER = Moment(math.inf, math.inf)
 
 #: Positions of labels bound further out: ((occurrence of the binder, label), position), sorted.
 _Environment = tuple[tuple[tuple[int, str], int], ...]
 #: An occurrence of a formula, the two positions, the environment.
 _Question = tuple[int, int, int, _Environment]
-_Rule = Generator[_Question, Matches, Matches]
+_Rule = Generator[_Question, Known, Known]
 
 
-def denotation(formula: Formula, events: Sequence[Event], i: int, j: int) -> Matches:
+def denotation(formula: Formula, events: Sequence[Event], i: int, j: int) -> frozenset[ComplexEvent]:
     """``⟦formula⟧(i, j)`` over ``events``; positions of the complex events are indices into ``events``.
 
     Raises `QueryError` for a label that no formula binds, and for a duration window without times.
@@ -67,53 +78,18 @@ def denotation(formula: Formula, events: Sequence[Event], i: int, j: int) -> Mat
     return Denotation(formula, events)(i, j)
 
 
-def select(strategy: Strategy, matches: Iterable[ComplexEvent], by: Collection[str] = ()) -> Matches:
-    """The complex events that a selection strategy keeps (spec §2, P1 §4 with errata E1 and E2).
-
-    NEXT, LAST and MAX compare supports. With labels ``by`` they compare the positions that carry one of these labels,
-    so complex events that agree on those positions stay or go together.
-    """
-    kept = frozenset(matches)
-    if not kept:
-        return kept
-    supports = {c: frozenset(p for label, p in c if label in by) if by else support(c) for c in kept}
-    match strategy:
-        case Strategy.ALL:
-            return kept
-        case Strategy.ANY:
-            return frozenset((min(kept, key=sorted),))
-        case Strategy.STRICT:
-            return frozenset(c for c in kept if not supports[c] or _is_interval(supports[c]))
-        case Strategy.NEXT:
-            return frozenset(c for c in kept if all(next_at_most(s, supports[c]) for s in supports.values()))
-        case Strategy.LAST:
-            return frozenset(c for c in kept if all(last_at_most(s, supports[c]) for s in supports.values()))
-        case Strategy.MAX:
-            return frozenset(c for c in kept if not any(supports[c] < s for s in supports.values()))
-
-
-def next_at_most(first: frozenset[int], second: frozenset[int]) -> bool:
-    """``first ≤next second``: they are equal, or the least position at which they differ is in the second."""
-    return first == second or min(first ^ second) in second
-
-
-def last_at_most(first: frozenset[int], second: frozenset[int]) -> bool:
-    """``first ≤last second``: they are equal, or the greatest position at which they differ is in the second."""
-    return first == second or max(first ^ second) in second
-
-
-def _is_interval(positions: frozenset[int]) -> bool:
-    return len(positions) == max(positions) - min(positions) + 1
-
-
 class Denotation:
-    """``⟦φ⟧`` over one stream: call it with i and j; answers are remembered from call to call."""
+    """``⟦φ⟧`` over one stream: call it with i and j; answers are remembered from call to call.
 
-    def __init__(self, formula: Formula, events: Sequence[Event]) -> None:
+    ``clock`` shows which deadlines have passed; without one the events do.
+    """
+
+    def __init__(self, formula: Formula, events: Sequence[Event], clock: Clock | None = None) -> None:
         self._events = events
+        self._clock = Clock(events) if clock is None else clock
         self._formulas = list(walk(formula))
         self._root = len(self._formulas) - 1
-        self._known: dict[_Question, Matches] = {}
+        self._known: dict[_Question, Known] = {}
         #: The expressions of SREMO among them.
         self._expressions: dict[int, SremoDenotation] = {}
         self._below: list[tuple[int, ...]] = []
@@ -141,11 +117,15 @@ class Denotation:
             for k in range(len(self._formulas))
         ]
 
-    def __call__(self, i: int, j: int) -> Matches:
+    def __call__(self, i: int, j: int) -> frozenset[ComplexEvent]:
         """``⟦φ⟧(i, j)``."""
+        return frozenset(c for c, _ in self.known(i, j))
+
+    def known(self, i: int, j: int) -> Known:
+        """``⟦φ⟧(i, j)``, every complex event with the moments when it is known."""
         question: _Question = (self._root, i, j, ())
         stack: list[tuple[_Question, _Rule]] = [(question, self._rule(question))]
-        answer: Matches | None = None
+        answer: Known | None = None
         while stack:
             question, rule = stack[-1]
             try:
@@ -172,12 +152,12 @@ class Denotation:
         return self._binding(k, i, j, environment, labels)
 
     def _binding(self, k: int, i: int, j: int, environment: _Environment, labels: tuple[str, ...]) -> _Rule:
-        found: set[ComplexEvent] = set()
+        found: set[tuple[ComplexEvent, Moment]] = set()
         for guess in product(range(i, j + 1), repeat=len(labels)):
             guessed = dict(zip(labels, guess))
             inner = (*environment, *(((k, label), p) for label, p in guessed.items()))
             matches = yield from self._operator(k, i, j, inner)
-            found.update(c for c in matches if all(_positions(c, label) == [p] for label, p in guessed.items()))
+            found.update(m for m in matches if all(_positions(m[0], label) == [p] for label, p in guessed.items()))
         return frozenset(found)
 
     def _operator(self, k: int, i: int, j: int, environment: _Environment) -> _Rule:
@@ -186,28 +166,31 @@ class Denotation:
         def ask(part: int, start: int, end: int) -> _Question:
             return self._ask(part, start, end, environment)
 
+        def one(label: str) -> Known:
+            return frozenset(((frozenset(((label, j),)), at_event(self._events[j])),))
+
         match formula:
             case EventType():
-                return frozenset((frozenset(((formula.name, j),)),)) if self._is(formula, j) else frozenset()
+                return one(formula.name) if self._is(formula, j) else _NOTHING
             case AnyEvent():
-                return frozenset((frozenset(((self._events[j].type, j),)),))
+                return one(self._events[j].type)
             case NotEvent():
                 if self._is(formula.event, j) and (
                     formula.condition is None
                     or self._satisfied(k, formula.condition, frozenset(((formula.event.name, j),)), environment)
                 ):
-                    return frozenset()
-                return frozenset((frozenset(((self._events[j].type, j),)),))
+                    return _NOTHING
+                return one(self._events[j].type)
             case As():
                 matches = yield ask(parts[0], i, j)
-                return frozenset(c | {(formula.label, p) for p in support(c)} for c in matches)
+                return frozenset((c | {(formula.label, p) for p in support(c)}, m) for c, m in matches)
             case Rename():
                 matches = yield ask(parts[0], i, j)
                 renamed = {formula.old: formula.new}
-                return frozenset(frozenset((renamed.get(a, a), p) for a, p in c) for c in matches)
+                return frozenset((frozenset((renamed.get(a, a), p) for a, p in c), m) for c, m in matches)
             case Filter():
                 matches = yield ask(parts[0], i, j)
-                return frozenset(c for c in matches if self._satisfied(k, formula.condition, c, environment))
+                return frozenset(m for m in matches if self._satisfied(k, formula.condition, m[0], environment))
             case Disjunction():
                 left = yield ask(parts[0], i, j)
                 right = yield ask(parts[1], i, j)
@@ -233,42 +216,53 @@ class Denotation:
             case Conjunction():
                 left = yield ask(parts[0], i, j)
                 right = yield ask(parts[1], i, j)
-                return left & right
+                return frozenset((c, max(m, n)) for c, m in left for d, n in right if c == d)
             case All():
                 both = yield from self._all(i, j, lambda a, b: ask(parts[0], a, b), lambda a, b: ask(parts[1], a, b))
                 return both | (yield from self._with_one_absent(parts, i, j, ask))
             case Unless():
                 matches = yield ask(parts[0], i, j)
-                for start in range(i, j + 1):
-                    for end in range(start, j + 1):
-                        if matches and (yield ask(parts[1], start, end)):
-                            matches = frozenset()
-                return matches
+                if not matches:
+                    return matches
+                first = yield from _first(i, j, lambda a, b: ask(parts[1], a, b))
+                return frozenset((c, m) for c, m in matches if m < first)
             case Without():
                 matches = yield ask(parts[0], i, j)
                 return (yield from self._without(matches, lambda a, b: ask(parts[1], a, b)))
+            case NotFollowedBy():
+                return (
+                    yield from self._not_followed(
+                        i, j, formula.window, lambda b: ask(parts[0], i, b), lambda a, b: ask(parts[1], a, b)
+                    )
+                )
             case Project():
                 matches = yield ask(parts[0], i, j)
-                return frozenset(frozenset(pair for pair in c if pair[0] in formula.labels) for c in matches)
+                return frozenset((frozenset(p for p in c if p[0] in formula.labels), m) for c, m in matches)
             case Start():
                 matches = yield ask(parts[0], i, j)
-                return frozenset(c for c in matches if c and min(support(c)) == i)
+                return frozenset((c, m) for c, m in matches if c and min(support(c)) == i)
             case Selection():
                 matches = yield ask(parts[0], i, j)
-                return select(formula.strategy, matches, [str(reference.label) for reference in formula.by])
+                by = [str(reference.label) for reference in formula.by]
+                together = {n: frozenset(c for c, m in matches if m == n) for n in {m for _, m in matches}}
+                return frozenset((c, n) for n, cs in together.items() for c in select(formula.strategy, cs, by))
             case Regular():
                 return self._regular(k, formula, i, j)
             case Within():
                 matches = yield ask(parts[0], i, j)
-                return frozenset(c for c in matches if within(c, formula.window, self._events))
+                return frozenset(m for m in matches if within(m[0], formula.window, self._events))
         raise TypeError(f"{type(formula).__name__} is no formula")
 
-    def _regular(self, k: int, formula: Regular, i: int, j: int) -> Matches:
+    def _regular(self, k: int, formula: Regular, i: int, j: int) -> Known:
         if k not in self._expressions:
             self._expressions[k] = SremoDenotation(formula.expression, self._events)
         denotation = self._expressions[k]
+        now = at_event(self._events[j])
         return frozenset(
-            marks for m in range(i, j + 1) for marks, _ in denotation(m, j + 1) if marks and max(support(marks)) == j
+            (marks, now)
+            for m in range(i, j + 1)
+            for marks, _ in denotation(m, j + 1)
+            if marks and max(support(marks)) == j
         )
 
     def _is(self, wanted: EventType, j: int) -> bool:
@@ -287,45 +281,70 @@ class Denotation:
     def _all(
         self, i: int, j: int, left: Callable[[int, int], _Question], right: Callable[[int, int], _Question]
     ) -> _Rule:
-        found: set[ComplexEvent] = set()
+        found: Known = _NOTHING
         spans = [(a, b) for a in range(i, j + 1) for b in range(a, j + 1)]
         for (i1, j1), (i2, j2) in product(spans, repeat=2):
             if min(i1, i2) == i and max(j1, j2) == j:
                 first = yield left(i1, j1)
                 second = yield right(i2, j2)
-                found.update(c1 | c2 for c1 in first for c2 in second)
-        return frozenset(found)
+                found |= _unions(first, second)
+        return found
 
     def _with_one_absent(
         self, parts: Sequence[int], i: int, j: int, ask: Callable[[int, int, int], _Question]
     ) -> _Rule:
         """The complex events of one operand alone, where the other may be absent (spec §10)."""
-        found: Matches = frozenset()
+        found = _NOTHING
         for part, other in (parts, parts[::-1]):
             absent = self._formulas[other]
             if isinstance(absent, Formula) and can_be_absent(absent):
                 found |= yield ask(part, i, j)
         return found
 
-    def _without(self, matches: Matches, unwanted: Callable[[int, int], _Question]) -> _Rule:
-        kept: set[ComplexEvent] = set()
-        for c in matches:
+    def _without(self, matches: Known, unwanted: Callable[[int, int], _Question]) -> _Rule:
+        kept = set()
+        for c, m in matches:
             positions = support(c)
-            free = True
             if positions:
-                for start in range(min(positions), max(positions) + 1):
-                    for end in range(start, max(positions) + 1):
-                        if free and (yield unwanted(start, end)):
-                            free = False
-            if free:
-                kept.add(c)
+                first = yield from _first(min(positions), max(positions), unwanted)
+                if first <= at_event(self._events[max(positions)]):
+                    continue
+            kept.add((c, m))
         return frozenset(kept)
+
+    def _not_followed(
+        self,
+        i: int,
+        k: int,
+        window: Window,
+        followed: Callable[[int], _Question],
+        unwanted: Callable[[int, int], _Question],
+    ) -> _Rule:
+        """The complex events of φ detected at some j whose deadline lies directly behind k, without ψ in between."""
+        found: set[tuple[ComplexEvent, Moment]] = set()
+        for j in range(i, k + 1):
+            matches = yield followed(j)
+            deadline = deadline_of(window, j, self._events, self._clock) if matches else None
+            if deadline is not None and deadline.last == k:
+                first = yield from _first(j + 1, k, unwanted)
+                if deadline.moment < first:
+                    found.update((c, max(m, deadline.moment)) for c, m in matches)
+        return frozenset(found)
+
+
+def _first(i: int, j: int, unwanted: Callable[[int, int], _Question]) -> Generator[_Question, Known, Moment]:
+    """The first moment when a match between two positions is known, `_NEVER` if there is none."""
+    first = _NEVER
+    for start in range(i, j + 1):
+        for end in range(start, j + 1):
+            first = min([first, *(m for _, m in (yield unwanted(start, end)))])
+    return first
 
 
 def _sequence(
     i: int, j: int, left: Callable[[int], _Question], right: Callable[[int], _Question], *, strict: bool = False
 ) -> _Rule:
-    found: Matches = frozenset()
+    found = _NOTHING
     for k in range(i, j):
         first = yield left(k)
         if first:
@@ -334,12 +353,16 @@ def _sequence(
     return found
 
 
-def _joined(first: Matches, second: Matches, k: int, strict: bool) -> Matches:
+def _joined(first: Known, second: Known, k: int, strict: bool) -> Known:
     """The unions of two complex events; with ``strict`` of those that end at k and begin directly behind it."""
     if strict:
-        first = frozenset(c for c in first if c and max(support(c)) == k)
-        second = frozenset(c for c in second if c and min(support(c)) == k + 1)
-    return frozenset(c1 | c2 for c1 in first for c2 in second)
+        first = frozenset((c, m) for c, m in first if c and max(support(c)) == k)
+        second = frozenset((c, m) for c, m in second if c and min(support(c)) == k + 1)
+    return _unions(first, second)
+
+
+def _unions(first: Known, second: Known) -> Known:
+    return frozenset((c1 | c2, max(m1, m2)) for c1, m1 in first for c2, m2 in second)
 
 
 def _repeated(formula: Repetition, i: int, j: int, once: Callable[[int, int], _Question]) -> _Rule:
@@ -347,12 +370,12 @@ def _repeated(formula: Repetition, i: int, j: int, once: Callable[[int, int], _Q
 
     Every repetition reads an event at least, so there are no more of them than positions.
     """
-    found: Matches = frozenset()
-    so_often: dict[int, Matches] = {}
+    found = _NOTHING
+    so_often: dict[int, Known] = {}
     for n in range(1, j - i + 2):
-        longer: dict[int, Matches] = {}
+        longer: dict[int, Known] = {}
         for end in range(i, j + 1):
-            matches = (yield once(i, end)) if n == 1 else frozenset()
+            matches = (yield once(i, end)) if n == 1 else _NOTHING
             for k, before in so_often.items():
                 if before and k < end:
                     matches |= _joined(before, (yield once(k + 1, end)), k, formula.strict)

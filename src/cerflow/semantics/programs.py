@@ -59,6 +59,7 @@ def defined(
     stream = Stream.from_dicts(rows, type=type, time=time, time_unit=time_unit, stream=streams if told_apart else None)
     found: dict[int, list[Match]] = {}
     for match in evaluate(query, stream, forget=forget):
+        assert match.detected_at is not None  # without `until` every match is detected at an event
         found.setdefault(match.detected_at, []).append(match)
 
     def moment(position: int | None) -> Any:

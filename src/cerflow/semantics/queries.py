@@ -6,25 +6,31 @@ An event whose key is null belongs to no substream. Among alternatives of a key,
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 from cerflow.analysis.scopes import condition_labels
 from cerflow.errors import QueryError
+from cerflow.language.formula import NotFollowedBy
 from cerflow.language.node import walk
 from cerflow.language.select import (
     Consumption,
     CountItem,
     ExpressionItem,
     LabelItem,
-    Projection,
     ProjectionKind,
     Select,
 )
-from cerflow.semantics.formulas import ComplexEvent, Denotation, select, support, within
+from cerflow.semantics.complex_events import within
+from cerflow.semantics.deadlines import Clock, Moment, Time, at_event, deadline_of
+from cerflow.semantics.formulas import Denotation
+from cerflow.semantics.strategies import select
 from cerflow.semantics.times import with_numeric_time
 from cerflow.semantics.values import labels_outside_aggregates, value_of
+from cerflow.values.complex_events import ComplexEvent, support
 from cerflow.values.events import Event, Stream, Value
 
 __all__ = ["Match", "evaluate"]
@@ -34,16 +40,17 @@ Key = tuple[Value, ...]
 
 @dataclass(frozen=True)
 class Match:
-    """A match, detected when event ``detected_at`` arrives.
+    """A match, detected when event ``detected_at`` arrives, or by the clock when a ``deadline`` passes.
 
     ``complex_event`` is the reported part, after projection, with positions in the whole stream. ``columns`` are the
     computed columns, ``key`` the values of the partition keys.
     """
 
-    detected_at: int
-    complex_event: ComplexEvent
+    detected_at: int | None
+    complex_event: ComplexEvent = frozenset()
     columns: tuple[tuple[str, Value], ...] = ()
     key: Key = ()
+    deadline: Time | None = None
 
     @property
     def positions(self) -> frozenset[int]:
@@ -51,46 +58,137 @@ class Match:
         return support(self.complex_event)
 
 
-def evaluate(query: Select, events: Sequence[Event], *, forget: int | None = None) -> list[Match]:
+def evaluate(
+    query: Select, events: Sequence[Event], *, forget: int | None = None, until: Time | None = None
+) -> list[Match]:
     """All matches of a query over a stream, in the order of detection.
 
     ``forget`` is a number of microseconds. A substream begins anew if its next event comes later than that after the
     previous one: it is cut into sessions, and the query runs on each separately. This needs events with times.
+    ``until``, in the unit of their times, says that no event before it is still to come.
 
     Raises `QueryError` for unbound labels, windows of time on events without times, and computed columns that read one
     event of a label with several.
     """
-    events = _inputs(query, events)
-    with with_numeric_time(events.microseconds_per_tick if isinstance(events, Stream) else None):
-        return _evaluated(query, events, forget)
+    clock = Clock(events, until)
+    read = _inputs(query, events)
+    with with_numeric_time(read.microseconds_per_tick):
+        sessions = [
+            _Session(query, substream, key, clock)
+            for (key, _), substream in _sessions(_substreams(query, read), forget).items()
+        ]
+        found = list[Match]()
+        for moment, concerned in _moments(query, events, sessions, clock):
+            detecting = [(session, matches) for session in concerned if (matches := session.detected(moment))]
+            for session, matches in detecting:
+                found += session.report(moment, matches)
+            for session in _consumed(query.consume, [session for session, _ in detecting], sessions):
+                session.forget(moment)
+        return found
 
 
-def _evaluated(query: Select, events: Sequence[Event], forget: int | None) -> list[Match]:
-    substreams = _sessions(_substreams(query, events), forget)
-    denotations = {key: Denotation(query.formula, substream) for key, substream in substreams.items()}
-    begin = dict.fromkeys(substreams, 0)
-    places = {event.position: (key, j) for key, sub in substreams.items() for j, event in enumerate(sub)}
-    found: list[Match] = []
+def _moments(
+    query: Select, events: Sequence[Event], sessions: Sequence[_Session], clock: Clock
+) -> Iterator[tuple[Moment, Sequence[_Session]]]:
+    """The moments when matches may be detected, and where: deadlines pass in all substreams at any event."""
+    deadlines = [node.window for node in walk(query.formula) if isinstance(node, NotFollowedBy)]
+    own = {event.position: session for session in sessions for event in session.events}
     for event in events:
-        if event.position not in places:
-            continue
-        session, j = places[event.position]
-        key, _ = session
-        substream = substreams[session]
-        matches = denotations[session](begin[session], j)
+        if deadlines:
+            yield at_event(event), sessions
+        elif event.position in own:
+            yield at_event(event), [own[event.position]]
+    passed = {
+        deadline.moment
+        for window in deadlines
+        for session in sessions
+        for j in range(len(session.events))
+        if (deadline := deadline_of(window, j, session.events, clock)) and math.isinf(deadline.moment.position)
+    }
+    for moment in sorted(passed):
+        yield moment, sessions
+
+
+def _consumed(policy: Consumption, detecting: Sequence[_Session], sessions: Sequence[_Session]) -> Sequence[_Session]:
+    match policy:
+        case Consumption.ANY if detecting:
+            return sessions
+        case Consumption.PARTITION:
+            return detecting
+    return ()
+
+
+class _Session:
+    """The query on one substream, or on a session of it."""
+
+    def __init__(self, query: Select, events: Stream, key: Key, clock: Clock) -> None:
+        self.events = events
+        self._query = query
+        self._key = key
+        self._denotation = Denotation(query.formula, events, clock)
+        self._deadlines = any(isinstance(node, NotFollowedBy) for node in walk(query.formula))
+        self._begin = 0
+        self._places = {event.position: j for j, event in enumerate(events)}
+        self._known: dict[Moment, set[ComplexEvent]] | None = None
+
+    def forget(self, moment: Moment) -> None:
+        """Begin anew behind a moment."""
+        self._begin = sum(event.position <= moment.position for event in self.events)
+        self._known = None
+
+    def detected(self, moment: Moment) -> list[ComplexEvent]:
+        """The complex events that are detected at a moment, in order."""
+        query = self._query
+        matches: Collection[ComplexEvent]
+        if self._deadlines:
+            matches = self._by_moment().get(moment, ())
+        else:
+            matches = self._denotation(self._begin, self._places[int(moment.position)])
         if query.window is not None:
-            matches = frozenset(c for c in matches if within(c, query.window, substream))
-        matches = select(query.strategy, matches, [str(reference.label) for reference in query.by])
-        if matches and query.consume is Consumption.PARTITION:
-            begin[session] = j + 1
-        if matches and query.consume is Consumption.ANY:
-            begin = {k: sum(e.position <= event.position for e in sub) for k, sub in substreams.items()}
-        ordered = sorted(matches, key=sorted)[: query.limit]
-        found.extend(_report(query.projection, ordered, event.position, substream, key))
-    return found
+            matches = [c for c in matches if within(c, query.window, self.events)]
+        chosen = select(query.strategy, matches, [str(reference.label) for reference in query.by])
+        return sorted(chosen, key=sorted)[: query.limit]
+
+    def _by_moment(self) -> dict[Moment, set[ComplexEvent]]:
+        """The complex events by moments of detection; what an event shows is detected at this event."""
+        if self._known is None:
+            self._known = {}
+            for j in range(self._begin, len(self.events)):
+                for c, m in self._denotation.known(self._begin, j):
+                    moment = m if math.isinf(m.position) else Moment(m.position, math.inf)
+                    self._known.setdefault(moment, set()).add(c)
+        return self._known
+
+    def report(self, moment: Moment, matches: Sequence[ComplexEvent]) -> list[Match]:
+        """The matches of a moment as reported; matches that projection makes equal become one."""
+        by_clock = math.isinf(moment.position)
+        made = partial(
+            Match,
+            detected_at=None if by_clock else int(moment.position),
+            deadline=moment.time if by_clock else None,
+            key=self._key,
+        )
+        projection, events = self._query.projection, self.events
+        if projection.kind is ProjectionKind.ALL and not projection.items:
+            return [made(complex_event=_globally(c, events)) for c in matches]
+        if projection.kind is ProjectionKind.NONE:
+            return [made()]
+        for item in projection.items:
+            if isinstance(item, CountItem):
+                return [made(columns=((item.name, len(matches)),))]
+        listed = frozenset(item.label for item in projection.items if isinstance(item, LabelItem))
+        computed = [item for item in projection.items if isinstance(item, ExpressionItem)]
+        read = frozenset().union(*(condition_labels(item.expression) for item in computed))
+        reports: dict[ComplexEvent, Match] = {}
+        for c in matches:
+            identity = frozenset(pair for pair in c if pair[0] in listed | read) if listed else c
+            shown = frozenset(pair for pair in c if pair[0] in listed) if listed else c
+            columns = tuple((item.name, _column(item, c, events)) for item in computed)
+            reports[identity] = made(complex_event=_globally(shown, events), columns=columns)
+        return list(reports.values())
 
 
-def _inputs(query: Select, events: Sequence[Event]) -> Sequence[Event]:
+def _inputs(query: Select, events: Sequence[Event]) -> Stream:
     """The events of the input streams; names do not count without FROM, or if all events come from one stream."""
     tick = events.microseconds_per_tick if isinstance(events, Stream) else None
     if not query.streams or all(event.stream is None for event in events):
@@ -122,31 +220,6 @@ def _sessions(substreams: Mapping[Key, Stream], forget: int | None) -> dict[tupl
         for number, (begin, end) in enumerate(pairwise([*starts, len(substream)])):
             found[key, number] = substream[begin:end]
     return found
-
-
-def _report(
-    projection: Projection, matches: Sequence[ComplexEvent], detected_at: int, events: Sequence[Event], key: Key
-) -> list[Match]:
-    """The matches of one detecting event as reported; matches that projection makes equal become one."""
-    if not matches:
-        return []
-    if projection.kind is ProjectionKind.ALL and not projection.items:
-        return [Match(detected_at, _globally(c, events), (), key) for c in matches]
-    if projection.kind is ProjectionKind.NONE:
-        return [Match(detected_at, frozenset(), (), key)]
-    for item in projection.items:
-        if isinstance(item, CountItem):
-            return [Match(detected_at, frozenset(), ((item.name, len(matches)),), key)]
-    listed = frozenset(item.label for item in projection.items if isinstance(item, LabelItem))
-    computed = [item for item in projection.items if isinstance(item, ExpressionItem)]
-    read = frozenset().union(*(condition_labels(item.expression) for item in computed))
-    reports: dict[ComplexEvent, Match] = {}
-    for c in matches:
-        identity = frozenset(pair for pair in c if pair[0] in listed | read) if listed else c
-        shown = frozenset(pair for pair in c if pair[0] in listed) if listed else c
-        columns = tuple((item.name, _column(item, c, events)) for item in computed)
-        reports[identity] = Match(detected_at, _globally(shown, events), columns, key)
-    return list(reports.values())
 
 
 def _globally(c: ComplexEvent, events: Sequence[Event]) -> ComplexEvent:

@@ -13,7 +13,7 @@ from typing import Any, overload
 from cerflow.errors import InputError
 from cerflow.values.units import MICROSECONDS, TimeUnit
 
-__all__ = ["Event", "Stream", "Value", "as_value", "microseconds_since_epoch"]
+__all__ = ["Event", "Stream", "Value", "as_value", "microseconds_since_epoch", "raw_time"]
 
 #: What attributes hold. Timestamps are datetimes in UTC, durations whole numbers of microseconds; None is null, and so
 #: is NaN. Decimals are compared exactly.
@@ -110,14 +110,14 @@ class Stream(Sequence[Event]):
                     number = row[name]
                     row[name] = float(number) if isinstance(number, int) else number
         if time is not None:
-            values.sort(key=lambda row: _ticks(row[time]))
+            values.sort(key=lambda row: raw_time(row[time]))
         timestamps = time is not None and any(isinstance(row[time], datetime.datetime) for row in values)
         return cls(
             (
                 Event(
                     position,
                     str(row[type]),
-                    position if time is None else _ticks(row[time]),
+                    position if time is None else raw_time(row[time]),
                     row,
                     None if stream is None else str(row[stream]),
                     row[time] if timestamps else None,  # type: ignore[index, arg-type]
@@ -154,7 +154,8 @@ def microseconds_since_epoch(moment: datetime.datetime) -> int:
     return (moment - _EPOCH) // datetime.timedelta(microseconds=1)
 
 
-def _ticks(value: Value) -> int | float:
+def raw_time(value: Value) -> int | float:
+    """A time as events have it: a number as it is, a timestamp in microseconds since the epoch."""
     if isinstance(value, datetime.datetime):
         return microseconds_since_epoch(value)
     if isinstance(value, int | float) and not isinstance(value, bool):

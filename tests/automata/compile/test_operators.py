@@ -11,7 +11,9 @@ from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import Selection, Strategy
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_formula
-from cerflow.semantics.formulas import Denotation, select, support
+from cerflow.semantics.formulas import Denotation
+from cerflow.semantics.strategies import select
+from cerflow.values.complex_events import support
 from cerflow.values.events import Stream
 from support.generators.conditions import Fragment
 from support.generators.queries import OPERATORS, around, formulas, stream_of, streams

@@ -15,7 +15,8 @@ from cerflow.language.condition import (
 )
 from cerflow.language.formula import Strategy
 from cerflow.language.parser import parse_formula
-from cerflow.semantics.formulas import Denotation, select
+from cerflow.semantics.formulas import Denotation
+from cerflow.semantics.strategies import select
 from cerflow.values.events import Stream
 from cerflow.values.operators import Operator
 from support.golden import at_end, rows

@@ -21,7 +21,9 @@ from cerflow.language.condition import (
 )
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.language.parser import parse_formula
-from cerflow.semantics.formulas import Denotation, support, within
+from cerflow.semantics.complex_events import within
+from cerflow.semantics.formulas import Denotation
+from cerflow.values.complex_events import support
 from cerflow.values.events import Stream
 from cerflow.values.operators import Operator
 from support.generators import predicates as random_predicates

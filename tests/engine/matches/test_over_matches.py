@@ -308,8 +308,8 @@ def test_types_of_results():
     found = cerflow.parse("SELECT * WHERE A+ ; B PARTITION BY k").match(table.append_column("k", pa.array(["k"] * 3)))
     table = found.aggregate(of)
     decimal = pa.decimal128(38, 0)
-    assert table.schema.names == ["detected_at", "end_time", "k", *of]
-    assert table.schema.types[3:] == [decimal, decimal, pa.float64(), pa.float64(), pa.int32(), pa.string(), pa.int64()]
+    assert table.schema.names == ["detected_at", "detected_time", "end_time", "k", *of]
+    assert table.schema.types[4:] == [decimal, decimal, pa.float64(), pa.float64(), pa.int32(), pa.string(), pa.int64()]
     assert table.to_pylist()[0]["k"] == "k"
 
 

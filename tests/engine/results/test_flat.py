@@ -18,7 +18,7 @@ EVENTS = [
     {"type": "B", "v": 3, "s": "q"},
     {"type": "C", "v": 4, "s": "r"},
 ]
-LEADING = ["detected_at", "start", "end", "start_time", "end_time"]
+LEADING = ["detected_at", "detected_time", "start", "end", "start_time", "end_time"]
 
 
 def flattened(matches):
@@ -95,17 +95,17 @@ NAMES = {
 def test_columns(text):
     labels, fields = NAMES[text]
     schema = cerflow.parse(text).match(EVENTS).to_arrow(flat=True).schema
-    assert schema.names[:5] == LEADING
+    assert schema.names[:6] == LEADING
     if fields is not None:
-        assert schema.names[5:] == [f"{label}_{field}" for label in labels for field in fields]
+        assert schema.names[6:] == [f"{label}_{field}" for label in labels for field in fields]
     for label, several in labels.items():
         assert pa.types.is_list(schema.field(f"{label}_type").type) == several
 
 
 def test_restricted_attributes():
     flat = cerflow.parse("SELECT y[s], A WHERE A AS x ; B AS y").match(EVENTS).to_arrow(flat=True)
-    assert flat.schema.names[5:] == ["y_position", "y_type", "y_s", "A_position", "A_type", "A_v", "A_s"]
-    row = [2, 0, 2, 0, 2, 2, "B", "q", 0, "A", 1, "p"]
+    assert flat.schema.names[6:] == ["y_position", "y_type", "y_s", "A_position", "A_type", "A_v", "A_s"]
+    row = [2, 2, 0, 2, 0, 2, 2, "B", "q", 0, "A", 1, "p"]
     assert flat.slice(1).to_pylist() == [dict(zip(flat.schema.names, row))]
 
 
@@ -125,7 +125,7 @@ def test_names_that_are_taken_lose_nothing():
 
 def test_counts_have_no_labels():
     assert cerflow.parse("SELECT COUNT(*) AS n WHERE A ; B").match(EVENTS).to_arrow(flat=True).schema.names == [
-        *("detected_at", "end_time", "n")
+        *("detected_at", "detected_time", "end_time", "n")
     ]
 
 

@@ -18,8 +18,18 @@ def schema_of(text, schema=SCHEMA, **roles):
 def test_schema():
     moment = pa.timestamp("ms", "UTC")
     schema = schema_of("SELECT * WHERE A ; B PARTITION BY s, [v, v]")
-    assert schema.names == ["detected_at", "start", "end", "start_time", "end_time", "s", "v", "events"]
-    assert schema.types[:7] == [pa.int64()] * 3 + [moment] * 2 + [pa.string(), pa.int32()]
+    assert schema.names == [
+        "detected_at",
+        "detected_time",
+        "start",
+        "end",
+        "start_time",
+        "end_time",
+        "s",
+        "v",
+        "events",
+    ]
+    assert schema.types[:8] == [pa.int64(), moment] + [pa.int64()] * 2 + [moment] * 2 + [pa.string(), pa.int32()]
     event = schema.field("events").type.value_type
     assert [event.field(k).name for k in range(event.num_fields)] == ["position", "labels", "type", "ts", "v", "s"]
     assert event.field("labels").type == pa.list_(pa.string())
@@ -29,19 +39,19 @@ def test_schema():
 @pytest.mark.parametrize(
     ("text", "names"),
     [
-        ("SELECT NONE WHERE A", ["detected_at", "start", "end", "start_time", "end_time"]),
-        ("SELECT COUNT(*) AS n WHERE A PARTITION BY s", ["detected_at", "end_time", "s", "n"]),
+        ("SELECT NONE WHERE A", ["detected_at", "detected_time", "start", "end", "start_time", "end_time"]),
+        ("SELECT COUNT(*) AS n WHERE A PARTITION BY s", ["detected_at", "detected_time", "end_time", "s", "n"]),
         (
             "SELECT x, x.v + 1 AS more WHERE A AS x",
-            ["detected_at", "start", "end", "start_time", "end_time", "more", "events"],
+            ["detected_at", "detected_time", "start", "end", "start_time", "end_time", "more", "events"],
         ),
         (
             "SELECT x.v AS v, x.v + 1 AS w WHERE A AS x",
-            ["detected_at", "start", "end", "start_time", "end_time", "v", "w"],
+            ["detected_at", "detected_time", "start", "end", "start_time", "end_time", "v", "w"],
         ),
         (
             "SELECT *, x.v AS v WHERE A AS x ; B",
-            ["detected_at", "start", "end", "start_time", "end_time", "v", "events"],
+            ["detected_at", "detected_time", "start", "end", "start_time", "end_time", "v", "events"],
         ),
     ],
 )
@@ -108,7 +118,12 @@ def test_positions_of_a_column_are_always_reported():
 
 def test_a_match_without_events():
     (row,) = cerflow.parse("SELECT * WHERE PROJECT Z (A)").match(EVENTS, **ROLES).to_pylist()
-    assert row == {**dict.fromkeys(["start", "end", "start_time", "end_time"]), "detected_at": 0, "events": []}
+    assert row == {
+        **dict.fromkeys(["start", "end", "start_time", "end_time"]),
+        "detected_at": 0,
+        "detected_time": EVENTS["ts"][0].as_py(),
+        "events": [],
+    }
 
 
 def test_attributes_are_shown_for_the_labels_that_ask_for_them():

@@ -26,7 +26,8 @@ from cerflow.automata import (
 from cerflow.errors import UnsupportedQueryError
 from cerflow.from_automata.star_semantics import star_matches as engine_star_matches
 from cerflow.papers.model.conditions import holds
-from cerflow.semantics.formulas import Denotation, support
+from cerflow.semantics.formulas import Denotation
+from cerflow.values.complex_events import support
 from support.generators.cea import FIGURE_2, FIGURE_2_OF_P2, ceas, label, uceas
 from support.generators.sremo import strings
 from support.register_automata import condition, supports, word

@@ -14,7 +14,7 @@ from cerflow.automata import (
     of_type,
 )
 from cerflow.language.condition import Condition
-from cerflow.semantics.formulas import ComplexEvent, support
+from cerflow.values.complex_events import ComplexEvent, support
 from cerflow.values.events import Event
 from support.register_automata import condition
 

@@ -58,7 +58,12 @@ class Detected:
 
     def leading(self) -> list[pa.Array]:
         """The leading columns of a result with a row for each detecting event."""
-        return [self.places(), _times(self._report, self._positions, self._rows), *self.keys]
+        return [self.places(), self.times, self.times, *self.keys]
+
+    @cached_property
+    def times(self) -> pa.Array:
+        """The time of each event."""
+        return _times(self._report, self._positions, self._rows)
 
     @cached_property
     def keys(self) -> list[pa.Array]:
@@ -118,7 +123,7 @@ class Listing:
 
     def _columns(self, schema: pa.Schema) -> Iterable[tuple[str, Callable[[], pa.Array]]]:
         report = self._report
-        makers: list[Callable[[], pa.Array]] = [self._detected_at]
+        makers: list[Callable[[], pa.Array]] = [self._detected_at, self._detected_time]
         makers += [partial(self._end, values, end) for values in (self._places, self._times) for end in (0, 1)]
         makers += [partial(self._key, k) for k in range(len(report.select.partition))]
         makers += [partial(self._computed, k) for k in range(len(report.computed))]
@@ -130,6 +135,9 @@ class Listing:
 
     def _detected_at(self) -> pa.Array:
         return _taken(self._detected.places(), self._found.owner)
+
+    def _detected_time(self) -> pa.Array:
+        return _taken(self._detected.times, self._found.owner)
 
     def _places(self) -> pa.Array:
         return _places(self._report, self._shown.positions, self._rows)

@@ -237,7 +237,8 @@ class Matches:
     def aggregate(self, wanted: Mapping[str, AggregateOf]) -> pa.Table:
         """Aggregates over the matches of each detecting event, without unfolding them: one row per detecting event.
 
-        ``wanted`` names the columns that follow ``detected_at``, ``end_time`` and the partition keys. Each is
+        ``wanted`` names the columns that follow ``detected_at``, ``detected_time``, ``end_time`` and the partition
+        keys. Each is
 
         - ``"count"``: the number of matches;
         - ``(label, attribute, function)``: ``count``, ``sum``, ``avg``, ``min`` or ``max`` of an attribute over all

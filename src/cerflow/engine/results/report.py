@@ -61,7 +61,8 @@ class Report:
         self.keep = kept_labels(select)
         self.time_type = pa.int64() if schema.time is None else schema.columns.field(schema.time).type
         #: The columns before the partition keys.
-        self.leading = ["detected_at", *([] if self.counts else ["start", "end", "start_time"]), "end_time"]
+        extent = [] if self.counts else ["start", "end", "start_time"]
+        self.leading = ["detected_at", "detected_time", *extent, "end_time"]
         self.event_fields = self._event_fields()
         self.schema = pa.schema(self._fields())
 
@@ -103,8 +104,8 @@ class Report:
         return frozenset(found)
 
     def _fields(self) -> list[pa.Field]:
-        taken = {"detected_at", "start", "end", "start_time", "end_time", "events"}
-        fields = [pa.field("detected_at", pa.int64())]
+        taken = {"detected_at", "detected_time", "start", "end", "start_time", "end_time", "events"}
+        fields = [pa.field("detected_at", pa.int64()), pa.field("detected_time", self.time_type)]
         if not self.counts:
             fields += [pa.field("start", pa.int64()), pa.field("end", pa.int64())]
             fields.append(pa.field("start_time", self.time_type))
