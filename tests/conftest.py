@@ -40,13 +40,19 @@ def pytest_xdist_make_scheduler(config, log):
     return SparkTogether(config, log)
 
 
-@pytest.fixture(params=RUNNERS.values(), ids=RUNNERS)
+def _params(runners):
+    """The runners; `make test-fast` leaves the one that takes longest to random tests: a snapshot at every event."""
+    slow = [pytest.mark.slow]
+    return [pytest.param(run, id=name, marks=slow if name == "restored" else ()) for name, run in runners.items()]
+
+
+@pytest.fixture(params=_params(RUNNERS))
 def runner(request):
     """Each way of evaluating a query on a table: ``runner(query, table, **roles)`` gives the matches as dicts."""
     return request.param
 
 
-@pytest.fixture(params=ENGINE_RUNNERS.values(), ids=ENGINE_RUNNERS)
+@pytest.fixture(params=_params(ENGINE_RUNNERS))
 def engine_runner(request):
     """Each way in which the engine evaluates a query on a table."""
     return request.param

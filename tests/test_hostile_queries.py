@@ -32,6 +32,7 @@ def run(program: str) -> None:
     assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
 
 
+@pytest.mark.slow
 def test_patterns_are_matched_in_linear_time() -> None:
     run(PATTERNS)
 
@@ -70,6 +71,7 @@ for text in (
 """
 
 
+@pytest.mark.slow
 def test_large_queries_are_compiled_explained_and_matched() -> None:
     run(LARGE)
 

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import types
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,11 @@ def test_examples_in_docstrings_work(module):
     assert outcome.failed == 0
 
 
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def _level(module: str) -> int:
     room = module.split(".")[1]
     return next(level for level, rooms in enumerate(ORDER) if room in rooms)
@@ -97,7 +103,7 @@ def _level(module: str) -> int:
 def _imports(path: Path) -> set[str]:
     """The modules of cerflow that a file imports, wherever in the file that stands."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -138,7 +144,7 @@ def test_no_class_has_a_twin():
     """One word for one thing: a class is known by its name alone, be it public or not."""
     homes: dict[str, list[Path]] = {}
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(_tree(path)):
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name.lstrip("_"), []).append(path)
     assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
@@ -151,12 +157,12 @@ def test_every_room_has_its_place():
 
 def test_every_module_says_what_it_is_for():
     for path in SOURCE.rglob("*.py"):
-        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+        assert ast.get_docstring(_tree(path)), path
 
 
 def test_limits_have_one_home():
     for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(_tree(path)):
             targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
             names = {name.id for target in targets if target for name in ast.walk(target) if isinstance(name, ast.Name)}
             assert not any(re.match(r"_?(MOST|MAX)_", name) for name in names), f"{path} defines {names}"
@@ -165,7 +171,7 @@ def test_limits_have_one_home():
 def test_limits_are_read_when_they_are_needed():
     """A default of a parameter, or a name imported from there, would keep the number that held at import."""
     for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(_tree(path)):
             if isinstance(node, ast.ImportFrom):
                 assert node.module != "cerflow.limits", path
             if isinstance(node, ast.FunctionDef | ast.Lambda):

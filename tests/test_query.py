@@ -3,7 +3,7 @@
 import copy
 import importlib.metadata
 import pickle
-import subprocess
+import runpy
 import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
@@ -18,14 +18,14 @@ EVENTS = [{"type": "A", "v": 1}, {"type": "B", "v": 2}, {"type": "B", "v": 0}, {
 TEXT = "SELECT * WHERE (A AS x ; B AS y) FILTER x.v < y.v"
 
 
-def queries():
-    return {
-        "text": cerflow.parse(TEXT),
-        "tree": cerflow.Query(cerflow.parse(TEXT).tree),
-        "SREMO": cerflow.parse("[type = 'A'] AS x . [v > 1] AS y", language="sremo"),
-        "first-order": cerflow.parse(TEXT, reading="first-order"),
-        "long": cerflow.parse("SELECT * WHERE A OR " + " OR ".join(f"T{k}" for k in range(3_000))),
-    }
+QUERIES = {
+    "text": lambda: cerflow.parse(TEXT),
+    "tree": lambda: cerflow.Query(cerflow.parse(TEXT).tree),
+    "SREMO": lambda: cerflow.parse("[type = 'A'] AS x . [v > 1] AS y", language="sremo"),
+    "first-order": lambda: cerflow.parse(TEXT, reading="first-order"),
+    # Deeper than Python's recursion limit.
+    "long": lambda: cerflow.parse("SELECT * WHERE A OR " + " OR ".join(f"T{k}" for k in range(1_200))),
+}
 
 
 def test_a_query_is_parsed_checked_and_made_ready_once():
@@ -47,13 +47,15 @@ def test_a_query_is_parsed_checked_and_made_ready_once():
     assert {name: calls[name] for name in once} == dict.fromkeys(once, 1)
 
 
-@pytest.mark.parametrize("name", queries())
-def test_queries_are_pickled(name):
-    query = queries()[name]
+@pytest.mark.parametrize(
+    "make", [pytest.param(make, id=name, marks=[pytest.mark.slow] * (name == "long")) for name, make in QUERIES.items()]
+)
+def test_queries_are_pickled(make):
+    query = make()
     expected = query.match(EVENTS).to_pylist()
     assert expected
     # What a query has made ready stays here, before and after it was used.
-    for given in (query, queries()[name]):
+    for given in (query, make()):
         again = pickle.loads(pickle.dumps(given))
         assert (repr(again), again.text, again.reading) == (repr(query), query.text, query.reading)
         assert again.match(EVENTS).to_pylist() == expected
@@ -61,12 +63,14 @@ def test_queries_are_pickled(name):
 
 
 def test_sets_of_queries_are_pickled():
-    found = pickle.loads(pickle.dumps(cerflow.QuerySet(queries()))).match(EVENTS)
+    queries = {name: make() for name, make in QUERIES.items() if name != "long"}
+    found = pickle.loads(pickle.dumps(cerflow.QuerySet(queries))).match(EVENTS)
     assert {name: len(matches) for name, matches in found.items()} == {
-        name: query.match(EVENTS).count() for name, query in queries().items()
+        name: query.match(EVENTS).count() for name, query in queries.items()
     }
 
 
+@pytest.mark.slow
 def test_other_processes_match():
     query = cerflow.parse(TEXT)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
@@ -77,13 +81,14 @@ def _count(query, events):
     return query.match(events).count()
 
 
-def test_the_version():
+def test_the_version(monkeypatch, capsys):
     assert cerflow.__version__ == importlib.metadata.version("cerflow")
     with pytest.raises(AttributeError, match="module 'cerflow' has no attribute 'vresion'"):
         _ = cerflow.vresion
-    command = [sys.executable, "-m", "cerflow", "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout == f"cerflow {cerflow.__version__}\n"
+    monkeypatch.setattr(sys, "argv", ["cerflow", "--version"])
+    with pytest.raises(SystemExit):
+        runpy.run_module("cerflow", run_name="__main__")
+    assert capsys.readouterr().out == f"cerflow {cerflow.__version__}\n"
 
 
 # --- in notebooks ----------------------------------------------------------------------------------------------------

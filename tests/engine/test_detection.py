@@ -238,7 +238,7 @@ def test_nothing_grows(formula, configurations):
 @pytest.mark.parametrize("keys", ["", "PARTITION BY [k] "])
 def test_with_registers_no_more_than_the_window_is_kept(window, keys):
     """Though events are often not compared with all that came before, what has passed is forgotten."""
-    n = 60_000
+    n = 30_000
     rng = np.random.default_rng(6)
     types = np.array(["A", "B"])[rng.integers(0, 2, n)]
     table = pa.table({"type": types, "t": np.arange(n), "v": rng.random(n), "k": rng.integers(0, 3, n)})

@@ -69,6 +69,7 @@ def test_the_stamp_covers_all_that_kernels_are_made_of():
     assert others - {"cerflow.engine.kernel_cache"} == covered
 
 
+@pytest.mark.slow
 def test_kernels_lie_beside_their_sources_or_where_a_variable_says(tmp_path, read_only, zipped):
     own = f"kernels-{kernel_cache.kernels_stamp()}"
     beside = PACKAGE / "engine" / "kernels" / "__pycache__"
@@ -88,6 +89,7 @@ def test_kernels_lie_beside_their_sources_or_where_a_variable_says(tmp_path, rea
         assert python(FOLDER, **variables) == [str(expected)], variables
 
 
+@pytest.mark.slow
 def test_a_temporary_folder_of_somebody_else_is_not_used(tmp_path, zipped):
     folder = tmp_path / f"cerflow-{os.getuid()}"
     folder.mkdir(mode=0o777)
@@ -97,6 +99,7 @@ def test_a_temporary_folder_of_somebody_else_is_not_used(tmp_path, zipped):
     assert python(FOLDER, PYTHONPATH=zipped, XDG_CACHE_HOME=file, TMPDIR=tmp_path) == ["None"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["zipped", "read_only"])
 def test_kernels_are_the_same_wherever_the_package_lies(tmp_path, place, request):
     warm_up()
@@ -126,6 +129,7 @@ print(kernel_cache.is_complete())
 """
 
 
+@pytest.mark.slow
 def test_one_process_compiles_and_the_others_wait(tmp_path):
     log = tmp_path / "log"
     variables = environment(CERFLOW_CACHE_DIR=tmp_path / "cache", PYTHONPATH=PACKAGE.parent)

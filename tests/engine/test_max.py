@@ -132,7 +132,7 @@ def test_matches_are_the_same_however_little_room_there_is(by, monkeypatch):
 
 
 def test_threads_first_matches_and_aggregates():
-    table = table_of(120_000, 4)
+    table = table_of(40_000, 4)
     query = cerflow.parse("SELECT MAX * WHERE A+ ; B+ ; C WITHIN 12 MILLISECONDS")
     matches = query.match(table, time="t")
     assert complex_events(query.match(table, time="t", threads=3).to_pylist()) == complex_events(matches.to_pylist())

@@ -237,7 +237,7 @@ def test_sremo_and_formulas_can_be_compared():
 def test_complements_that_remember_many_events():
     """Collections are cleaned up on the way; what they hold must survive that."""
     random = np.random.default_rng(3)
-    types, values = random.choice(list("ABBCD"), 20_000), random.integers(0, 400, 20_000)
+    types, values = random.choice(list("ABBCD"), 8_000), random.integers(0, 400, 8_000)
     text = (
         "([type = 'A'] AS x INTO r . "
         "!([TRUE]* . [type = 'B' AND v > r.v] INTO s . [TRUE]* . [type = 'B' AND v = s.v] . [TRUE]*) . "

@@ -64,6 +64,7 @@ class Planted:
         return (open, (str(self.path), "w"))
 
 
+@pytest.mark.slow
 def test_what_others_have_put_there_is_not_executed(tmp_path):
     def said():
         variables = os.environ | {"CERFLOW_CACHE_DIR": str(tmp_path)}

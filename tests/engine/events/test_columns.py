@@ -58,7 +58,7 @@ def test_many_independent_tests(count):
 
 
 def test_many_signatures_in_a_large_batch():
-    size, count = 20_000, 24
+    size, count = 8_000, 20
     drawn = np.random.default_rng(5).random((count, size))
     table = pa.table({"type": pa.array(["A"] * size), **{f"c{k}": drawn[k] for k in range(count)}})
     query = cerflow.parse(f"SELECT COUNT(*) AS n WHERE {disjunction([f'@.c{k} < 0.5' for k in range(count)])}")

@@ -19,6 +19,7 @@ from support import snapshot_mutants
 MUTANTS = Path(snapshot_mutants.__file__)
 
 
+@pytest.mark.slow
 def test_mutants_are_refused_or_go_on():
     """In a child with limits: every kind of state is altered a few times. 2,000 and more are tried now and then."""
     child = subprocess.run(

@@ -54,6 +54,7 @@ def test_taking_one_changes_nothing(rest):
     assert recognizer.push(events(60, 90)).to_pylist() == rest
 
 
+@pytest.mark.slow
 def test_it_restores_in_another_process(snapshot, rest, tmp_path):
     (tmp_path / "snapshot").write_bytes(snapshot)
     with pa.ipc.new_file(tmp_path / "events", SCHEMA) as sink:

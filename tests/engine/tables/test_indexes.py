@@ -21,6 +21,11 @@ def at_once(monkeypatch):
     monkeypatch.setattr(limits, "INDEXED_CONFIGURATIONS", 0)
 
 
+@pytest.fixture
+def soon(monkeypatch):
+    monkeypatch.setattr(limits, "INDEXED_CONFIGURATIONS", 64)
+
+
 @pytest.mark.usefixtures("at_once")
 class TestFromTheFirstConfigurationOn:
     @examples(200)
@@ -79,11 +84,12 @@ def pairs(matches):
     return [(m["start"], m["end"]) for m in matches.to_pylist()]
 
 
+@pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("keyed", [False, True])
 def test_many_configurations(condition, keyed):
-    table = table_of(1_800, 5, values=240)
-    text = f"SELECT * WHERE (A AS x ; B AS y) FILTER {condition} WITHIN 900 EVENTS"
+    table = table_of(600, 5, values=80)
+    text = f"SELECT * WHERE (A AS x ; B AS y) FILTER {condition} WITHIN 300 EVENTS"
     if keyed:
         text = f"SELECT * WHERE (A AS x ; B AS y) FILTER {condition} PARTITION BY k"
     query = cerflow.parse(text)
@@ -96,24 +102,25 @@ def test_many_configurations(condition, keyed):
         (a, b)
         for b, y in enumerate(rows)
         if y["type"] == "B"
-        for a in range(0 if keyed else max(0, b - 899), b)
+        for a in range(0 if keyed else max(0, b - 299), b)
         if rows[a]["type"] == "A" and (not keyed or rows[a]["k"] == y["k"]) and CONDITIONS[condition](rows[a], y)
     }
     assert len(found) == len(set(found))
     assert set(found) == wanted
 
 
+@pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize("condition", ["x.i = y.i", "x.f < y.f", "x.s = y.s"])
 def test_what_is_left_of_a_stream_after_a_snapshot(condition):
-    table = table_of(1_600, 6, values=1_300)
-    query = cerflow.parse(f"SELECT * WHERE (A AS x ; B AS y) FILTER {condition} WITHIN 700 EVENTS")
+    table = table_of(500, 6, values=400)
+    query = cerflow.parse(f"SELECT * WHERE (A AS x ; B AS y) FILTER {condition} WITHIN 220 EVENTS")
     whole = pairs(query.match(table))
     recognizer = query.recognizer(table.schema)
-    found = pairs(recognizer.push(table.slice(0, 900)))
+    found = pairs(recognizer.push(table.slice(0, 300)))
     assert recognizer._machine.memory.state.indexing.any()
     recognizer = cerflow.Recognizer.restore(query, recognizer.snapshot())
-    for start in range(900, 1_600, 100):
-        found += pairs(recognizer.push(table.slice(start, 100)))
+    for start in range(300, 500, 50):
+        found += pairs(recognizer.push(table.slice(start, 50)))
     # Those of one event may come in another order, because the index was made anew.
     assert sorted(found) == sorted(whole)
 
