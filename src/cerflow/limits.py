@@ -22,6 +22,10 @@ CONSTRUCTED_STATES = 5_000
 RUN_SET_WORK = 15_000
 #: Atoms up to which a filter is brought into clauses; larger filters are taken apart as they are written.
 FILTER_CLAUSE_ATOMS = 100
+#: Nodes of the values behind CASE, written out at each of its WHEN; larger ones are refused.
+CASE_NODES = 1_000
+#: Depth of CASE in conditions of CASE; deeper ones are refused.
+CASE_DEPTH = 100
 #: The largest bound in ``φ{n,m}``.
 REPETITIONS = 1_000_000
 #: States up to which repetitions are written out; beyond, a register counts them.

@@ -16,6 +16,7 @@ from cerflow.engine.matches.picking import NumberRange, Picker
 from cerflow.engine.results.report import CountForm, EventForm, Report
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.language.select import Select
+from cerflow.rewriting.numbers import with_floats
 from cerflow.schema import Kind, Schema, kind_of
 from cerflow.semantics.deadlines import Time
 from cerflow.semantics.programs import Entry, defined, read_by
@@ -143,7 +144,8 @@ def reference_matches(
     stream = Stream.from_dicts(
         values, type=schema.type, time=schema.time, time_unit=schema.time_unit, stream=schema.stream
     )
-    matches = evaluate(select, stream, forget=schema.forget, until=None if until is None else raw_time(as_value(until)))
+    now = None if until is None else raw_time(as_value(until))
+    matches = evaluate(with_floats(select, schema), stream, forget=schema.forget, until=now)
     writer = _Writer(select, report, rows, positions)
     if report.counts:
         return _Listed(report, writer.table([writer.counted(m) for m in matches]))
@@ -162,7 +164,7 @@ def reference_program(
         entries = defined(
             number,
             statement.name,
-            statement.tree,
+            with_floats(statement.tree, statement.schema),
             statement.inputs,
             entries,
             statement.result_columns,

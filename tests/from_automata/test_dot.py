@@ -97,10 +97,10 @@ def test_the_notation_of_accumulators():
     writes = {re.sub(r"r\d", "r", show_write(w, registers)) for t in transducer.transitions for w in t.writes}
     assert writes >= {
         "r := (high(v), low(v), known(v))",
-        "r := (r.0 + high(v), r.1 + low(v), if(v IS NULL, r.2, 1))",
-        "r := if(r < 2, r + 1, r)",
-        "r := if(r IS NULL OR satisfied(length(s) < r), length(s), r)",
-        "r max= if(if(v IS NULL, r.2, 1) > 0, integer(r.0 + high(v), r.1 + low(v)), NULL)",
+        "r := (r.0 + high(v), r.1 + low(v), CASE WHEN v IS NULL THEN r.2 ELSE 1 END)",
+        "r := CASE WHEN r < 2 THEN r + 1 ELSE r END",
+        "r := CASE WHEN r IS NULL OR satisfied(length(s) < r) THEN length(s) ELSE r END",
+        "r max= CASE WHEN CASE WHEN v IS NULL THEN r.2 ELSE 1 END > 0 THEN integer(r.0 + high(v), r.1 + low(v)) END",
     }
     check_dot(to_dot(transducer))
     check_mermaid(to_mermaid(transducer))

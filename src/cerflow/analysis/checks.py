@@ -132,11 +132,11 @@ def _check_compared(chosen: Selection | Select, own: Labels, known: Set[str]) ->
 
 
 def _single_labels(expression: Expression) -> Iterator[tuple[str, Node]]:
-    """The labels outside aggregates, with the node that names each."""
+    """The labels that stand for one event each, with the node that names each."""
     stack: list[Node] = [expression]
     while stack:
         current = stack.pop()
-        if isinstance(current, Aggregate):
+        if is_about_set(current):
             continue
         if isinstance(current, Attribute | LabelReference) and current.label is not None:
             yield current.label, current

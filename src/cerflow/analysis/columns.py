@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from cerflow.language.condition import (
+    COUNT_DISTINCT,
     Aggregate,
     Arithmetic,
     Attribute,
@@ -129,7 +130,7 @@ def _is_number(expression: Expression) -> bool:
     if isinstance(expression, Function):
         return expression.name not in (*_TEXTS, "time", "prev", "coalesce")
     if isinstance(expression, Aggregate):
-        return expression.name in ("count", "sum", "avg", "stddev")
+        return expression.name in ("count", COUNT_DISTINCT, "sum", "avg", "stddev")
     return isinstance(expression, Arithmetic | Negative) and not _may_be_time(expression)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from cerflow import limits
 from cerflow.analysis.scopes import condition_labels
 from cerflow.errors import QueryError, nearest
 from cerflow.language.condition import (
     AGGREGATES,
+    COUNT_DISTINCT,
     FUNCTIONS,
     LONGER_FUNCTIONS,
     SET_TESTS,
@@ -15,6 +17,7 @@ from cerflow.language.condition import (
     Condition,
     Expression,
     Function,
+    If,
     In,
     LabelReference,
     Like,
@@ -23,6 +26,7 @@ from cerflow.language.condition import (
     Regexp,
     SetTest,
     Some,
+    TruthValue,
     check_arity,
     reads_previous,
 )
@@ -41,9 +45,12 @@ def check_expression(root: Condition | Expression, *, bare: bool = False) -> Non
 
     Raises `QueryError` as `check_query` does.
     """
-    stack: list[tuple[Node, bool, str | None, Node | None]] = [(root, bare, None, None)]
+    stack: list[tuple[Node, bool, str | None, Node | None, int]] = [(root, bare, None, None, 0)]
     while stack:
-        current, inside, bracket, above = stack.pop()
+        current, inside, bracket, above, cases = stack.pop()
+        if cases and isinstance(current, Bracket | Some):
+            what = "SOME" if isinstance(current, Some) else "a bracket"
+            raise QueryError(f"{what} cannot stand inside CASE", span=current.span)
         if isinstance(current, Attribute | LabelReference) and current.label is None and not inside:
             what = f"attribute '{current.name}'" if isinstance(current, Attribute) else "EVENT"
             raise QueryError(
@@ -74,7 +81,13 @@ def check_expression(root: Condition | Expression, *, bare: bool = False) -> Non
         if isinstance(current, Bracket):
             inside, bracket = True, current.label
             _check_sets_beside_previous(current)
-        stack.extend((child, inside, bracket, current) for child in current.children)
+        if isinstance(current, If | TruthValue):
+            if cases == limits.CASE_DEPTH:
+                reason = f"CASE stands in conditions of CASE more than {limits.CASE_DEPTH} levels deep"
+                raise QueryError(reason, span=current.span)
+            stack.append((current.condition, inside, bracket, current, cases + 1))
+        below = current.children[isinstance(current, If | TruthValue) :]
+        stack.extend((child, inside, bracket, current, cases) for child in below)
 
 
 def _check_some(some: Some, bracket: str | None) -> None:
@@ -181,7 +194,7 @@ def _check_sets_beside_previous(bracket: Bracket) -> None:
 
 
 def _check_aggregate(current: Aggregate | SetTest, inside: bool) -> None:
-    if current.name not in (AGGREGATES if isinstance(current, Aggregate) else SET_TESTS):
+    if current.name not in ((*AGGREGATES, COUNT_DISTINCT) if isinstance(current, Aggregate) else SET_TESTS):
         raise QueryError(
             f"unknown function '{current.name}'", span=current.span, suggestion=nearest(current.name, _known_names())
         )

@@ -16,8 +16,10 @@ from cerflow.language.condition import (
     Attribute,
     Expression,
     Function,
+    If,
     Literal,
     Negative,
+    TruthValue,
 )
 from cerflow.language.node import Node, fold, walk
 from cerflow.schema import Kind, Schema
@@ -113,6 +115,10 @@ def sort_of_node(current: Node, below: Sequence[Sort], schema: Schema) -> Sort:
             return Sort(_numeric(below[0].kind, current.operand, "'-'", schema), below[0].counts_time)
         case Function("coalesce"):
             return common_sort("coalesce", current.arguments, below, schema)
+        case If(_, then, otherwise):
+            return common_sort("CASE", (then, otherwise), below[1:], schema)
+        case TruthValue():
+            return Sort(Kind.BOOLEAN)
         case Function("substr" | "||"):
             return Sort(_kind_of_text(current, below))
         case Function() | Aggregate():
@@ -308,7 +314,7 @@ def common_sort(what: str, parts: Sequence[Expression], below: Sequence[Sort], s
     found: Sort = Sort(None)
     for part, sort in zip(parts, below):
         if sort.kind is Kind.DECIMAL:
-            raise inexact(part, f"cannot be an argument of {what}", schema)
+            raise inexact(part, f"cannot be a value of {what}", schema)
         if found.kind is None or sort.kind is None:
             kind = found.kind or sort.kind
         elif found.numeric and sort.numeric:
@@ -342,7 +348,7 @@ def _kind_of_text(function: Function, below: Sequence[Sort]) -> Kind:
 
 def _kind_of_aggregate(aggregate: Aggregate, argument: Kind | None, schema: Schema) -> Kind | None:
     match aggregate.name:
-        case "count":
+        case "count" | "count distinct":
             return Kind.INTEGER
         case "sum" | "avg" if argument is Kind.DURATION:
             return argument

@@ -23,7 +23,6 @@ from cerflow.language.condition import (
     Attribute,
     Between,
     Comparison,
-    Condition,
     Expression,
     Function,
     In,
@@ -58,7 +57,7 @@ def check_types(select: Select, schema: Schema) -> None:
     """
     for current in walk(select.formula):
         if isinstance(current, Filter | NotEvent) and current.condition is not None:
-            _check_condition(current.condition, schema)
+            _check_conditions(current.condition, schema)
         elif isinstance(current, Within | NotFollowedBy):
             _check_window(current.window, schema)
         elif isinstance(current, Regular):
@@ -73,19 +72,20 @@ def check_types(select: Select, schema: Schema) -> None:
                 kind_of_attribute(name, item, schema)
         elif isinstance(item, ExpressionItem):
             sort_of(item.expression, schema)
+            _check_conditions(item.expression, schema)
 
 
 def check_sremo_types(expression: Sremo, schema: Schema) -> None:
     """Whether a SREMO expression that `check_sremo` accepts fits a schema; raises as `check_types` does."""
     for current in walk(expression):
         if isinstance(current, Terminal):
-            _check_condition(current.condition, schema)
+            _check_conditions(current.condition, schema)
         elif isinstance(current, Windowed):
             _check_window(current.window, schema)
 
 
-def _check_condition(condition: Condition, schema: Schema) -> None:
-    for current in walk(condition):
+def _check_conditions(root: Node, schema: Schema) -> None:
+    for current in walk(root):
         match current:
             case Comparison() | In() | Between():
                 for comparison in comparisons(current):

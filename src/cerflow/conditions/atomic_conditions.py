@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from cerflow.conditions.connectives import FALSE, UNKNOWN, conjuncts, constant, folded, spelled_out
 from cerflow.conditions.evaluate import constant_value
-from cerflow.conditions.guards import Satisfied, TruthValue, TypeTest
+from cerflow.conditions.guards import Satisfied, TypeTest
 from cerflow.language.condition import (
     And,
     Arithmetic,
@@ -27,6 +27,7 @@ from cerflow.language.condition import (
     Not,
     Or,
     Regexp,
+    TruthValue,
     operands,
 )
 from cerflow.language.node import Node, transform

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
 
@@ -21,7 +21,7 @@ from cerflow.language.condition import (
     comparisons,
     operands,
 )
-from cerflow.language.node import Node, transform
+from cerflow.language.node import Node, fold, with_children
 from cerflow.values.operators import Operator
 
 __all__ = [
@@ -86,12 +86,13 @@ def folded(current: Node) -> Node:
 def with_atoms(condition: Condition, change: Callable[[Condition], Condition]) -> Condition:
     """The condition with other conditions for what AND, OR, NOT and `Satisfied` combine, and constants worked in."""
 
-    def visit(current: Node) -> Node:
-        if isinstance(current, Condition) and not isinstance(current, And | Or | Not | Satisfied):
-            return change(current)
-        return folded(current)
+    def visit(current: Node, below: Sequence[Node]) -> Node:
+        if isinstance(current, And | Or | Not | Satisfied):
+            return folded(with_children(current, below))
+        # Conditions inside a value, as in CASE, stay as they are.
+        return change(current) if isinstance(current, Condition) else current
 
-    whole = transform(condition, visit)
+    whole: Node = fold(condition, visit)
     assert isinstance(whole, Condition)
     return whole
 

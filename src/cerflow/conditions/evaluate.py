@@ -26,6 +26,7 @@ from cerflow.language.condition import (
     Comparison,
     Constant,
     Function,
+    If,
     In,
     IsNull,
     LabelReference,
@@ -36,6 +37,7 @@ from cerflow.language.condition import (
     Or,
     PredicateCall,
     Regexp,
+    TruthValue,
 )
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import Node, walk
@@ -100,6 +102,10 @@ def operation(current: Node) -> Callable[..., Any]:
             return _negative
         case Function(name):
             return _FUNCTIONS[name]
+        case If():
+            return lambda condition, then, otherwise: then if condition is True else otherwise
+        case TruthValue():
+            return lambda truth: truth
         case Microseconds():
             return _known(microseconds_of)
         case Dated():

@@ -22,6 +22,7 @@ from cerflow.language.condition import (
     IsNull,
     LabelReference,
     Literal,
+    TruthValue,
 )
 from cerflow.language.formula import Window
 from cerflow.language.node import Node, node, transform, walk, with_children
@@ -39,7 +40,6 @@ __all__ = [
     "SetCall",
     "Shown",
     "Stored",
-    "TruthValue",
     "TypeTest",
     "bare",
     "is_local",
@@ -75,17 +75,6 @@ class Satisfied(Condition):
     def notation(self) -> tuple[str | Node, ...]:
         """See `Node.notation`."""
         return ("satisfied(", self.condition, ")")
-
-
-@node
-class TruthValue(Expression):
-    """The truth value of a condition on one event, as a boolean (null if unknown), so that it can be stored."""
-
-    condition: Condition
-
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return ("[", self.condition, "]")
 
 
 @node
@@ -244,7 +233,13 @@ def leaves(condition: Node) -> tuple[Expression, ...]:
 
 def is_local(condition: Node) -> bool:
     """Whether a condition or expression depends on the event at hand alone."""
-    return not leaves(condition)
+    if "_local" not in condition.__dict__:
+        # All parts learn it at once, so that asking for each of them stays linear.
+        for part in walk(condition):
+            below = all(child.__dict__["_local"] for child in part.children)
+            part.__dict__["_local"] = below and not isinstance(part, Of | Stored)
+    local: bool = condition.__dict__["_local"]
+    return local
 
 
 def bare(expression: Node) -> Node:

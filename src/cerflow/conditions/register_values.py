@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from cerflow.language.condition import Condition, Expression
+from cerflow.language.condition import Expression
 from cerflow.language.node import Node, node
 from cerflow.schema import Kind
 
@@ -17,7 +17,6 @@ __all__ = [
     "WORD",
     "DatePart",
     "Dated",
-    "If",
     "Joined",
     "Known",
     "Microseconds",
@@ -69,19 +68,6 @@ class Joined(Expression):
     def notation(self) -> tuple[str | Node, ...]:
         """See `Node.notation`."""
         return ("float(" if self.floating else "integer(", self.high, ", ", self.low, ")")
-
-
-@node
-class If(Expression):
-    """One value if a condition is true, another if it is false or unknown."""
-
-    condition: Condition
-    then: Expression
-    otherwise: Expression
-
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return ("if(", self.condition, ", ", self.then, ", ", self.otherwise, ")")
 
 
 @node

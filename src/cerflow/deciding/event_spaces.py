@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from cerflow import limits
 from cerflow.conditions.contradiction import is_moment
-from cerflow.conditions.guards import TruthValue, TypeTest
+from cerflow.conditions.guards import TypeTest
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.condition import (
     DATE_PARTS,
@@ -27,11 +27,13 @@ from cerflow.language.condition import (
     Condition,
     Expression,
     Function,
+    If,
     In,
     Like,
     Literal,
     Negative,
     Regexp,
+    TruthValue,
     comparisons,
 )
 from cerflow.language.formula import AttributeWindow, EventType
@@ -234,12 +236,14 @@ class _KindDemands:
                     return None if name == "coalesce" else Kind.FLOAT
                 case Function():
                     return self._computed(current, below, Kind.FLOAT, Kind.FLOAT)
-                case Aggregate(name="count"):
+                case Aggregate(name="count" | "count distinct"):
                     return Kind.FLOAT
                 case Aggregate(name="sum" | "avg" | "stddev"):
                     return self._computed(current, below, Kind.FLOAT, Kind.FLOAT)
                 case Aggregate():
                     return below[0]
+                case If():
+                    self.computed.update(n for n in below if isinstance(n, str) and not isinstance(n, Kind))
                 case TruthValue():
                     return Kind.BOOLEAN
             return None

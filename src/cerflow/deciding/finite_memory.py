@@ -13,8 +13,7 @@ from cerflow.automata.model.runs import Content, Memory, choices, kept, register
 from cerflow.automata.model.transducer import Transducer, Transition, Write
 from cerflow.conditions.atomic_conditions import normal
 from cerflow.conditions.connectives import FALSE, TRUE, UNKNOWN, conjunction, conjuncts, constant
-from cerflow.conditions.guards import InWindow, Measure, NoRow, Satisfied, Stored, TruthValue
-from cerflow.conditions.register_values import If
+from cerflow.conditions.guards import InWindow, Measure, NoRow, Satisfied, Stored
 from cerflow.deciding.budget import Budget
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
@@ -23,10 +22,12 @@ from cerflow.language.condition import (
     Condition,
     Constant,
     Expression,
+    If,
     IsNull,
     Literal,
     Not,
     Or,
+    TruthValue,
 )
 from cerflow.language.formula import CountWindow, Window
 from cerflow.language.node import Node, transform, walk

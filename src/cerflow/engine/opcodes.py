@@ -1,8 +1,9 @@
 """Instructions of the small stack programs that evaluate atoms which are no plain comparison.
 
-Truth values are 1, 0 and null (unknown). Instructions from `AND` to `JOIN_F` combine the two topmost values, from `NOT`
-on they change the topmost one; `SELECT` takes a condition and two values and leaves one of them, `CALL` the arguments
-of a predicate and leaves its answer. `ROWS` pushes where the rows of a collection are, and how many words.
+Truth values are 1, 0 and null (unknown). Instructions from `AND` to `COALESCE_F` combine the two topmost values,
+from `NOT` on they change the topmost one; `SELECT` takes a condition and two values and leaves one of them,
+`CALL` the arguments of a predicate and leaves its answer. `ROWS` pushes where the rows of a collection are, and how
+many words.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from __future__ import annotations
     DIVIDE,
     JOIN_I,
     JOIN_F,
+    COALESCE_I,
+    COALESCE_F,
     NOT,
     TRUE_ONLY,
     RANKED,
@@ -46,4 +49,4 @@ from __future__ import annotations
     SQUARE_ROOT,
     DATED,
     WHOLE,
-) = range(38)
+) = range(40)

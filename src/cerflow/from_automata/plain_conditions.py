@@ -14,7 +14,6 @@ from cerflow.conditions.guards import (
     Satisfied,
     SetCall,
     Stored,
-    TruthValue,
     TypeTest,
 )
 from cerflow.errors import UnsupportedQueryError
@@ -33,6 +32,7 @@ from cerflow.language.condition import (
     Or,
     PredicateCall,
     Regexp,
+    TruthValue,
 )
 from cerflow.language.node import Node, walk
 from cerflow.language.printer import show

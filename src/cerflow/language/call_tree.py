@@ -9,6 +9,7 @@ from typing import Any
 from cerflow.errors import QueryError, QuerySyntaxError, nearest
 from cerflow.language.condition import (
     AGGREGATES,
+    COUNT_DISTINCT,
     FUNCTIONS,
     LONGER_FUNCTIONS,
     Aggregate,
@@ -101,6 +102,15 @@ class CallBuilder(TreeBuilder):
         if name == "count" and argument.name is not None:
             return self._with_labels(children, arguments, lambda labels, span: Aggregate(name, labels[0], span=span))
         return self.make(children, Aggregate if name in AGGREGATES else SetTest, name, self.value(argument))
+
+    def distinct(self, children: Sequence[Piece]) -> Parsed:
+        """``count(distinct value)``."""
+        function, argument = self.parts(children)
+        if function.value.lower() != "count":
+            raise QuerySyntaxError(
+                f"only count takes DISTINCT, not {function.value}", span=span_of(*children), expected=("count",)
+            )
+        return self.make(children, Aggregate, COUNT_DISTINCT, self.value(argument))
 
     def _predicate(self, children: Sequence[Piece], name: str, arguments: list[Parsed]) -> Parsed:
         """A name alone is a label, also in a bracket; in parentheses it is an attribute of the event at hand."""

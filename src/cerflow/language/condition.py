@@ -15,6 +15,7 @@ from cerflow.values.operators import Operator
 
 __all__ = [
     "AGGREGATES",
+    "COUNT_DISTINCT",
     "DATE_PARTS",
     "FUNCTIONS",
     "LONGER_FUNCTIONS",
@@ -30,6 +31,7 @@ __all__ = [
     "Constant",
     "Expression",
     "Function",
+    "If",
     "In",
     "IsNull",
     "LabelReference",
@@ -43,6 +45,7 @@ __all__ = [
     "Rounded",
     "SetTest",
     "Some",
+    "TruthValue",
     "check_arity",
     "comparisons",
     "operands",
@@ -57,6 +60,8 @@ FUNCTIONS = ("abs", "floor", "ceil", "round", "lower", "upper", "length", *DATE_
 LONGER_FUNCTIONS: dict[str, tuple[int, int | None]] = {"coalesce": (1, None), "substr": (2, 3)}
 #: Aggregates over the events of a label.
 AGGREGATES = ("count", "sum", "avg", "min", "max", "first", "last", "stddev")
+#: ``count(distinct e)`` as the name of an aggregate, which nobody can write.
+COUNT_DISTINCT = "count distinct"
 #: Tests on the events of a label, in the order of their positions.
 SET_TESTS = ("increasing", "decreasing", "nondecreasing", "nonincreasing")
 
@@ -120,7 +125,7 @@ class Function(Expression):
 
 @node
 class Aggregate(Expression):
-    """An aggregate of `AGGREGATES` over all events of the one label in ``argument``."""
+    """An aggregate of `AGGREGATES` or `COUNT_DISTINCT` over all events of the one label in ``argument``."""
 
     name: str
     argument: Expression
@@ -128,6 +133,25 @@ class Aggregate(Expression):
 
 class Condition(Node):
     """A condition on a complex event, or on an event in a bracket."""
+
+
+@node
+class If(Expression):
+    """``CASE WHEN condition THEN then ELSE otherwise END``; further ``WHEN`` are nested in ``otherwise``.
+
+    A condition that is unknown counts as false.
+    """
+
+    condition: Condition
+    then: Expression
+    otherwise: Expression
+
+
+@node
+class TruthValue(Expression):
+    """The truth value of a condition as a boolean, null if unknown: a computed column, or a value to be stored."""
+
+    condition: Condition
 
 
 @node

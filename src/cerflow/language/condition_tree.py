@@ -8,6 +8,7 @@ from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 
+from cerflow import limits
 from cerflow.errors import QuerySyntaxError
 from cerflow.language.call_tree import CallBuilder
 from cerflow.language.condition import (
@@ -17,7 +18,9 @@ from cerflow.language.condition import (
     Between,
     Bracket,
     Comparison,
+    Expression,
     Function,
+    If,
     In,
     IsNull,
     Like,
@@ -151,6 +154,31 @@ class ConditionBuilder(CallBuilder):
         """``a IS [NOT] NULL``."""
         return self.make(children, IsNull, self.value(_first(children)), _negated(children))
 
+    def case(self, children: Sequence[Piece]) -> Parsed:
+        """``CASE [value] WHEN … THEN value … [ELSE value] END``."""
+        parts = self.parts(children)
+        for part in parts:
+            self.no_bracket_in(part, "CASE")
+        otherwise: Expression = Literal(None)
+        if any(not isinstance(child, Parsed) and child.type == "ELSE" for child in children):
+            otherwise = self.value(parts.pop())
+        operand = self.value(parts.pop(0)) if isinstance(children[1], Parsed) else None
+        size = 0 if operand is None else sum(1 for _ in walk(operand))
+        # It is written out at every WHEN, so nested ones would grow without end.
+        if size > 1 and size * len(parts) > limits.CASE_NODES:
+            raise QuerySyntaxError(
+                "the value behind CASE is too large for so many WHEN",
+                span=span_of(children[1]),
+                hint="write CASE WHEN … = … THEN …",
+            )
+        for when, then in reversed([*zip(parts[::2], parts[1::2])]):
+            if operand is None:
+                condition = self.condition(when)
+            else:
+                condition = Comparison(Operator.EQ, operand, self.value(when), span=span_of(when))
+            otherwise = If(condition, self.value(then), otherwise, span=span_of(*children))
+        return self.part(children, otherwise)
+
     def bracket(self, children: Sequence[Piece]) -> Parsed:
         """``label[condition]``."""
         label, inner = self.parts(children)
@@ -160,11 +188,11 @@ class ConditionBuilder(CallBuilder):
         part.nested = part
         return part
 
-    def no_bracket_in(self, part: Parsed) -> None:
-        """An error if there is a bracket ``x[…]``, or SOME, in the part."""
+    def no_bracket_in(self, part: Parsed, place: str = "a bracket") -> None:
+        """An error if there is a bracket ``x[…]``, or SOME, in the part; ``place`` is where the part stands."""
         if part.nested is not None:
             what = "SOME" if isinstance(part.nested.value, Some) else "a bracket"
-            raise QuerySyntaxError(f"{what} cannot stand inside a bracket", span=span_of(part.nested))
+            raise QuerySyntaxError(f"{what} cannot stand inside {place}", span=span_of(part.nested))
 
     # -- values
 

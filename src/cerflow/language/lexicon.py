@@ -33,7 +33,9 @@ RESERVED = (
 )  # fmt: skip
 
 #: Words that mean something only where no name can stand.
-CONTEXTUAL = ("BY", "EMPTY", "EPSILON", "FOLLOWED", "FOR", "INTO", "MARK", "RANGE", "UNORDERED")
+CONTEXTUAL = (
+    "BY", "ELSE", "EMPTY", "END", "EPSILON", "FOLLOWED", "FOR", "INTO", "MARK", "RANGE", "THEN", "UNORDERED", "WHEN",
+)  # fmt: skip
 
 #: Names with a meaning in front of "(" in a condition; all others are registered predicates.
 BUILT_IN = (*FUNCTIONS, *LONGER_FUNCTIONS, *AGGREGATES, *SET_TESTS, "position", "prev", "time")
@@ -44,7 +46,7 @@ _NAME = rf"(?!(?i:{_RESERVED})\b){_WORD}"
 
 # In a bracket a reserved word may be an attribute, where what follows shows that it is one.
 _ATTRIBUTES = "|".join(w for w in RESERVED if w not in ("NOT", "TRUE", "FALSE", "NULL"))
-_AFTER_ATTRIBUTE = r"[=<>!+*%)\],\/-]|(?:IN|IS|LIKE|REGEXP|BETWEEN|NOT|AND|OR)\b"
+_AFTER_ATTRIBUTE = r"[=<>!+*%)\],\/-]|(?:IN|IS|LIKE|REGEXP|BETWEEN|NOT|AND|OR|WHEN|THEN|ELSE|END)\b"
 
 # White space and comments, as a lookahead passes over them.
 _SKIPPED = r"(?:\s|--[^\n]*(?:\n|$)|\/\*(?:[^*]|\*(?!\/))*\*\/)*"
@@ -53,6 +55,8 @@ _OPERANDS = ("EMPTY", "EPSILON", "UNORDERED")
 
 # With what must follow, so that it may be a name itself.
 _DEFINE = rf'DEFINE(?={_SKIPPED}(?:"(?:[^"]|"")*"|{_NAME}){_SKIPPED}AS\b{_SKIPPED}SELECT\b)'
+
+_AFTER_CASE = rf"""WHEN\b|["'\d(]|(?:MAX|LAST){_SKIPPED}\(|(?:TRUE|FALSE|NULL)\b|(?!(?:THEN|ELSE|END)\b){_NAME}"""
 
 _name = re.compile(_NAME)
 _word = re.compile(_WORD)
@@ -71,6 +75,9 @@ def lexical_grammar() -> str:
         # A statement ends where another one or nothing follows; elsewhere ";" is an operator.
         "STATEMENT_END.3": rf"/;(?={_SKIPPED}(?:\Z|SELECT\b|{_DEFINE}))/i",
         "DEFINE.3": f"/{_DEFINE}/i",
+        # In front of a condition or value only, so that they may be names themselves.
+        "CASE.3": rf"/CASE\b(?={_SKIPPED}(?:{_AFTER_CASE}))/i",
+        "DISTINCT.3": rf"/DISTINCT\b(?!{_SKIPPED}(?:[.,)\[=<>!+*%|]|\/(?!\*)))/i",
         # MAX and LAST are strategies and operators, and aggregates too.
         "FUNCTION_WORD.2": rf"/(?:MAX|LAST)(?={_SKIPPED}\()/i",
         "STRATEGY.3": r"/(?:ALL|ANY|NEXT|NXT|STRICT|(?:LAST|MAX)\b(?!\s*\())\b/i",
@@ -87,7 +94,7 @@ def lexical_grammar() -> str:
 
 def quote_name(name: str, *, always: bool = False) -> str:
     """The name as it stands in a text: in double quotes if it must be, or ``always``."""
-    if not always and _name.fullmatch(name):
+    if not always and _name.fullmatch(name) and name.upper() not in ("CASE", "DISTINCT"):
         return name
     return '"' + name.replace('"', '""') + '"'
 

@@ -11,7 +11,7 @@ from lark import Lark
 
 from cerflow import limits
 from cerflow.errors import QuerySyntaxError, Span
-from cerflow.language.condition import Condition, Expression, LabelReference
+from cerflow.language.condition import Condition, Expression, LabelReference, TruthValue
 from cerflow.language.condition_tree import ConditionBuilder, positive_integer
 from cerflow.language.formula import (
     All,
@@ -304,8 +304,10 @@ class _CeqlBuilder(ConditionBuilder):
         return self.make(children, LabelItem, label.value, tuple(a.value for a in attributes) or None)
 
     def expression_item(self, children: Several[Piece]) -> Parsed:
-        expression, name = self.parts(children)
-        return self.make(children, ExpressionItem, self.value(self.closed(expression)), name.value)
+        given, name = self.parts(children)
+        self.no_bracket_in(self.closed(given), "a computed column")
+        expression = TruthValue(given.value) if isinstance(given.value, Condition) else given.value
+        return self.make(children, ExpressionItem, expression, name.value)
 
     def count_item(self, children: Several[Piece]) -> Parsed:
         function, *name = self.parts(children)

@@ -140,8 +140,24 @@ def _function(node: c.Function, _: int) -> tuple[int, list[_Piece]]:
     return _PRIMARY, [f"{node.name}(", *_separated((a, _SUM) for a in node.arguments), ")"]
 
 
+def _case(node: c.If, _: int) -> tuple[int, list[_Piece]]:
+    pieces: list[_Piece] = ["CASE"]
+    rest: c.Expression = node
+    while isinstance(rest, c.If):
+        pieces += [" WHEN ", (rest.condition, _OR), " THEN ", (rest.then, _SUM)]
+        rest = rest.otherwise
+    pieces += [] if rest == c.Literal(None) else [" ELSE ", (rest, _SUM)]
+    return _PRIMARY, [*pieces, " END"]
+
+
+def _truth(node: c.TruthValue, _: int) -> tuple[int, list[_Piece]]:
+    called = isinstance(node.condition, c.PredicateCall | c.SetTest)
+    return _PRIMARY, [(node.condition, _PRIMARY if called else _IN_PARENTHESES)]
+
+
 def _on_set(node: c.Aggregate | c.SetTest, _: int) -> tuple[int, list[_Piece]]:
-    return _PRIMARY, [f"{node.name}(", (node.argument, _SUM), ")"]
+    name = "count(distinct " if node.name == c.COUNT_DISTINCT else f"{node.name}("
+    return _PRIMARY, [name, (node.argument, _SUM), ")"]
 
 
 def _predicate(node: c.PredicateCall, _: int) -> tuple[int, list[_Piece]]:
@@ -363,6 +379,8 @@ _WRITERS: dict[type[Node], _Writer] = {
     c.Negative: lambda node, _: (_UNARY, ["-", (node.operand, _PRIMARY)]),
     c.Function: _function,
     c.Aggregate: _on_set,
+    c.If: _case,
+    c.TruthValue: _truth,
     c.Constant: lambda node, _: (_PRIMARY, ["TRUE" if node.value else "FALSE"]),
     c.Comparison: _comparison,
     c.Like: _like,

@@ -24,12 +24,14 @@ from cerflow.language.condition import (
     Comparison,
     Expression,
     Function,
+    If,
     In,
     IsNull,
     Literal,
     Negative,
 )
 from cerflow.language.node import Node, fold, walk, with_children
+from cerflow.rewriting.numbers import with_floats
 from cerflow.schema import Kind, Schema
 from cerflow.values.events import as_value, microseconds_since_epoch
 
@@ -39,16 +41,16 @@ N = TypeVar("N", bound=Node)
 
 
 def with_times_as_numbers(tree: N, schema: Schema) -> N:
-    """The same query, condition or expression without arithmetic on times; itself if it has none.
+    """The same query, condition or expression without arithmetic on times, and `with_floats`; itself if it has none.
 
     It fits the schema. A value that is computed becomes its number of microseconds.
     """
-    return cast(N, _form(tree, schema).tree)
+    return cast(N, _form(with_floats(tree, schema), schema).tree)
 
 
 def as_microseconds(expression: Expression, schema: Schema) -> Expression:
     """The number of microseconds of a timestamp or duration; any other value as it is, without arithmetic on times."""
-    form = _form(expression, schema)
+    form = _form(with_floats(expression, schema), schema)
     return form.number if form.sort.of_time else cast(Expression, form.tree)
 
 
@@ -110,7 +112,7 @@ def _visit(current: Node, below: Sequence[_Rewritten], schema: Schema) -> _Rewri
             return _Rewritten(
                 DatePart(cast(Expression, numbers[0]), name, zone_of(current, schema), span=current.span), sort
             )
-        case Function("coalesce") if sort.of_time:
+        case Function("coalesce") | If() if sort.of_time:
             return _Rewritten(with_children(current, numbers), sort, computed=True)
         case Aggregate("avg") if sort.of_time:
             return _Rewritten(Whole(cast(Expression, with_children(current, numbers))), sort, computed=True)

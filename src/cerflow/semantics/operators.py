@@ -22,6 +22,7 @@ from cerflow.language.condition import (
     Between,
     Comparison,
     Function,
+    If,
     In,
     IsNull,
     LabelReference,
@@ -31,6 +32,7 @@ from cerflow.language.condition import (
     Or,
     PredicateCall,
     Regexp,
+    TruthValue,
 )
 from cerflow.language.node import Node, walk
 from cerflow.predicates.asking import array_of, as_argument, ask, ask_of_each
@@ -54,6 +56,12 @@ def applied(current: Node, arguments: Sequence[Any]) -> Value:
             return arithmetic(sign, *arguments)
         case Negative():
             return arithmetic("-", 0, arguments[0]) if isinstance(arguments[0], int) else _opposite(*arguments)
+        case If():
+            chosen: Value = arguments[1 if arguments[0] is True else 2]
+            return chosen
+        case TruthValue():
+            truth: bool | None = arguments[0]
+            return truth
         case Function("coalesce" | "substr" | "||"):
             return _of_several(current.name, arguments)
         case Function():
@@ -264,7 +272,7 @@ def like(text: str, pattern: str) -> bool:
 def aggregate(name: str, values: Sequence[Value]) -> Value:
     """An aggregate of values in the order of their positions.
 
-    As in SQL, nulls do not count, and without values only ``count`` is not null. ``first`` and ``last`` take the value
+    As in SQL, nulls do not count, and without values only counts are not null. ``first`` and ``last`` take the value
     of the first and the last event, null or not. ``stddev`` is the sample standard deviation: null for fewer than two
     values.
     """
@@ -273,6 +281,8 @@ def aggregate(name: str, values: Sequence[Value]) -> Value:
     known: list[Any] = [v for v in values if v is not None]
     if name == "count":
         return len(known)
+    if name == "count distinct":
+        return len(set(known))
     if not known:
         return None
     match name:

@@ -6,8 +6,10 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow.builder import label
+from cerflow.builder import case, count_distinct, event, label, predicate, select
 from cerflow.errors import QueryError, QuerySyntaxError, UnsupportedQueryError
+from cerflow.language.parser import parse_query
+from cerflow.language.printer import show
 
 LATE = datetime(2024, 3, 15, 23, 30)
 EVENTS = pa.table(
@@ -40,6 +42,14 @@ EVENTS = pa.table(
         ("weekday(y.plain)", [None, 5]),
         ("year(coalesce(y.plain, x.plain))", [2024, 2024]),
         ("hour(min(y.plain) + 1 HOUR)", [None, 0]),
+        ("CASE WHEN y.n > 2 THEN 'many' WHEN y.n IS NULL THEN 'none' END", ["none", "many"]),
+        ("CASE WHEN NOT y.n > 2 THEN 1 ELSE 2.5 END", [2.5, 2.5]),
+        ("CASE y.s WHEN 'xyz' THEN x.s || y.s WHEN NULL THEN 'never' ELSE lower(x.s) END", ["abc", "abcxyz"]),
+        ("CASE WHEN y.n > 2 THEN CASE WHEN x.n = 1 THEN x.n ELSE NULL END ELSE y.f * 2 END", [5.0, 1.0]),
+        ("CASE WHEN y.s = 'xyz' THEN y.plain - 1 DAY ELSE x.plain END", [LATE, datetime(2024, 3, 14, 23, 30)]),
+        ("sum(CASE WHEN y.s = 'xyz' THEN 1 ELSE 0 END)", [0, 1]),
+        ("(y.n > 2 OR x.s = 'q')", [None, True]),
+        ("(NOT y.n > 3)", [None, True]),
     ],
 )
 def test_computed_columns(value, expected):
@@ -59,6 +69,14 @@ def test_computed_columns(value, expected):
         ("substr(first(y.s), 1, 2) = 'xy'", [2]),
         ("weekday(max(y.offset)) = 6", [1, 2]),
         ("coalesce(y.plain, x.plain) - x.plain = 0 SECONDS", [1, 2]),
+        ("coalesce(coalesce(coalesce(y.s, x.s), 'c'), y.s) = 'abc'", [1]),
+        ("coalesce(coalesce(y.f, y.n) + x.n, -1) = 4", [2]),
+        ("CASE WHEN y.n > x.n THEN y.n ELSE x.n END = 1", [1]),
+        ("CASE x.s WHEN y.s THEN 1 WHEN 'abc' THEN y.n ELSE 7 END = 3", [2]),
+        ("CASE WHEN y.s IS NULL AND x.n = 1 THEN x.s ELSE y.s END = x.s", [1]),
+        ("y[CASE WHEN n > 2 THEN s END = 'xyz']", [2]),
+        ("count(distinct y.n) = 0", [1]),
+        ("CASE WHEN x.n = 1 THEN y.s ELSE x.s END LIKE 'x%'", None),
         ("x.s || y.s = 'abcxyz'", None),
         ("hour(coalesce(x.plain, y.plain)) = 23", None),
         ("lower(coalesce(x.s, y.s)) = 'abc'", None),
@@ -83,6 +101,19 @@ def test_conditions(condition, ends):
         ("x.n || 'a' = 'a'", QueryError, "|| needs a string, but this is an integer"),
         ("substr(x.s) = 'a'", QuerySyntaxError, "substr takes 2 or 3 arguments, but 1 are given"),
         ("x.n = 1 || x.n = 2", QuerySyntaxError, "joins strings"),
+        (
+            "CASE WHEN x.n = 1 THEN 1 ELSE 'a' END = 1",
+            QueryError,
+            "CASE takes values of one kind, but this is a string",
+        ),
+        ("CASE WHEN x.n THEN 1 END = 1", QuerySyntaxError, "this is a value, but a condition is expected here"),
+        ("CASE x.n WHEN x.n = 1 THEN 1 END = 1", QuerySyntaxError, "this is a condition, but a value is expected here"),
+        ("CASE WHEN x.n = 'a' THEN 1 END = 1", QueryError, "an integer cannot be compared with a string"),
+        ("CASE WHEN x[n = 1] THEN 1 END = 1", QuerySyntaxError, "a bracket cannot stand inside CASE"),
+        ("CASE WHEN SOME x: x.n = 1 THEN 1 END = 1", QuerySyntaxError, "SOME cannot stand inside CASE"),
+        ("CASE WHEN x.n = 1 THEN 1 = 1", QuerySyntaxError, "a unit of time, ELSE, END or WHEN"),
+        ("sum(distinct x.n) = 1", QuerySyntaxError, "only count takes DISTINCT, not sum"),
+        ("count(distinct x) = 1", QuerySyntaxError, "'x' stands here without a label"),
     ],
 )
 def test_errors(condition, error, reason):
@@ -97,7 +128,48 @@ def test_the_builder_gives_the_same_trees():
         (x.s.substr(1, 2).concat("a") == "b", "substr(x.s, 1, 2) || 'a' = 'b'"),
         (x.s.coalesce(x.u, "a") == "b", "coalesce(x.s, x.u, 'a') = 'b'"),
         (x.t.date_part("hour") == 3, "hour(x.t) = 3"),
+        (case((x.n > 1, "a"), (x.n == 1, "b")) == "a", "CASE WHEN x.n > 1 THEN 'a' WHEN x.n = 1 THEN 'b' END = 'a'"),
+        (case((x.n > 1, x.n), otherwise=0) == 0, "CASE WHEN x.n > 1 THEN x.n ELSE 0 END = 0"),
+        (count_distinct(x.n) == 1, "count(distinct x.n) = 1"),
     ):
         assert made.tree == cerflow.parse(f"SELECT * WHERE A AS x FILTER {written}").tree.formula.condition
     with pytest.raises(QueryError, match="no part 'hours'"):
         x.t.date_part("hours")
+    with pytest.raises(TypeError, match="case takes pairs"):
+        case()
+
+
+def test_conditions_as_columns_of_the_builder():
+    x = label("x")
+    made = select(event("A").as_("x"), (x.n > 1).as_("many"), predicate("big", x.n).as_("big"))
+    assert made == parse_query("SELECT (x.n > 1) AS many, big(x.n) AS big WHERE A AS x")
+
+
+def test_what_case_repeats_is_bounded():
+    operand = "x.n"
+    for _ in range(12):
+        operand = f"(CASE {operand} WHEN 1 THEN 1 WHEN 2 THEN 2 END)"
+    with pytest.raises(QuerySyntaxError, match="too large for so many WHEN"):
+        cerflow.parse(f"SELECT {operand} AS c WHERE A AS x")
+    deep = "x.n"
+    for _ in range(200):
+        deep = f"CASE WHEN {deep} = 1 THEN 1 END"
+    with pytest.raises(QueryError, match="more than 100 levels deep"):
+        cerflow.parse(f"SELECT {deep} AS c WHERE A AS x")
+
+
+def test_long_cases():
+    whens = " ".join(f"WHEN x.n = {k} THEN y.n + {k}" for k in range(500))
+    query = cerflow.parse(f"SELECT * WHERE (A AS x ; B AS y) FILTER CASE {whens} END = 4")
+    assert [match["end"] for match in query.match(EVENTS)] == [2]
+
+
+def test_words_of_case_are_names_elsewhere():
+    events = [{"type": "A", "case": 1, "end": 2, "when": 3, "distinct": 4}]
+    query = cerflow.parse(
+        "SELECT case.end AS e, CASE WHEN case.case = 1 THEN case.distinct END AS d, count(distinct case.when) AS n "
+        "WHERE A AS case FILTER case[case = 1 AND end = 2 AND distinct - 1 = 3] PARTITION BY case"
+    )
+    assert parse_query(show(query.tree)) == query.tree
+    (match,) = query.match(events)
+    assert (match["case"], match["e"], match["d"], match["n"]) == (1, 2, 4, 1)

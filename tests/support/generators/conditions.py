@@ -20,6 +20,7 @@ from cerflow.language.condition import (
     Constant,
     Expression,
     Function,
+    If,
     In,
     IsNull,
     LabelReference,
@@ -67,7 +68,9 @@ FIRST = Fragment()
 def _numbers(draw: st.DrawFn, label: str | None) -> Expression:
     """A numeric expression over one event."""
     base: Expression = Attribute(label, draw(st.sampled_from(("v", "v", "w", "k", "n"))))
-    match draw(st.integers(0, 11)):
+    match draw(st.integers(0, 13)):
+        case 6:
+            return _case(draw, label, base, Attribute(label, draw(st.sampled_from("vw"))))
         case 0:
             return Arithmetic(draw(st.sampled_from("+-*/%")), base, Literal(draw(st.sampled_from((0, 1, 2, 0.5)))))
         case 1:
@@ -83,10 +86,23 @@ def _numbers(draw: st.DrawFn, label: str | None) -> Expression:
     return base
 
 
+def _case(draw: st.DrawFn, label: str | None, *values: Expression) -> Expression:
+    """CASE over one event, with one or two conditions."""
+    null = Literal(None)
+    rest = draw(st.sampled_from((*values, null)))
+    for _ in range(draw(st.integers(1, 2))):
+        test = Comparison(draw(st.sampled_from(Operator)), Attribute(label, draw(st.sampled_from("vwk"))), Literal(1))
+        condition = draw(st.sampled_from((test, Not(test), IsNull(Attribute(label, "s")))))
+        rest = If(condition, draw(st.sampled_from(values)), rest)
+    return rest
+
+
 def _texts(draw: st.DrawFn, label: str | None) -> Expression:
     """A string made of one event."""
     base: Expression = Attribute(label, "s")
-    match draw(st.integers(0, 6)):
+    match draw(st.integers(0, 7)):
+        case 5:
+            return _case(draw, label, base, Literal("pq"))
         case 0:
             return Function(draw(st.sampled_from(("lower", "upper"))), (base,))
         case 1:
@@ -138,7 +154,12 @@ def _atom_on_one(draw: st.DrawFn, label: str | None) -> Condition:
 def atom_on_several(draw: st.DrawFn, labels: list[str]) -> Condition:
     first, second = draw(st.sampled_from(labels)), draw(st.sampled_from(labels))
     lenient = st.sampled_from((Operator.NE, Operator.LE, Operator.GE, Operator.LE, Operator.GE, Operator.LT))
-    match draw(st.integers(0, 7)):
+    match draw(st.integers(0, 8)):
+        case 7:
+            third = Attribute(draw(st.sampled_from(labels)), "w")
+            test = Comparison(draw(lenient), Attribute(first, "w"), Attribute(second, "v"))
+            chosen = If(test, Attribute(first, "v"), If(Not(test), third, Literal(1)))
+            return Comparison(draw(lenient), chosen, Attribute(second, draw(st.sampled_from("vw"))))
         case 0:
             return Comparison(Operator.EQ, Attribute(first, "k"), Attribute(second, "k"))
         case 1:
@@ -263,6 +284,8 @@ def aggregate(draw: st.DrawFn, label: str) -> Expression:
         return Aggregate(name, LabelReference(label))
     value: Expression = Attribute(label, draw(st.sampled_from("vw")))
     if draw(st.integers(0, 5)) == 0:
+        value = _case(draw, label, value, Literal(1))
+    elif draw(st.integers(0, 5)) == 0:
         value = Arithmetic(draw(st.sampled_from("+*-/")), value, Attribute(label, draw(st.sampled_from("vk"))))
     return Aggregate(name, value)
 

@@ -22,13 +22,21 @@ from cerflow.language.condition import (
     Aggregate,
     Arithmetic,
     Attribute,
+    Comparison,
     Condition,
     Expression,
     Function,
+    If,
+    IsNull,
     LabelReference,
+    Literal,
+    Or,
+    SetTest,
+    TruthValue,
 )
 from cerflow.language.node import walk
 from cerflow.values.events import Stream
+from cerflow.values.operators import Operator
 from support.generators.conditions import FIRST, STRINGS, TYPES, Fragment, aggregate, atom_on_several, conditions
 
 CHOICES = ("NEXT", "LAST", "MAX")
@@ -358,12 +366,15 @@ def _columns(draw: st.DrawFn, formula: f.Formula) -> list[q.ExpressionItem]:
     if labels.bound:
         label = draw(st.sampled_from(sorted(labels.bound)))
         other = draw(st.sampled_from(sorted(labels.bound)))
+        less = Comparison(Operator.LT, Attribute(label, "v"), Attribute(other, "w"))
         expressions: tuple[Expression, ...] = (
             Attribute(label, draw(st.sampled_from("vws"))),
             Arithmetic(draw(st.sampled_from("+-*/%")), Attribute(label, "v"), Attribute(other, "w")),
             Function("position", (LabelReference(label),)),
             Function("upper", (Attribute(label, "s"),)),
             Attribute(label, "type"),
+            If(less, Attribute(label, "s"), Literal("p")),
+            TruthValue(Or(less, IsNull(Attribute(other, "w")))),
         )
         found.append(q.ExpressionItem(draw(st.sampled_from(expressions)), "c1"))
     if labels.assigned:
@@ -371,6 +382,8 @@ def _columns(draw: st.DrawFn, formula: f.Formula) -> list[q.ExpressionItem]:
         selecting = draw(st.sampled_from(("min", "max", "first", "last")))
         aggregates_of: tuple[Expression, ...] = (
             aggregate(draw, label),
+            Aggregate("count distinct", Attribute(label, draw(st.sampled_from("vwsk")))),
+            TruthValue(SetTest("nondecreasing", Attribute(label, draw(st.sampled_from("vs"))))),
             Aggregate("stddev", Attribute(label, draw(st.sampled_from("vw")))),
             Aggregate(selecting, Attribute(label, draw(st.sampled_from(("s", "type", "t"))))),
             Function("length", (Aggregate(selecting, Function("lower", (Attribute(label, "s"),))),)),

@@ -36,6 +36,9 @@ def odd_names() -> SearchStrategy[str]:
         "filter",
         "AND",
         "max",
+        "case",
+        "END",
+        "distinct",
         "count",
         "EVENT",
         "events",
@@ -90,15 +93,18 @@ def expressions(
         base = base | st.builds(c.Aggregate, st.just("count"), reference)
 
     def larger(inner: SearchStrategy[c.Expression]) -> SearchStrategy[c.Expression]:
+        test = st.builds(c.Comparison, st.sampled_from(Operator), inner, inner)
+        test = st.one_of(test, st.builds(c.Constant, st.booleans()), st.builds(c.Or, test, st.builds(c.IsNull, inner)))
         made: SearchStrategy[c.Expression] = st.one_of(
             st.builds(c.Arithmetic, st.sampled_from("+-*/%"), inner, inner),
             st.builds(c.Negative, inner),
             st.builds(c.Function, st.sampled_from(c.FUNCTIONS), st.tuples(inner)),
+            st.builds(c.If, test, inner, inner),
         )
         if aggregates:
             # What count takes is a label if it is but a name, so an attribute must have its label there.
             others = [name for name in c.AGGREGATES if name != "count"]
-            made |= st.builds(c.Aggregate, st.sampled_from(others), inner)
+            made |= st.builds(c.Aggregate, st.sampled_from((*others, c.COUNT_DISTINCT)), inner)
             made |= st.builds(c.Aggregate, st.just("count"), st.builds(c.Attribute, label, attribute))
         return made
 
@@ -200,11 +206,17 @@ def compared(label: SearchStrategy[str]) -> SearchStrategy[tuple[c.LabelReferenc
     return st.lists(st.builds(c.LabelReference, label), min_size=1, max_size=3).map(tuple)
 
 
+def _is_no_literal(condition: c.Condition) -> bool:
+    # TRUE and FALSE alone are values.
+    return not isinstance(condition, c.Constant)
+
+
 def projections(labels: Names = LABELS, attributes: Names = ATTRIBUTES) -> SearchStrategy[s.Projection]:
     """``*``, NONE, and lists of items."""
     label, attribute = _some(labels), _some(attributes)
     chosen = st.one_of(st.none(), st.lists(attribute, min_size=1, max_size=3).map(tuple))
-    computed = st.builds(s.ExpressionItem, expressions(label, attribute), label)
+    truths = st.builds(c.TruthValue, conditions(label, attribute, brackets=False, leaves=2).filter(_is_no_literal))
+    computed = st.builds(s.ExpressionItem, expressions(label, attribute) | truths, label)
     item = st.one_of(st.builds(s.LabelItem, label, chosen), computed, st.builds(s.CountItem, label))
     listed = st.builds(s.Projection, st.just(s.ProjectionKind.ITEMS), st.lists(item, min_size=1, max_size=3).map(tuple))
     columns = st.lists(computed, max_size=2).map(tuple)

@@ -12,9 +12,11 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from cerflow.analysis.scopes import condition_labels
-from cerflow.conditions.guards import Asked, LabelAggregate, Satisfied, TruthValue, bare, reads_events, without_brackets
-from cerflow.conditions.register_values import DatePart, If, Joined, Known, SquareRoot, Word
+from cerflow.conditions.guards import Asked, LabelAggregate, Satisfied, bare, reads_events, without_brackets
+from cerflow.conditions.register_values import DatePart, Joined, Known, SquareRoot, Word
+from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
+    COUNT_DISTINCT,
     Aggregate,
     Arithmetic,
     Attribute,
@@ -22,6 +24,7 @@ from cerflow.language.condition import (
     Condition,
     Expression,
     Function,
+    If,
     IsNull,
     LabelReference,
     Like,
@@ -31,6 +34,7 @@ from cerflow.language.condition import (
     Regexp,
     SetTest,
     Some,
+    TruthValue,
 )
 from cerflow.language.node import Node, fold, transform, walk, with_children
 from cerflow.predicates.registry import calls_of_sets
@@ -63,7 +67,15 @@ def gather(condition: Condition, one: Container[str]) -> Condition:
         match rebuilt:
             case Aggregate(name, argument):
                 label = _label_of(argument)
-                return alone(name, argument) if label in one else _gathered(name, label, argument)
+                if label in one:
+                    return alone(name, argument)
+                if name == COUNT_DISTINCT:
+                    raise UnsupportedQueryError(
+                        "count(distinct …) needs all values of the events of a label, and registers do not hold them",
+                        span=current.span,
+                        hint="Compute it in SELECT, or ask a predicate of the whole set: of_set=True.",
+                    )
+                return _gathered(name, label, argument)
             case SetTest(name, argument):
                 label = _label_of(argument)
                 if label in one:
@@ -131,17 +143,19 @@ def _gathered(name: str, label: str, argument: Expression) -> LabelAggregate:
 def _inside(operand: Expression, function: Callable[[Expression], Expression]) -> Expression | None:
     """A function of strings on an aggregate, moved inside: applied to each event's value instead.
 
-    Other aggregates give no strings; NULL in their place stays null. None if there is no aggregate.
+    Other aggregates give no strings; NULL in their place stays null. None if it is no aggregate.
     """
-    if isinstance(operand, LabelAggregate) and operand.name in _SELECTING:
-        return LabelAggregate(operand.name, operand.label, operand.argument, function(operand.value))
-    return _NULL if any(isinstance(n, LabelAggregate) for n in walk(operand)) else None
+    if not isinstance(operand, LabelAggregate):
+        return None
+    if operand.name not in _SELECTING:
+        return _NULL
+    return LabelAggregate(operand.name, operand.label, operand.argument, function(operand.value))
 
 
 def alone(name: str, argument: Expression) -> Expression:
     """The value of an aggregate over one event."""
     match name:
-        case "count":
+        case "count" | "count distinct":
             return _ONE if isinstance(argument, LabelReference) else Known(argument)
         case "avg":
             return Arithmetic("/", argument, _ONE)

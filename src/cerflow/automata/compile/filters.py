@@ -20,7 +20,7 @@ from cerflow.automata.model.fragment import Fragment, check_fragment_size, union
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.conditions.clauses import alternatives_of, clauses, conjuncts_of
 from cerflow.conditions.connectives import TRUE
-from cerflow.conditions.guards import Asked, LabelAggregate, Of, Satisfied, TruthValue, leaves, substitute
+from cerflow.conditions.guards import Asked, LabelAggregate, Of, Satisfied, leaves, substitute
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
     And,
@@ -32,6 +32,7 @@ from cerflow.language.condition import (
     Not,
     Or,
     Some,
+    TruthValue,
 )
 from cerflow.language.node import Node, fold, walk
 from cerflow.rewriting.rebuild import mentions_set

@@ -13,7 +13,7 @@ from cerflow.automata.compile.conditions import guarded, several
 from cerflow.automata.model.fragment import Fragment, track
 from cerflow.automata.model.registers import RegisterFile, reduced
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
-from cerflow.conditions.guards import AllRows, InWindow, Of, Stored, TruthValue, leaves, substitute
+from cerflow.conditions.guards import AllRows, InWindow, Of, Stored, leaves, substitute
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
     Comparison,
@@ -21,6 +21,7 @@ from cerflow.language.condition import (
     Expression,
     Literal,
     PredicateCall,
+    TruthValue,
 )
 from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.values.operators import Operator

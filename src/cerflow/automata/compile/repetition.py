@@ -18,8 +18,7 @@ from cerflow.automata.model.fragment import (
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.conditions.guards import Stored
-from cerflow.conditions.register_values import If
-from cerflow.language.condition import Arithmetic, Comparison, Condition, Expression, Literal
+from cerflow.language.condition import Arithmetic, Comparison, Condition, Expression, If, Literal
 from cerflow.language.formula import Repetition
 from cerflow.values.operators import Operator
 

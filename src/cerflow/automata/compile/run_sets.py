@@ -20,12 +20,12 @@ from cerflow.automata.optimise.covering import Field, covering_relations
 from cerflow.conditions.case_tree import Case, cases
 from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.conditions.guards import NoRow, Of, Satisfied, Stored, leaves, substitute
-from cerflow.conditions.register_values import If
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
     Comparison,
     Condition,
     Expression,
+    If,
     Literal,
     Not,
 )

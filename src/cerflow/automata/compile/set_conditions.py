@@ -25,7 +25,6 @@ from cerflow.conditions.guards import (
     Satisfied,
     SetCall,
     Stored,
-    TruthValue,
     reads_events,
     substitute,
 )
@@ -45,6 +44,7 @@ from cerflow.language.condition import (
     Negative,
     Not,
     Or,
+    TruthValue,
 )
 from cerflow.language.node import walk
 from cerflow.values.operators import NEGATED, ORDERS, Operator

@@ -26,18 +26,19 @@ from cerflow.conditions.guards import (
     Satisfied,
     SetCall,
     Stored,
-    TruthValue,
     TypeTest,
     leaves,
     reads_events,
 )
-from cerflow.conditions.register_values import WORD, If, Joined, Known, SquareRoot, Word
+from cerflow.conditions.register_values import WORD, Joined, Known, SquareRoot, Word
 from cerflow.errors import QueryError
 from cerflow.language.condition import (
     Condition,
     Constant,
+    If,
     LabelReference,
     Literal,
+    TruthValue,
 )
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.language.node import Node, transform

@@ -18,7 +18,7 @@ from cerflow.predicates.predicate import Predicate, PredicateKind
 from cerflow.predicates.registry import registered
 from cerflow.schema import Kind, Schema
 
-__all__ = ["Call", "CallOfSet", "WholeEvent", "bind", "calls_in", "readable"]
+__all__ = ["Call", "CallOfSet", "WholeEvent", "bind", "calls_in", "readable", "shows_events"]
 
 
 @node
@@ -68,6 +68,12 @@ class WholeEvent(Expression):
 def readable(schema: Schema, without: str | None = None) -> tuple[str, ...]:
     """The attributes of a whole event: all whose types conditions can read, except the one called ``without``."""
     return tuple(n for n in schema.attributes if n != without and schema.kind(n) is not Kind.OTHER)
+
+
+def shows_events(tree: Node) -> bool:
+    """Whether predicates are shown whole events."""
+    calls = (current for current in walk(tree) if isinstance(current, PredicateCall))
+    return any(isinstance(argument, LabelReference) for call in calls for argument in call.arguments)
 
 
 def calls_in(tree: Node) -> bool:

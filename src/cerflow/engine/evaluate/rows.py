@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cerflow.conditions.guards import Satisfied, TruthValue, TypeTest
+from cerflow.conditions.guards import Satisfied, TypeTest
 from cerflow.conditions.register_values import Dated, DatePart, Known, Microseconds, Whole, Word
 from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precomputed, precomputed_truth
 from cerflow.engine.evaluate.predicate_answers import EventArgument, answer_for_none, answers
-from cerflow.engine.evaluate.vector_functions import coalesced, date_parts, on_texts
+from cerflow.engine.evaluate.vector_functions import coalesced, date_parts, either, on_texts
 from cerflow.engine.evaluate.vectors import (
     TruthVector,
     Vector,
@@ -42,6 +42,7 @@ from cerflow.language.condition import (
     Constant,
     Expression,
     Function,
+    If,
     In,
     IsNull,
     Like,
@@ -50,6 +51,7 @@ from cerflow.language.condition import (
     Not,
     Or,
     Regexp,
+    TruthValue,
 )
 from cerflow.language.node import Node, fold
 from cerflow.schema import Kind, Schema
@@ -218,10 +220,10 @@ class BatchRows:
                 return dated(operands[0])
             case Whole():
                 return whole(operands[0])
-            case TruthValue():
-                (truth,) = below
+            case TruthValue() | If():
+                truth = below[0]
                 assert isinstance(truth, TruthVector)
-                return truth.vector()
+                return either(truth.true, *operands) if operands else truth.vector()
             case _:
                 # A label as the argument of position or time: the current event.
                 return Vector(Kind.INTEGER, self.positions)

@@ -20,6 +20,7 @@ from cerflow.language.condition import (
     Constant,
     Expression,
     Function,
+    If,
     In,
     IsNull,
     Literal,
@@ -36,7 +37,7 @@ __all__ = ["Read", "scalar"]
 #: Reads a value of an event whose plain values have the kinds of their columns.
 Read = Callable[[Mapping[str, Any]], Any]
 
-_PLAIN = (And, Arithmetic, Between, Comparison, In, IsNull, Negative, Not, Or)
+_PLAIN = (And, Arithmetic, Between, Comparison, If, In, IsNull, Negative, Not, Or)
 _KINDS = (Kind.INTEGER, Kind.FLOAT, Kind.STRING, Kind.BOOLEAN)
 
 

@@ -13,10 +13,10 @@ from cerflow.engine.evaluate.vectors import Vector
 from cerflow.schema import Kind
 from cerflow.values.array_types import Mask
 
-__all__ = ["coalesced", "date_parts", "on_texts"]
+__all__ = ["coalesced", "date_parts", "either", "on_texts"]
 
 
-def _either(first: Mask, then: Vector, otherwise: Vector) -> Vector:
+def either(first: Mask, then: Vector, otherwise: Vector) -> Vector:
     """One value where ``first`` is true, the other elsewhere; NULL takes the kind of the other."""
     then, otherwise = _beside(then, otherwise), _beside(otherwise, then)
     if Kind.FLOAT in (then.kind, otherwise.kind):
@@ -27,8 +27,7 @@ def _either(first: Mask, then: Vector, otherwise: Vector) -> Vector:
 
 
 def _beside(value: Vector, other: Vector) -> Vector:
-    null = value.kind is Kind.FLOAT and (not value.data.ndim or not other.kind.numeric) and value.missing().all()
-    if not null or other.kind is Kind.FLOAT:
+    if value.kind is not Kind.FLOAT or other.kind is Kind.FLOAT or not value.missing().all():
         return value
     return Vector(
         other.kind, np.zeros(value.data.shape, np.int64), np.ones(value.data.shape, bool), ("",) * other.kind.coded
@@ -39,7 +38,7 @@ def coalesced(values: Sequence[Vector]) -> Vector:
     """The first value that is not null."""
     result = values[-1]
     for value in reversed(values[:-1]):
-        result = _either(~value.missing(), value, result)
+        result = either(~value.missing(), value, result)
     return result
 
 

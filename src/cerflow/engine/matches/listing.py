@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from cerflow.automata.model.transducer import TYPE_LABEL
 from cerflow.engine.events.store import StoredEvents
 from cerflow.engine.matches.unfolding import Unfolded
-from cerflow.engine.results.computed_columns import compute
+from cerflow.engine.results.computed_columns import LabelAttributes
 from cerflow.engine.results.flat import FlatColumn
 from cerflow.engine.results.report import Report
 from cerflow.language.select import ProjectionKind
@@ -158,7 +158,8 @@ class Listing:
         report, found = self._report, self._found
         target = report.schema.field(len(report.leading) + len(report.select.partition) + k).type
         expression = report.computed[k].expression
-        return compute(expression, found, self._all_labels, self._kept, report.events, target, report.position)
+        events = LabelAttributes(found, self._all_labels, self._kept, report)
+        return events.compute(expression, target)
 
     def _event_lists(self, schema: pa.Schema) -> pa.Array:
         numbers = self._shown.events

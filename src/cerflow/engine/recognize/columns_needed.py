@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from cerflow.analysis.columns import attributes_in
-from cerflow.engine.evaluate.binding import readable
+from cerflow.engine.evaluate.binding import readable, shows_events
 from cerflow.engine.evaluate.ranges import EXACT_FLOATS, MOST
 from cerflow.engine.results.report import Report
-from cerflow.language.condition import Function, LabelReference, PredicateCall
+from cerflow.language.condition import Function
 from cerflow.language.node import walk
 from cerflow.language.select import Consumption, Select
 from cerflow.schema import Kind, Schema
@@ -25,22 +25,16 @@ def columns_needed(select: Select, schema: Schema) -> tuple[str, ...]:
     found = set(Report(select, schema, positions=False, position=None).stored)
     found.update(name for name in (schema.time, schema.stream) if name is not None)
     found |= attributes_in(select)
-    if _shows_events(select):
+    if shows_events(select):
         found.update(readable(schema))
     return tuple(name for name in schema.attributes if name in found)
-
-
-def _shows_events(select: Select) -> bool:
-    """Whether predicates are shown whole events."""
-    calls = (current for current in walk(select) if isinstance(current, PredicateCall))
-    return any(isinstance(argument, LabelReference) for call in calls for argument in call.arguments)
 
 
 def holding(schema: Schema, selects: Iterable[Select]) -> Schema:
     """The schema that says which columns some queries have values of, see `Schema.held`."""
     held: dict[str, int] = {}
     for select in selects:
-        found = attributes_in(select) | (set(readable(schema)) if _shows_events(select) else set())
+        found = attributes_in(select) | (set(readable(schema)) if shows_events(select) else set())
         held.update(dict.fromkeys(found - held.keys(), MOST))
         for key in select.partition:
             if schema.key_kind(key) is Kind.FLOAT:

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from cerflow.conditions.register_values import WORD
-from cerflow.engine.evaluate.vectors import Vector, word
+from cerflow.engine.evaluate.vectors import TruthVector, Vector, compare_vectors, word
 from cerflow.engine.layout import NULL
+from cerflow.language.condition import COUNT_DISTINCT
 from cerflow.schema import Kind
-from cerflow.values.array_types import Floats, Ints
+from cerflow.values.array_types import Floats, Ints, Mask
+from cerflow.values.operators import ORDERS
 
-__all__ = ["Grouping", "aggregated", "chosen"]
+__all__ = ["Grouping", "aggregated", "chosen", "in_order"]
 
 
 @dataclass(frozen=True)
@@ -81,13 +83,18 @@ def _places(values: Vector) -> Ints:
 
 
 def aggregated(name: str, groups: Grouping, values: Vector | None) -> Vector:
-    """``count``, ``sum``, ``avg`` or ``stddev`` of each group; to count events no values are needed."""
+    """``count`` (also of distinct values), ``sum``, ``avg`` or ``stddev`` of each group.
+
+    To count events no values are needed.
+    """
     if values is None:
         return Vector(Kind.INTEGER, groups.sizes)
     known = ~values.missing()
     count = groups.sums(known.astype(np.int64))
     if name == "count":
         return Vector(Kind.INTEGER, count)
+    if name == COUNT_DISTINCT:
+        return Vector(Kind.INTEGER, _distinct(groups, values, known))
     if values.kind is not Kind.FLOAT and name == "sum":
         high, low = _words(groups, values)
         total = high * WORD + low
@@ -103,6 +110,28 @@ def aggregated(name: str, groups: Grouping, values: Vector | None) -> Vector:
         away = np.where(known, values.floats() - mean[groups.of], 0.0)
         variance = groups.sums_in_order(away * away) / (count - 1)
         return Vector(Kind.FLOAT, np.where(count < 2, np.nan, np.sqrt(variance)))
+
+
+def _distinct(groups: Grouping, values: Vector, known: Mask) -> Ints:
+    """How many different values each group has, nulls left out."""
+    data = values.data
+    if values.kind.coded:
+        # Functions of texts may give one text under several codes.
+        data = np.unique(np.array(values.dictionary, object), return_inverse=True)[1][values.data]
+    distinct, codes = np.unique(data[known], return_inverse=True)
+    pairs = np.unique(groups.of[known] * max(1, len(distinct)) + codes)
+    return np.bincount(pairs // max(1, len(distinct)), minlength=len(groups.sizes)).astype(np.int64)
+
+
+def in_order(name: str, groups: Grouping, values: Vector) -> TruthVector:
+    """Whether the values of each group are in the order of a test of `SET_TESTS`, unknown where one is null."""
+    count = len(values.data)
+    compared = compare_vectors(ORDERS[name], values.chosen(np.arange(count - 1)), values.chosen(np.arange(1, count)))
+    failing = (~compared).true
+    inside = np.diff(groups.of) == 0
+    fails = groups.sums(np.append(failing & inside, False).astype(np.int64)[:count]) > 0
+    nulls = groups.sums(values.missing().astype(np.int64)) > 0
+    return TruthVector(~fails & ~nulls, nulls & ~fails)
 
 
 def _float_sums(groups: Grouping, values: Vector) -> Floats:

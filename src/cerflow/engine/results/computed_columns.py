@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -12,21 +12,38 @@ from numpy.typing import NDArray
 
 from cerflow.analysis.kinds import kind_of_expression
 from cerflow.analysis.scopes import condition_labels
-from cerflow.conditions.guards import bare
+from cerflow.conditions.evaluate import constant_value
+from cerflow.conditions.guards import bare, reads_events
+from cerflow.engine.evaluate.binding import Call, WholeEvent, readable
+from cerflow.engine.evaluate.predicate_answers import EventArgument, python_values
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
-from cerflow.engine.evaluate.vectors import Vector
+from cerflow.engine.evaluate.vectors import TruthVector, Vector
 from cerflow.engine.events.store import StoredEvents
-from cerflow.engine.results.column_aggregates import Grouping, aggregated, chosen
-from cerflow.language.condition import Aggregate, Attribute, Expression, Function, LabelReference
+from cerflow.engine.results.column_aggregates import Grouping, aggregated, chosen, in_order
+from cerflow.language.condition import (
+    Aggregate,
+    Attribute,
+    Comparison,
+    Expression,
+    Function,
+    LabelReference,
+    Literal,
+    PredicateCall,
+    SetTest,
+)
 from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.language.printer import show
+from cerflow.predicates.asking import Each, ask_of_set
+from cerflow.predicates.predicate import Predicate, PredicateKind
 from cerflow.rewriting.times import as_microseconds, zone_of
 from cerflow.schema import Kind, Schema
+from cerflow.values.operators import Operator
 
 if TYPE_CHECKING:
     from cerflow.engine.matches.unfolding import Unfolded
+    from cerflow.engine.results.report import Report
 
-__all__ = ["compute", "computed_type", "selected_attribute"]
+__all__ = ["LabelAttributes", "computed_type", "selected_attribute"]
 
 #: The types of computed columns.
 ARROW_TYPES = {
@@ -44,34 +61,6 @@ ARROW_TYPES = {
 _SELECTING = ("min", "max", "first", "last")
 
 
-def compute(
-    expression: Expression,
-    found: Unfolded,
-    label_sets: Sequence[frozenset[str]],
-    kept: StoredEvents,
-    schema: Schema,
-    target: pa.DataType,
-    position: str | None,
-) -> pa.Array:
-    """The value of an expression for each match; null where a label has no event.
-
-    A label outside aggregates has at most one event in a match. ``position`` names the column with
-    the positions of events in the whole stream, if they are not those of ``found``.
-    """
-    events = _LabelAttributes(found, label_sets, kept, schema, position)
-    column = events.attribute(expression)
-    if column is not None:
-        return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column.cast(target)
-    # Times come as their microseconds.
-    flat = fold(as_microseconds(expression, schema), events.flatten)
-    assert isinstance(flat, Expression)
-    for leaf in walk(flat):
-        if isinstance(leaf, Attribute):
-            events.make(leaf.name)
-    rows = events.rows()
-    return _array(rows.value(flat), target, len(found))
-
-
 def computed_type(expression: Expression, schema: Schema) -> pa.DataType:
     """The type of an expression that is more than an attribute; timestamps have the zone of those they are made of."""
     kind = kind_of_expression(expression, schema)
@@ -87,25 +76,34 @@ def selected_attribute(expression: Expression) -> Attribute | None:
     return expression if isinstance(expression, Attribute) else None
 
 
-class _LabelAttributes:
+class LabelAttributes:
     """The attributes of the events of labels, one row per match, under flat names."""
 
     def __init__(
-        self,
-        found: Unfolded,
-        label_sets: Sequence[frozenset[str]],
-        kept: StoredEvents,
-        schema: Schema,
-        position: str | None,
+        self, found: Unfolded, label_sets: Sequence[frozenset[str]], kept: StoredEvents, report: Report
     ) -> None:
         self.found = found
         self.label_sets = label_sets
         self.kept = kept
-        self.schema = schema
-        self.numbered = position
+        self.schema = report.events
+        self.predicates = report.predicates
+        #: The column with the positions of events in the whole stream, if they are not those of ``found``.
+        self.numbered = report.position
         self._position: dict[str, NDArray[np.int64]] = {}
-        self._flat: dict[str, tuple[str, str] | Aggregate] = {}
+        self._flat: dict[str, tuple[str, str] | Aggregate | SetTest | PredicateCall] = {}
         self._columns: dict[str, pa.Array] = {}
+
+    def compute(self, expression: Expression, target: pa.DataType) -> pa.Array:
+        """The value of an expression for each match; null where a label has no event.
+
+        A label has at most one event in a match, except in aggregates, tests and predicates of sets.
+        """
+        column = self.attribute(expression)
+        if column is not None:
+            return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column.cast(target)
+        # Times come as their microseconds.
+        flat = fold(as_microseconds(expression, self.schema), self.flatten)
+        return _array(self._rows(flat).value(cast(Expression, flat)), target, len(self.found))
 
     def attribute(self, expression: Expression) -> pa.Array | None:
         """The column of an expression that hands on an attribute as it is; None for any other."""
@@ -149,11 +147,12 @@ class _LabelAttributes:
         return self.kept.column(self.schema.column(name), positions)
 
     def flatten(self, current: Node, children: Sequence[Node]) -> Node:
-        """Replace ``x.a``, ``time(x)`` and aggregates by bare attributes of the gathered rows."""
-        if isinstance(current, Aggregate):
+        """Replace ``x.a``, ``time(x)``, aggregates and calls by bare attributes of the gathered rows."""
+        if isinstance(current, Aggregate | SetTest | PredicateCall):
             flat = f"\0{show(current)}"
             self._flat[flat] = current
-            return Attribute(None, flat)
+            value = Attribute(None, flat)
+            return value if isinstance(current, Aggregate) else Comparison(Operator.EQ, value, Literal(True))
         if isinstance(current, Attribute) and current.label is not None:
             return self._name(current.label, current.name)
         if isinstance(current, Function) and current.name in ("position", "time"):
@@ -170,9 +169,15 @@ class _LabelAttributes:
 
     def make(self, flat: str) -> None:
         """Gather the column behind a flat name."""
+        if flat in self._columns:
+            return
         source = self._flat[flat]
         if isinstance(source, Aggregate):
             self._columns[flat] = self._aggregate(source)
+            return
+        if isinstance(source, SetTest | PredicateCall):
+            truth = self._test(source) if isinstance(source, SetTest) else self._answers(source)
+            self._columns[flat] = _array(truth.vector(), pa.bool_(), len(self.found))
             return
         label, name = source
         if name == "\0position" or (name == "\0time" and self.schema.time is None):
@@ -197,6 +202,40 @@ class _LabelAttributes:
             value = aggregated(aggregate.name, events.groups, values)
         return _array(value, ARROW_TYPES[value.kind], len(events.groups.sizes))
 
+    def _test(self, test: SetTest) -> TruthVector:
+        events = self.events(next(iter(condition_labels(test))))
+        return in_order(test.name, events.groups, events.value(test.argument))
+
+    def _answers(self, call: PredicateCall) -> TruthVector:
+        predicate = self.predicates[call.name]
+        if predicate.kind is PredicateKind.SET:
+            return self._answers_about_sets(predicate, call)
+        # An event that is not there is null; one that is there never is.
+        asked = np.ones(len(self.found), bool)
+        given: list[Expression] = []
+        for argument in call.arguments:
+            if isinstance(argument, LabelReference):
+                assert argument.label is not None
+                asked &= self.positions(argument.label) >= 0
+                names = readable(self.schema, self.numbered)
+                given.append(WholeEvent(names, tuple(self._name(argument.label, name) for name in names)))
+            else:
+                given.append(cast(Expression, fold(argument, self.flatten)))
+        bound = Call(predicate, tuple(given))
+        return self._rows(bound).truth(bound, asked)
+
+    def _answers_about_sets(self, predicate: Predicate, call: PredicateCall) -> TruthVector:
+        events = self.events(next(iter(condition_labels(call))))
+        given = [
+            events.python_values(argument) if reads_events(argument) else constant_value(argument)
+            for argument in call.arguments
+        ]
+        found = [
+            ask_of_set(predicate, [Each(g[start : start + size]) if isinstance(g, list) else g for g in given])
+            for start, size in zip(events.groups.starts.tolist(), events.groups.sizes.tolist())
+        ]
+        return TruthVector(np.array([a is True for a in found], bool), np.array([a is None for a in found], bool))
+
     def _places(self, label: str) -> pa.Array:
         """The position of the label's event in the whole stream."""
         if self.numbered is not None:
@@ -204,8 +243,11 @@ class _LabelAttributes:
         positions = self.positions(label)
         return pa.array(positions, mask=positions < 0)
 
-    def rows(self) -> BatchRows:
-        """What was gathered, as rows to evaluate on."""
+    def _rows(self, flat: Node) -> BatchRows:
+        """Rows to evaluate an expression of flat names on."""
+        for leaf in walk(flat):
+            if isinstance(leaf, Attribute):
+                self.make(leaf.name)
         count = len(self.found)
         columns = {"\0type": pa.nulls(count, pa.string()), **self._columns}
         batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
@@ -225,15 +267,27 @@ class _LabelEvents:
 
     def value(self, argument: Expression) -> Vector:
         """An expression on each event."""
+        own = bare(argument)
+        assert isinstance(own, Expression)
+        return self._rows().value(own).over(len(self.positions))
+
+    def python_values(self, argument: Expression) -> list[Any]:
+        """The same as Python values; a label stands for whole events."""
+        given: Vector | EventArgument
+        if isinstance(argument, LabelReference):
+            rows, names = self._rows(), readable(self.schema, self.numbered)
+            given = EventArgument(names, tuple(rows.attribute(name) for name in names))
+        else:
+            given = self.value(argument)
+        return python_values(given, np.arange(len(self.positions)), finest_unit(self.schema))
+
+    def _rows(self) -> BatchRows:
         rows = self.kept.at(self.positions).combine_chunks()
         batch = pa.RecordBatch.from_arrays([_whole(column) for column in rows.columns], schema=rows.schema)
         numbers = self.positions
         if self.numbered is not None:
             numbers = batch.column(self.numbered).cast(pa.int64()).to_numpy(zero_copy_only=False)
-        own = bare(argument)
-        assert isinstance(own, Expression)
-        value = BatchRows(batch, self.schema, self.positions, finest_unit(self.schema), numbers).value(own)
-        return value.over(len(self.positions))
+        return BatchRows(batch, self.schema, self.positions, finest_unit(self.schema), numbers)
 
     def positions_of(self, events: NDArray[np.int64]) -> NDArray[np.int64]:
         """The positions of some of the events, -1 for none."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from cerflow.analysis.columns import attributes_in
 from cerflow.analysis.scopes import condition_labels
+from cerflow.engine.evaluate.binding import readable, shows_events
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.evaluate.rows import finest_unit
 from cerflow.engine.results.computed_columns import computed_type, selected_attribute
@@ -17,6 +18,7 @@ from cerflow.engine.results.flat import FlatColumn, flat_columns
 from cerflow.errors import expect, nearest
 from cerflow.language.condition import Expression
 from cerflow.language.select import CountItem, ExpressionItem, LabelItem, Select
+from cerflow.predicates.registry import predicates_in
 from cerflow.schema import Kind, Schema
 
 __all__ = ["COUNT_TYPE", "POSITION", "CountForm", "EventForm", "Report", "kept_labels"]
@@ -59,6 +61,8 @@ class Report:
         self.attributes = self._reported_attributes()
         #: The labels that distinguish matches, None for all; see the language guide on SELECT.
         self.keep = kept_labels(select)
+        #: The predicates that computed columns call, whatever is registered later.
+        self.predicates = {predicate.name: predicate for predicate in predicates_in(select.projection)}
         self.time_type = pa.int64() if schema.time is None else schema.columns.field(schema.time).type
         #: The columns before the partition keys.
         extent = [] if self.counts else ["start", "end", "start_time"]
@@ -99,6 +103,8 @@ class Report:
             found.update(map(self.events.column, key))
         for item in self.computed:
             found.update(map(self.events.column, attributes_in(item.expression)))
+            if shows_events(item.expression):
+                found.update(readable(self.events, self.position))
         if self.position is not None:
             found.add(self.position)
         return frozenset(found)

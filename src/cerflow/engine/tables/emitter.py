@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import numpy as np
 
-from cerflow.conditions.guards import AllRows, InWindow, NoRow, Satisfied, Stored, TruthValue, leaves
-from cerflow.conditions.register_values import Dated, DatePart, If, Joined, SquareRoot, Whole
+from cerflow.conditions.guards import AllRows, InWindow, NoRow, Satisfied, Stored, is_local
+from cerflow.conditions.register_values import Dated, DatePart, Joined, SquareRoot, Whole
 from cerflow.engine import layout, opcodes
 from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
 from cerflow.engine.evaluate.rows import instant
@@ -23,14 +23,19 @@ from cerflow.language.condition import (
     Constant,
     Expression,
     Function,
+    If,
     In,
     IsNull,
+    Like,
     Literal,
     Negative,
     Not,
     Or,
+    Regexp,
+    TruthValue,
     comparisons,
 )
+from cerflow.language.node import Node
 from cerflow.schema import Kind
 from cerflow.values.decimals import written_text
 from cerflow.values.operators import Operator
@@ -85,7 +90,7 @@ class Emitter:
         return lambda: self.to.emit(opcode, argument)
 
     def _condition(self, current: Condition) -> None:
-        if not leaves(current):
+        if is_local(current):
             if isinstance(current, Constant):
                 self.to.constant(int(current.value))
             else:
@@ -122,8 +127,19 @@ class Emitter:
                 own = [a for a, differs in zip(arguments, each) if not differs or current.here]
                 rows = self._then(opcodes.ROWS, self.places[register])
                 self._later(rows, *map(self._value, _words(own)), lambda: self.to.call_of_set(current))
+            case Like() | Regexp():
+                word = "LIKE" if isinstance(current, Like) else "REGEXP"
+                raise self._of_one_event(word, current)
             case _:
                 raise AssertionError(f"{type(current).__name__} over several events")
+
+    @staticmethod
+    def _of_one_event(what: str, place: Node) -> UnsupportedQueryError:
+        return UnsupportedQueryError(
+            f"'{what}' is computed from one event in a condition, but this combines several events",
+            span=place.span,
+            hint="Apply it to the attributes of each event, or compute it in SELECT.",
+        )
 
     def _of(self, current: Condition) -> Callable[[], None]:
         return lambda: self._condition(current)
@@ -157,7 +173,7 @@ class Emitter:
         return expression
 
     def _as_float(self, expression: Expression) -> list[Callable[[], None]]:
-        if not leaves(expression) and not isinstance(expression, Literal):
+        if is_local(expression) and not isinstance(expression, Literal):
             return [self._then(opcodes.COLUMN, self.to.column(expression, as_float=True))]
         if isinstance(expression, Literal):
             value = expression.value
@@ -186,7 +202,7 @@ class Emitter:
                 self.to.emit(opcodes.SLOT, self.places[register] + field)
             case Literal(value):
                 self._literal(value)
-            case _ if not leaves(current):
+            case _ if is_local(current):
                 is_float = self.to.kind(current) is Kind.FLOAT
                 self.to.emit(opcodes.COLUMN, self.to.column(current, as_float=is_float))
             case TruthValue(condition):
@@ -216,8 +232,12 @@ class Emitter:
                 is_float = self.to.kind(operand) is Kind.FLOAT
                 self._later(self._value(operand), self._then(opcodes.NEGATE_F if is_float else opcodes.NEGATE_I))
             case Function("coalesce", (first, *others)):
-                rest = Function("coalesce", tuple(others), span=current.span)
-                self._later(self._value(If(IsNull(first, negated=True), first, rest) if others else first))
+                is_float = self.to.kind(current) is Kind.FLOAT
+                joined = self._then(opcodes.COALESCE_F if is_float else opcodes.COALESCE_I)
+                work = self._alike(current, first)
+                for other in others:
+                    work += [*self._alike(current, other), joined]
+                self._later(*work)
             case Function(name, (argument,)) if name == "abs" or name in _ROUNDING:
                 is_float = self.to.kind(argument) is Kind.FLOAT
                 work = [self._value(argument)]
@@ -227,11 +247,7 @@ class Emitter:
                     work.append(self._then(_ROUNDING[name]))
                 self._later(*work)
             case Function(name) | DatePart(_, name):
-                raise UnsupportedQueryError(
-                    f"'{name}' is computed from one event in a condition, but this combines several events",
-                    span=current.span,
-                    hint="Apply it to the attributes of each event, or compute it in SELECT.",
-                )
+                raise self._of_one_event(name, current)
             case _:
                 raise AssertionError(f"{type(current).__name__} over several events")
 

@@ -58,7 +58,7 @@ class Instructions:
         self.constants: list[int] = []
         self.columns: list[EventColumn] = []
         self._numbers: dict[EventColumn, int] = {}
-        self._kinds: dict[Expression, Kind] = {}
+        self._kinds: dict[Expression, Kind | None] = {}
         #: The calls of predicates in programs.
         self.calls = Calls(strings, self.unit)
         self.move = -1
@@ -85,12 +85,9 @@ class Instructions:
 
     def kind(self, expression: Expression) -> Kind:
         """The kind of an expression that may read registers."""
-        known = self._kinds.get(expression)
-        if known is None:
-            known = self._kinds[expression] = (
-                register_expression_kind(expression, self.schema, self.kinds) or Kind.OTHER
-            )
-        return known
+        if expression not in self._kinds:
+            register_expression_kind(expression, self.schema, self.kinds, self._kinds)
+        return self._kinds[expression] or Kind.OTHER
 
     def emit(self, opcode: int, argument: int = 0) -> None:
         """Append an instruction."""

@@ -7,9 +7,18 @@ from functools import reduce
 
 from cerflow.analysis.kinds import kind_of_expression
 from cerflow.automata.model.transducer import Transducer
-from cerflow.conditions.guards import Measure, Stored, TruthValue
-from cerflow.conditions.register_values import Dated, DatePart, If, Joined, Known, Microseconds, SquareRoot, Whole, Word
-from cerflow.language.condition import Arithmetic, Attribute, Expression, Function, LabelReference, Negative
+from cerflow.conditions.guards import Measure, Stored
+from cerflow.conditions.register_values import Dated, DatePart, Joined, Known, Microseconds, SquareRoot, Whole, Word
+from cerflow.language.condition import (
+    Arithmetic,
+    Attribute,
+    Expression,
+    Function,
+    If,
+    LabelReference,
+    Negative,
+    TruthValue,
+)
 from cerflow.language.node import Node, fold
 from cerflow.schema import Kind, Schema
 
@@ -41,10 +50,21 @@ def register_kinds(transducer: Transducer, schema: Schema) -> list[list[Kind]]:
     return [[kind or Kind.INTEGER for kind in row] for row in kinds]
 
 
-def register_expression_kind(expression: Expression, schema: Schema, kinds: RegisterKinds) -> Kind | None:
-    """The kind of an expression on the current event and registers; None if it is not known yet."""
+def register_expression_kind(
+    expression: Expression, schema: Schema, kinds: RegisterKinds, known: dict[Expression, Kind | None] | None = None
+) -> Kind | None:
+    """The kind of an expression on the current event and registers; None if it is not known yet.
+
+    ``known`` remembers the kinds of its parts as well.
+    """
 
     def visit(current: Node, below: Sequence[Kind | None]) -> Kind | None:
+        found = kind(current, below)
+        if known is not None and isinstance(current, Expression):
+            known[current] = found
+        return found
+
+    def kind(current: Node, below: Sequence[Kind | None]) -> Kind | None:
         if not isinstance(current, Expression) or isinstance(current, LabelReference):
             return None  # conditions below `If`, windows below `Measure`
         match current:

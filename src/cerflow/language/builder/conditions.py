@@ -21,6 +21,7 @@ __all__ = [
     "Label",
     "ValueExpr",
     "attribute",
+    "case",
     "condition",
     "condition_tree",
     "false",
@@ -202,6 +203,10 @@ class ConditionExpr(Expr[c.Condition]):
     def __invert__(self) -> ConditionExpr:
         return ConditionExpr(c.Not(self.tree))
 
+    def as_(self, name: str) -> ExpressionItem:
+        """``(condition) AS name``, a boolean column for `select`."""
+        return ValueExpr(c.TruthValue(self.tree)).as_(name)
+
 
 #: Arguments that are accepted as values.
 AnyValue: TypeAlias = "ValueExpr | int | float | str | bool | timedelta | None"
@@ -272,6 +277,16 @@ def literal(value: int | float | str | bool | timedelta | None) -> ValueExpr:
     It is needed only where Python sees no other value to operate with.
     """
     return ValueExpr(_literal(value))
+
+
+def case(*branches: tuple[AnyCondition, AnyValue], otherwise: AnyValue = None) -> ValueExpr:
+    """``CASE WHEN c THEN a WHEN d THEN b ELSE e END`` is ``case((c, a), (d, b), otherwise=e)``."""
+    if not branches:
+        raise TypeError("case takes pairs of a condition and a value, as in case((x.price > 10, 'high'))")
+    tree = _value(otherwise)
+    for condition, chosen in reversed(branches):
+        tree = c.If(condition_tree(condition), _value(chosen), tree)
+    return ValueExpr(tree)
 
 
 def true() -> ConditionExpr:

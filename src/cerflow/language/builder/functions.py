@@ -13,6 +13,7 @@ __all__ = [
     "aggregate",
     "avg",
     "count",
+    "count_distinct",
     "decreasing",
     "first",
     "increasing",
@@ -66,6 +67,11 @@ def count(of: Label | str | ValueExpr) -> ValueExpr:
     if isinstance(of.tree, c.Attribute) and of.tree.label is None:
         raise QueryError(f"count takes a label, and '{of.tree.name}' has none")
     return aggregate("count", of)
+
+
+def count_distinct(of: ValueExpr) -> ValueExpr:
+    """``count(distinct x.a)``: how many different values the events of a label have."""
+    return aggregate(c.COUNT_DISTINCT, of)
 
 
 def aggregate(name: str, of: ValueExpr) -> ValueExpr:

@@ -17,7 +17,6 @@ from cerflow.conditions.guards import (
     NoRow,
     SetCall,
     Stored,
-    TruthValue,
     is_local,
 )
 from cerflow.errors import UnsupportedQueryError
@@ -28,6 +27,7 @@ from cerflow.language.condition import (
     Function,
     LabelReference,
     PredicateCall,
+    TruthValue,
 )
 from cerflow.language.formula import CountWindow
 from cerflow.language.node import Node, transform, walk, with_children

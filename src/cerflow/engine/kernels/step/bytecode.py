@@ -60,6 +60,8 @@ from cerflow.engine.opcodes import (
     AND,
     CALL,
     CEIL,
+    COALESCE_F,
+    COALESCE_I,
     COLUMN,
     COMPARE_F,
     COMPARE_I,
@@ -303,6 +305,12 @@ def _binary(opcode, argument, stack, top):
     elif opcode == REMAINDER_F:
         x, y = as_float(stack[at]), as_float(stack[top])
         stack[at] = bits_of(math.nan if y == 0.0 or math.isinf(x) else np.fmod(x, y))
+    elif opcode == COALESCE_F:
+        if math.isnan(as_float(stack[at])):
+            stack[at] = stack[top]
+    elif opcode == COALESCE_I:
+        if stack[at] == NULL:
+            stack[at] = stack[top]
     elif opcode in (JOIN_I, JOIN_F):
         # First the carry of the low words; then both parts are small enough to be exact as floats.
         high = stack[at] + stack[top] // WORD
