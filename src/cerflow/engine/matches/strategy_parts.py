@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cerflow.engine import layout
-from cerflow.engine.kernels.matches.largest import largest, room
+from cerflow.engine.kernels.matches.largest import largest
+from cerflow.engine.kernels.matches.largest_states import room
 from cerflow.engine.kernels.matches.pick import pick
 from cerflow.engine.matches.unfolding import Part
 

@@ -1,342 +1,41 @@
-"""What MAX leaves of the complex events that an event detects: those that are part of no other one in the window.
+"""What MAX leaves of the complex events that an event detects, written as a match graph of these alone.
 
-They are found from their last event to their first. A state has sets of the match graph that were reached with the
-same marks, its members, and others that were reached with more marks, its rivals: a complex event of a member is left
-out if a rival has all of its marks. A step chooses the next mark. Members that have it go on; so do members and rivals
-that have it behind further marks, as rivals. The same members with the same rivals are one state, so what many complex
-events have in common is done once.
-
-Then the states are written, from the first marks to the last, as a match graph of what is left alone. With BY only
-marks with one of these labels count; a state has what lies behind its members over other marks as members, too.
+The states of `cerflow.engine.kernels.matches.largest_states` are written from the first marks to the last.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from cerflow.engine.kernels.base.jit import inlined, kernel, part
-from cerflow.engine.layout import (
-    BOTTOM,
-    D_BOUND,
-    D_MARK,
-    D_POSITION,
-    D_ROOT,
-    I_CHILD,
-    I_LEFT,
-    I_MARK,
-    I_RANK,
-    I_RIGHT,
-    M_POSITION,
-    NO_BOUND,
-    NOT_BEGUN,
-    W_MEASURE,
+from cerflow.engine.kernels.matches.largest_states import (
+    E_NEW,
+    E_ROOT,
+    L_END,
+    L_FIRST,
+    L_LAST,
+    N_LISTS,
+    N_MEMBERS,
+    N_PARTS,
+    N_STATES,
+    NO_ROOM,
+    P_CHILD,
+    P_MARK,
+    P_MEMBER,
+    P_TO,
+    X_END,
+    X_MEMBERS,
+    X_RIVALS,
+    X_STEPS,
+    X_STEPS_END,
+    begin_states,
+    sort_rows,
+    steps_from,
 )
+from cerflow.engine.kernels.matches.written import write_detection, write_part
+from cerflow.engine.layout import BOTTOM, D_BOUND, D_MARK, D_POSITION, D_ROOT
 
-__all__ = ["Room", "largest", "room"]
-
-# Columns of the sets that were listed: root, first and last part, whether the complex event without events is in it
-L_ROOT, L_FIRST, L_LAST, L_END = range(4)
-# Columns of parts and steps: mark, child; of a step also the member that it is of, and the state that it leads to
-P_MARK, P_CHILD, P_MEMBER, P_TO = range(4)
-# Columns of members and rivals: root, root in the graph that is written
-E_ROOT, E_NEW = range(2)
-# Columns of the states: its first member, first rival, last rival, place in the table of states, first and last step
-X_MEMBERS, X_RIVALS, X_END, X_SLOT, X_STEPS, X_STEPS_END = range(6)
-# What nodes are ``seen`` as: nodes of a heap, members and rivals of the next state, rivals on the way there
-WALKED, MEMBER, RIVAL, PASSED = range(4)
-# Numbers: listed sets, parts, states, members and rivals; the numbers under which nodes are seen
-N_LISTS, N_PARTS, N_STATES, N_MEMBERS, N_WALK, N_STEP, N_WAY = range(7)
-
-#: Instead of a state: nothing is left, there is too little room.
-_NOTHING, _NO_ROOM = -1, -2
-
-
-class Room(NamedTuple):
-    """A match graph, the marks that count, and where `largest` keeps its notes."""
-
-    nodes: NDArray[np.int64]
-    small: NDArray[np.int32]
-    marks: NDArray[np.int64]
-    counts: NDArray[np.bool_]
-    place: NDArray[np.int32]
-    seen: NDArray[np.int32]
-    stack: NDArray[np.int32]
-    way: NDArray[np.int32]
-    lists: NDArray[np.int32]
-    parts: NDArray[np.int32]
-    members: NDArray[np.int32]
-    states: NDArray[np.int32]
-    table: NDArray[np.int32]
-    steps: NDArray[np.int32]
-    order: NDArray[np.int32]
-    numbers: NDArray[np.int32]
-
-
-def room(nodes: NDArray[np.int64], marks: NDArray[np.int64], counts: NDArray[np.bool_], size: int) -> Room:
-    """Room for about so many parts of sets."""
-
-    def rows(*shape: int) -> Any:
-        return np.zeros(shape, np.int32)
-
-    count = len(nodes)
-    each = (rows(count), rows(count, 4), rows(count), rows(count, 2))
-    some = (rows(size, 4), rows(size, 2), rows(2 * size, 2), rows(size, 6), rows(2 * size), rows(size, 4))
-    return Room(nodes, nodes.view(np.int32), marks, counts, *each, *some, rows(size, 2), rows(7))
-
-
-@part
-def _sort(rows, first, last, column, falling):
-    """Sort rows by a column, as Shell did."""
-    gap = 1
-    while gap < (last - first) // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(first + gap, last):
-            at = i
-            while at - gap >= first:
-                before, here = rows[at - gap, column], rows[at, column]
-                if before == here or (before > here) == falling:
-                    break
-                for k in range(rows.shape[1]):
-                    rows[at, k], rows[at - gap, k] = rows[at - gap, k], rows[at, k]
-                at -= gap
-        gap //= 3
-
-
-@part
-def _listed(room, root, bound):
-    """The number of a set among the listed ones, -1 if there is too little room. Its latest parts come first."""
-    nodes, small, numbers, parts, lists = room.nodes, room.small, room.numbers, room.parts, room.lists
-    found = room.place[root]
-    if found < numbers[N_LISTS] and lists[found, L_ROOT] == root:
-        return found
-    found = numbers[N_LISTS]
-    count = numbers[N_PARTS]
-    if found >= lists.shape[0]:
-        return -1
-    numbers[N_WALK] += 1
-    end = 0
-    room.stack[0] = root
-    depth = 1
-    while depth > 0:
-        depth -= 1
-        n = room.stack[depth]
-        if small[n, I_CHILD] < 0:
-            end = 1
-        else:
-            if count >= parts.shape[0]:
-                return -1
-            parts[count, P_MARK] = small[n, I_MARK]
-            parts[count, P_CHILD] = small[n, I_CHILD]
-            count += 1
-        for field in (I_LEFT, I_RIGHT):
-            beside = small[n, field]
-            # Only in an altered graph is a node met twice.
-            if beside >= 0 and nodes[beside, W_MEASURE] > bound and room.seen[beside, WALKED] != numbers[N_WALK]:
-                room.seen[beside, WALKED] = numbers[N_WALK]
-                room.stack[depth] = beside
-                depth += 1
-    _sort(parts, numbers[N_PARTS], count, P_MARK, True)
-    lists[found, L_ROOT] = root
-    lists[found, L_FIRST] = numbers[N_PARTS]
-    lists[found, L_LAST] = count
-    lists[found, L_END] = end
-    numbers[N_LISTS] = found + 1
-    numbers[N_PARTS] = count
-    room.place[root] = found
-    return found
-
-
-@part
-def _closed(room, begin, last, end, bound):
-    """The last member once those behind marks that do not count are members, too; -1 if there is too little room."""
-    members, seen = room.members, room.seen
-    at = begin
-    while at < last:
-        which = _listed(room, members[at, E_ROOT], bound)
-        if which < 0:
-            return -1
-        for k in range(room.lists[which, L_FIRST], room.lists[which, L_LAST]):
-            child = room.parts[k, P_CHILD]
-            if not room.counts[room.parts[k, P_MARK]] and seen[child, MEMBER] != room.numbers[N_STEP]:
-                seen[child, MEMBER] = room.numbers[N_STEP]
-                if end >= members.shape[0]:
-                    return -1
-                # The rivals lie behind the members.
-                members[end, E_ROOT] = members[last, E_ROOT]
-                members[last, E_ROOT] = child
-                last += 1
-                end += 1
-        at += 1
-    return last
-
-
-@part
-def _state(room, begin, last, end, bound):
-    """The number of the state of the members and rivals that stand behind those of all other states."""
-    members, states, table, numbers = room.members, room.states, room.table, room.numbers
-    closed = _closed(room, begin, last, end, bound)
-    if closed < 0:
-        return _NO_ROOM
-    end += closed - last
-    # A set that is a member and a rival is left to the rival, which has it with more marks.
-    rivals = begin
-    for at in range(begin, closed):
-        if room.seen[members[at, E_ROOT], RIVAL] != numbers[N_STEP]:
-            members[rivals, E_ROOT] = members[at, E_ROOT]
-            rivals += 1
-    if rivals == begin:
-        return _NOTHING
-    for at in range(closed, end):
-        members[rivals + at - closed, E_ROOT] = members[at, E_ROOT]
-    end += rivals - closed
-    _sort(members, begin, rivals, E_ROOT, False)
-    _sort(members, rivals, end, E_ROOT, False)
-    mixed = np.int64(rivals - begin)
-    for at in range(begin, end):
-        mixed = ((mixed ^ members[at, E_ROOT]) * 0x9E3779B1) & 0x7FFFFFFFFFFF
-        mixed ^= mixed >> 17
-    slot = mixed % table.shape[0]
-    while table[slot] < numbers[N_STATES] and states[table[slot], X_SLOT] == slot:
-        s = table[slot]
-        first = states[s, X_MEMBERS]
-        same = states[s, X_END] - first == end - begin and states[s, X_RIVALS] - first == rivals - begin
-        for k in range(end - begin):
-            if not same:
-                break
-            same = members[first + k, E_ROOT] == members[begin + k, E_ROOT]
-        if same:
-            return np.int64(s)
-        slot = (slot + 1) % table.shape[0]
-    s = np.int64(numbers[N_STATES])
-    if s >= states.shape[0]:
-        return _NO_ROOM
-    table[slot] = s
-    states[s, X_MEMBERS] = begin
-    states[s, X_RIVALS] = rivals
-    states[s, X_END] = end
-    states[s, X_SLOT] = slot
-    numbers[N_STATES] = s + 1
-    numbers[N_MEMBERS] = end
-    return s
-
-
-@inlined
-def _pass(room, root, passed):
-    """Put a set on the way, unless it is there; returns how many are."""
-    if room.seen[root, PASSED] == room.numbers[N_WAY]:
-        return passed
-    room.seen[root, PASSED] = room.numbers[N_WAY]
-    room.way[passed, 0] = root
-    room.way[passed, 1] = -1
-    return passed + 1
-
-
-@part
-def _rivals(room, position, passed, end, bound):
-    """Let the sets on the way go on to a mark at this position; those that have one become rivals behind ``end``.
-
-    Returns the last of them, -1 if there is too little room, and the number of sets on the way.
-    """
-    way, lists, parts = room.way, room.lists, room.parts
-    i = 0
-    while i < passed:
-        which = _listed(room, way[i, 0], bound)
-        if which < 0:
-            return -1, passed
-        k = way[i, 1] if way[i, 1] >= 0 else lists[which, L_FIRST]
-        while k < lists[which, L_LAST] and room.marks[parts[k, P_MARK], M_POSITION] > position:
-            passed = _pass(room, parts[k, P_CHILD], passed)
-            k += 1
-        way[i, 1] = k
-        while k < lists[which, L_LAST] and room.marks[parts[k, P_MARK], M_POSITION] == position:
-            child = parts[k, P_CHILD]
-            if room.counts[parts[k, P_MARK]] and room.seen[child, RIVAL] != room.numbers[N_STEP]:
-                room.seen[child, RIVAL] = room.numbers[N_STEP]
-                if end >= room.members.shape[0]:
-                    return -1, passed
-                room.members[end, E_ROOT] = child
-                end += 1
-            k += 1
-        i += 1
-    return end, passed
-
-
-@part
-def _steps(room, s, count, bound):
-    """Append the steps from a state, and the states that they lead to; returns the number of steps, or -1."""
-    members, states, steps, numbers = room.members, room.states, room.steps, room.numbers
-    states[s, X_STEPS] = count
-    group = count
-    for at in range(states[s, X_MEMBERS], states[s, X_RIVALS]):
-        which = _listed(room, members[at, E_ROOT], bound)
-        if which < 0:
-            return -1
-        for k in range(room.lists[which, L_FIRST], room.lists[which, L_LAST]):
-            if room.counts[room.parts[k, P_MARK]]:
-                if count >= steps.shape[0]:
-                    return -1
-                steps[count, P_MARK] = room.parts[k, P_MARK]
-                steps[count, P_CHILD] = room.parts[k, P_CHILD]
-                steps[count, P_MEMBER] = at
-                count += 1
-    states[s, X_STEPS_END] = count
-    _sort(steps, group, count, P_MARK, True)
-    numbers[N_WAY] += 1
-    passed = 0
-    for at in range(states[s, X_RIVALS], states[s, X_END]):
-        passed = _pass(room, members[at, E_ROOT], passed)
-    while group < count:
-        position = room.marks[steps[group, P_MARK], M_POSITION]
-        numbers[N_STEP] += 1
-        begin = numbers[N_MEMBERS]
-        last = begin
-        after = group
-        while after < count and room.marks[steps[after, P_MARK], M_POSITION] == position:
-            child = steps[after, P_CHILD]
-            if room.seen[child, MEMBER] != numbers[N_STEP]:
-                room.seen[child, MEMBER] = numbers[N_STEP]
-                if last >= members.shape[0]:
-                    return -1
-                members[last, E_ROOT] = child
-                last += 1
-            after += 1
-        end, passed = _rivals(room, position, passed, last, bound)
-        to = _NO_ROOM if end < 0 else _state(room, begin, last, end, bound)
-        if to == _NO_ROOM:
-            return -1
-        for k in range(group, after):
-            steps[k, P_TO] = to
-            # With a mark that others lack, it is a rival on the way to earlier ones.
-            passed = _pass(room, steps[k, P_CHILD], passed)
-        group = after
-    return count
-
-
-@part
-def _begin(room, detections, at, end, counting, bound):
-    """The state of the detections whose last mark counts, or does not; then the others are rivals."""
-    numbers, members = room.numbers, room.members
-    numbers[N_STEP] += 1
-    begin = np.int64(numbers[N_MEMBERS])
-    last, place = begin, begin
-    for kind in (MEMBER, RIVAL):
-        for d in range(at, end):
-            root = detections[d, D_ROOT]
-            own = room.counts[detections[d, D_MARK]] == counting
-            if own != (kind == MEMBER) or (kind == RIVAL and counting) or room.seen[root, kind] == numbers[N_STEP]:
-                continue
-            if place >= members.shape[0]:
-                return _NO_ROOM
-            room.seen[root, kind] = numbers[N_STEP]
-            members[place, E_ROOT] = root
-            place += 1
-        if kind == MEMBER:
-            last = place
-    return _NOTHING if last == begin else _state(room, begin, last, place, bound)
+__all__ = ["largest"]
 
 
 @part
@@ -357,19 +56,15 @@ def _written(room, s, root):
 
 @inlined
 def _add(room, new, small, count, mark, child, member):
-    """Add a part to a member in the graph that is written, if anything is left of its child; returns the number of
-    nodes, or -1 if there is too little room."""
+    """Add a part to a member in the graph that is written, if anything is left of its child.
+
+    Returns the number of nodes, or -1 if there is too little room.
+    """
     if child < 0:
         return count
     if count >= new.shape[0]:
         return -1
-    new[count, W_MEASURE] = NOT_BEGUN
-    small[count, I_CHILD] = child
-    small[count, I_LEFT] = room.members[member, E_NEW]
-    small[count, I_RIGHT] = -1
-    small[count, I_MARK] = mark
-    small[count, I_RANK] = 1
-    room.members[member, E_NEW] = count
+    room.members[member, E_NEW] = write_part(new, small, count, mark, child, room.members[member, E_NEW])
     return count + 1
 
 
@@ -403,8 +98,7 @@ def largest(room, detections, at, new, small, found):
     """Write what is left of the detections from number ``at`` on, until there is too little room.
 
     ``room`` comes from the function `room`; ``new`` is a match graph, ``small`` the same as int32, ``found`` its
-    detections. Returns (the first detection not
-    done, nodes, detections written).
+    detections. Returns (the first detection not done, nodes, detections written).
     """
     numbers, order = room.numbers, room.order
     done, written = 1, 0
@@ -415,21 +109,21 @@ def largest(room, detections, at, new, small, found):
         bound = detections[at, D_BOUND]
         for k in (N_LISTS, N_PARTS, N_STATES, N_MEMBERS):
             numbers[k] = 0
-        with_mark = _begin(room, detections, at, end, True, bound)
-        without = _NO_ROOM if with_mark == _NO_ROOM else _begin(room, detections, at, end, False, bound)
-        if without == _NO_ROOM or written + end - at > found.shape[0]:
+        with_mark = begin_states(room, detections, at, end, True, bound)
+        without = NO_ROOM if with_mark == NO_ROOM else begin_states(room, detections, at, end, False, bound)
+        if without == NO_ROOM or written + end - at > found.shape[0]:
             return at, done, written
         steps = 0
         s = 0
         while s < numbers[N_STATES]:
-            steps = _steps(room, s, steps, bound)
+            steps = steps_from(room, s, steps, bound)
             if steps < 0:
                 return at, done, written
             # Steps lead to states whose latest mark is earlier.
             order[s, 0] = s
             order[s, 1] = room.steps[room.states[s, X_STEPS], P_MARK] if steps > room.states[s, X_STEPS] else -1
             s += 1
-        _sort(order, 0, s, 1, True)
+        sort_rows(order, 0, s, 1, True)
         count = done
         for k in range(s - 1, -1, -1):
             count = _write(room, order[k, 0], new, small, count)
@@ -440,10 +134,6 @@ def largest(room, detections, at, new, small, found):
             state = with_mark if room.counts[detections[d, D_MARK]] else without
             root = _written(room, state, detections[d, D_ROOT])
             if root >= 0:
-                found[written, D_POSITION] = detections[d, D_POSITION]
-                found[written, D_BOUND] = NO_BOUND
-                found[written, D_MARK] = detections[d, D_MARK]
-                found[written, D_ROOT] = root
-                written += 1
+                written = write_detection(found, written, detections, d, root)
         at = end
     return at, done, written

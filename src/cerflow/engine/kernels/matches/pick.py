@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.jit import inlined, kernel, part
+from cerflow.engine.kernels.matches.written import write_detection, write_part
 from cerflow.engine.kernels.state.lists import NOTHING
 from cerflow.engine.layout import (
     BOTTOM,
@@ -22,11 +23,9 @@ from cerflow.engine.layout import (
     I_CHILD,
     I_LEFT,
     I_MARK,
-    I_RANK,
     I_REST,
     I_RIGHT,
     M_POSITION,
-    NO_BOUND,
     NO_MARK,
     NOT_BEGUN,
     W_BEST,
@@ -266,13 +265,7 @@ def pick(nodes, small, marks, detections, at, earliest, place, seen, stack, sets
                         child = -1
                 if child < 0 and (to >= 0 or not ends):
                     continue
-                new[count, W_MEASURE] = NOT_BEGUN
-                new_small[count, I_CHILD] = child
-                new_small[count, I_LEFT] = root
-                new_small[count, I_RIGHT] = -1
-                new_small[count, I_MARK] = parts[k, P_MARK]
-                new_small[count, I_RANK] = 1
-                root = count
+                root = write_part(new, new_small, count, parts[k, P_MARK], child, root)
                 count += 1
             sets[s, S_NEW] = root
         begin = written
@@ -282,10 +275,6 @@ def pick(nodes, small, marks, detections, at, earliest, place, seen, stack, sets
             # Rows are only written where they have been read.
             root = sets[found[begin + d - at, D_ROOT], S_NEW]
             if root >= 0:
-                found[written, D_POSITION] = detections[d, D_POSITION]
-                found[written, D_BOUND] = NO_BOUND
-                found[written, D_MARK] = detections[d, D_MARK]
-                found[written, D_ROOT] = root
-                written += 1
+                written = write_detection(found, written, detections, d, root)
         at = end
     return PICKED, at, count, written

@@ -1,0 +1,330 @@
+"""What MAX leaves of the complex events that an event detects: those that are part of no other one in the window.
+
+They are found from their last event to their first. A state has sets of the match graph that were reached with the
+same marks, its members, and others that were reached with more marks, its rivals: a complex event of a member is left
+out if a rival has all of its marks. A step chooses the next mark. Members that have it go on; so do members and rivals
+that have it behind further marks, as rivals. The same members with the same rivals are one state, so what many complex
+events have in common is done once.
+
+With BY only marks with one of these labels count; a state has what lies behind its members over other marks as members,
+too. `cerflow.engine.kernels.matches.largest` makes the states and writes what is left.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cerflow.engine.kernels.base.jit import inlined, part
+from cerflow.engine.layout import D_MARK, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, M_POSITION, W_MEASURE
+
+__all__ = ["NOTHING", "NO_ROOM", "Room", "begin_states", "room", "sort_rows", "steps_from"]
+
+# Columns of the sets that were listed: root, first and last part, whether the complex event without events is in it
+L_ROOT, L_FIRST, L_LAST, L_END = range(4)
+# Columns of parts and steps: mark, child; of a step also the member that it is of, and the state that it leads to
+P_MARK, P_CHILD, P_MEMBER, P_TO = range(4)
+# Columns of members and rivals: root, root in the graph that is written
+E_ROOT, E_NEW = range(2)
+# Columns of the states: its first member, first rival, last rival, place in the table of states, first and last step
+X_MEMBERS, X_RIVALS, X_END, X_SLOT, X_STEPS, X_STEPS_END = range(6)
+# What nodes are ``seen`` as: nodes of a heap, members and rivals of the next state, rivals on the way there
+WALKED, MEMBER, RIVAL, PASSED = range(4)
+# Numbers: listed sets, parts, states, members and rivals; the numbers under which nodes are seen
+N_LISTS, N_PARTS, N_STATES, N_MEMBERS, N_WALK, N_STEP, N_WAY = range(7)
+
+#: Instead of a state: nothing is left, there is too little room.
+NOTHING, NO_ROOM = -1, -2
+
+
+class Room(NamedTuple):
+    """A match graph, the marks that count, and where `largest` keeps its notes."""
+
+    nodes: NDArray[np.int64]
+    small: NDArray[np.int32]
+    marks: NDArray[np.int64]
+    counts: NDArray[np.bool_]
+    place: NDArray[np.int32]
+    seen: NDArray[np.int32]
+    stack: NDArray[np.int32]
+    way: NDArray[np.int32]
+    lists: NDArray[np.int32]
+    parts: NDArray[np.int32]
+    members: NDArray[np.int32]
+    states: NDArray[np.int32]
+    table: NDArray[np.int32]
+    steps: NDArray[np.int32]
+    order: NDArray[np.int32]
+    numbers: NDArray[np.int32]
+
+
+def room(nodes: NDArray[np.int64], marks: NDArray[np.int64], counts: NDArray[np.bool_], size: int) -> Room:
+    """Room for about so many parts of sets."""
+
+    def rows(*shape: int) -> Any:
+        return np.zeros(shape, np.int32)
+
+    count = len(nodes)
+    each = (rows(count), rows(count, 4), rows(count), rows(count, 2))
+    some = (rows(size, 4), rows(size, 2), rows(2 * size, 2), rows(size, 6), rows(2 * size), rows(size, 4))
+    return Room(nodes, nodes.view(np.int32), marks, counts, *each, *some, rows(size, 2), rows(7))
+
+
+@part
+def sort_rows(rows, first, last, column, falling):
+    """Sort the ``rows`` from ``first`` to ``last`` by a ``column``, the greatest first if ``falling``, as Shell did."""
+    gap = 1
+    while gap < (last - first) // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(first + gap, last):
+            at = i
+            while at - gap >= first:
+                before, here = rows[at - gap, column], rows[at, column]
+                if before == here or (before > here) == falling:
+                    break
+                for k in range(rows.shape[1]):
+                    rows[at, k], rows[at - gap, k] = rows[at - gap, k], rows[at, k]
+                at -= gap
+        gap //= 3
+
+
+@part
+def _listed(room, root, bound):
+    """The number of a set among the listed ones, -1 if there is too little room. Its latest parts come first."""
+    nodes, small, numbers, parts, lists = room.nodes, room.small, room.numbers, room.parts, room.lists
+    found = room.place[root]
+    if found < numbers[N_LISTS] and lists[found, L_ROOT] == root:
+        return found
+    found = numbers[N_LISTS]
+    count = numbers[N_PARTS]
+    if found >= lists.shape[0]:
+        return -1
+    numbers[N_WALK] += 1
+    end = 0
+    room.stack[0] = root
+    depth = 1
+    while depth > 0:
+        depth -= 1
+        n = room.stack[depth]
+        if small[n, I_CHILD] < 0:
+            end = 1
+        else:
+            if count >= parts.shape[0]:
+                return -1
+            parts[count, P_MARK] = small[n, I_MARK]
+            parts[count, P_CHILD] = small[n, I_CHILD]
+            count += 1
+        for field in (I_LEFT, I_RIGHT):
+            beside = small[n, field]
+            # Only in an altered graph is a node met twice.
+            if beside >= 0 and nodes[beside, W_MEASURE] > bound and room.seen[beside, WALKED] != numbers[N_WALK]:
+                room.seen[beside, WALKED] = numbers[N_WALK]
+                room.stack[depth] = beside
+                depth += 1
+    sort_rows(parts, numbers[N_PARTS], count, P_MARK, True)
+    lists[found, L_ROOT] = root
+    lists[found, L_FIRST] = numbers[N_PARTS]
+    lists[found, L_LAST] = count
+    lists[found, L_END] = end
+    numbers[N_LISTS] = found + 1
+    numbers[N_PARTS] = count
+    room.place[root] = found
+    return found
+
+
+@part
+def _closed(room, begin, last, end, bound):
+    """The last member once those behind marks that do not count are members, too; -1 if there is too little room."""
+    members, seen = room.members, room.seen
+    at = begin
+    while at < last:
+        which = _listed(room, members[at, E_ROOT], bound)
+        if which < 0:
+            return -1
+        for k in range(room.lists[which, L_FIRST], room.lists[which, L_LAST]):
+            child = room.parts[k, P_CHILD]
+            if not room.counts[room.parts[k, P_MARK]] and seen[child, MEMBER] != room.numbers[N_STEP]:
+                seen[child, MEMBER] = room.numbers[N_STEP]
+                if end >= members.shape[0]:
+                    return -1
+                # The rivals lie behind the members.
+                members[end, E_ROOT] = members[last, E_ROOT]
+                members[last, E_ROOT] = child
+                last += 1
+                end += 1
+        at += 1
+    return last
+
+
+@part
+def _state(room, begin, last, end, bound):
+    """The number of the state of the members and rivals that stand behind those of all other states."""
+    members, states, table, numbers = room.members, room.states, room.table, room.numbers
+    closed = _closed(room, begin, last, end, bound)
+    if closed < 0:
+        return NO_ROOM
+    end += closed - last
+    # A set that is a member and a rival is left to the rival, which has it with more marks.
+    rivals = begin
+    for at in range(begin, closed):
+        if room.seen[members[at, E_ROOT], RIVAL] != numbers[N_STEP]:
+            members[rivals, E_ROOT] = members[at, E_ROOT]
+            rivals += 1
+    if rivals == begin:
+        return NOTHING
+    for at in range(closed, end):
+        members[rivals + at - closed, E_ROOT] = members[at, E_ROOT]
+    end += rivals - closed
+    sort_rows(members, begin, rivals, E_ROOT, False)
+    sort_rows(members, rivals, end, E_ROOT, False)
+    mixed = np.int64(rivals - begin)
+    for at in range(begin, end):
+        mixed = ((mixed ^ members[at, E_ROOT]) * 0x9E3779B1) & 0x7FFFFFFFFFFF
+        mixed ^= mixed >> 17
+    slot = mixed % table.shape[0]
+    while table[slot] < numbers[N_STATES] and states[table[slot], X_SLOT] == slot:
+        s = table[slot]
+        first = states[s, X_MEMBERS]
+        same = states[s, X_END] - first == end - begin and states[s, X_RIVALS] - first == rivals - begin
+        for k in range(end - begin):
+            if not same:
+                break
+            same = members[first + k, E_ROOT] == members[begin + k, E_ROOT]
+        if same:
+            return np.int64(s)
+        slot = (slot + 1) % table.shape[0]
+    s = np.int64(numbers[N_STATES])
+    if s >= states.shape[0]:
+        return NO_ROOM
+    table[slot] = s
+    states[s, X_MEMBERS] = begin
+    states[s, X_RIVALS] = rivals
+    states[s, X_END] = end
+    states[s, X_SLOT] = slot
+    numbers[N_STATES] = s + 1
+    numbers[N_MEMBERS] = end
+    return s
+
+
+@inlined
+def _pass(room, root, passed):
+    """Put a set on the way, unless it is there; returns how many are."""
+    if room.seen[root, PASSED] == room.numbers[N_WAY]:
+        return passed
+    room.seen[root, PASSED] = room.numbers[N_WAY]
+    room.way[passed, 0] = root
+    room.way[passed, 1] = -1
+    return passed + 1
+
+
+@part
+def _rivals(room, position, passed, end, bound):
+    """Let the sets on the way go on to a mark at this position; those that have one become rivals behind ``end``.
+
+    Returns the last of them, -1 if there is too little room, and the number of sets on the way.
+    """
+    way, lists, parts = room.way, room.lists, room.parts
+    i = 0
+    while i < passed:
+        which = _listed(room, way[i, 0], bound)
+        if which < 0:
+            return -1, passed
+        k = way[i, 1] if way[i, 1] >= 0 else lists[which, L_FIRST]
+        while k < lists[which, L_LAST] and room.marks[parts[k, P_MARK], M_POSITION] > position:
+            passed = _pass(room, parts[k, P_CHILD], passed)
+            k += 1
+        way[i, 1] = k
+        while k < lists[which, L_LAST] and room.marks[parts[k, P_MARK], M_POSITION] == position:
+            child = parts[k, P_CHILD]
+            if room.counts[parts[k, P_MARK]] and room.seen[child, RIVAL] != room.numbers[N_STEP]:
+                room.seen[child, RIVAL] = room.numbers[N_STEP]
+                if end >= room.members.shape[0]:
+                    return -1, passed
+                room.members[end, E_ROOT] = child
+                end += 1
+            k += 1
+        i += 1
+    return end, passed
+
+
+@part
+def steps_from(room, s, count, bound):
+    """Append the steps from state ``s`` of a ``room`` behind the ``count`` there are, and the states they lead to.
+
+    Returns the number of steps, or -1 if there is too little room.
+    """
+    members, states, steps, numbers = room.members, room.states, room.steps, room.numbers
+    states[s, X_STEPS] = count
+    group = count
+    for at in range(states[s, X_MEMBERS], states[s, X_RIVALS]):
+        which = _listed(room, members[at, E_ROOT], bound)
+        if which < 0:
+            return -1
+        for k in range(room.lists[which, L_FIRST], room.lists[which, L_LAST]):
+            if room.counts[room.parts[k, P_MARK]]:
+                if count >= steps.shape[0]:
+                    return -1
+                steps[count, P_MARK] = room.parts[k, P_MARK]
+                steps[count, P_CHILD] = room.parts[k, P_CHILD]
+                steps[count, P_MEMBER] = at
+                count += 1
+    states[s, X_STEPS_END] = count
+    sort_rows(steps, group, count, P_MARK, True)
+    numbers[N_WAY] += 1
+    passed = 0
+    for at in range(states[s, X_RIVALS], states[s, X_END]):
+        passed = _pass(room, members[at, E_ROOT], passed)
+    while group < count:
+        position = room.marks[steps[group, P_MARK], M_POSITION]
+        numbers[N_STEP] += 1
+        begin = numbers[N_MEMBERS]
+        last = begin
+        after = group
+        while after < count and room.marks[steps[after, P_MARK], M_POSITION] == position:
+            child = steps[after, P_CHILD]
+            if room.seen[child, MEMBER] != numbers[N_STEP]:
+                room.seen[child, MEMBER] = numbers[N_STEP]
+                if last >= members.shape[0]:
+                    return -1
+                members[last, E_ROOT] = child
+                last += 1
+            after += 1
+        end, passed = _rivals(room, position, passed, last, bound)
+        to = NO_ROOM if end < 0 else _state(room, begin, last, end, bound)
+        if to == NO_ROOM:
+            return -1
+        for k in range(group, after):
+            steps[k, P_TO] = to
+            # With a mark that others lack, it is a rival on the way to earlier ones.
+            passed = _pass(room, steps[k, P_CHILD], passed)
+        group = after
+    return count
+
+
+@part
+def begin_states(room, detections, at, end, counting, bound):
+    """The state of those of the detections from ``at`` to ``end`` whose last mark counts, or does not (``counting``).
+
+    If it does not, the others are rivals. ``room`` is that of the function `room`.
+    """
+    numbers, members = room.numbers, room.members
+    numbers[N_STEP] += 1
+    begin = np.int64(numbers[N_MEMBERS])
+    last, place = begin, begin
+    for kind in (MEMBER, RIVAL):
+        for d in range(at, end):
+            root = detections[d, D_ROOT]
+            own = room.counts[detections[d, D_MARK]] == counting
+            if own != (kind == MEMBER) or (kind == RIVAL and counting) or room.seen[root, kind] == numbers[N_STEP]:
+                continue
+            if place >= members.shape[0]:
+                return NO_ROOM
+            room.seen[root, kind] = numbers[N_STEP]
+            members[place, E_ROOT] = root
+            place += 1
+        if kind == MEMBER:
+            last = place
+    return NOTHING if last == begin else _state(room, begin, last, place, bound)
