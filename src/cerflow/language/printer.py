@@ -20,6 +20,8 @@ __all__ = ["show"]
 _Piece: TypeAlias = str | tuple[Node, int]
 #: How tightly a node binds, and the pieces of its text; the second argument is how tightly it is asked to bind.
 _Writer: TypeAlias = Callable[[Any, int], tuple[int, list[_Piece]]]
+#: A part of a text, or what gives it for a node.
+_Words: TypeAlias = str | Callable[[Any], str]
 
 # Formulas, loosest first. In the place behind WHERE, which asks for _FILTER, a WITHIN needs parentheses.
 _WITHIN, _FILTER, _EXCLUSION, _DISJUNCTION, _ALL, _AND, _STRICT, _SEQUENCE, _POSTFIX, _STEP = range(10)
@@ -65,8 +67,29 @@ def _binary(sign: str, level: int) -> _Writer:
     return lambda node, _: (level, [(node.left, level), sign, (node.right, level + 1)])
 
 
-def _behind(sign: str, level: int) -> _Writer:
-    return lambda node, _: (level, [(node.operand, level), sign])
+def _text(words: _Words, node: Node) -> str:
+    return words if isinstance(words, str) else words(node)
+
+
+def _behind(sign: _Words, level: int) -> _Writer:
+    return lambda node, _: (level, [(node.operand, level), _text(sign, node)])
+
+
+def _inside(words: _Words) -> _Writer:
+    """Words before a formula in parentheses."""
+    return lambda node, _: (_STEP, [f"{_text(words, node)}(", (node.operand, _WITHIN), ")"])
+
+
+def _in_window(level: int) -> _Writer:
+    return lambda node, _: (level, [(node.operand, level), " WITHIN ", (node.window, 0)])
+
+
+def _whole(words: _Words, level: int = 0) -> _Writer:
+    return lambda node, _: (level, [_text(words, node)])
+
+
+def _matched(word: str) -> _Writer:
+    return lambda node, _: (_ATOM, [(node.operand, _SUM), f"{_not(node)} {word} {quote_string(node.pattern)}"])
 
 
 def _repetition(node: f.Repetition, _: int) -> tuple[int, list[_Piece]]:
@@ -75,10 +98,6 @@ def _repetition(node: f.Repetition, _: int) -> tuple[int, list[_Piece]]:
     most = "" if node.most is None else node.most
     times = f"{node.least}" if node.least == most else f"{node.least},{most}"
     return _POSTFIX, [(node.operand, _POSTFIX), f"{':' if node.strict else ''}{{{times}}}"]
-
-
-def _word(text: str, level: int) -> _Writer:
-    return lambda node, _: (level, [text])
 
 
 def _call(name: str, level: int) -> _Writer:
@@ -179,14 +198,6 @@ def _not(node: Any) -> str:
     return " NOT" if node.negated else ""
 
 
-def _like(node: c.Like, _: int) -> tuple[int, list[_Piece]]:
-    return _ATOM, [(node.operand, _SUM), f"{_not(node)} LIKE {quote_string(node.pattern)}"]
-
-
-def _regexp(node: c.Regexp, _: int) -> tuple[int, list[_Piece]]:
-    return _ATOM, [(node.operand, _SUM), f"{_not(node)} REGEXP {quote_string(node.pattern)}"]
-
-
 def _in(node: c.In, _: int) -> tuple[int, list[_Piece]]:
     return _ATOM, [(node.operand, _SUM), f"{_not(node)} IN (", *_separated((i, _SUM) for i in node.items), ")"]
 
@@ -199,10 +210,6 @@ def _between(node: c.Between, _: int) -> tuple[int, list[_Piece]]:
     pieces += [".."]
     pieces += [(node.high, _SUM)] if node.high is not None else []
     return _ATOM, [*pieces, "}"]
-
-
-def _is_null(node: c.IsNull, _: int) -> tuple[int, list[_Piece]]:
-    return _ATOM, [(node.operand, _SUM), f" IS{_not(node)} NULL"]
 
 
 def _bracket(node: c.Bracket, _: int) -> tuple[int, list[_Piece]]:
@@ -227,10 +234,6 @@ def _not_event(node: f.NotEvent, _: int) -> tuple[int, list[_Piece]]:
     return _STEP, ["NOT(", (node.event, _STEP), " FILTER ", (node.condition, _OR), ")"]
 
 
-def _as(node: f.As, _: int) -> tuple[int, list[_Piece]]:
-    return _POSTFIX, [(node.operand, _POSTFIX), f" AS {quote_name(node.label)}"]
-
-
 def _rename(node: f.Rename, _: int) -> tuple[int, list[_Piece]]:
     return _POSTFIX, [(node.operand, _POSTFIX), f" [{quote_name(node.old)} -> {quote_name(node.new)}]"]
 
@@ -239,37 +242,13 @@ def _filter(node: f.Filter, asked: int) -> tuple[int, list[_Piece]]:
     return _FILTER, [(node.operand, min(asked, _FILTER)), " FILTER ", (node.condition, _OR)]
 
 
-def _within(node: f.Within, _: int) -> tuple[int, list[_Piece]]:
-    return _WITHIN, [(node.operand, _WITHIN), " WITHIN ", (node.window, 0)]
-
-
 def _not_followed_by(node: f.NotFollowedBy, _: int) -> tuple[int, list[_Piece]]:
     right: _Piece = (node.right, _EXCLUSION + 1)
     return _EXCLUSION, [(node.left, _EXCLUSION), " NOT FOLLOWED BY ", right, " FOR ", (node.window, 0)]
 
 
-def _project(node: f.Project, _: int) -> tuple[int, list[_Piece]]:
-    return _STEP, [f"PROJECT {_names(node.labels)} (", (node.operand, _WITHIN), ")"]
-
-
-def _start(node: f.Start, _: int) -> tuple[int, list[_Piece]]:
-    return _STEP, ["START(", (node.operand, _WITHIN), ")"]
-
-
-def _selection(node: f.Selection, _: int) -> tuple[int, list[_Piece]]:
-    return _STEP, [f"{node.strategy}{_by(node)}(", (node.operand, _WITHIN), ")"]
-
-
 def _by(node: f.Selection | s.Select) -> str:
     return f" BY {_names(str(reference.label) for reference in node.by)} " if node.by else ""
-
-
-def _count_window(node: f.CountWindow, _: int) -> tuple[int, list[_Piece]]:
-    return 0, [f"{node.events} {'EVENT' if node.events == 1 else 'EVENTS'}"]
-
-
-def _duration_window(node: f.DurationWindow, _: int) -> tuple[int, list[_Piece]]:
-    return 0, [_duration(node.microseconds)]
 
 
 def _duration(left: int) -> str:
@@ -288,24 +267,12 @@ def _duration(left: int) -> str:
     return " ".join(parts)
 
 
-def _attribute_window(node: f.AttributeWindow, _: int) -> tuple[int, list[_Piece]]:
-    return 0, [f"{node.size!r} [{quote_attribute(node.attribute)}]"]
-
-
 # -- queries
 
 
 def _label_item(node: s.LabelItem, _: int) -> tuple[int, list[_Piece]]:
     chosen = "" if node.attributes is None else f"[{_attributes(node.attributes)}]"
     return 0, [quote_name(node.label) + chosen]
-
-
-def _expression_item(node: s.ExpressionItem, _: int) -> tuple[int, list[_Piece]]:
-    return 0, [(node.expression, _SUM), f" AS {quote_name(node.name)}"]
-
-
-def _count_item(node: s.CountItem, _: int) -> tuple[int, list[_Piece]]:
-    return 0, [f"COUNT(*) AS {quote_name(node.name)}"]
 
 
 def _projection(node: s.Projection, _: int) -> tuple[int, list[_Piece]]:
@@ -342,14 +309,6 @@ def _select(node: s.Select, _: int) -> tuple[int, list[_Piece]]:
     return 0, pieces
 
 
-def _definition(node: s.Definition, _: int) -> tuple[int, list[_Piece]]:
-    return 0, [f"DEFINE {quote_name(node.name)} AS ", (node.select, 0), ";\n"]
-
-
-def _statements(node: s.Statements, _: int) -> tuple[int, list[_Piece]]:
-    return 0, [(child, 0) for child in node.children]
-
-
 # -- SREMO
 
 
@@ -357,18 +316,6 @@ def _terminal(node: r.Terminal, _: int) -> tuple[int, list[_Piece]]:
     label = "" if node.label is None else " MARK" if node.label == r.MARK else f" AS {quote_name(node.label)}"
     registers = f" INTO {', '.join(map(quote_register, node.registers))}" if node.registers else ""
     return _OPERAND, ["[", (node.condition, _OR), f"]{label}{registers}"]
-
-
-def _complement(node: r.Complement, _: int) -> tuple[int, list[_Piece]]:
-    return _PREFIX, ["!", (node.operand, _PREFIX)]
-
-
-def _regular(node: r.Regular, _: int) -> tuple[int, list[_Piece]]:
-    return _STEP, [(node.expression, _WINDOWED)]
-
-
-def _windowed(node: r.Windowed, _: int) -> tuple[int, list[_Piece]]:
-    return _WINDOWED, [(node.operand, _WINDOWED), " WITHIN ", (node.window, 0)]
 
 
 _WRITERS: dict[type[Node], _Writer] = {
@@ -381,13 +328,13 @@ _WRITERS: dict[type[Node], _Writer] = {
     c.Aggregate: _on_set,
     c.If: _case,
     c.TruthValue: _truth,
-    c.Constant: lambda node, _: (_PRIMARY, ["TRUE" if node.value else "FALSE"]),
+    c.Constant: _whole(lambda node: "TRUE" if node.value else "FALSE", _PRIMARY),
     c.Comparison: _comparison,
-    c.Like: _like,
-    c.Regexp: _regexp,
+    c.Like: _matched("LIKE"),
+    c.Regexp: _matched("REGEXP"),
     c.In: _in,
     c.Between: _between,
-    c.IsNull: _is_null,
+    c.IsNull: lambda node, _: (_ATOM, [(node.operand, _SUM), f" IS{_not(node)} NULL"]),
     c.PredicateCall: _predicate,
     c.SetTest: _on_set,
     c.Bracket: _bracket,
@@ -396,9 +343,9 @@ _WRITERS: dict[type[Node], _Writer] = {
     c.And: _binary(" AND ", _CONJUNCTION),
     c.Or: _binary(" OR ", _OR),
     f.EventType: _event_type,
-    f.AnyEvent: lambda node, _: (_STEP, [f"{quote_name(node.stream)}>EVENT" if node.stream else "EVENT"]),
+    f.AnyEvent: _whole(lambda node: f"{quote_name(node.stream)}>EVENT" if node.stream else "EVENT", _STEP),
     f.NotEvent: _not_event,
-    f.As: _as,
+    f.As: _behind(lambda node: f" AS {quote_name(node.label)}", _POSTFIX),
     f.Rename: _rename,
     f.Filter: _filter,
     f.Disjunction: _binary(" OR ", _DISJUNCTION),
@@ -412,22 +359,22 @@ _WRITERS: dict[type[Node], _Writer] = {
     f.Unless: _binary(" UNLESS ", _EXCLUSION),
     f.Without: _binary(" WITHOUT ", _EXCLUSION),
     f.NotFollowedBy: _not_followed_by,
-    f.Project: _project,
-    f.Start: _start,
-    f.Selection: _selection,
-    f.Within: _within,
-    f.CountWindow: _count_window,
-    f.DurationWindow: _duration_window,
-    f.AttributeWindow: _attribute_window,
+    f.Project: _inside(lambda node: f"PROJECT {_names(node.labels)} "),
+    f.Start: _inside("START"),
+    f.Selection: _inside(lambda node: f"{node.strategy}{_by(node)}"),
+    f.Within: _in_window(_WITHIN),
+    f.CountWindow: _whole(lambda node: f"{node.events} {'EVENT' if node.events == 1 else 'EVENTS'}"),
+    f.DurationWindow: _whole(lambda node: _duration(node.microseconds)),
+    f.AttributeWindow: _whole(lambda node: f"{node.size!r} [{quote_attribute(node.attribute)}]"),
     s.LabelItem: _label_item,
-    s.ExpressionItem: _expression_item,
-    s.CountItem: _count_item,
+    s.ExpressionItem: lambda node, _: (0, [(node.expression, _SUM), f" AS {quote_name(node.name)}"]),
+    s.CountItem: _whole(lambda node: f"COUNT(*) AS {quote_name(node.name)}"),
     s.Projection: _projection,
     s.Select: _select,
-    s.Definition: _definition,
-    s.Statements: _statements,
-    r.Epsilon: _word("EPSILON", _OPERAND),
-    r.Empty: _word("EMPTY", _OPERAND),
+    s.Definition: lambda node, _: (0, [f"DEFINE {quote_name(node.name)} AS ", (node.select, 0), ";\n"]),
+    s.Statements: lambda node, _: (0, [(child, 0) for child in node.children]),
+    r.Epsilon: _whole("EPSILON", _OPERAND),
+    r.Empty: _whole("EMPTY", _OPERAND),
     r.Terminal: _terminal,
     r.Concatenation: _binary(" . ", _CONCATENATION),
     r.Alternation: _binary(" | ", _UNION),
@@ -435,10 +382,10 @@ _WRITERS: dict[type[Node], _Writer] = {
     r.Star: _behind("*", _REPEATED),
     r.Plus: _behind("+", _REPEATED),
     r.Optional: _behind("?", _REPEATED),
-    r.Complement: _complement,
+    r.Complement: lambda node, _: (_PREFIX, ["!", (node.operand, _PREFIX)]),
     r.AnyMatch: _call("any", _OPERAND),
     r.NextMatch: _call("next", _OPERAND),
     r.Unordered: _call("unordered", _OPERAND),
-    r.Windowed: _windowed,
-    r.Regular: _regular,
+    r.Windowed: _in_window(_WINDOWED),
+    r.Regular: lambda node, _: (_STEP, [(node.expression, _WINDOWED)]),
 }
