@@ -20,6 +20,8 @@ def usage(condition, rest=""):
         "x[v < 3]",
         "abs(x.v) > 1",
         "sum(x.v) > 1",
+        "CASE WHEN x.s = 'a' THEN 1 WHEN x.s = 'b' THEN x.v END = y.u",
+        "coalesce(x.v, 0) = y.u",
     ],
 )
 def test_compared_or_computed_with_numbers(condition):

@@ -74,6 +74,7 @@ A, B, C = event("A"), event("B"), event("C")
         (event("T").as_("hot") >> event("H").as_("dry"), "T AS hot ; H AS dry"),
         (event("A", "s"), "s>A"),
         (any_event(), "EVENT"),
+        (any_event("s"), "s>EVENT"),
         (not_event("A"), "NOT(A)"),
         (not_event("A", label("A").v > 3, stream="s"), "NOT(s>A FILTER A.v > 3)"),
         (A.as_(x), "A AS x"),

@@ -8,7 +8,7 @@ from collections.abc import Sequence as Many
 from cerflow.analysis.condition_checks import check_expression
 from cerflow.analysis.multiplicity import multiplicity
 from cerflow.analysis.scopes import Labels, condition_labels, resolve
-from cerflow.errors import QueryError, UnsupportedQueryError, nearest
+from cerflow.errors import QueryError, nearest
 from cerflow.language.condition import (
     Aggregate,
     Attribute,
@@ -21,7 +21,6 @@ from cerflow.language.condition import (
 )
 from cerflow.language.formula import (
     All,
-    AnyEvent,
     Filter,
     Formula,
     NotEvent,
@@ -59,12 +58,6 @@ def check_query(select: Select) -> None:
             _check_compared(current, scopes.labels[index], known)
         elif isinstance(current, Regular):
             check_sremo(current.expression)
-        elif isinstance(current, AnyEvent) and current.stream is not None:
-            raise UnsupportedQueryError(
-                f"events of any type of the stream '{current.stream}' cannot be asked for yet",
-                span=current.span,
-                hint=f"Name their types, ({current.stream}>A OR {current.stream}>B), or read that stream alone: EVENT.",
-            )
     _check_compared(select, labels, known)
     several = multiplicity(select.formula, scopes)
     for item in select.projection.items:

@@ -7,8 +7,9 @@ text, and a stray word in a column that is compared with a number spoils its row
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from cerflow.language.condition import (
     COUNT_DISTINCT,
@@ -17,6 +18,7 @@ from cerflow.language.condition import (
     Attribute,
     Expression,
     Function,
+    If,
     Like,
     Literal,
     Negative,
@@ -74,6 +76,7 @@ def usage_of(tree: Node) -> ColumnUsage:
     booleans: set[str] = set()
     names = attributes_in(tree)
     pairs: list[tuple[str, str]] = []
+    inner = {id(node.otherwise) for node in walk(tree) if isinstance(node, If)}
     for node in walk(tree):
         if isinstance(node, LabelItem):
             names.update(node.attributes or ())
@@ -83,6 +86,13 @@ def usage_of(tree: Node) -> ColumnUsage:
         text.update(_as_text(node))
         if isinstance(node, SetTest) or (isinstance(node, Aggregate) and node.name in ("min", "max")):
             ordered.update(_column(node.argument))
+        for alternatives in _alternatives(node, inner):
+            columns = [name for value in alternatives for name in _column(value)]
+            if any(map(_is_number, alternatives)):
+                numbers.update(columns)
+            elif any(map(_is_text, alternatives)):
+                text.update(columns)
+            pairs.extend(pairwise(columns))
         for comparison in comparisons(node):
             left, right = comparison.left, comparison.right
             by_size = comparison.operator not in (Operator.EQ, Operator.NE)
@@ -105,6 +115,19 @@ def usage_of(tree: Node) -> ColumnUsage:
         booleans=frozenset(booleans - numbers - text - ordered),
         names=frozenset(names),
     )
+
+
+def _alternatives(node: Node, inner: Set[int]) -> Iterator[Sequence[Expression]]:
+    """The values that CASE or ``coalesce`` chooses from; ``inner`` are the parts of a CASE behind its first WHEN."""
+    if isinstance(node, Function) and node.name == "coalesce":
+        yield node.arguments
+    elif isinstance(node, If) and id(node) not in inner:
+        values: list[Expression] = []
+        rest: Expression = node
+        while isinstance(rest, If):
+            values.append(rest.then)
+            rest = rest.otherwise
+        yield [*values, rest]
 
 
 def _spread(pairs: list[tuple[str, str]], known: set[str]) -> None:

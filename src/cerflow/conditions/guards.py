@@ -40,6 +40,7 @@ __all__ = [
     "SetCall",
     "Shown",
     "Stored",
+    "StreamTest",
     "TypeTest",
     "bare",
     "is_local",
@@ -64,6 +65,17 @@ class TypeTest(Condition):
     def notation(self) -> tuple[str | Node, ...]:
         """See `Node.notation`."""
         return (f"type = {self.type}" if self.stream is None else f"type = {self.stream}>{self.type}",)
+
+
+@node
+class StreamTest(Condition):
+    """The event at hand comes from this stream; it holds where streams are not told apart."""
+
+    stream: str
+
+    def notation(self) -> tuple[str | Node, ...]:
+        """See `Node.notation`."""
+        return (f"stream = {self.stream}",)
 
 
 @node

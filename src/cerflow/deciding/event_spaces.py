@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from cerflow import limits
 from cerflow.conditions.contradiction import is_moment
-from cerflow.conditions.guards import TypeTest
+from cerflow.conditions.guards import StreamTest, TypeTest
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.condition import (
     DATE_PARTS,
@@ -36,7 +36,7 @@ from cerflow.language.condition import (
     TruthValue,
     comparisons,
 )
-from cerflow.language.formula import AttributeWindow, EventType
+from cerflow.language.formula import AnyEvent, AttributeWindow, EventType
 from cerflow.language.node import Node, fold, walk
 from cerflow.schema import Kind, Schema
 
@@ -77,7 +77,7 @@ def event_spaces_of(roots: Iterable[Node], schema: Schema | None = None) -> list
     named = False
     for root in roots:
         for current in walk(root):
-            named |= isinstance(current, EventType | TypeTest) and current.stream is not None
+            named |= isinstance(current, EventType | AnyEvent | TypeTest | StreamTest) and current.stream is not None
             if isinstance(current, Condition):
                 reading.condition(current)
             elif isinstance(current, Attribute):

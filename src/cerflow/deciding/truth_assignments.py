@@ -21,7 +21,7 @@ from cerflow import limits
 from cerflow.analysis.columns import attributes_in
 from cerflow.conditions.contradiction import is_moment
 from cerflow.conditions.evaluate import value_on
-from cerflow.conditions.guards import TypeTest
+from cerflow.conditions.guards import StreamTest, TypeTest
 from cerflow.deciding.budget import Budget
 from cerflow.deciding.event_spaces import EventSpace
 from cerflow.deciding.sample_strings import ComparedWith, Equal, Length, Pattern, StringAutomaton, sorts_of_strings
@@ -89,6 +89,8 @@ class TruthAssignments:
             found.add(self.event_space.type)
             if condition.stream is not None and self.event_space.stream is not None:
                 found.add(self.event_space.stream)
+        elif isinstance(condition, StreamTest) and self.event_space.stream is not None:
+            found.add(self.event_space.stream)
         return frozenset(found)
 
     def certain(self, condition: Condition) -> bool:
@@ -96,7 +98,7 @@ class TruthAssignments:
         if not self._tried(condition):
             return False
         match condition:
-            case TypeTest():
+            case TypeTest() | StreamTest():
                 return True
             case IsNull() | Like():
                 return isinstance(condition.operand, Attribute)
@@ -120,7 +122,7 @@ class TruthAssignments:
 
     def _tried(self, condition: Condition) -> bool:
         """Whether a condition can be evaluated on events that are made up."""
-        if isinstance(condition, TypeTest):
+        if isinstance(condition, TypeTest | StreamTest):
             return True
         if not isinstance(condition, Comparison | In | IsNull | Like | Regexp):
             return False
@@ -207,6 +209,8 @@ class TruthAssignments:
             stream = None if event_space.stream is None else values.get(event_space.stream)
             of_stream = condition.stream is None or stream is None or stream == condition.stream
             return values[event_space.type] == condition.type and of_stream
+        if isinstance(condition, StreamTest):
+            return event_space.stream is None or values[event_space.stream] == condition.stream
         kind = values.get(event_space.type)
         event = Event(0, kind if isinstance(kind, str) else "", 0, values)
         truth = value_on(condition, {None: event})
@@ -270,6 +274,8 @@ class TruthAssignments:
         match condition:
             case TypeTest():
                 return [Equal(condition.type if column == self.event_space.type else condition.stream or "")]
+            case StreamTest(stream):
+                return [Equal(stream)]
             case Like(Attribute(), pattern):
                 return [Pattern(pattern)]
             case Comparison(operator, Attribute(), Literal(str(text))):

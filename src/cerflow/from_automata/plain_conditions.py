@@ -14,6 +14,7 @@ from cerflow.conditions.guards import (
     Satisfied,
     SetCall,
     Stored,
+    StreamTest,
     TypeTest,
 )
 from cerflow.errors import UnsupportedQueryError
@@ -42,7 +43,7 @@ from cerflow.values.operators import Operator
 __all__ = ["as_language_condition", "assuming"]
 
 #: Tests that a condition of the language cannot express.
-_BEYOND = Stored | Of | Measure | InWindow | TruthValue | TypeTest | LabelAggregate | SetCall
+_BEYOND = Stored | Of | Measure | InWindow | TruthValue | TypeTest | StreamTest | LabelAggregate | SetCall
 
 
 def assuming(test: Condition, types: Mapping[TypeTest, bool]) -> Condition:

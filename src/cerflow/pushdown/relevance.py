@@ -19,7 +19,7 @@ from cerflow.analysis.kinds import kind_of_expression
 from cerflow.automata.model.transducer import Transducer
 from cerflow.automata.relevance import Relevance, relevance_of_transducer
 from cerflow.conditions.connectives import TRUE, spelled_out
-from cerflow.conditions.guards import Satisfied, TypeTest
+from cerflow.conditions.guards import Satisfied, StreamTest, TypeTest
 from cerflow.conditions.propositions import (
     is_not_true,
     is_true,
@@ -153,6 +153,9 @@ def _plain(condition: Condition, schema: Schema, stream: str | None) -> Conditio
             if origin is None or stream is None:
                 return TypeTest(name)
             return And(TypeTest(name), Comparison(Operator.EQ, Attribute(None, stream), Literal(origin)))
+        case StreamTest(origin):
+            same = Comparison(Operator.EQ, Attribute(None, stream or ""), Literal(origin))
+            return TRUE if stream is None else same
         case Comparison(operator, left, right):
             return _comparison(operator, left, right, schema)
     return condition

@@ -131,15 +131,14 @@ class _FirstOrder:
             yield tuple(sorted((*kept, *new)))
 
     def _is(self, wanted: EventType | AnyEvent | NotEvent, j: int, v: Valuation) -> bool:
-        if isinstance(wanted, AnyEvent):
-            return True
         if isinstance(wanted, NotEvent):
             matched = self._is(wanted.event, j, v)
             if matched and wanted.condition is not None:
                 matched = self._satisfied(wanted.condition, {**dict(v), wanted.event.name: j})
             return not matched
         event = self._events[j]
-        return event.type == wanted.name and (wanted.stream is None or event.stream in (None, wanted.stream))
+        of_type = isinstance(wanted, AnyEvent) or event.type == wanted.name
+        return of_type and (wanted.stream is None or event.stream in (None, wanted.stream))
 
     def _satisfied(self, condition: Condition, valuation: dict[str, int]) -> bool:
         return satisfies(condition, lambda name: [self._events[valuation[name]]])

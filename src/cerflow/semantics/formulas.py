@@ -173,7 +173,7 @@ class Denotation:
             case EventType():
                 return one(formula.name) if self._is(formula, j) else _NOTHING
             case AnyEvent():
-                return one(self._events[j].type)
+                return one(self._events[j].type) if self._is(formula, j) else _NOTHING
             case NotEvent():
                 if self._is(formula.event, j) and (
                     formula.condition is None
@@ -265,9 +265,10 @@ class Denotation:
             if marks and max(support(marks)) == j
         )
 
-    def _is(self, wanted: EventType, j: int) -> bool:
+    def _is(self, wanted: EventType | AnyEvent, j: int) -> bool:
         event = self._events[j]
-        return event.type == wanted.name and (wanted.stream is None or event.stream in (None, wanted.stream))
+        of_type = isinstance(wanted, AnyEvent) or event.type == wanted.name
+        return of_type and (wanted.stream is None or event.stream in (None, wanted.stream))
 
     def _satisfied(self, k: int, condition: Condition, c: ComplexEvent, environment: _Environment) -> bool:
         bound = {label: p for (binder, label), p in environment if (binder, label) in self._own_needs[k]}

@@ -174,7 +174,9 @@ def formulas(
     event = st.builds(f.EventType, _some(types), st.one_of(st.none(), _some(streams)))
     condition = conditions(label, attributes, predicates, leaves=3)
     base: SearchStrategy[f.Formula] = st.one_of(
-        event, st.builds(f.AnyEvent), st.builds(f.NotEvent, event, st.one_of(st.none(), condition))
+        event,
+        st.builds(f.AnyEvent, st.one_of(st.none(), _some(streams))),
+        st.builds(f.NotEvent, event, st.one_of(st.none(), condition)),
     )
     strategies = st.sampled_from([s for s in f.Strategy if s is not f.Strategy.ALL])
 

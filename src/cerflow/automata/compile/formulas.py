@@ -33,7 +33,7 @@ from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.automata.optimise.simplify import simplify
 from cerflow.conditions.connectives import conjunction
-from cerflow.conditions.guards import Of, Satisfied, TypeTest, is_local, leaves, separate, substitute
+from cerflow.conditions.guards import Of, Satisfied, StreamTest, TypeTest, is_local, leaves, separate, substitute
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
     And,
@@ -218,7 +218,7 @@ class _FormulaCompiler:
                 test = TypeTest(current.name, current.stream)
                 return atom([Transition(0, 1, test, labels=frozenset((current.name,)))])
             case AnyEvent():
-                return atom(self._any_type(None))
+                return atom(self._any_type(None if current.stream is None else StreamTest(current.stream)))
             case NotEvent():
                 return self._not_event(current, index)
             case Sequence() | StrictSequence() | All():

@@ -26,6 +26,7 @@ from cerflow.conditions.guards import (
     Satisfied,
     SetCall,
     Stored,
+    StreamTest,
     TypeTest,
     leaves,
     reads_events,
@@ -173,6 +174,8 @@ class _TransducerRuns:
                     stream = current.stream
                     here = event.type == current.type and (stream is None or event.stream in (None, stream))
                     return Constant(here)
+                case StreamTest(stream):
+                    return Constant(event.stream in (None, stream))
                 case Satisfied():
                     return Constant(value(current.condition) is True)
                 case TruthValue():

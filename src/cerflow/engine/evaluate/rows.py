@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cerflow.conditions.guards import Satisfied, TypeTest
+from cerflow.conditions.guards import Satisfied, StreamTest, TypeTest
 from cerflow.conditions.register_values import Dated, DatePart, Known, Microseconds, Whole, Word
 from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precomputed, precomputed_truth
@@ -244,6 +244,10 @@ class BatchRows:
                 return TruthVector(truths[0].true)
             case TypeTest():
                 return self._type_test(current)
+            case StreamTest(stream):
+                if self.schema.stream is None:
+                    return TruthVector(np.array(True))
+                return TruthVector(self._named(self.schema.stream, stream).true)
             case Precomputed():
                 return precomputed_truth(self.attribute(PRECOMPUTED), current.number)
             case Comparison():

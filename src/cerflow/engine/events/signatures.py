@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cerflow import limits
-from cerflow.conditions.guards import TypeTest
+from cerflow.conditions.guards import StreamTest, TypeTest
 from cerflow.engine.evaluate.binding import calls_in
 from cerflow.engine.evaluate.encoding import read_only
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precomputed
@@ -40,6 +40,8 @@ def columns_of_test(tree: Node, tables: TransducerTables) -> frozenset[str]:
             found.add(schema.type)
             if current.stream is not None and schema.stream is not None:
                 found.add(schema.stream)
+        elif isinstance(current, StreamTest) and schema.stream is not None:
+            found.add(schema.stream)
         elif isinstance(current, Precomputed):
             found.add(PRECOMPUTED)
         elif isinstance(current, Function) and current.name == "time" and schema.time is not None:

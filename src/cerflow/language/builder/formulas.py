@@ -160,9 +160,9 @@ def event(name: str, stream: str | None = None) -> FormulaExpr:
     return FormulaExpr(_event_type(name, stream))
 
 
-def any_event() -> FormulaExpr:
-    """``EVENT``: one event of any type."""
-    return FormulaExpr(f.AnyEvent())
+def any_event(stream: str | None = None) -> FormulaExpr:
+    """``EVENT`` or ``stream>EVENT``: one event of any type."""
+    return FormulaExpr(f.AnyEvent(None if stream is None else checked_name(stream, "a stream")))
 
 
 def not_event(name: str, condition: AnyCondition | None = None, *, stream: str | None = None) -> FormulaExpr:
