@@ -5,14 +5,32 @@ from fractions import Fraction
 
 import pyarrow as pa
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 import cerflow
 from cerflow.errors import QueryError
+from cerflow.language.formula import (
+    AttributeWindow,
+    CountWindow,
+    DurationWindow,
+    NotFollowedBy,
+    Repetition,
+    Selection,
+    Start,
+    Strategy,
+    StrictSequence,
+)
+from cerflow.language.node import transform, walk
 from cerflow.language.parser import parse_formula, parse_query
+from cerflow.language.select import Select
 from cerflow.semantics.formulas import Denotation
 from cerflow.semantics.queries import evaluate
 from cerflow.values.events import Stream
+from support.generators.conditions import Fragment
+from support.generators.queries import DEADLINE, around, stream_of, streams
 from support.golden import rows
+from support.runners import examples
 
 
 def found(formula, types, times, *, until=None, unit="s", **columns):
@@ -222,3 +240,37 @@ def test_columns_of_the_result(kind, first, last):
     assert (row["detected_at"], row["start"], row["end"]) == (1, 0, 0)
     assert row["detected_time"] == table["t"][1].as_py()
     assert row["start_time"] == row["end_time"] == table["t"][0].as_py()
+
+
+_PLAIN = Fragment(depth=2, strict=False, wild=False, windows=False, deadlines=True)
+
+
+def _in_time(formula):
+    """The formula with durations for all windows."""
+    return transform(formula, lambda n: DurationWindow(n.events * 1000) if isinstance(n, CountWindow) else n)
+
+
+def _counts_events(current):
+    """Whether an operator notices events that no formula reads."""
+    match current:
+        case Start() | StrictSequence() | AttributeWindow() | Selection(strategy=Strategy.STRICT):
+            return True
+        case Repetition():
+            return current.strict
+        case NotFollowedBy():
+            return any(isinstance(n, NotFollowedBy) for n in walk(current.left))
+    return False
+
+
+@examples(400)
+@given(around(DEADLINE, _PLAIN).map(_in_time), streams(max_size=6), st.lists(st.integers(0, 6), max_size=3))
+def test_events_that_no_formula_reads_only_show_time(formula, stream_rows, places):
+    assume(not any(_counts_events(n) for n in walk(formula)))
+    new_place, longer = list(range(len(stream_rows))), list(stream_rows)
+    for place in sorted((p % (len(stream_rows) + 1) for p in places), reverse=True):
+        longer.insert(place, {"type": "Z", "t": longer[place - 1]["t"] if place else 0})
+        new_place = [p + (p >= place) for p in new_place]
+    query = Select(formula)
+    before, after = (evaluate(query, stream_of(r), until=1000) for r in (stream_rows, longer))
+    moved = {frozenset((label, new_place[p]) for label, p in m.complex_event) for m in before}
+    assert moved == {m.complex_event for m in after}

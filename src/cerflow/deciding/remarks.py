@@ -19,9 +19,12 @@ from cerflow.language.formula import (
     AnyEvent,
     As,
     Conjunction,
+    CountWindow,
     Disjunction,
+    Exclusion,
     Filter,
     Formula,
+    NotFollowedBy,
     Repetition,
     Selection,
     Sequence,
@@ -34,6 +37,7 @@ from cerflow.language.formula import (
     Without,
 )
 from cerflow.language.node import Node, fold, walk
+from cerflow.language.printer import show
 from cerflow.language.sremo import (
     AnyMatch,
     Complement,
@@ -63,9 +67,8 @@ _RESTRICTING = (
     Start,
     StrictIteration,
     StrictSequence,
-    Unless,
+    Exclusion,
     Within,
-    Without,
 )
 
 
@@ -222,7 +225,7 @@ def _stands_alone(start: int, end: int, scopes: Scopes) -> bool:
 
 
 def _exclusions(formula: Formula, nodes: list[Node], window: Window | None, inquiry: _Inquiry) -> Iterator[Remark]:
-    """Remarks on every UNLESS and WITHOUT that excludes nothing, or only by events before the match.
+    """Remarks on every UNLESS, WITHOUT and NOT FOLLOWED BY that excludes nothing, or only by events before the match.
 
     The question is put without the conditions that relate events. Both sides then have more matches, so an exclusion
     without effect there has none here.
@@ -232,10 +235,16 @@ def _exclusions(formula: Formula, nodes: list[Node], window: Window | None, inqu
         whole = whole.operand
     read = frozenset(condition_labels(formula))
     for current in nodes:
-        if not isinstance(current, Unless | Without):
+        if not isinstance(current, Exclusion):
             continue
         yield from _labels_given_again(current)
         kept, excluded = _unrelated(current.left), _unrelated(current.right)
+        if isinstance(current, NotFollowedBy):
+            if isinstance(current.window, CountWindow) and inquiry.never_matches(Within(excluded, current.window)):
+                yield Remark(
+                    f"this excludes nothing: it can never match within {show(current.window)}", current.right.span
+                )
+            continue
         if inquiry.never_matches(kept) or inquiry.never_matches(excluded):
             continue
         if _excludes_nothing(type(current)(kept, excluded), kept, window, inquiry):
@@ -269,7 +278,7 @@ def _unrelated(formula: Formula) -> Formula:
 
     The formula itself where fewer conditions may mean fewer matches.
     """
-    if any(isinstance(n, Unless | Without | Selection) for n in walk(formula)):
+    if any(isinstance(n, Exclusion | Selection) for n in walk(formula)):
         return formula
 
     def free(_: int, current: Node) -> Node:
@@ -286,7 +295,7 @@ def _unrelated(formula: Formula) -> Formula:
     return transformed(formula, free)
 
 
-def _labels_given_again(part: Unless | Without) -> Iterator[Remark]:
+def _labels_given_again(part: Exclusion) -> Iterator[Remark]:
     """Labels in conditions of the excluded part that it gives itself, though the other side gives them, too."""
     again = {n.label for n in walk(part.left) if isinstance(n, As)}
     again &= {n.label for n in walk(part.right) if isinstance(n, As)}

@@ -60,6 +60,7 @@ class Fragment:
     times: bool = False  # those of `support.generators.times`
     numeric: bool = False  # the time is a number there
     more: bool = False  # AND, ALL, UNLESS, WITHOUT, START, STRICT, NEXT, LAST, MAX
+    deadlines: bool = False  # NOT FOLLOWED BY
 
 
 FIRST = Fragment()

@@ -43,6 +43,8 @@ CHOICES = ("NEXT", "LAST", "MAX")
 #: What `Fragment.more` adds.
 BY_LABELS = tuple(f"{name} BY" for name in CHOICES)
 OPERATORS = ("AND", "ALL", "TIMES", "OPTIONAL", "UNLESS", "WITHOUT", "START", "STRICT", *CHOICES, *BY_LABELS)
+#: What `Fragment.deadlines` adds.
+DEADLINE = "NOT FOLLOWED BY"
 LABELS = ("x", "y", "z", "u", "o")
 Row = dict[str, Any]
 
@@ -192,8 +194,8 @@ def _formula(draw: st.DrawFn, depth: int, outer: list[str], fragment: Fragment, 
             assigned = sorted(labels_of(inner).assigned) or ["A"]
             kept = draw(st.lists(st.sampled_from(assigned), min_size=1, max_size=2, unique=True))
             return f.Project(tuple(kept), inner)
-        case 19 if fragment.more:
-            return _more(draw, below, pair)
+        case 19 if fragment.more or fragment.deadlines:
+            return _more(draw, fragment, below, pair)
     return _single(draw, outer, fragment, names)
 
 
@@ -216,9 +218,13 @@ def _two(
 
 
 def _more(
-    draw: st.DrawFn, below: Callable[..., f.Formula], pair: Callable[[Callable[..., f.Formula]], f.Formula]
+    draw: st.DrawFn,
+    fragment: Fragment,
+    below: Callable[..., f.Formula],
+    pair: Callable[[Callable[..., f.Formula]], f.Formula],
 ) -> f.Formula:
-    return _operated(draw, draw(st.sampled_from(OPERATORS)), below, pair)
+    operators = (OPERATORS if fragment.more else ()) + ((DEADLINE,) * 4 if fragment.deadlines else ())
+    return _operated(draw, draw(st.sampled_from(operators)), below, pair)
 
 
 def _operated(
@@ -227,7 +233,7 @@ def _operated(
     below: Callable[..., f.Formula],
     pair: Callable[[Callable[..., f.Formula]], f.Formula],
 ) -> f.Formula:
-    """A formula with one of `OPERATORS` on top."""
+    """A formula with one of `OPERATORS`, or `DEADLINE`, on top."""
     match operator:
         case "AND":
             first = below()
@@ -240,6 +246,10 @@ def _operated(
             inner = sorted(labels_of(first).bound)
             make = f.Unless if operator == "UNLESS" else f.Without
             return make(first, below(inner) if draw(st.booleans()) else below())
+        case "NOT FOLLOWED BY":
+            first = below()
+            inner = sorted(labels_of(first).bound)
+            return f.NotFollowedBy(first, below(inner) if draw(st.booleans()) else below(), _window(draw))
         case "START":
             return f.Start(below())
         case "TIMES":
@@ -331,7 +341,7 @@ def _around(draw: st.DrawFn, operator: str, fragment: Fragment) -> f.Formula:
 
 
 def around(operator: str, fragment: Fragment = FIRST) -> st.SearchStrategy[f.Formula]:
-    """Well-scoped formulas with one of `OPERATORS` (and perhaps others) somewhere not far below the top."""
+    """Well-scoped formulas with one of `OPERATORS`, or `DEADLINE`, (and perhaps others) not far below the top."""
     return _around(operator, fragment).filter(_well_scoped)
 
 

@@ -27,6 +27,7 @@ from cerflow.language.formula import (
     As,
     EventType,
     NotEvent,
+    NotFollowedBy,
     Rename,
     Repetition,
     StrictIteration,
@@ -213,6 +214,9 @@ def _summary(query: Query, schema: Schema | None) -> str:
         f"labels:      {', '.join(labels) or 'none of its own'}",
         f"window:      {', '.join(dict.fromkeys(windows)) or 'none'}",
     ]
+    absences = [f"{show(n.window)} without {_short(show(n.right))}" for n in nodes if isinstance(n, NotFollowedBy)]
+    if absences:
+        lines.append(f"deadline:    {', '.join(dict.fromkeys(absences))}")
     if query.tree.partition:
         lines.append(f"partitioned: {', '.join('/'.join(key) for key in query.tree.partition)}")
         kept = query.keys_kept(schema)
