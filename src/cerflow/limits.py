@@ -202,3 +202,11 @@ RESULT_ROWS = 1 << 14
 SOURCE_CUT_PLACES = 16
 #: Numbers of slices for each core that it considers, beside others.
 SOURCE_CUT_ROUNDS = 8
+#: Bytes of a value in the state store of a streaming query; snapshots are cut into such chunks.
+STREAM_CHUNK_BYTES = 1 << 20
+#: The log of a bucket may be so many times as long as its snapshot; beyond, a new snapshot replaces both.
+STREAM_LOG_RATIO = 4
+#: The bytes that it may have in any case.
+STREAM_LOG_BYTES = 1 << 16
+#: Buckets of streaming queries that a process keeps in memory.
+STREAM_BUCKETS_HELD = 256

@@ -98,7 +98,7 @@ def test_bad_records_are_given(answered, events):
         ("syntax", "QuerySyntaxError", "line 1"),
         ("column", "InputError", "did you mean 'type'"),
         ("query", "QueryError", "kk"),
-        ("stream", "UnsupportedQueryError", "streaming"),
+        ("stream", "InputError", "state store"),
         ("frame", "InputError", "not a Spark DataFrame"),
     ],
 )

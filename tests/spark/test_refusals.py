@@ -50,10 +50,10 @@ def test_wrong_queries_and_columns_are_refused_at_once(frame, query, roles, erro
         match(query, frame, **roles)
 
 
-def test_streaming_frames_and_other_tables_are_refused(spark):
+def test_streams_and_other_tables_are_refused_where_batches_are_needed(spark):
     stream = spark.readStream.format("rate").load().selectExpr("'A' AS type", "value AS k")
-    with pytest.raises(UnsupportedQueryError, match="streaming"):
-        match(QUERY, stream)
+    with pytest.raises(UnsupportedQueryError, match="is a stream"):
+        bad_records(stream)
     with pytest.raises(InputError, match="not a Spark DataFrame"):
         match(QUERY, EVENTS)
 

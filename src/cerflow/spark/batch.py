@@ -20,6 +20,7 @@ from cerflow.spark.frames.plan import JobPlan, make_plan
 from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
 from cerflow.spark.placing.ordering import Selected, recognized, selected
 from cerflow.spark.placing.placement import place
+from cerflow.spark.streaming.matching import LatePolicy, match_stream
 from cerflow.stream_inputs import EventRoles
 from cerflow.values.units import TimeUnit
 
@@ -51,8 +52,11 @@ def match(
     counts: CountForm = "decimal",
     flat: bool = False,
     max_matches: int | None = None,
+    delay: timedelta | str | None = None,
+    buckets: int = 64,
+    late: LatePolicy = "drop",
 ) -> DataFrame:
-    """The matches of a query in a batch DataFrame of events, as a DataFrame with the result schema (spec §6).
+    """The matches of a query in a DataFrame of events, as a DataFrame with the result schema (spec §6).
 
     The arguments mean what they mean to `cerflow.Query.match`. Events are ordered by ``time``, ties by ``sequence``
     and then by where they stand in the DataFrame (partition, and row within it); without a time by the latter alone,
@@ -73,26 +77,37 @@ def match(
     ``counts="text"`` the numbers of ``COUNT(*)`` are text, of any length. With ``max_matches`` a task that finds
     more matches fails with a `TooManyMatchesError` before it lists them.
 
+    From a streaming DataFrame comes one of the same matches, whatever its micro-batches are. It needs a ``time``.
+    Events may come in any order as long as none comes more than ``delay`` after a later one: each waits until the
+    watermark has passed it. Events that come later yet are left out and counted (``late="drop"``) or make the query
+    fail (``"fail"``). Events of equal time are ordered by ``sequence``. The substreams of PARTITION BY are divided
+    among ``buckets``, a number that a checkpoint keeps for good; a query without goes through one bucket, and a
+    warning says so. Progress reports of Spark have a metric ``cerflow`` with counts.
+
     Raises `QuerySyntaxError` and `QueryError` for a query that is wrong or does not fit the columns, `InputError`
-    for columns that are not there, and `UnsupportedQueryError` for what cannot be evaluated, streaming DataFrames
-    and programs with definitions
-    among it. All of that is found here, before any job.
+    for columns that are not there, and `UnsupportedQueryError` for what cannot be evaluated, programs with
+    definitions among it. All of that is found here, before any job.
     """
-    _, plan, rows = _prepared(
-        query,
-        df,
-        on_bad_record,
-        type=type,
-        time=time,
-        time_unit=time_unit,
-        sequence=sequence,
-        stream=stream,
-        forget=forget,
-        positions=positions,
-        counts=counts,
-        flat=flat,
-        max_matches=max_matches,
-    )
+    arguments: MatchArguments = {
+        "type": type,
+        "time": time,
+        "time_unit": time_unit,
+        "sequence": sequence,
+        "stream": stream,
+        "forget": forget,
+        "positions": positions,
+        "counts": counts,
+        "flat": flat,
+        "max_matches": max_matches,
+    }
+    if isinstance(df, DataFrame) and df.isStreaming:
+        if max_matches is not None:
+            raise ValueError("max_matches is for batches: a stream goes on; LIMIT n bounds the matches of each event")
+        plan = _plan(query, df, on_bad_record, **arguments)
+        return match_stream(plan, df, delay=delay, buckets=buckets, late=late, skip=on_bad_record == "skip")
+    if delay is not None:
+        raise ValueError("delay is for streaming DataFrames; events of a batch are all there")
+    _, plan, rows = _prepared(query, df, on_bad_record, **arguments)
     return recognized(rows, plan, place(rows.frame, plan, rows.events))
 
 
@@ -116,16 +131,23 @@ def _prepared(
     query: Query | Program | str, df: DataFrame, on_bad_record: str, **arguments: Unpack[MatchArguments]
 ) -> tuple[JobPlan, JobPlan, Selected]:
     """The plan, the plan for the columns that are sent, and the events; raises all that `match` raises."""
+    _check_frame(df)
+    plan = _plan(query, df, on_bad_record, **arguments)
+    skip = on_bad_record == "skip"
+    sent, frame = narrowed(query_alone(query), plan, df, skip=skip)
+    return plan, sent, selected(frame, sent, skip=skip)
+
+
+def _plan(
+    query: Query | Program | str, df: DataFrame, on_bad_record: str, **arguments: Unpack[MatchArguments]
+) -> JobPlan:
     if on_bad_record not in ("fail", "skip"):
         raise ValueError(f"on_bad_record must be 'fail' or 'skip', not {on_bad_record!r}; see also bad_records")
-    _check_frame(df)
     compiled = query_alone(query)
     columns = arrow_schema(df)
     plan = make_plan(compiled, columns, **arguments)
     refuse_untransferable(df, columns, plan.needed)
-    skip = on_bad_record == "skip"
-    sent, frame = narrowed(compiled, plan, df, skip=skip)
-    return plan, sent, selected(frame, sent, skip=skip)
+    return plan
 
 
 def bad_records(
@@ -154,6 +176,5 @@ def _check_frame(df: DataFrame) -> None:
         raise InputError(f"{df.__class__.__name__} is not a Spark DataFrame; cerflow.Query.match takes other events")
     if df.isStreaming:
         raise UnsupportedQueryError(
-            "a streaming DataFrame cannot be matched yet",
-            hint="Match in batches, or push events to Query.recognizer as they come.",
+            "this is for batches, and the DataFrame is a stream", hint="cerflow.spark.match takes streams, too."
         )

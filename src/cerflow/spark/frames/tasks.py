@@ -80,9 +80,21 @@ class Recognition:
     def runners(self) -> Callable[[int | None], SliceRunner]:
         """A function that makes a runner for each slice of a task, given the position of its first event.
 
-        The query is parsed and compiled once for all of them. Without a position rows have all columns.
+        Without a position rows have all columns.
         """
         bound = Bound(self.max_matches)
+        recognizers = self.recognizers()
+
+        def runner(first: int | None) -> SliceRunner:
+            return SliceRunner(recognizers(None), bound, self.counts, self.flat, position=self.position, first=first)
+
+        return runner
+
+    def recognizers(self) -> Callable[[bytes | None], Recognizer]:
+        """A function that makes recognisers, new ones or from snapshots (of queries without precomputed conditions).
+
+        The query is parsed and compiled once for all of them.
+        """
         # Before the first events, so that the processes of a node do not all compile what the first one needs.
         ensure_compiled()
         schema = self.described
@@ -96,14 +108,15 @@ class Recognition:
                 query.tree, schema, position=self.position, positions=self.positions, precomputed=self.precomputed
             )
 
-        def runner(first: int | None) -> SliceRunner:
+        def recognizer(snapshot: bytes | None) -> Recognizer:
             # A worker process may serve queries with other predicates of the same names.
             with using(predicates):
+                if snapshot is not None:
+                    return Recognizer.restore(query, snapshot, on_bad_record=self._refuse)
                 plan = precomputed or query.plan(schema, self.position, self.positions)
-                made = Recognizer(query.tree, schema, on_bad_record=self._refuse, plan=plan)
-                return SliceRunner(made, bound, self.counts, self.flat, position=self.position, first=first)
+                return Recognizer(query.tree, schema, on_bad_record=self._refuse, plan=plan)
 
-        return runner
+        return recognizer
 
     def _refuse(self, rows: pa.Table) -> None:
         """Rows of a distributed input have no number, so the first one is named by its values."""

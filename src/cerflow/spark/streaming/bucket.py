@@ -1,0 +1,120 @@
+"""The events of one bucket of keys: kept until the watermark has passed them, then recognised in order."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cerflow.engine.events.time_order import sort_by_time
+from cerflow.engine.matches.matches import Matches
+from cerflow.engine.recognize.recognizer import Recognizer
+from cerflow.errors import SnapshotError
+from cerflow.spark.frames.tasks import Recognition
+from cerflow.spark.streaming.packing import INSTANT, packed_rows, unpacked_rows
+
+__all__ = ["Bucket", "StreamWork"]
+
+_LENGTH = struct.Struct("<q")
+
+
+@dataclass(frozen=True)
+class StreamWork:
+    """The work on each bucket: what is recognised, and by which columns events are ordered.
+
+    ``columns`` is the serialised schema of packed rows, which ends with the instant: the event's time in whole
+    microseconds.
+    """
+
+    recognition: Recognition
+    sequence: str | None
+    columns: bytes
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The schema of packed rows."""
+        return pa.ipc.read_schema(pa.py_buffer(self.columns))
+
+    @property
+    def recognizers(self) -> Callable[[bytes | None], Recognizer]:
+        """A function that makes recognisers; see `Recognition.recognizers`."""
+        return _recognizers(self.recognition)
+
+
+@lru_cache(maxsize=16)
+def _recognizers(recognition: Recognition) -> Callable[[bytes | None], Recognizer]:
+    """Once in each process: tasks of every micro-batch ask for them."""
+    return recognition.recognizers()
+
+
+class Bucket:
+    """The events that wait for the watermark, and the recogniser of those before it.
+
+    Events are recognised in the order of time, then of the sequence, then as they came, whatever the calls in which
+    they came.
+    """
+
+    def __init__(self, work: StreamWork, snapshot: bytes | None = None) -> None:
+        self._work = work
+        recognized = None
+        waiting = work.schema.empty_table()
+        if snapshot is not None:
+            recognized, waiting = _parts(snapshot, work.schema)
+        self.recognizer = work.recognizers(recognized)
+        self._waiting = waiting
+
+    @property
+    def waiting(self) -> int:
+        """The number of events that wait."""
+        return int(self._waiting.num_rows)
+
+    @property
+    def next_instant(self) -> int | None:
+        """The least instant of an event that waits."""
+        least: int | None = pc.min(self._waiting.column(INSTANT)).as_py()
+        return least
+
+    def add(self, blobs: Sequence[bytes], watermark: int) -> tuple[pa.RecordBatch | None, pa.Table]:
+        """Take packed events that are not before the watermark (microseconds).
+
+        Gives those taken (None if there are none), and the others, which are late.
+        """
+        rows = unpacked_rows(blobs, self._work.schema)
+        late = pc.less(rows.column(INSTANT), watermark)
+        taken = rows.filter(pc.invert(late))
+        if not taken.num_rows:
+            return None, rows
+        self._waiting = pa.concat_tables([self._waiting, taken])
+        (batch,) = taken.combine_chunks().to_batches()
+        return batch, rows.filter(late)
+
+    def release(self, watermark: int) -> tuple[Matches, int]:
+        """Recognise the events before the watermark; gives what they detect, and how many they were."""
+        names = self._work.recognition.columns.names
+        due = pc.less(self._waiting.column(INSTANT), watermark)
+        rows = self._waiting.filter(due)
+        if rows.num_rows:
+            self._waiting = self._waiting.filter(pc.invert(due)).combine_chunks()
+            rows = sort_by_time(rows, self._work.recognition.time, self._work.sequence)
+        return self.recognizer.push(rows.select(names)), rows.num_rows
+
+    def snapshot(self) -> bytes:
+        """All that is remembered, as bytes."""
+        recognized = self.recognizer.snapshot()
+        batches = self._waiting.combine_chunks().to_batches()
+        waiting = packed_rows(batches[0]) if batches else b""
+        return b"".join([_LENGTH.pack(len(recognized)), recognized, waiting])
+
+
+def _parts(snapshot: bytes, schema: pa.Schema) -> tuple[bytes, pa.Table]:
+    if len(snapshot) < _LENGTH.size:
+        raise SnapshotError(f"the state of a bucket is damaged: it has {len(snapshot)} bytes")
+    end = _LENGTH.size + _LENGTH.unpack_from(snapshot)[0]
+    if not _LENGTH.size <= end <= len(snapshot):
+        raise SnapshotError(f"the state of a bucket is damaged: its {len(snapshot)} bytes do not hold {end}")
+    waiting = [snapshot[end:]] if end < len(snapshot) else []
+    return snapshot[_LENGTH.size : end], unpacked_rows(waiting, schema)

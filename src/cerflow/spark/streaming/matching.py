@@ -1,0 +1,219 @@
+"""The plan of a streaming query: events under a watermark, in buckets of keys, through the stateful part."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib.util import find_spec
+from typing import Literal
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, GroupedData
+from pyspark.sql import functions as F  # noqa: N812
+
+from cerflow.conditions.connectives import TRUE
+from cerflow.errors import InputError, QueryWarning, UnsupportedQueryError, at_least_one
+from cerflow.language.parser import duration_in_microseconds
+from cerflow.schema import Kind
+from cerflow.spark.frames.events import EventColumns
+from cerflow.spark.frames.plan import JobPlan
+from cerflow.spark.frames.pushdown import pushdown
+from cerflow.spark.frames.schemas import spark_schema
+from cerflow.spark.frames.tasks import Recognition
+from cerflow.spark.streaming.bucket import StreamWork
+from cerflow.spark.streaming.packing import BUCKET, INSTANT, PACKED, REASON, Packing, unpacked_rows
+from cerflow.spark.streaming.processor import COUNTED, COUNTS, MATCHES, RESULT, BucketProcessor
+from cerflow.values.units import DAY
+
+__all__ = ["OBSERVED", "PROVIDER", "LatePolicy", "match_stream", "number_of_buckets", "stream_work"]
+
+LatePolicy = Literal["drop", "fail"]
+#: The name of the metrics of a query in Spark's progress reports.
+OBSERVED = "cerflow"
+#: The only state store with timers.
+PROVIDER = (
+    "spark.sql.streaming.stateStore.providerClass",
+    "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+)
+#: The greatest magnitude of a time in microseconds, about 146,000 years.
+_MOST = 2**62
+
+
+def match_stream(
+    plan: JobPlan, df: DataFrame, *, delay: timedelta | str | None, buckets: int, late: LatePolicy, skip: bool
+) -> DataFrame:
+    """The matches of a plan in a streaming DataFrame, as `cerflow.spark.match` describes them."""
+    if late not in ("drop", "fail"):
+        raise ValueError(f"late must be 'drop' or 'fail', not {late!r}")
+    if plan.schema.time is None:
+        raise InputError("a streaming DataFrame needs a time column, by which events wait for others: give time=")
+    check_spark(df)
+    rows = _result_rows(plan, df, delay, number_of_buckets(plan, buckets), late, skip=skip)
+    found = rows.filter(F.col("kind") == MATCHES).select("blob")
+    schema = plan.result.serialize().to_pybytes()
+    return found.mapInArrow(_Unpacking(schema), spark_schema(plan.result))
+
+
+def _result_rows(
+    plan: JobPlan, df: DataFrame, delay: timedelta | str | None, buckets: int, late: LatePolicy, *, skip: bool
+) -> DataFrame:
+    """Matches, late events and counts, as the stateful part gives them; Spark observes the counts."""
+    events = EventColumns(plan.schema)
+    work = stream_work(plan)
+    frame = events.renamed(df).withColumn(INSTANT, _instant(events)).withWatermark(INSTANT, _interval(delay))
+    frame = _sendable(frame, df, plan, events, skip=skip)
+    bucket = F.pmod(F.xxhash64(*events.keys(plan)), F.lit(buckets)).cast("int") if buckets > 1 else F.lit(0)
+    columns = [events.plain(name) for name in work.schema.names[:-1]]
+    sent = frame.select(bucket.alias(BUCKET), _reason(events).alias(REASON), INSTANT, *columns)
+    blobs = sent.mapInArrow(Packing(work.columns), spark_schema(PACKED))
+    processor = BucketProcessor(work, _fingerprint(work, buckets), refuse_late=late == "fail")
+    rows = blobs.groupBy(BUCKET).transformWithState(
+        processor, outputStructType=RESULT, outputMode="append", timeMode="eventTime"
+    )
+    return rows.observe(OBSERVED, *_observed())
+
+
+def number_of_buckets(plan: JobPlan, buckets: int) -> int:
+    """One bucket if one task has to see the whole stream, which is said as a warning."""
+    at_least_one(buckets, "buckets")
+    if plan.by_key and not plan.positions:
+        return buckets
+    if plan.positions:
+        why = "positions count all events"
+    elif plan.keys:
+        why = "its keys meet in CONSUME BY ANY, or Spark compares them in another way"
+    else:
+        why = "it has no PARTITION BY"
+    text = f"one task at a time recognises the whole stream: {why}"
+    warnings.warn(QueryWarning(text), stacklevel=4)
+    return 1
+
+
+def stream_work(plan: JobPlan) -> StreamWork:
+    """The work of a plan on each of its buckets."""
+    schema = plan.schema
+    names = dict.fromkeys((*plan.needed, *(() if plan.sequence is None else [plan.sequence])))
+    packed = pa.schema([*map(schema.columns.field, names), pa.field(INSTANT, pa.int64())])
+    recognition = Recognition(
+        query=plan.text,
+        language=plan.language,
+        schema=pa.schema([schema.columns.field(name) for name in plan.needed]).serialize().to_pybytes(),
+        type=schema.type,
+        time=schema.time,
+        stream=schema.stream,
+        position=None,
+        positions=plan.positions,
+        predicates=plan.predicates,
+        counts=plan.counts,
+        flat=plan.flat,
+        time_unit=schema.time_unit,
+        forget=schema.forget,
+    )
+    return StreamWork(recognition, plan.sequence, packed.serialize().to_pybytes())
+
+
+def _fingerprint(work: StreamWork, buckets: int) -> str:
+    """What must be the same for a checkpoint to make sense."""
+    r = work.recognition
+    roles = (r.query, r.language, r.type, r.time, r.stream, r.time_unit, r.forget, r.positions, work.sequence, buckets)
+    return hashlib.blake2b(repr(roles).encode() + work.columns, digest_size=16).hexdigest()
+
+
+def _interval(delay: timedelta | str | None) -> str:
+    """A delay for `withWatermark`, in whole milliseconds."""
+    if delay is None:
+        raise ValueError(
+            "a streaming DataFrame needs delay=, how long an event may come after later ones, such as '10 seconds' "
+            "or timedelta(0) if events come in order"
+        )
+    number, _, unit = delay.strip().partition(" ") if isinstance(delay, str) else (str(delay), "", "second")
+    nothing = number in ("0", str(timedelta(0)))
+    microseconds = duration_in_microseconds(f"1 {unit}" if nothing else delay)
+    assert microseconds is not None
+    return f"{0 if nothing else math.ceil(microseconds / 1000)} milliseconds"
+
+
+def _instant(events: EventColumns) -> Column:
+    """The time of each event as a timestamp, rounded down to microseconds; null if no timestamp can hold it."""
+    schema = events.schema
+    assert schema.time is not None
+    column = F.col(events.plain(schema.time))
+    data_type = schema.columns.field(schema.time).type
+    ratio = schema.microseconds
+    match schema.kind(schema.time):
+        case Kind.INTEGER:
+            count = column.cast("bigint")
+            unit = F.lit(ratio.denominator)
+            divided = F.call_function("div", count - F.pmod(count, unit), unit)
+            most = _MOST // ratio.numerator
+            # Beyond, the product would not be an integer of 64 bits.
+            return F.when(divided.between(-most, most), F.timestamp_micros(divided * F.lit(ratio.numerator)))
+        case Kind.FLOAT:
+            number = column.cast("double") * F.lit(float(ratio))
+            return F.when(number.between(-_MOST, _MOST), F.timestamp_micros(F.floor(number)))
+    if pa.types.is_date(data_type):
+        return F.timestamp_micros(F.unix_date(column).cast("bigint") * F.lit(DAY))
+    if data_type.tz is not None:
+        return column
+    # Times without a zone are read as UTC: in that of the session some might be the same, or none.
+    day = (F.year(column), F.month(column), F.dayofmonth(column))
+    seconds = F.extract(F.lit("SECOND"), column)
+    return F.make_timestamp(*day, F.hour(column), F.minute(column), seconds, F.lit("UTC"))
+
+
+def _reason(events: EventColumns) -> Column:
+    """Why an event cannot be used, null if it can."""
+    text = f"no timestamp can hold the time in '{events.schema.time}'"
+    return F.coalesce(events.reason(), F.when(F.col(INSTANT).isNull(), F.lit(text)))
+
+
+def _sendable(frame: DataFrame, df: DataFrame, plan: JobPlan, events: EventColumns, *, skip: bool) -> DataFrame:
+    """The events that the tasks need, and bad records if these must be told."""
+    usable = sent = _reason(events).isNull()
+    if not plan.positions:
+        pushed = pushdown(plan.relevance, df.schema, events).condition
+        if plan.keys:
+            sent = sent & events.has_keys(plan)
+        if pushed != TRUE:
+            sent = sent & events.conditions(df.schema).proposition(pushed)
+    if not skip:
+        sent = sent | ~usable
+    # No event is so old. As the condition reads the time, Spark evaluates it behind the watermark: any event moves it.
+    return frame.filter(sent | (F.col(INSTANT) < F.timestamp_micros(F.lit(-_MOST))))
+
+
+def _observed() -> list[Column]:
+    """What Spark's progress reports say of each micro-batch: sums over the buckets that it came to."""
+    counts = F.col("kind") == COUNTS
+    found = [F.sum(name).alias(name) for name in COUNTED]
+    return [F.count_if(counts).alias("buckets"), *found]
+
+
+@dataclass(frozen=True)
+class _Unpacking:
+    """The rows of blobs, for `mapInArrow`; ``schema`` is theirs, serialised."""
+
+    schema: bytes
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        schema = pa.ipc.read_schema(pa.py_buffer(self.schema))
+        for batch in batches:
+            for blob in batch.column(0):
+                yield from unpacked_rows([blob.as_py()], schema).to_batches()
+
+
+def check_spark(df: DataFrame) -> None:
+    """Raise if this PySpark, or its settings, cannot keep the state of a stream."""
+    if not hasattr(GroupedData, "transformWithState"):
+        raise UnsupportedQueryError(
+            "PySpark 4.1 is the first that can match streaming DataFrames in Python", hint="pip install 'pyspark>=4.1'"
+        )
+    if find_spec("google.protobuf") is None:
+        raise UnsupportedQueryError("Spark needs protobuf for streams", hint="pip install 'cerflow[spark]'")
+    name, provider = PROVIDER
+    if df.sparkSession.conf.get(name, None) != provider:
+        raise InputError(f"streams need Spark's RocksDB state store: spark.conf.set('{name}', '{provider}')")

@@ -1,0 +1,185 @@
+"""The buckets of streaming queries without Spark: cuts, disorder and accidents change nothing."""
+
+from unittest import mock
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cerflow
+from cerflow import limits
+from cerflow.errors import BadRecordError, SnapshotError, UnsupportedQueryError
+from cerflow.spark.streaming import remembering
+from cerflow.spark.streaming.packing import PACKED, Packing, unpacked_rows
+from support.generators.conditions import Fragment
+from support.generators.queries import cases
+from support.runners import examples
+from support.spark.buckets import StreamingRun, assert_as_sorted
+
+COLUMNS = pa.schema(
+    [
+        *(("type", pa.string()), ("t", pa.int64()), ("v", pa.int64()), ("w", pa.float64()), ("s", pa.string())),
+        *(("k", pa.int64()), ("n", pa.int64()), ("seq", pa.int64())),
+    ]
+)
+PAIRS = "SELECT * WHERE (A AS a ; B AS b) FILTER a.v < b.v PARTITION BY [k] WITHIN 20 MILLISECONDS"
+
+
+def by_key(query):
+    """The bucket of a row by its keys."""
+
+    def bucket_of(row):
+        return hash(tuple(next((row[n] for n in key if row[n] is not None), None) for key in query.partition)) % 3
+
+    return bucket_of
+
+
+@pytest.mark.filterwarnings("ignore:one task at a time")
+@given(cases(Fragment(), strategies=True), st.data())
+@examples(60)
+def test_disorder_cuts_and_accidents_change_nothing(case, data):
+    select, rows = case
+    delay = data.draw(st.sampled_from((0, 1, 4)), "delay")
+    rows = [{**row, "seq": place} for place, row in enumerate(rows)]
+    arrivals = [row["t"] + data.draw(st.integers(0, delay)) for row in rows]
+    coming = [rows[k] for k in sorted(range(len(rows)), key=lambda k: (arrivals[k], -k))]
+    try:
+        run = StreamingRun(cerflow.Query(select), COLUMNS, by_key(select), delay)
+    except UnsupportedQueryError:
+        return
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=6), "cuts"))
+    log, chunk = data.draw(st.sampled_from(((0, 100), (800, 1 << 20), (1 << 16, 1 << 20))), "sizes")
+    with (
+        mock.patch.multiple(limits, STREAM_LOG_BYTES=log, STREAM_LOG_RATIO=0, STREAM_CHUNK_BYTES=chunk),
+        mock.patch.object(limits, "STREAM_BUCKETS_HELD", data.draw(st.sampled_from((1, 256)), "held")),
+    ):
+        for begin, end in zip([0, *cuts], [*cuts, len(rows)]):
+            run.batch(coming[begin:end], pieces=data.draw(st.integers(1, 3)), rehearsed=data.draw(st.booleans()))
+            if data.draw(st.booleans()):
+                run.elsewhere()
+        run.end()
+    assert not run.late
+    assert_as_sorted(run, rows)
+
+
+def rows_of(*events):
+    return [{"type": t, "t": at, "k": k, "v": v, "seq": n} for n, (t, at, k, v) in enumerate(events)]
+
+
+def test_late_events_are_told_and_left_out():
+    first, late, last = rows_of(("A", 10, 1, 1), ("A", 3, 1, 1), ("B", 12, 1, 2))
+    run = StreamingRun(PAIRS, COLUMNS, lambda row: 0, 5)
+    run.batch([first])
+    assert run.watermark == 5
+    run.batch([late, last])
+    run.end()
+    assert [(row["t"], row["instant"]) for row in run.late] == [(3, 3000)]
+    assert assert_as_sorted(run, [first, last]) == 1
+
+
+def test_an_event_at_the_watermark_is_not_late():
+    first, at, last = rows_of(("A", 10, 1, 1), ("A", 5, 1, 1), ("B", 12, 1, 2))
+    run = StreamingRun(PAIRS, COLUMNS, lambda row: 0, 5)
+    for row in (first, at, last):
+        run.batch([row])
+    run.end()
+    assert not run.late
+    assert assert_as_sorted(run, [first, at, last]) == 2
+
+
+def test_a_timer_releases_the_events_of_a_silent_bucket():
+    a, b, other = rows_of(("A", 1, 1, 1), ("B", 2, 1, 2), ("C", 50, 2, 1))
+    run = StreamingRun(PAIRS, COLUMNS, lambda row: row["k"], 0)
+    run.batch([a, b])
+    assert run.stores[1].timers == {2}
+    run.batch([other])
+    run.batch([])
+    assert len(run.rows) == 1
+    assert not run.stores[1].timers
+
+
+def test_a_bucket_in_memory_is_used_only_if_it_is_what_the_store_holds():
+    rows = rows_of(("A", 1, 1, 1), ("B", 2, 1, 2), ("B", 3, 1, 2), ("B", 4, 1, 2))
+    run = StreamingRun(PAIRS, COLUMNS, lambda row: 0, 0)
+    for row in rows[:2]:
+        run.batch([row])
+    assert run.counts["held"] > 0
+    held = run.counts["held"]
+    # The failed attempt finds it in memory, the next one must not.
+    run.batch([rows[2]], rehearsed=True)
+    assert run.counts["held"] - held <= 2
+    run.batch([rows[3]])
+    run.end()
+    assert assert_as_sorted(run, rows) == 3
+
+
+def test_the_state_of_keys_that_fell_silent_is_freed():
+    run = StreamingRun(PAIRS, COLUMNS, lambda row: 0, 0)
+    sizes = []
+    with mock.patch.multiple(limits, STREAM_LOG_BYTES=1 << 13):
+        for hour in range(40):
+            keys = range(100 * hour, 100 * hour + 100)
+            run.batch([{"type": "A", "t": 1000 * hour + k % 100, "k": k, "v": 1, "seq": 0} for k in keys])
+            head = run.stores[0].known
+            sizes.append(head.snapshot + head.log)
+    assert max(sizes[20:]) <= 1.2 * max(sizes[:20])
+
+
+@pytest.mark.parametrize(("change", "says"), [({"format": 9}, "version 9"), ({"query": "x"}, "another query")])
+def test_the_state_of_another_query_or_version_is_refused(change, says):
+    run = StreamingRun(PAIRS, COLUMNS, lambda row: 0, 0)
+    rows = rows_of(("A", 1, 1, 1), ("B", 2, 1, 2))
+    run.batch(rows[:1])
+    run.stores[0].known = run.stores[0].known._replace(**change)
+    with pytest.raises(SnapshotError, match=says):
+        run.batch(rows[1:])
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:5], lambda data: b"\xff" * 8 + data[8:], lambda data: data[:40]])
+def test_a_damaged_snapshot_is_refused(damage):
+    run = StreamingRun(PAIRS, COLUMNS, lambda row: 0, 0)
+    rows = rows_of(("A", 1, 1, 1), ("B", 2, 1, 2))
+    with mock.patch.multiple(limits, STREAM_LOG_BYTES=0):
+        run.batch(rows[:1])
+    assert run.stores[0].known.snapshot
+    run.stores[0].snapshot = [damage(b"".join(run.stores[0].snapshot))]
+    run.elsewhere()
+    with pytest.raises(SnapshotError, match="damaged"):
+        run.batch(rows[1:])
+
+
+def test_packing_keeps_the_rows_of_each_bucket_in_order():
+    schema = pa.schema([("type", pa.string()), ("instant", pa.int64())])
+    given = pa.record_batch(
+        [
+            pa.array([2, 0, 2, 0], pa.int32()),
+            pa.nulls(4, pa.string()),
+            pa.array([4, 3, 2, 1], pa.timestamp("us", "UTC")),
+            pa.array(["a", "b", "c", "d"]),
+        ],
+        ["bucket", "reason", "instant", "type"],
+    )
+    (batch,) = Packing(schema.serialize().to_pybytes())(iter([given]))
+    assert batch.schema == PACKED
+    rows = {row["bucket"]: unpacked_rows([row["blob"]], schema).to_pylist() for row in batch.to_pylist()}
+    assert rows == {
+        0: [{"type": "b", "instant": 3}, {"type": "d", "instant": 1}],
+        2: [{"type": "a", "instant": 4}, {"type": "c", "instant": 2}],
+    }
+
+
+def test_packing_refuses_bad_records_by_their_values():
+    schema = pa.schema([("type", pa.string()), ("instant", pa.int64())])
+    columns = [[0, 0], [None, "no event type in 'type'"], pa.array([1, 2], pa.timestamp("us")), ["A", None]]
+    given = pa.record_batch(columns, ["bucket", "reason", "instant", "type"])
+    with pytest.raises(BadRecordError, match=r"\{type: null\}.*no event type"):
+        list(Packing(schema.serialize().to_pybytes())(iter([given])))
+
+
+def test_memory_holds_a_bounded_number_of_buckets():
+    remembering._held.clear()
+    run = StreamingRun(PAIRS, COLUMNS, lambda row: row["k"], 0)
+    with mock.patch.object(limits, "STREAM_BUCKETS_HELD", 3):
+        run.batch([{"type": "A", "t": 1, "k": k, "v": 1, "seq": k} for k in range(8)])
+        assert len(remembering._held) == 3

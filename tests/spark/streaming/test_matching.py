@@ -1,0 +1,229 @@
+"""Streaming DataFrames beside the same events as a table."""
+
+import datetime as dt
+import random
+import warnings
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import StreamingQueryException
+
+import cerflow
+from cerflow.errors import InputError, QueryWarning, UnsupportedQueryError
+from cerflow.schema import Schema
+from cerflow.spark import explain, match
+from cerflow.spark.frames.events import EventColumns
+from cerflow.spark.frames.schemas import arrow_schema
+from cerflow.spark.streaming import matching
+from support.spark.results import bag
+
+PAIRS = "SELECT *, b.v - a.v AS rise WHERE (A AS a ; B AS b) FILTER a.v < b.v PARTITION BY [k] WITHIN 1 SECOND"
+
+
+@pytest.fixture(scope="module")
+def spark(spark):
+    """The session with the state store that streams need."""
+    name, provider = matching.PROVIDER
+    spark.conf.set(name, provider)
+    yield spark
+    spark.conf.unset(name)
+
+
+class FileStream:
+    """A folder of Parquet files as a stream, one file for each micro-batch."""
+
+    def __init__(self, spark, folder):
+        self.spark, self.folder, self.written = spark, folder, 0
+        (folder / "input").mkdir()
+
+    def add(self, table):
+        pq.write_table(table, self.folder / "input" / f"{self.written:04}.parquet")
+        self.written += 1
+        self.schema = self.spark.createDataFrame(table.slice(0, 1)).schema
+        return self
+
+    def frame(self):
+        source = self.spark.readStream.schema(self.schema).option("maxFilesPerTrigger", 1)
+        return source.option("latestFirst", "false").parquet(str(self.folder / "input"))
+
+    def run(self, matches):
+        """Process all that is there; gives the matches of this run and those before, and Spark's reports."""
+        path = str(self.folder / "output")
+        writer = matches.writeStream.format("parquet").trigger(availableNow=True)
+        query = writer.option("checkpointLocation", str(self.folder / "checkpoint")).start(path)
+        query.awaitTermination()
+        return self.spark.read.parquet(path).toArrow(), query.recentProgress
+
+
+@pytest.fixture
+def stream(spark, tmp_path):
+    return FileStream(spark, tmp_path)
+
+
+def events(count, seed=1):
+    draw = random.Random(seed)
+    columns = {
+        "type": [draw.choice("ABC") for _ in range(count)],
+        "t": [1000 + 100 * place // 3 for place in range(count)],
+        "k": [draw.randrange(6) or None for _ in range(count)],
+        "v": [draw.randrange(50) for _ in range(count)],
+        "seq": list(range(count)),
+    }
+    return pa.table(columns)
+
+
+def disordered(table, disorder, seed=2):
+    """The rows as they may come, none more than ``disorder`` after a later one; behind them one that releases all."""
+    draw = random.Random(seed)
+    times = table.column("t").to_pylist()
+    order = sorted(range(len(times)), key=lambda k: times[k] + draw.randrange(disorder + 1))
+    return table.take(order)
+
+
+#: No condition asks for it, but it moves the watermark.
+LAST = pa.table({"type": ["Z"], "t": [100_000], "k": pa.array([None], pa.int64()), "v": [0], "seq": [10_000]})
+
+
+def total(progress, name):
+    return sum(report.observedMetrics["cerflow"][name] or 0 for report in progress)
+
+
+def test_disorder_and_cuts_change_nothing(stream):
+    table = events(240)
+    coming = disordered(table, 400)
+    for begin in (0, 70, 150):
+        stream.add(coming.slice(begin, (70, 80, 90)[begin // 70]))
+    stream.add(LAST)
+    found, progress = stream.run(
+        match(PAIRS, stream.frame(), time="t", sequence="seq", delay=dt.timedelta(milliseconds=400), buckets=3)
+    )
+    expected = cerflow.parse(PAIRS).match(table, time="t", sequence="seq", positions=False).to_arrow()
+    assert found.column_names == expected.column_names
+    assert bag(found) == bag(expected)
+    assert expected.num_rows > 50
+    relevant = sum(kind != "C" and k is not None for kind, k in zip(table["type"].to_pylist(), table["k"].to_pylist()))
+    assert total(progress, "events") == total(progress, "released") == relevant
+    assert total(progress, "matches") == expected.num_rows
+    assert total(progress, "late") == 0
+
+
+def test_a_restart_goes_on_and_late_events_are_counted(stream):
+    table = events(60)
+    roles = {"time": "t", "sequence": "seq", "delay": "1 second", "buckets": 2}
+    for begin in (0, 30):
+        stream.add(table.slice(begin, 30))
+        stream.run(match(PAIRS, stream.frame(), **roles))
+    late = pa.table({"type": ["A", "C"], "t": [1000, 1000], "k": [1, 1], "v": [0, 0], "seq": [0, 0]})
+    stream.add(late).add(LAST)
+    found, progress = stream.run(match(PAIRS, stream.frame(), **roles))
+    expected = cerflow.parse(PAIRS).match(table, time="t", sequence="seq", positions=False).to_arrow()
+    assert bag(found) == bag(expected)
+    # What no condition asks for is not missed.
+    assert total(progress, "late") == 1
+    changed = PAIRS.replace("1 SECOND", "2 SECONDS")
+    stream.add(LAST.set_column(0, "type", pa.array(["A"])).set_column(2, "k", pa.array([1])))
+    with pytest.raises(StreamingQueryException, match="another query"):
+        stream.run(match(changed, stream.frame(), **roles))
+
+
+def test_a_late_event_may_be_an_error(stream):
+    late = pa.table({"type": ["A"], "t": [1000], "k": [1], "v": [0], "seq": [0]})
+    stream.add(LAST).add(late)
+    with pytest.raises(StreamingQueryException, match=r"type: 'A', t: 1000.*late.*1970-01-01T00:01:39"):
+        stream.run(match(PAIRS, stream.frame(), time="t", delay="1 second", buckets=2, late="fail"))
+
+
+def test_a_whole_stream_goes_through_one_bucket_with_positions(stream):
+    table = events(30)
+    query = "SELECT * WHERE A ; C ; B WITHIN 4 EVENTS"
+    for begin in (0, 15):
+        stream.add(table.slice(begin, 15))
+    stream.add(LAST)
+    with pytest.warns(QueryWarning, match="one task at a time recognises the whole stream"):
+        frame = match(query, stream.frame(), time="t", sequence="seq", positions=True, delay="0 seconds")
+    found, _ = stream.run(frame)
+    expected = cerflow.parse(query).match(table, time="t", sequence="seq").to_arrow()
+    assert bag(found) == bag(expected)
+    assert expected.num_rows
+
+
+@pytest.mark.parametrize("skip", [True, False])
+def test_bad_records_are_left_out_or_make_the_query_fail(stream, skip):
+    bad = pa.table({"type": ["A", None, "B"], "t": [10, 11, 12], "k": [1, 1, 1], "v": [1, 2, 3], "seq": [1, 2, 3]})
+    stream.add(bad).add(LAST)
+    policy = "skip" if skip else "fail"
+    frame = match(PAIRS, stream.frame(), time="t", delay="0 seconds", buckets=1, on_bad_record=policy)
+    if skip:
+        assert stream.run(frame)[0].num_rows == 1
+    else:
+        with pytest.raises(StreamingQueryException, match="no event type in 'type'"):
+            stream.run(frame)
+
+
+def test_refusals(spark, stream):
+    frame = stream.add(LAST).frame()
+    with pytest.raises(InputError, match="needs a time column"):
+        match("SELECT * WHERE A ; B", frame, delay="1 second")
+    with pytest.raises(ValueError, match="needs delay="):
+        match(PAIRS, frame, time="t")
+    with pytest.raises(ValueError, match="no duration"):
+        match(PAIRS, frame, time="t", delay="soon")
+    with pytest.raises(ValueError, match="buckets"):
+        match(PAIRS, frame, time="t", delay="1 second", buckets=0)
+    with pytest.raises(ValueError, match="late must be"):
+        match(PAIRS, frame, time="t", delay="1 second", late="skip")
+    with pytest.raises(ValueError, match="max_matches"):
+        match(PAIRS, frame, time="t", delay="1 second", max_matches=3)
+    with pytest.raises(ValueError, match="delay is for streaming"):
+        match(PAIRS, spark.createDataFrame(LAST), time="t", delay="1 second")
+    with pytest.raises(UnsupportedQueryError, match="is a stream"):
+        explain(PAIRS, frame, time="t")
+    name, _ = matching.PROVIDER
+    spark.conf.unset(name)
+    with pytest.raises(InputError, match=r"spark\.conf\.set"):
+        match(PAIRS, frame, time="t", delay="1 second")
+    spark.conf.set(*matching.PROVIDER)
+
+
+def test_no_warning_where_keys_divide_the_stream(stream):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", QueryWarning)
+        match(PAIRS, stream.add(LAST).frame(), time="t", delay="1 second")
+
+
+UTC = dt.UTC
+TIMES = [
+    ("bigint", None, [0, 1500, -3, 2**62, None], ["1970-01-01 00:00:00", "1970-01-01 00:00:01.5", "-", None, None]),
+    ("bigint", "s", [7], ["1970-01-01 00:00:07"]),
+    ("bigint", "ns", [1_764_000_000_123_456_789], ["2025-11-24 16:00:00.123456"]),
+    ("double", None, [0.25, float("nan"), 1e300], ["1970-01-01 00:00:00.00025", None, None]),
+    ("decimal(12,3)", "s", [Decimal("1.5")], ["1970-01-01 00:00:01.5"]),
+    ("date", None, [dt.date(2026, 3, 29)], ["2026-03-29 00:00:00"]),
+    ("timestamp_ntz", None, [dt.datetime(2026, 3, 29, 2, 30, 0, 5)], ["2026-03-29 02:30:00.000005"]),
+    ("timestamp", None, [dt.datetime(2026, 3, 29, 2, 30, tzinfo=UTC)], ["2026-03-29 02:30:00"]),
+]
+
+
+@pytest.mark.parametrize(("type", "unit", "values", "expected"), TIMES, ids=[f"{t[0]} {t[1]}" for t in TIMES])
+def test_times_become_instants(spark, type, unit, values, expected):
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    # Two in the morning is missing there on that day.
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        frame = spark.createDataFrame([("A", value) for value in values], f"type string, t {type}")
+        schema = Schema(arrow_schema(frame), "type", "t", None, unit)
+        events = EventColumns(schema)
+        rows = events.renamed(frame).select(matching._instant(events).alias("i")).selectExpr("unix_micros(i) AS i")
+        found = [
+            None if row.i is None else dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=row.i)
+            for row in rows.collect()
+        ]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    wanted = [
+        dt.datetime(1969, 12, 31, 23, 59, 59, 997_000) if e == "-" else e and dt.datetime.fromisoformat(e)
+        for e in expected
+    ]
+    assert found == wanted

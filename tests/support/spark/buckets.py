@@ -1,0 +1,120 @@
+"""A streaming query without Spark: micro-batches, a watermark, state stores in memory, and accidents."""
+
+import copy
+from collections import Counter
+from unittest import mock
+
+import pyarrow as pa
+
+import cerflow
+from cerflow import limits
+from cerflow.spark.frames.plan import make_plan
+from cerflow.spark.streaming import remembering
+from cerflow.spark.streaming.matching import number_of_buckets, stream_work
+from cerflow.spark.streaming.packing import BUCKET, INSTANT, REASON, Packing
+from support.spark.results import bag
+
+END = 2**50
+
+
+class MemoryStore:
+    """The state of one bucket."""
+
+    def __init__(self):
+        self.known, self.snapshot, self.blobs, self.timers = None, [], [], set()
+
+    def head(self):
+        return self.known
+
+    def set_head(self, head):
+        self.known = head
+
+    def chunks(self):
+        return list(self.snapshot)
+
+    def log(self):
+        return list(self.blobs)
+
+    def append(self, blob):
+        self.blobs.append(blob)
+
+    def replace(self, chunks):
+        self.snapshot, self.blobs = chunks, []
+
+    def set_timer(self, before, timer):
+        self.timers.discard(before)
+        if timer is not None:
+            self.timers.add(timer)
+
+
+class StreamingRun:
+    """A query on micro-batches of rows with a time ``t`` in milliseconds and a sequence ``seq``.
+
+    ``bucket_of`` gives the bucket of a row; rows are dicts with the columns of ``schema``.
+    """
+
+    def __init__(self, query, schema, bucket_of, delay):
+        self.query = cerflow.parse(query) if isinstance(query, str) else query
+        roles = {"type": "type", "time": "t", "sequence": "seq", "stream": None}
+        self.plan = make_plan(self.query, schema, positions=False, **roles)
+        self.work = stream_work(self.plan)
+        self.bucket_of = bucket_of if number_of_buckets(self.plan, 3) > 1 else lambda row: 0
+        self.schema, self.delay = schema, delay
+        self.stores, self.latest, self.watermark = {}, 0, 0
+        self.rows, self.late, self.counts = [], [], Counter()
+
+    def batch(self, rows, pieces=1, rehearsed=False):
+        """One micro-batch, whose rows reach the tasks in some pieces; ``rehearsed``: an attempt fails before."""
+        if rehearsed:
+            before = copy.deepcopy((self.stores, self.rows, self.late))
+            self._batch(rows, pieces)
+            self.stores, self.rows, self.late = before
+        self._batch(rows, pieces)
+        self.latest = max([self.latest, *(row["t"] for row in rows)])
+        self.watermark = max(self.watermark, self.latest - self.delay)
+
+    def _batch(self, rows, pieces):
+        names = self.work.schema.names[:-1]
+        table = pa.Table.from_pylist(rows, schema=self.schema)
+        first = [
+            pa.array([self.bucket_of(row) for row in rows], pa.int32()),
+            pa.nulls(len(rows), pa.string()),
+            pa.array([row["t"] * 1000 for row in rows], pa.timestamp("us", "UTC")),
+        ]
+        given = pa.table([*first, *table.select(names).columns], [BUCKET, REASON, INSTANT, *names])
+        step = max(1, -(-len(rows) // pieces))
+        with mock.patch.object(limits, "SPARK_PUSH_ROWS", step):
+            batches = given.to_batches(max_chunksize=step)
+            packed = [row for batch in Packing(self.work.columns)(iter(batches)) for row in batch.to_pylist()]
+        for bucket in sorted({row[BUCKET] for row in packed}):
+            ordered = sorted((row for row in packed if row[BUCKET] == bucket), key=lambda row: row["number"])
+            self._process(bucket, [row["blob"] for row in ordered], expired=False)
+        for bucket, store in self.stores.items():
+            for timer in sorted(store.timers):
+                if timer <= self.watermark:
+                    self._process(bucket, [], expired=True)
+                    store.timers.discard(timer)
+
+    def _process(self, bucket, blobs, *, expired):
+        store = self.stores.setdefault(bucket, MemoryStore())
+        step = remembering.process(self.work, "q", bucket, store, blobs, self.watermark * 1000, expired=expired)
+        self.rows += step.matches.to_arrow().to_pylist()
+        self.late += step.late.to_pylist()
+        self.counts.update(events=step.events, held=step.held, steps=1)
+
+    def end(self):
+        """The watermark passes all events."""
+        self.watermark = END
+        self.batch([])
+
+    def elsewhere(self):
+        """The next micro-batch meets processes that hold nothing."""
+        remembering._held.clear()
+
+
+def assert_as_sorted(run, rows):
+    """The matches of a run are those of `Query.match` on rows."""
+    table = pa.Table.from_pylist(rows, schema=run.schema)
+    expected = run.query.match(table, time="t", sequence="seq", positions=run.plan.positions).to_arrow()
+    assert bag(pa.Table.from_pylist(run.rows, schema=expected.schema)) == bag(expected)
+    return expected.num_rows
