@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from cerflow import limits
+from cerflow.engine.evaluate.measures import first_inside
 from cerflow.slices.pieces import Keys
 from cerflow.slices.reach import last_piece_before
 from cerflow.slices.slice import Slice
@@ -66,15 +67,6 @@ class GroupReach:
     width: Fraction | None = None
     events: int = 0
 
-    def earliest(self, key: Key) -> Key:
-        """A key that no event in a match detected at ``key`` or later lies before; for a width only."""
-        assert self.width is not None
-        if isinstance(key, float):
-            # Differences of floats are rounded.
-            width = float(self.width)
-            return float(key - width - (abs(key) + width) * 2.0**-40)
-        return max(key - -(-self.width.numerator // self.width.denominator), -(2**63))
-
 
 @dataclass(frozen=True)
 class Slices:
@@ -117,7 +109,7 @@ class RowGroups:
     def earliest(self, start: Key, reach: GroupReach) -> Key | None:
         """From where on events must be read for what is detected from ``start`` on; None from the beginning."""
         if reach.width is not None:
-            return reach.earliest(start)
+            return first_inside(start, reach.width)
         first = last_piece_before(start, self.least, self.greatest, self.usable, reach.events)
         found: Key | None = None if first is None else self.least[first].item()
         return found

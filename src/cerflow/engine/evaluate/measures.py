@@ -14,7 +14,7 @@ from cerflow.schema import Kind, Schema
 from cerflow.values.array_types import Floats, Ints
 from cerflow.values.units import MICROSECONDS
 
-__all__ = ["bounds", "duration", "event_times", "floats_of", "idle_bounds", "is_global", "measures"]
+__all__ = ["bounds", "duration", "event_times", "first_inside", "floats_of", "idle_bounds", "is_global", "measures"]
 
 
 def is_global(window: Window, partitioned: bool) -> bool:
@@ -58,15 +58,18 @@ def bounds(window: Window, rows: BatchRows, schema: Schema) -> Ints:
         assert isinstance(window, AttributeWindow)
         size = Fraction(window.size)
     if vector.kind is not Kind.FLOAT:
-        # For integers, a < size means a < the next integer.
-        whole = -(-size.numerator // size.denominator)
-        values = vector.integers()
-        if whole > 2**62:
-            return np.full(values.shape, NO_BOUND)
-        below = np.maximum(values, NO_BOUND + whole) - whole
+        below = _below(vector.integers(), size)
         return below if vector.nulls is None else np.where(vector.nulls, NULL, below)
     now = vector.floats()
     return np.where(np.isnan(now), NULL, _edges(now, float(size)))
+
+
+def first_inside(key: float, size: Fraction) -> float:
+    """The least value inside a window of this size that ends at ``key``, a whole number if that is one."""
+    if isinstance(key, float):
+        # Infinity minus itself is no number, and so outside.
+        return min(key, float(floats_of(_edges(np.array([key]), float(size)) + 1)[0]))
+    return int(_below(np.array([key]), size)[0]) + 1
 
 
 def event_times(rows: BatchRows, schema: Schema) -> Ints:
@@ -85,6 +88,15 @@ def idle_bounds(rows: BatchRows, schema: Schema) -> Ints:
     # A pause longer than this limit counts as the limit plus one.
     whole = size.numerator // size.denominator + 1
     return np.maximum(vector.integers(), NO_BOUND + min(whole, 2**62)) - min(whole, 2**62)
+
+
+def _below(now: Ints, size: Fraction) -> Ints:
+    """For each ``now`` the greatest start outside the window."""
+    # For integers, a < size means a < the next integer.
+    whole = -(-size.numerator // size.denominator)
+    if whole > 2**62:
+        return np.full(now.shape, NO_BOUND)
+    return np.maximum(now, NO_BOUND + whole) - whole
 
 
 def _edges(now: Floats, width: float) -> Ints:
