@@ -5,14 +5,13 @@ from cerflow.analysis.first_order import (
     check_first_order,
     defined_outside_iterations,
     defined_variables,
-    is_bounded,
     is_safe,
-    is_unary,
     is_well_formed,
     variables,
 )
 from cerflow.errors import QueryError
 from cerflow.language.parser import parse_formula
+from support.generators.first_order import is_unary
 from support.golden import PHI1, PHI1_PUSHED, PHI2, PHI3, PHI4, PHI5, PHI6, UNSAFE
 
 
@@ -59,24 +58,6 @@ def test_static_properties(text, well_formed, safe, unary):
     assert is_well_formed(formula) is well_formed
     assert is_safe(formula) is safe
     assert is_unary(formula) is unary
-
-
-@pytest.mark.parametrize(
-    ("text", "bounded"),
-    [
-        ("T AS x", True),
-        ("(T AS x ; H AS y) FILTER x.id = y.id", True),
-        ("((T AS x)+ ; H AS y) FILTER x.id = y.id", False),
-        ("(T AS x FILTER x.id = y.id)+ ; H AS y", False),
-        ("((T AS x FILTER x.v < -40) OR (T AS x FILTER x.v > 50)) ; (T AS y FILTER y.v = 1)", True),
-        ("(((T AS x FILTER x.v < -40) OR (T AS x FILTER x.v > 50)) ; T AS y) FILTER y.id = x.id", True),
-        ("((T AS x OR H AS y) FILTER x.v > 0)", False),
-        ("T AS x ; H AS x", False),
-        ("(T AS x ; H AS y)+", True),
-    ],
-)
-def test_bounded(text, bounded):
-    assert is_bounded(parse_formula(text)) is bounded
 
 
 @pytest.mark.parametrize(

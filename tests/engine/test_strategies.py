@@ -82,7 +82,7 @@ TRICKY = {
 def test_tricky_queries(text, strategy):
     query = cerflow.parse(text.format(strategy))
     generator = np.random.default_rng(7)
-    for size in (6, 9, 9, 10):
+    for size in (6, 9, 10):
         types = "".join("ABC"[i] for i in generator.choice(3, size, p=(0.5, 0.3, 0.2)))
         stream = rows(types, v=generator.integers(0, 3, size).tolist(), k=generator.integers(0, 2, size).tolist())
         table = pa.Table.from_pylist([{**row, "t": i} for i, row in enumerate(stream)])

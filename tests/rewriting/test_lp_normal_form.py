@@ -2,12 +2,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow.analysis.first_order import is_safe, is_unary, is_well_formed
+from cerflow.analysis.first_order import is_safe, is_well_formed
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_formula
 from cerflow.rewriting.first_order.lp_normal_form import is_locally_parametrized, lp_normal_form
-from support.generators.first_order import first_order_formulas, related_formulas, small_streams
+from support.generators.first_order import first_order_formulas, is_unary, related_formulas, small_streams
 from support.golden import PHI1, PHI1_PUSHED, PHI2, PHI3, PHI4, PHI5, PHI6, SENSORS, UNSAFE
 from support.meanings import first_order_matches, readable, stream
 from support.runners import examples

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow.analysis.first_order import check_first_order, is_safe, is_unary, is_well_formed, variables
+from cerflow.analysis.first_order import check_first_order, is_safe, is_well_formed, variables
 from cerflow.analysis.scopes import resolve
 from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.language.parser import parse_formula
 from cerflow.rewriting.first_order.second_order import first_order_to_second_order
 from cerflow.rewriting.first_order.to_first_order import second_order_to_first_order
 from support.generators.conditions import Fragment
-from support.generators.first_order import first_order_formulas, related_formulas, small_streams
+from support.generators.first_order import first_order_formulas, is_unary, related_formulas, small_streams
 from support.generators.queries import formulas, stream_of, streams
 from support.golden import PHI1, PHI2, PHI3, PHI4, PHI6, SENSORS, UNSAFE, separation_4_6
 from support.meanings import first_order_matches, readable, stream, supports

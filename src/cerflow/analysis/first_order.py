@@ -11,7 +11,7 @@ from collections.abc import Sequence as Many
 
 from cerflow.analysis.scopes import condition_labels
 from cerflow.errors import QueryError, nearest
-from cerflow.language.condition import And, LabelReference, Not, Or, Some, operands
+from cerflow.language.condition import LabelReference, Some
 from cerflow.language.formula import (
     AnyEvent,
     As,
@@ -33,9 +33,7 @@ __all__ = [
     "condition_variables",
     "defined_outside_iterations",
     "defined_variables",
-    "is_bounded",
     "is_safe",
-    "is_unary",
     "is_well_formed",
     "refuse_by",
     "variables",
@@ -211,38 +209,3 @@ def is_safe(formula: Formula) -> bool:
 
     fold(formula, visit)
     return safe
-
-
-def is_unary(formula: Formula) -> bool:
-    """Whether every atom of every filter reads one variable at most (P1 §5.1)."""
-    return all(
-        len(condition_labels(atom)) <= 1
-        for current in walk(formula)
-        if isinstance(current, Filter | NotEvent) and current.condition is not None
-        for atom in operands(current.condition, And | Or | Not)
-    )
-
-
-def is_bounded(formula: Formula) -> bool:
-    """Whether a formula is bounded (register transducers §1.1, Definition 3), so that finite memory is enough.
-
-    It is well-formed, the variables of every filter are bound under that filter, and the two sides of ``;`` have no
-    variable in common.
-    """
-
-    def visit(current: Node, below: Many[tuple[Names, Names, bool]]) -> tuple[Names, Names, bool]:
-        # Of each formula: bound, var, and whether it and all its parts are bounded.
-        bound = _combine_bound(current, [b for b, _, _ in below])
-        mentioned = _NONE.union(*(v for _, v, _ in below))
-        fine = all(f for _, _, f in below)
-        if isinstance(current, As):
-            mentioned |= {current.label}
-        if isinstance(current, Formula):
-            used = condition_variables(current)
-            mentioned |= used
-            fine = fine and used <= bound
-        if isinstance(current, Sequence):
-            fine = fine and not below[0][1] & below[1][1]
-        return bound, mentioned, fine
-
-    return is_well_formed(formula, strict=False) and fold(formula, visit)[2]

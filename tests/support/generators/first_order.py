@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from cerflow.analysis.first_order import bound_variables, is_well_formed
+from cerflow.analysis.scopes import condition_labels
 from cerflow.language.condition import (
     And,
     Attribute,
@@ -13,6 +14,7 @@ from cerflow.language.condition import (
     Literal,
     Not,
     Or,
+    operands,
 )
 from cerflow.language.formula import (
     AnyEvent,
@@ -29,6 +31,7 @@ from cerflow.language.formula import (
     Strategy,
     Within,
 )
+from cerflow.language.node import walk
 from cerflow.values.operators import Operator
 
 VARIABLES = ("x", "y", "z")
@@ -122,3 +125,13 @@ def small_streams() -> st.SearchStrategy[list[dict[str, object]]]:
         {"type": st.sampled_from(("A", "A", "B", "B", "C")), "v": st.sampled_from((0, 1, 2, None))}
     )
     return st.lists(event, min_size=1, max_size=4)
+
+
+def is_unary(formula: Formula) -> bool:
+    """Whether every atom of every filter reads one variable at most (P1 §5.1)."""
+    return all(
+        len(condition_labels(atom)) <= 1
+        for current in walk(formula)
+        if isinstance(current, Filter | NotEvent) and current.condition is not None
+        for atom in operands(current.condition, And | Or | Not)
+    )

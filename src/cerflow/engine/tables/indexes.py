@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from cerflow.engine import layout
@@ -31,14 +32,11 @@ class Indexes:
         self, atoms: Sequence[Sequence[Sequence[int]]], sources: Sequence[int], allowed: Sequence[bool]
     ) -> None:
         self._ways = [_ways(rows) for rows in atoms]
-        self._chosen: list[_Way | None] = []
-        for q, may in enumerate(allowed):
-            count: dict[_Way, int] = {}
-            for ways, source in zip(self._ways, sources):
-                for way in ways if source == q and may else ():
-                    count[way] = count.get(way, 0) + 1
-            # Among ways that serve as many moves, equality finds the fewest.
-            self._chosen.append(max(count, key=lambda way: (count[way], way[0] == layout.EQUAL), default=None))
+        counts: list[Counter[_Way]] = [Counter() for _ in allowed]
+        for ways, source in zip(self._ways, sources):
+            if allowed[source]:
+                counts[source].update(ways.keys())
+        self._chosen = [_best(count) for count in counts]
 
     def rows(self) -> list[list[int]]:
         """The rows of `TableArrays.indexes`."""
@@ -60,6 +58,11 @@ class Indexes:
             return -1
         columns = {self._ways[move].get(way, -1) for move in moves}
         return columns.pop() if len(columns) == 1 else -1
+
+
+def _best(count: Counter[_Way]) -> _Way | None:
+    """The way that serves most moves; among equals, equality finds the fewest configurations."""
+    return max(count, key=lambda way: (count[way], way[0] == layout.EQUAL), default=None)
 
 
 def _ways(rows: Sequence[Sequence[int]]) -> Mapping[_Way, int]:
