@@ -149,6 +149,7 @@ class Query:
         on_bad_record: BadRecordPolicy = "fail",
         runner: Runner = "engine",
         threads: int = 1,
+        until: Any = None,
     ) -> Matches:
         """The matches of the query in a finite stream.
 
@@ -175,11 +176,15 @@ class Query:
         another order. What cannot be divided so (`explain` says why), and a stream that is short compared with the
         window, is left to one thread.
 
+        ``until``, a value of the time column, says that no event before it is still to come: deadlines of NOT FOLLOWED
+        BY that lie at or before it have passed, too. Otherwise only events show that.
+
         Nothing is recognised before the result is read, and every reading recognises anew. Raises `QueryError` if
         the query does not fit the columns, `UnsupportedQueryError` if the runner cannot evaluate it, `InputError` if
         the events cannot be read, `BadRecordError` for an event that cannot be used (see `Recognizer`), and
         `ValueError` for less than one thread.
         """
+        from cerflow.engine.evaluate.measures import clock_time
         from cerflow.engine.events.records import RecordChecker
         from cerflow.engine.events.time_order import extent, usable_in_order
         from cerflow.engine.matches.matches import Matches
@@ -205,14 +210,16 @@ class Query:
         table, numbers = usable_in_order(
             table, RecordChecker(holding(schema, [self.tree]), on_bad_record, in_order=False), sequence
         )
+        clock = None if until is None else clock_time(until, schema)
         with Located(self.text):
             if runner == "semantics":
                 from cerflow.reference import reference_matches
 
-                return reference_matches(self.tree, table, schema, positions=positions)
+                shown = None if clock is None else clock[0].as_py()
+                return reference_matches(self.tree, table, schema, positions=positions, until=shown)
             # Made here, so that what cannot be evaluated fails now and not when the matches are read.
             plan = self._plans.plan(schema, positions=positions)
-        whole = FiniteStream({"query": plan}, plan.schema, table, numbers)
+        whole = FiniteStream({"query": plan}, plan.schema, table, numbers, clock)
         if threads == 1:
             return Matches(whole, plan.report, plan.limit)
         from cerflow.slices.threads import in_slices

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
+from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.events.time_order import extent, usable_in_order
 from cerflow.engine.matches.matches import Matches
@@ -68,6 +69,7 @@ class QuerySet(Mapping[str, Query]):
         sequence: str | None = None,
         positions: bool = True,
         on_bad_record: BadRecordPolicy = "fail",
+        until: Any = None,
         **roles: Unpack[EventRoles],
     ) -> dict[str, Matches]:
         """The matches of each query in a finite stream; the arguments are those of `Query.match`.
@@ -83,7 +85,8 @@ class QuerySet(Mapping[str, Query]):
         for query in self.values():
             query.warn_of_times(schema, extent(table, schema))
         checker = RecordChecker(self._holding(schema), on_bad_record, in_order=False)
-        found = _Pass(FiniteStream(plans, schema, *usable_in_order(table, checker, sequence)))
+        clock = None if until is None else clock_time(until, schema)
+        found = _Pass(FiniteStream(plans, schema, *usable_in_order(table, checker, sequence), clock))
         return {name: Matches(_PartsOf(found, name), plan.report, plan.limit) for name, plan in plans.items()}
 
     def recognizer(

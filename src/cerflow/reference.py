@@ -153,9 +153,12 @@ def reference_matches(
 
 
 def reference_program(
-    statements: Sequence[ReadStatement], table: pa.Table, schema: Schema, *, positions: bool
+    statements: Sequence[ReadStatement], table: pa.Table, schema: Schema, *, positions: bool, until: Any = None
 ) -> Matches:
-    """Evaluate a program by the definitions of the spec; the table must be in the order of time."""
+    """Evaluate a program by the definitions of the spec; the table must be in the order of time.
+
+    ``until`` is for the last query, as of `reference_matches`; deadlines of definitions are shown by events alone.
+    """
     rows = _values(table, table.to_pylist())
     stream = schema.stream
     entries = [Entry((k,), None if stream is None else str(row[stream]), row) for k, row in enumerate(rows)]
@@ -180,7 +183,7 @@ def reference_program(
         {name: [entry.row.get(name) for entry in read] for name in last.schema.attributes} | told_apart,
         last.schema.columns,
     )
-    return reference_matches(last.tree, merged, last.schema, positions=positions)
+    return reference_matches(last.tree, merged, last.schema, positions=positions, until=until)
 
 
 def _decimal(value: Any, data_type: pa.DataType) -> Any:

@@ -12,7 +12,7 @@ from hypothesis import settings
 
 import cerflow
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.formula import Selection, Strategy, Unless, Without
+from cerflow.language.formula import Exclusion, Selection, Strategy
 from cerflow.language.node import walk
 from cerflow.language.select import CountItem
 
@@ -23,7 +23,7 @@ Runner = Callable[..., Rows]
 EXAMPLES = float(os.environ.get("CERFLOW_EXAMPLES", "0.25"))
 
 #: Below these the engine follows all runs of a part, which have to remember something bounded.
-_FOLLOWING = (Unless, Without, Selection)
+_FOLLOWING = (Exclusion, Selection)
 
 
 def examples(count: int) -> settings:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cerflow import limits
+from cerflow.automata.model.clock import has_ticks
 from cerflow.automata.model.transducer import Transducer
 from cerflow.conditions.connectives import FALSE, TRUE
 from cerflow.conditions.guards import InWindow, Measure, Satisfied, TypeTest
@@ -43,6 +44,8 @@ class Relevance:
 
 def relevance_of_transducer(transducer: Transducer) -> Relevance:
     """The relevant events of a transducer; if every event is relevant, the condition is TRUE, with the reason."""
+    if has_ticks(transducer):
+        return Relevance(TRUE, ("any event may show that a deadline has passed",))
     windows = _windows(transducer)
     if any(isinstance(window, CountWindow) for window in windows):
         return Relevance(TRUE, ("a window of events counts every event",))

@@ -23,8 +23,8 @@ from cerflow.deciding.finite_memory import Configuration
 from cerflow.deciding.minterms import EventMinterm, EventMinterms
 from cerflow.deciding.subset_construction import Labels, Subset, Subsets
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.formula import Formula
-from cerflow.language.node import Node
+from cerflow.language.formula import Formula, NotFollowedBy
+from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
 from cerflow.schema import Kind, Schema
 from cerflow.values.complex_events import ComplexEvent
@@ -85,6 +85,7 @@ def find_difference(
     Raises `QueryError` if no events fit both formulas, `UnsupportedQueryError` if one relates events to one another,
     has a window that is not of events, or if the budget is spent.
     """
+    _refuse_deadlines(first, second)
     one, other = _compiled(first, second)
     return _compared((first, second), one, other, one_sided, schema, budget or Budget())
 
@@ -103,6 +104,7 @@ def shortest_match(formula: Formula, *, schema: Schema | None = None, budget: Bu
     Conditions that relate events only take matches away: a formula without matches has none with them either.
     """
     budget = budget or Budget()
+    _refuse_deadlines(formula)
     transducer = compile_formula(formula)
     try:
         runs = Subsets(transducer, budget)
@@ -118,6 +120,17 @@ def shortest_match(formula: Formula, *, schema: Schema | None = None, budget: Bu
         return None if way is None else (way, 0)
 
     return _searched((formula,), transducer.mentioned, search, schema, budget)
+
+
+def _refuse_deadlines(*formulas: Formula) -> None:
+    """Raise `UnsupportedQueryError` for formulas of which time between events decides."""
+    for node in (node for formula in formulas for node in walk(formula)):
+        if isinstance(node, NotFollowedBy):
+            raise UnsupportedQueryError(
+                "whether a formula with NOT FOLLOWED BY can match is not decided",
+                span=node.span,
+                hint="Ask about the formulas on its left and right.",
+            )
 
 
 def _compiled(first: Formula, second: Formula) -> tuple[Transducer, Transducer]:

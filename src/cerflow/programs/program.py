@@ -22,7 +22,7 @@ from cerflow.language.printer import show
 from cerflow.language.select import CountItem, Definition, ExpressionItem, Select, Statements
 from cerflow.programs.explanation import explain_program
 from cerflow.programs.merged_streams import Statement, statements_for
-from cerflow.programs.recognizer import ProgramRecognizer, merged_events
+from cerflow.programs.recognizer import ProgramRecognizer, merged_events, refuse_clock
 from cerflow.query import Query, Runner, parse
 from cerflow.reference import reference_program
 from cerflow.schema import Schema
@@ -113,6 +113,7 @@ class Program:
         on_bad_record: BadRecordPolicy = "fail",
         runner: Runner = "engine",
         threads: int = 1,
+        until: Any = None,
         **roles: Unpack[EventRoles],
     ) -> Matches:
         """The matches of the last query in a finite stream.
@@ -134,12 +135,15 @@ class Program:
         )
         if schema.stream is not None:
             self._check_streams(statements, table, schema.stream)
+        if until is not None:
+            refuse_clock(statements)
         if runner == "semantics":
-            return reference_program(statements, table, schema, positions=positions)
+            return reference_program(statements, table, schema, positions=positions, until=until)
         for statement in statements[:-1]:
             statement.query.warn_of_times(schema, extent(table, schema))
         roles["stream"] = statements[-1].schema.stream
-        return self.query.match(merged_events(statements, schema, table), positions=positions, threads=threads, **roles)
+        merged = merged_events(statements, schema, table)
+        return self.query.match(merged, positions=positions, threads=threads, until=until, **roles)
 
     def _holding(self, statements: list[Statement], schema: Schema) -> Schema:
         held = dict(holding(schema, []).held)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from cerflow.automata.model.clock import has_ticks
+from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.events.store import EventStore
 from cerflow.engine.matches.matches import Matches
@@ -17,12 +19,12 @@ from cerflow.engine.recognize.single_events import as_batch
 from cerflow.engine.state import snapshot
 from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.validation import check_counts
-from cerflow.errors import CerflowError, InUseError, SnapshotError
+from cerflow.errors import CerflowError, InUseError, SnapshotError, UnsupportedQueryError
 from cerflow.programs.merged_streams import Merging, Statement
 from cerflow.schema import Schema
 from cerflow.values.event_tables import as_rows
 
-__all__ = ["ProgramRecognizer", "merged_events"]
+__all__ = ["ProgramRecognizer", "merged_events", "refuse_clock"]
 
 
 def merged_events(statements: Sequence[Statement], schema: Schema, events: pa.Table) -> pa.Table:
@@ -31,6 +33,17 @@ def merged_events(statements: Sequence[Statement], schema: Schema, events: pa.Ta
     for statement in statements[:-1]:
         _define(merging, statement, _recognizer(statement))
     return merging.read(statements[-1])[0]
+
+
+def refuse_clock(statements: Sequence[Statement]) -> None:
+    """Raise `UnsupportedQueryError` if the clock may detect a match of a definition: it has no place among events."""
+    for statement in statements[:-1]:
+        if has_ticks(statement.query.plan(statement.schema).transducer):
+            raise UnsupportedQueryError(
+                f"the definition '{statement.name}' waits for deadlines, which only events can show there",
+                span=statement.query.written.formula.span,
+                hint="Leave out until= and advance(), or let the last query wait for deadlines.",
+            )
 
 
 def _recognizer(statement: Statement) -> Recognizer:
@@ -114,6 +127,21 @@ class ProgramRecognizer:
             for undo in undos:
                 undo()
             raise
+
+    def advance(self, time: Any) -> Matches:
+        """What the last query detects now that no event before ``time`` is to come. See `Recognizer.advance`.
+
+        Raises `UnsupportedQueryError` if a definition waits for deadlines.
+        """
+        if not self._in_use.acquire(blocking=False):
+            raise InUseError("the recogniser")
+        try:
+            refuse_clock(self._statements)
+            found = self._recognizers[-1].advance(time)
+            self._checker.accept_time(clock_time(time, self._checker.schema))
+            return found
+        finally:
+            self._in_use.release()
 
     def snapshot(self) -> bytes:
         """All that is remembered, as bytes; see `Program.restore`. Matches handed out before are not part of it."""

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from cerflow.analysis.columns import attributes_in
 from cerflow.analysis.kinds import kind_of_expression
+from cerflow.automata.model.clock import has_ticks
 from cerflow.automata.model.transducer import Transducer
 from cerflow.automata.relevance import Relevance, relevance_of_transducer
 from cerflow.conditions.connectives import TRUE, spelled_out
@@ -59,6 +60,8 @@ def relevant_events(select: Select, transducer: Transducer, schema: Schema, *, c
     positions are reported or read; then none can be left out. Events of other streams than those named, and events
     without a partition key, are never relevant.
     """
+    if has_ticks(transducer):
+        return Relevance(TRUE, ("any event may show that a deadline has passed",))
     if schema.forget is not None:
         return Relevance(TRUE, ("every event keeps its key from beginning anew",))
     if counted:

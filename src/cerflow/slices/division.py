@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cerflow.automata.model.clock import has_ticks
 from cerflow.automata.model.run_windows import window_of_runs
 from cerflow.automata.model.transducer import Transducer
 from cerflow.engine.evaluate.measures import is_global
@@ -43,6 +44,8 @@ def divided(select: Select, transducer: Transducer, schema: Schema | None = None
         return Division(None, "a key begins anew after a pause, which only one task sees that gets all its events")
     if select.consume is not Consumption.NONE:
         return Division(None, "CONSUME makes every match depend on those before it")
+    if has_ticks(transducer):
+        return Division(None, "any event of the whole stream may show that a deadline has passed")
     window = window_of_runs(transducer)
     if window is None:
         return Division(None, "no window bounds how far back a match may depend on events")

@@ -8,6 +8,7 @@ from typing import Literal, Unpack
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from cerflow.automata.compile.deadlines import waits_for_ticks
 from cerflow.engine.results.report import CountForm
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.programs.program import Program, query_alone
@@ -103,6 +104,13 @@ def match(
     if isinstance(df, DataFrame) and df.isStreaming:
         if max_matches is not None:
             raise ValueError("max_matches is for batches: a stream goes on; LIMIT n bounds the matches of each event")
+        alone = query_alone(query)
+        if waits_for_ticks(alone.tree.formula):
+            raise UnsupportedQueryError(
+                "the deadlines of NOT FOLLOWED BY are not recognised in streaming DataFrames yet",
+                span=alone.tree.formula.span,
+                hint="Match the DataFrame of a batch, or push the events into Query.recognizer and advance its clock.",
+            )
         plan = _plan(query, df, on_bad_record, **arguments)
         return match_stream(plan, df, delay=delay, buckets=buckets, late=late, skip=on_bad_record == "skip")
     if delay is not None:

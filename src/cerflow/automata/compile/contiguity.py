@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cerflow.automata.model.clock import on_events, reads_tick, with_patience
 from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.transducer import Transition
 
@@ -11,19 +12,23 @@ __all__ = ["begin_at_once", "contiguous"]
 _BEFORE, _INSIDE, _AFTER = range(3)
 
 
-def contiguous(operand: Fragment) -> Fragment:
+def contiguous(operand: Fragment, *, ticking: bool = False) -> Fragment:
     """``STRICT(φ)``: the runs without an unmarked event between their marked events (A_STRICT, P1 Theorem 4).
 
-    Events that are only read may come before the marked ones and, if φ ends with such events, after them.
+    Events that are only read may come before the marked ones and, if φ ends with such events, after them. With
+    ``ticking`` there may be ticks and pauses in between.
     """
 
     def step(place: int, t: Transition) -> list[tuple[int, Transition]]:
         if t.labels:
             return [(_INSIDE, t)] if place != _AFTER else []
+        if place == _INSIDE and ticking:
+            return [(_INSIDE, t) if reads_tick(t) else (_AFTER, on_events(t))]
         return [(_BEFORE if place == _BEFORE else _AFTER, t)]
 
     # Most states after the marked events lead nowhere, and would look like hidden events if they stayed.
-    return without_dead_states(track(operand, _BEFORE, step))
+    found = without_dead_states(track(operand, _BEFORE, step))
+    return with_patience(found) if ticking else found
 
 
 def begin_at_once(operand: Fragment) -> Fragment:

@@ -10,6 +10,7 @@ from cerflow.analysis.scopes import Scopes, condition_labels, relation_names, re
 from cerflow.automata.compile.aggregates import between_bounds, gather, without_some
 from cerflow.automata.compile.conditions import several
 from cerflow.automata.compile.contiguity import begin_at_once, contiguous
+from cerflow.automata.compile.deadlines import not_followed_by, refuse_deadline, settled, waits_for_ticks
 from cerflow.automata.compile.filters import apply_filter
 from cerflow.automata.compile.negation import unless, without
 from cerflow.automata.compile.neighbours import neighbours
@@ -19,6 +20,7 @@ from cerflow.automata.compile.repetition import needs_counter, repeat
 from cerflow.automata.compile.selection import preferred
 from cerflow.automata.compile.sremo.expressions import compile_sremo
 from cerflow.automata.compile.windows import hides_events, know_ends, restrict
+from cerflow.automata.model.clock import on_events, with_patience
 from cerflow.automata.model.fragment import (
     Fragment,
     atom,
@@ -113,7 +115,7 @@ def compile_formula(
     compared = keep is None or by <= keep
 
     def compiled(compiler: _FormulaCompiler) -> tuple[Fragment, Window | None]:
-        whole, left = compiler.run(), window
+        whole, left = settled(compiler.run()), window
         if left is not None and (hides_events(whole, shown) or not compared):
             # The engine measures and compares reported events, which are not all events here.
             whole, left = restrict(whole, left, compiler.registers), None
@@ -121,6 +123,8 @@ def compile_formula(
             whole = know_ends(whole, left)
         if choice is not None:
             try:
+                if compiler.ticking:
+                    raise _no_choice(choice)
                 whole = preferred(whole, choice, compiler.registers, by, each_start=left is not None)
             except UnsupportedQueryError as error:
                 error.span = error.span or formula.span
@@ -168,6 +172,8 @@ class _FormulaCompiler:
     def __init__(self, formula: Formula, named: frozenset[str], *, windowed: bool, count: bool = True) -> None:
         self.formula = formula
         self.windowed = windowed
+        #: Whether runs may read ticks and pauses, beside events.
+        self.ticking = waits_for_ticks(formula)
         #: Whether large repetitions may be counted in registers, and whether some are.
         self.count = count
         self.counted = False
@@ -210,9 +216,12 @@ class _FormulaCompiler:
             Conjunction: both,
             Start: begin_at_once,
         }
+        if self.ticking:
+            _refuse_deadlines(current, below)
         construction = simple.get(type(current))
         if construction is not None:
-            return construction(*below)
+            built = construction(*below)
+            return with_patience(built) if self.ticking and isinstance(current, StrictIteration | Start) else built
         match current:
             case EventType():
                 test = TypeTest(current.name, current.stream)
@@ -226,7 +235,8 @@ class _FormulaCompiler:
             case Repetition():
                 count = self.count and needs_counter(below[0], current)
                 self.counted |= count
-                return repeat(below[0], current, self.registers if count else None)
+                repeated = repeat(below[0], current, self.registers if count else None)
+                return with_patience(repeated) if self.ticking and current.strict else repeated
             case As():
                 label = current.label
                 return relabel(below[0], lambda labels: labels | {label})
@@ -237,11 +247,15 @@ class _FormulaCompiler:
                 kept = frozenset(current.labels)
                 return relabel(below[0], lambda labels: labels & kept)
             case Regular():
-                return compile_sremo(current.expression, self.registers, windowed=self.windowed)
+                regular = compile_sremo(current.expression, self.registers, windowed=self.windowed)
+                if not self.ticking:
+                    return regular
+                events = [t if t.skips else on_events(t) for t in regular.transitions]
+                return with_patience(regular.with_transitions(events))
             case Within():
                 return restrict(below[0], current.window, self.registers)
             case Selection(Strategy.STRICT):
-                return contiguous(below[0])
+                return contiguous(below[0], ticking=self.ticking)
             case Selection(strategy):
                 return preferred(below[0], strategy, self.registers, _labels_compared(current))
             case Unless():
@@ -249,10 +263,7 @@ class _FormulaCompiler:
             case Without():
                 return without(below[0], below[1], self.registers)
             case NotFollowedBy():
-                raise UnsupportedQueryError(
-                    "NOT FOLLOWED BY is not yet recognised",
-                    hint="runner='semantics' evaluates it on short streams.",
-                )
+                return not_followed_by(below[0], below[1], current.window, self.registers, ticking=self.ticking)
             case Filter():
                 return self._filter(below[0], current.condition, index)
         raise TypeError(f"{type(current).__name__} is no formula")
@@ -260,8 +271,10 @@ class _FormulaCompiler:
     def _joined(self, current: Sequence | StrictSequence | All, below: list[Fragment]) -> Fragment:
         optional = (can_be_absent(current.left), can_be_absent(current.right))
         if not isinstance(current, All):
-            join = sequence if isinstance(current, Sequence) else sequence_strictly
-            return join(below[0], below[1], optional)
+            if isinstance(current, Sequence):
+                return sequence(below[0], below[1], optional)
+            joined = sequence_strictly(below[0], below[1], optional)
+            return with_patience(joined) if self.ticking else joined
         alone = [operand.copy() for operand, other in zip(below, reversed(optional)) if other]
         return reduce(union, alone, product_all(below[0], below[1]))
 
@@ -275,9 +288,8 @@ class _FormulaCompiler:
         for test, labels in cases:
             guard = [test] if check is None else [test, check]
             local = [g for g in guard if is_local(g)]
-            result.append(
-                Transition(0, 1, conjunction(local), tuple(g for g in guard if not is_local(g)), frozenset(labels))
-            )
+            t = Transition(0, 1, conjunction(local), tuple(g for g in guard if not is_local(g)), frozenset(labels))
+            result.append(on_events(t) if self.ticking else t)
         return result
 
     def _not_event(self, current: NotEvent, index: int) -> Fragment:
@@ -311,6 +323,32 @@ class _FormulaCompiler:
             return separate(gather(without_some(part), one), scopes)
 
         return apply_filter(operand, condition, resolve, scopes, index, self.registers)
+
+
+def _no_choice(strategy: Strategy) -> UnsupportedQueryError:
+    return UnsupportedQueryError(
+        f"{strategy} does not compare formulas with NOT FOLLOWED BY … FOR a duration or an attribute here",
+        hint="SELECT NEXT and SELECT LAST do, without BY, among the matches of one moment.",
+    )
+
+
+def _refuse_deadlines(current: Formula, below: list[Fragment]) -> None:
+    """Raise `UnsupportedQueryError` where an operand must be complete with an event and ends with a deadline."""
+    match current:
+        case StrictSequence():
+            refuse_deadline(below[0], "in front of :", "Behind ; what follows begins with any later event.")
+        case StrictIteration() | Repetition(strict=True):
+            refuse_deadline(below[0], "below :+ or :{…}", "+ and {…} let other events come between.")
+        case Conjunction():
+            for operand in below:
+                refuse_deadline(operand, "below AND", "Write (φ AND χ) NOT FOLLOWED BY ψ FOR … instead.")
+        case Selection(strategy) if strategy is not Strategy.STRICT and waits_for_ticks(current.operand):
+            raise _no_choice(strategy)
+        case NotFollowedBy():
+            refuse_deadline(below[0], "in front of NOT FOLLOWED BY", "Join the excluded parts by OR.")
+            refuse_deadline(below[1], "behind NOT FOLLOWED BY", "Let what is excluded end with an event.")
+        case Unless() | Without():
+            refuse_deadline(below[1], "behind UNLESS or WITHOUT", "Let what is excluded end with an event.")
 
 
 def _leaves_of(condition: Condition, scope: int) -> list[Of]:

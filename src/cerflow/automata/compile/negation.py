@@ -11,7 +11,7 @@ from cerflow.automata.model.fragment import Fragment, reachable_states, track, w
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition
 
-__all__ = ["unless", "without"]
+__all__ = ["ExcludedRuns", "unless", "without"]
 
 #: The name of the runs that must not end.
 _EXCLUDED = "excluded"
@@ -22,11 +22,11 @@ def unless(operand: Fragment, excluded: Fragment, registers: RegisterFile) -> Fr
 
     The runs of ψ are followed from every event on. When one ends, the run of φ dies.
     """
-    watch = _ExcludedRuns(excluded, registers)
+    watch = ExcludedRuns(excluded, registers)
     return without_dead_states(track(operand, watch.followed.beginning(), watch.past))
 
 
-class _ExcludedRuns:
+class ExcludedRuns:
     """The runs of the excluded formula, begun at every event."""
 
     def __init__(self, excluded: Fragment, registers: RegisterFile) -> None:
@@ -57,7 +57,7 @@ def without(operand: Fragment, excluded: Fragment, registers: RegisterFile) -> F
 
     The last marked event is guessed if a run can end with events that are only read (PROJECT).
     """
-    watch = _ExcludedRuns(excluded, registers)
+    watch = ExcludedRuns(excluded, registers)
     quiet = _ending_unmarked(operand)
     loud = _marking_on(operand)
 

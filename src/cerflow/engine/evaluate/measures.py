@@ -5,16 +5,33 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 
-from cerflow.engine.evaluate.rows import BatchRows
+from cerflow.engine.evaluate.rows import BatchRows, finest_unit, instant
 from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.layout import NO_BOUND, NULL
+from cerflow.errors import InputError
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 from cerflow.schema import Kind, Schema
 from cerflow.values.array_types import Floats, Ints
-from cerflow.values.units import MICROSECONDS
+from cerflow.values.units import MICROSECONDS, PER_SECOND
 
-__all__ = ["bounds", "duration", "event_times", "first_inside", "floats_of", "idle_bounds", "is_global", "measures"]
+__all__ = [
+    "bounds",
+    "clock_time",
+    "deadlines",
+    "duration",
+    "event_times",
+    "first_inside",
+    "floats_of",
+    "idle_bounds",
+    "is_global",
+    "measures",
+]
+
+
+#: How many of each unit make a day.
+_DAY = {unit: 86_400 * number for unit, number in PER_SECOND.items()}
 
 
 def is_global(window: Window, partitioned: bool) -> bool:
@@ -75,6 +92,51 @@ def first_inside(key: float, size: Fraction) -> float:
 def event_times(rows: BatchRows, schema: Schema) -> Ints:
     """The time of each event, which is known, in the order of `idle_bounds`."""
     return measures(DurationWindow(1), rows, schema)
+
+
+def clock_time(time: object, schema: Schema) -> pa.Array:
+    """A time before which no other event comes, as an array of the time column; raises `InputError` for other values.
+
+    Times may be given as the column has them, timestamps also as datetimes or texts of ISO 8601.
+    """
+    if schema.time is None:
+        raise InputError("events without a time column do not know what a clock shows; name the column by time=")
+    target = schema.columns.field(schema.time).type
+    try:
+        if schema.kind(schema.time) is Kind.TIMESTAMP and isinstance(time, str):
+            unit = finest_unit(schema)
+            found = pa.array([instant(time, unit)], pa.timestamp(unit, getattr(target, "tz", None))).cast(target)
+        elif isinstance(time, bool) or (schema.kind(schema.time) is Kind.TIMESTAMP and isinstance(time, int | float)):
+            raise TypeError(f"it is of type {type(time).__name__}")
+        else:
+            found = pa.array([time], target)
+        if found.null_count or (schema.kind(schema.time) is Kind.FLOAT and np.isnan(found[0].as_py())):
+            raise ValueError("it is unknown")
+    except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
+        raise InputError(
+            f"{time!r} is no time of the column '{schema.time}' ({target}): {error}; give a value as the column has "
+            "them, or for timestamps a datetime or a text such as '2024-03-15T10:00:00'"
+        ) from error
+    return found
+
+
+def deadlines(window: DurationWindow, begins: Ints, schema: Schema, unit: str) -> pa.Array:
+    """The times one window behind events with these measures, as the time column has them; rounded up to its unit."""
+    assert schema.time is not None
+    target = schema.columns.field(schema.time).type
+    size = duration(window, schema, unit)
+    if schema.kind(schema.time) is Kind.FLOAT:
+        now = floats_of(begins)
+        after = now + float(size)
+        while (early := after - now < float(size)).any():
+            after = np.where(early, np.nextafter(after, np.inf), after)
+        return pa.array(after).cast(target)
+    found = begins + -(-size.numerator // size.denominator)
+    if schema.kind(schema.time) is Kind.INTEGER:
+        return pa.array(found).cast(target)
+    step = int(MICROSECONDS[target.unit] / MICROSECONDS[unit]) if pa.types.is_timestamp(target) else _DAY[unit]
+    moments = pa.array(-(-found // step) * step, pa.timestamp(unit, getattr(target, "tz", None)))
+    return moments.cast(target, safe=False)
 
 
 def idle_bounds(rows: BatchRows, schema: Schema) -> Ints:

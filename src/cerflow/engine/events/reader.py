@@ -18,7 +18,7 @@ from cerflow.language.formula import CountWindow
 from cerflow.schema import Kind
 from cerflow.values.array_types import IntRows, Ints, Mask, Smalls
 
-__all__ = ["EventReader"]
+__all__ = ["EventReader", "whole_numbers"]
 
 
 class EventReader:
@@ -46,7 +46,7 @@ class EventReader:
     def rows(self, batch: pa.RecordBatch, first: int) -> BatchRows:
         """The rows of a batch that begins at position ``first`` of the stream."""
         positions = range(first, first + batch.num_rows)
-        numbers = None if self.position is None else _whole_numbers(batch.column(self.position))
+        numbers = None if self.position is None else whole_numbers(batch.column(self.position))
         return BatchRows(batch, self.tables.schema, positions, self.unit, numbers)
 
     def read(self, batch: pa.RecordBatch, first: int) -> tuple[EventArrays, Ints]:
@@ -68,7 +68,7 @@ class EventReader:
         self.tables.forget_signatures()
         here = rows.at(some)
         signatures = self.signatures.read(here, classes, satisfied)
-        words, known = self._key_words(here)
+        words, known = self.key_words(here)
         wanted = np.ones(len(some), bool) if known is None else known
         if not self.tables.counted:
             wanted = wanted & np.array(self.tables.relevant, bool)[signatures]
@@ -96,7 +96,7 @@ class EventReader:
 
     # -- keys, columns, windows ----------------------------------------------------------------------------------
 
-    def _key_words(self, rows: BatchRows) -> tuple[IntRows, Mask | None]:
+    def key_words(self, rows: BatchRows) -> tuple[IntRows, Mask | None]:
         """The partition key of each event as 64-bit words, and which events have one."""
         n = rows.count
         words = np.zeros((n, max(1, len(self.keys))), np.int64)
@@ -154,6 +154,7 @@ class EventReader:
         return np.where(measure == NULL, NOT_BEGUN, measure), np.where(bound == NULL, NO_BOUND, bound)
 
 
-def _whole_numbers(column: pa.Array) -> Ints:
+def whole_numbers(column: pa.Array) -> Ints:
+    """The numbers in a column of integers without null."""
     numbers: Ints = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
     return numbers

@@ -222,6 +222,11 @@ class RecordChecker:
         if self.in_order and self.schema.time is not None and rows.num_rows:
             self.latest = _numbers(rows.column(self.schema.time).slice(rows.num_rows - 1, 1))[0].item()
 
+    def accept_time(self, clock: pa.Array) -> None:
+        """Refuse events before the time in an array from now on."""
+        time = _numbers(clock)[0].item()
+        self.latest = time if self.latest is None else max(self.latest, time)
+
     @property
     def counts(self) -> dict[str, object]:
         """The counts, for a snapshot."""

@@ -97,7 +97,7 @@ class Aggregation:
             refuse_if_cut(sums.numbers(0), limit)
         for (name, _), maker in zip(self._wanted, makers):
             columns.append(maker.array(self.schema.field(name).type))
-        leading = Detected(self._report, positions, part.kept).leading()
+        leading = Detected(self._report, positions, part.kept, part.moments).leading()
         return pa.RecordBatch.from_arrays([*leading, *columns], schema=self.schema)
 
 

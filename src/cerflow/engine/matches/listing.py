@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from cerflow.automata.model.transducer import TYPE_LABEL
 from cerflow.engine.events.store import StoredEvents
+from cerflow.engine.matches.moments import Moments
 from cerflow.engine.matches.unfolding import Unfolded
 from cerflow.engine.results.computed_columns import LabelAttributes
 from cerflow.engine.results.flat import FlatColumn
@@ -47,23 +48,37 @@ class StoredRows:
 class Detected:
     """The columns of detections, one row for each of some positions."""
 
-    def __init__(self, report: Report, positions: Ints, kept: StoredEvents) -> None:
+    def __init__(self, report: Report, positions: Ints, kept: StoredEvents, moments: Moments | None = None) -> None:
         self._report = report
+        self._moments = moments if moments is not None and Moments.among(positions).any() else None
         self._positions = positions
+        if self._moments is not None:
+            among = Moments.among(positions)
+            positions = positions.copy()
+            positions[among] = self._moments.members[Moments.numbers(positions[among])]
         self._rows = StoredRows(kept, positions)
 
     def places(self) -> pa.Array:
-        """The reported position of each event."""
-        return _places(self._report, self._positions, self._rows)
+        """The reported position of each event, null where the clock detected."""
+        shown = None if self._moments is None or not self._report.numbered else self._moments.places
+        return self._or(_places(self._report, self._positions, self._rows), shown)
+
+    @cached_property
+    def times(self) -> pa.Array:
+        """The time of each detection."""
+        shown = None if self._moments is None else self._moments.times
+        return self._or(_times(self._report, self._positions, self._rows), shown)
+
+    def _or(self, of_events: pa.Array, of_moments: pa.Array | None) -> pa.Array:
+        if self._moments is None or of_moments is None:
+            return of_events
+        among = Moments.among(self._positions)
+        which = np.where(among, len(of_events) + Moments.numbers(self._positions), np.arange(len(of_events)))
+        return pa.concat_arrays([of_events, of_moments.cast(of_events.type)]).take(pa.array(which))
 
     def leading(self) -> list[pa.Array]:
         """The leading columns of a result with a row for each detecting event."""
         return [self.places(), self.times, self.times, *self.keys]
-
-    @cached_property
-    def times(self) -> pa.Array:
-        """The time of each event."""
-        return _times(self._report, self._positions, self._rows)
 
     @cached_property
     def keys(self) -> list[pa.Array]:
@@ -82,12 +97,18 @@ class Listing:
     """The rows of some matches."""
 
     def __init__(
-        self, report: Report, found: Unfolded, label_sets: Sequence[frozenset[str]], kept: StoredEvents
+        self,
+        report: Report,
+        found: Unfolded,
+        label_sets: Sequence[frozenset[str]],
+        kept: StoredEvents,
+        moments: Moments | None = None,
     ) -> None:
         self._report = report
         self._found = found
         self._all_labels = label_sets
         self._kept = kept
+        self._moments = moments
         self._labels = label_sets
         self._renumbered: Smalls | None = None
         self._by_label: dict[str | None, tuple[Smalls, Smalls]] = {}
@@ -114,7 +135,7 @@ class Listing:
 
     @cached_property
     def _detected(self) -> Detected:
-        return Detected(self._report, self._found.detected, self._kept)
+        return Detected(self._report, self._found.detected, self._kept, self._moments)
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
         """The rows with the columns of a schema; see `Report.shown`."""

@@ -189,7 +189,7 @@ class Matches:
         for part in self._parts:
             matches = unfolded(part, limit, max_rows) if chosen is None else picked(part, chosen.picks(part), max_rows)
             for found in matches:
-                yield Listing(self._report, found, part.label_sets, part.kept)
+                yield Listing(self._report, found, part.label_sets, part.kept, part.moments)
             if chosen is not None and chosen.done:
                 return
 
@@ -209,7 +209,7 @@ class Matches:
                     f"the number of matches of one event, {readable_number(max(some))}, does not fit 38 digits; "
                     'counts="text" (--counts text) gives it as text'
                 )
-            leading = Detected(self._report, detected[start : start + max_rows], part.kept).leading()
+            leading = Detected(self._report, detected[start : start + max_rows], part.kept, part.moments).leading()
             amounts = pa.array(some, COUNT_TYPE) if counts == "decimal" else pa.array(map(digits, some), pa.string())
             arrays = [*leading, *[amounts for _ in self._report.counts]]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema).select(columns)

@@ -10,6 +10,7 @@ import numpy as np
 from cerflow.engine import layout
 from cerflow.engine.events.store import StoredEvents
 from cerflow.engine.kernels.matches.unfold import K_USED, OUTPUT_FULL, UNFOLDED, unfold
+from cerflow.engine.matches.moments import Moments
 from cerflow.values.array_types import IntRows, Ints, Mask, SmallRows, Smalls
 
 __all__ = ["NO_LIMIT", "Part", "Unfolded", "unfolded"]
@@ -23,7 +24,8 @@ class Part:
     """Detections with the nodes, marks and events they refer to; the detections of one event are never split.
 
     With a ``pick`` (see `cerflow.engine.layout`), `ChosenParts` has yet to apply the strategy. ``alone`` says that it
-    will leave one match of every event, ``by`` which labels it compares (empty for all events).
+    will leave one match of every event, ``by`` which labels it compares (empty for all events). ``moments`` are those
+    of detections that are not at events.
     """
 
     detections: IntRows
@@ -34,6 +36,7 @@ class Part:
     pick: int = layout.EVERYTHING
     alone: bool = False
     by: frozenset[str] = frozenset()
+    moments: Moments | None = None
 
 
 @dataclass(frozen=True)

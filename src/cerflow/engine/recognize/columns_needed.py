@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from cerflow.analysis.columns import attributes_in
+from cerflow.automata.compile.deadlines import waits_for_time
 from cerflow.engine.evaluate.binding import readable, shows_events
 from cerflow.engine.evaluate.ranges import EXACT_FLOATS, MOST
 from cerflow.engine.results.report import Report
@@ -60,6 +61,9 @@ def separable_by_key(select: Select, schema: Schema | None = None) -> bool:
     events of a key together.
     """
     if not select.partition or select.consume is Consumption.ANY:
+        return False
+    if waits_for_time(select.formula):
+        # Events of one key show that deadlines of others have passed.
         return False
     return schema is None or all(_surely_equal(key, schema) for key in select.partition)
 

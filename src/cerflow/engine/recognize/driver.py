@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow import limits
+from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.store import EventStore
 from cerflow.engine.layout import EventArrays
@@ -34,7 +35,7 @@ __all__ = ["Driver", "columns_kept"]
 
 def columns_kept(plans: Mapping[str, Plan], schema: Schema) -> list[str]:
     """The columns of the events that queries keep in common: all of the queries but those of some streams only."""
-    wanted = {name for plan in plans.values() if plan.counts_all for name in plan.columns}
+    wanted = {name for plan in plans.values() if plan.shares_events for name in plan.columns}
     return [name for name in schema.attributes if name in wanted]
 
 
@@ -51,9 +52,9 @@ class Driver:
         if store is None:
             store = EventStore(pa.schema([columns.field(name) for name in columns_kept(plans, checker.schema)]))
         self.store = store
-        common = {name: Machine(plan, store) for name, plan in plans.items() if plan.counts_all}
+        common = {name: Machine(plan, store) for name, plan in plans.items() if plan.shares_events}
         self._apart = {
-            name: Machine(plan, EventStore(plan.stored)) for name, plan in plans.items() if not plan.counts_all
+            name: Machine(plan, EventStore(plan.stored)) for name, plan in plans.items() if not plan.shares_events
         }
         #: The machines by the names of their queries, in the order of snapshots.
         self.machines = {**common, **self._apart}
@@ -120,6 +121,24 @@ class Driver:
                 each()
 
         return undo
+
+    def advance(self, time: object) -> dict[str, list[Part]]:
+        """What each query detects now that no event before a time is to come; see `Recognizer.advance`."""
+        with self.alone():
+            clock = clock_time(time, self.checker.schema)
+            undo = self.checkpoint(1)
+            try:
+                found = dict(self.until(clock))
+            except BaseException:
+                undo()
+                raise
+            self.checker.accept_time(clock)
+            return found
+
+    def until(self, clock: pa.Array) -> Iterator[tuple[str, list[Part]]]:
+        """What queries detect that wait for deadlines, up to the time in an array."""
+        for name, machine in self._apart.items():
+            yield name, machine.until(clock)
 
     def process(self, rows: pa.RecordBatch, begin: int) -> Iterator[tuple[str, list[Part]]]:
         """What queries detect in rows that the checker let through; row ``begin`` of these is the first one."""

@@ -21,19 +21,30 @@ __all__ = ["FiniteStream"]
 class FiniteStream:
     """The parts of the matches of some plans in a table with their schema; recognised anew by every iteration.
 
-    ``numbers`` are the numbers of the rows in the input, by which errors name them, if they are others.
+    ``numbers`` are the numbers of the rows in the input, by which errors name them, if they are others. ``until`` is an
+    array with a time before which no other event comes, if one is known.
     """
 
-    def __init__(self, plans: Mapping[str, Plan], schema: Schema, table: pa.Table, numbers: Ints | None = None) -> None:
+    def __init__(
+        self,
+        plans: Mapping[str, Plan],
+        schema: Schema,
+        table: pa.Table,
+        numbers: Ints | None = None,
+        until: pa.Array | None = None,
+    ) -> None:
         self.table = table
         self._plans = plans
         self._schema = schema
         self._numbers = numbers
+        self._until = until
         #: The number of events that the latest iteration has come to.
         self.reached = 0
         self._store = WholeTable(table.select(columns_kept(plans, schema)))
         # Queries of some streams only number events for themselves, and keep those.
-        read = {name for plan in plans.values() for name in (*plan.reads, *(() if plan.counts_all else plan.columns))}
+        read = {
+            name for plan in plans.values() for name in (*plan.reads, *(() if plan.shares_events else plan.columns))
+        }
         self._read = table.select([name for name in schema.attributes if name in read])
 
     def __iter__(self) -> Iterator[Part]:
@@ -47,6 +58,8 @@ class FiniteStream:
         for start in range(0, self.table.num_rows, limits.BATCH_ROWS):
             self.reached = start
             yield from self.detected_between(driver, start, min(start + limits.BATCH_ROWS, self.table.num_rows))
+        if self._until is not None:
+            yield from driver.until(self._until)
         self.reached = self.table.num_rows
 
     def driver(self, first: int) -> Driver:

@@ -9,10 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.engine import layout
-from cerflow.engine.events.reader import EventReader
+from cerflow.engine.evaluate.rows import BatchRows
+from cerflow.engine.events.reader import EventReader, whole_numbers
 from cerflow.engine.events.store import EventStore, StoredEvents
 from cerflow.engine.layout import EventArrays, State
+from cerflow.engine.matches.moments import Moments
 from cerflow.engine.matches.unfolding import Part
+from cerflow.engine.recognize.deadlines import Deadlines
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.state.memory import Memory
 from cerflow.engine.state.snapshot import Contents
@@ -49,6 +52,8 @@ class Machine:
         self.tables = plan.tables()
         self.reader = EventReader(self.tables, plan.select.partition, plan.streams.position, plan.evaluation)
         self.memory = Memory(self.tables)
+        #: What is read beside events; None if deadlines do not matter.
+        self.deadlines = Deadlines(self.reader, store) if self.tables.ticking else None
         #: The events of the query's streams so far, if these are not all streams.
         self._admitted = 0
         #: Where the window of the last event begins.
@@ -60,22 +65,48 @@ class Machine:
 
     def process(self, rows: pa.RecordBatch, accepted: int, refuse: Refuse) -> list[Part]:
         """Process rows of the input, before which ``accepted`` others came; events are kept in the store."""
+        whole = rows
         rows, index = self.plan.streams.admit(rows, accepted)
         first = accepted if self.plan.counts_all else self._admitted
         self._admitted += rows.num_rows
-        if not rows.num_rows:
+        if not rows.num_rows and self.deadlines is None:
             return []
         events, chosen = self.reader.read(rows, first)
-        if not len(chosen):
+        if not len(chosen) and self.deadlines is None:
             return []
         # The last batch is not looked through before there is another.
         if self.store.wants_cleaning:
             self.store.forget(self.live_positions())
         self.store.keep(first, rows, chosen)
-        return self.advance(events, lambda at: refuse(int(index[chosen[at]])))
+        at_rows = index[chosen]
+        if self.deadlines is None:
+            return self.advance(events, lambda at: refuse(int(at_rows[at])))
+        events, sources, moments = self.deadlines.between(
+            self._numbered(whole, accepted),
+            events,
+            at_rows,
+            lambda some: self.reader.rows(rows, first).at(chosen[some]),
+        )
+        return self.advance(events, lambda at: refuse(int(at_rows[sources[at]])), moments) if len(sources) else []
 
-    def advance(self, events: EventArrays, refuse: Refuse) -> list[Part]:
-        """Let prepared events pass, which are in the store; ``refuse`` is told of those that cannot be used."""
+    def _numbered(self, whole: pa.RecordBatch, accepted: int) -> BatchRows:
+        """All rows of the input, with the positions that results have."""
+        column = self.plan.position
+        places = range(accepted, accepted + whole.num_rows) if column is None else whole_numbers(whole.column(column))
+        return BatchRows(whole, self.tables.schema, places, self.reader.unit)
+
+    def until(self, clock: pa.Array) -> list[Part]:
+        """What is detected now that no event before a time is to come; ``clock`` is an array with that time."""
+        if self.deadlines is None:
+            return []
+        events, moments = self.deadlines.until(clock)
+        return self.advance(events, _nobody, moments) if len(moments.members) else []
+
+    def advance(self, events: EventArrays, refuse: Refuse, moments: Moments | None = None) -> list[Part]:
+        """Let prepared events pass, which are in the store; ``refuse`` is told of those that cannot be used.
+
+        ``moments`` are those of pauses among them.
+        """
         parts: list[Part] = []
         at = 0
         memory = self.memory
@@ -92,29 +123,30 @@ class Machine:
                 self.tables.atoms.calls.raise_failure(self.tables.arrays.failure)
             if reason == layout.FULL_NODES:
                 # The nodes found so far move away with their detections.
-                self._close_part(parts)
+                self._close_part(parts, moments)
             if reason == layout.DECREASED:
                 refuse(at)
                 at += 1
                 continue
             memory.make_room(reason, events, at)
-        self._close_part(parts)
+        self._close_part(parts, moments)
         self.last_bound = max(self.last_bound, int(events.bound[-1]))
         if self.tables.strings.wants_cleaning:
             forget_strings(self.tables, memory)
         return parts
 
-    def _close_part(self, parts: list[Part]) -> None:
+    def _close_part(self, parts: list[Part], moments: Moments | None) -> None:
         detections, nodes, marks = self.memory.take_detections()
         if len(detections):
             tables = self.tables
             kept = self.store.kept()
             choice = (tables.pick, tables.alone, tables.by)
-            parts.append(Part(detections, nodes, marks, kept, tables.label_sets, *choice))
+            parts.append(Part(detections, nodes, marks, kept, tables.label_sets, *choice, moments))
 
     def live_positions(self) -> Ints:
         """The positions of all events that may still be part of a match."""
-        return self.memory.live_positions(self.last_bound if self.tables.global_window else layout.NO_BOUND)
+        live = self.memory.live_positions(self.last_bound if self.tables.global_window else layout.NO_BOUND)
+        return live if self.deadlines is None else np.union1d(live, self.deadlines.positions)
 
     # -- snapshots -----------------------------------------------------------------------------------------------
 
@@ -151,7 +183,8 @@ class Machine:
             "bound": self.last_bound,
             "visited": int(self.memory.state.counters[layout.N_VISITED]),
         }
-        return Contents(description, self.memory.image()._asdict(), events.rows, events.positions)
+        arrays = {**self.memory.image()._asdict(), **({} if self.deadlines is None else self.deadlines.arrays())}
+        return Contents(description, arrays, events.rows, events.positions)
 
     def restorer(self, contents: Contents, positions: Ints) -> Callable[[], None]:
         """How to go on from a snapshot of the same plan; ``positions`` are those of the events that are kept.
@@ -168,12 +201,17 @@ class Machine:
         visited = check_number(header, "visited", least=0)
         image = image_in(contents.arrays, self.memory.state)
         check_image(image, self.tables, positions, count, len(texts))
+        deadlines = None
+        if self.deadlines is not None:
+            deadlines = self.deadlines.restorer(contents.arrays, contents.events, contents.positions)
 
         def restore() -> None:
             self.tables.strings.replace(texts)
             self.memory.take_over(image)
             self.memory.state.counters[layout.N_VISITED] = visited
             self._admitted, self.last_bound = count, bound
+            if deadlines is not None:
+                deadlines()
 
         return restore
 
@@ -199,11 +237,14 @@ class Machine:
             before.keep()
         self._before = before if not processed and self.may_fail(strict=strict) else None
         strings = self.tables.strings.checkpoint()
+        deadlines = None if self.deadlines is None else self.deadlines.checkpoint()
 
         def undo() -> None:
             self._admitted, self.last_bound = counts
             memory.state, self._greatest = before.state, None
             strings()
+            if deadlines is not None:
+                deadlines()
 
         return undo
 
@@ -220,3 +261,7 @@ class Machine:
         values = events.columns[:, checked]
         self._greatest = np.maximum(latest, values.max(axis=0))
         return bool((values[0] >= latest).all() and (values[1:] >= values[:-1]).all())
+
+
+def _nobody(_: int) -> None:
+    raise AssertionError("no event is refused where there is none")

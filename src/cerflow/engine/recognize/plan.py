@@ -9,6 +9,7 @@ import pyarrow as pa
 from cerflow import limits
 from cerflow.analysis.checks import check_query
 from cerflow.analysis.types import check_types
+from cerflow.automata.model.clock import has_ticks
 from cerflow.automata.model.transducer import Transducer
 from cerflow.engine.events.signatures import Evaluation, columns_of_test, columns_read
 from cerflow.engine.recognize.columns_needed import holding
@@ -23,7 +24,7 @@ from cerflow.engine.recognize.planning import (
 )
 from cerflow.engine.results.report import Report
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.errors import InputError, expect
+from cerflow.errors import InputError, UnsupportedQueryError, expect
 from cerflow.language.condition import Condition, PredicateCall
 from cerflow.language.formula import DurationWindow
 from cerflow.language.node import walk
@@ -86,6 +87,12 @@ class Plan:
         #: The query as it is evaluated, see `fitted`; ``transducer`` is its.
         self.evaluated = fitted(select, inner, times=not precomputed)
         self.transducer = compile_select(self.evaluated) if transducer is None else transducer
+        if schema.forget is not None and has_ticks(self.transducer):
+            raise UnsupportedQueryError(
+                "keys that begin anew after a pause are not evaluated beside NOT FOLLOWED BY",
+                span=select.formula.span,
+                hint="Leave out forget= (--key-timeout): what waits for a deadline is forgotten with it.",
+            )
         self._tables = self._make()
         self.evaluation = Evaluation.of(self._tables)
         #: The columns that recognition reads, in the order of the input; at least one says how many rows there are.
@@ -134,6 +141,11 @@ class Plan:
     def counts_all(self) -> bool:
         """Whether every event of the input is one of the query, numbered as it comes."""
         return self.streams.position is None
+
+    @property
+    def shares_events(self) -> bool:
+        """Whether it may read and keep events together with other queries."""
+        return self.counts_all and not self._tables.ticking
 
     def tables(self) -> TransducerTables:
         """The tables for one recogniser, which numbers strings and signatures for itself."""

@@ -7,8 +7,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 from cerflow.analysis.scopes import condition_labels
+from cerflow.automata.compile.deadlines import waits_for_time
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.compile.selection import next_of_each_start, with_few_tests
+from cerflow.automata.model.clock import has_ticks
 from cerflow.automata.model.transducer import Transducer
 from cerflow.automata.optimise.ambiguity import ambiguous, enlarged
 from cerflow.automata.optimise.detection import for_detection
@@ -16,9 +18,9 @@ from cerflow.automata.optimise.output_determinization import determinized_on_out
 from cerflow.engine import layout
 from cerflow.engine.results.report import kept_labels
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.formula import AttributeWindow, DurationWindow, Selection, Strategy, Within
+from cerflow.language.formula import AttributeWindow, DurationWindow, NotFollowedBy, Selection, Strategy, Within
 from cerflow.language.node import Node, walk
-from cerflow.language.select import ProjectionKind, Select
+from cerflow.language.select import Consumption, ProjectionKind, Select
 from cerflow.rewriting.rebuild import transformed
 from cerflow.rewriting.times import with_times_as_numbers
 from cerflow.schema import Schema
@@ -71,7 +73,9 @@ def _with_windows_of_time(select: Select, schema: Schema) -> Select:
                 return DurationWindow(size.numerator, span=current.span)
         return current
 
-    if all(of_time(node) is node for node in walk(select)):
+    # A deadline at a value of an attribute is shown by events of the same key alone.
+    apart = any(isinstance(node, NotFollowedBy) and of_time(node.window) is not node.window for node in walk(select))
+    if apart or all(of_time(node) is node for node in walk(select)):
         return select
     return transformed(select, lambda _, node: of_time(node))
 
@@ -101,6 +105,12 @@ def transducer_of(select: Select) -> Transducer:
     for item in select.projection.items:
         named.update(condition_labels(item))
     divided = _divided(select)
+    if select.consume is Consumption.ANY and select.partition and waits_for_time(select.formula):
+        raise UnsupportedQueryError(
+            "a deadline may pass for many keys at once, so CONSUME BY ANY is not evaluated beside NOT FOLLOWED BY",
+            span=select.formula.span,
+            hint="CONSUME BY PARTITION forgets what began in the substream of the match.",
+        )
     transducer = compile_formula(
         divided.formula,
         window=divided.window,
@@ -113,7 +123,7 @@ def transducer_of(select: Select) -> Transducer:
     )
     if divided.strategy is Strategy.MAX:
         return with_few_tests(transducer)
-    if divided.strategy is Strategy.NEXT and transducer.window is not None:
+    if divided.strategy is Strategy.NEXT and transducer.window is not None and not has_ticks(transducer):
         with suppress(UnsupportedQueryError):
             return next_of_each_start(transducer)
     return transducer

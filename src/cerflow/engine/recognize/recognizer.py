@@ -141,6 +141,16 @@ class Recognizer:
         parts = self._driver.push(events).get(_NAME, ())
         return Matches(parts, self._plan.report, self._plan.limit)
 
+    def advance(self, time: Any) -> Matches:
+        """What is detected now that no event before ``time`` is still to come (spec §10, deadlines).
+
+        Deadlines at or before it have passed: their matches have no ``detected_at``, and the deadline as their
+        ``detected_time``. Events before ``time`` are late from now on, as if an event of that time had come. It is a
+        value of the time column, for timestamps also a datetime or a text of ISO 8601. Raises `InputError` for other
+        values and without a time column, and `InUseError` while another call runs.
+        """
+        return Matches(self._driver.advance(time).get(_NAME, ()), self._plan.report, self._plan.limit)
+
 
 def _roles_in(header: Mapping[str, Any]) -> tuple[Schema, str | None]:
     """The schema of the events and their position column, as a snapshot describes them."""

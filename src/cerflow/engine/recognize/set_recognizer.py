@@ -10,6 +10,7 @@ import numpy as np
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.events.store import EventStore
 from cerflow.engine.matches.matches import Matches
+from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.driver import Driver
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.state import snapshot
@@ -42,7 +43,13 @@ class SetRecognizer:
 
     def push(self, events: Any) -> dict[str, Matches]:
         """Process events; returns the matches they detect, of each query that has any. See `Recognizer.push`."""
-        found = self._driver.push(events)
+        return self._matches(self._driver.push(events))
+
+    def advance(self, time: Any) -> dict[str, Matches]:
+        """What is detected now that no event before ``time`` is to come, as by `push`. See `Recognizer.advance`."""
+        return self._matches(self._driver.advance(time))
+
+    def _matches(self, found: Mapping[str, list[Part]]) -> dict[str, Matches]:
         return {
             name: Matches(found[name], plan.report, plan.limit) for name, plan in self._plans.items() if found.get(name)
         }

@@ -57,7 +57,7 @@ class SingleEvents:
         self.ready = not (
             tables.asks
             or schema.forget is not None
-            or not plan.counts_all
+            or not plan.shares_events
             or tables.atoms.ordered
             or any(test is None for _, test in tests)
             or any(column is None for column in columns)

@@ -16,6 +16,7 @@ from cerflow.language.condition import (
     Comparison,
     Condition,
     Expression,
+    Not,
 )
 from cerflow.language.node import Node
 from cerflow.schema import Kind, Schema
@@ -48,6 +49,10 @@ class AtomCompiler(Instructions):
         if isinstance(atom, InWindow) and self._is_scalar(atom.start):
             slot = places[atom.start.register] + atom.start.field
             self.rows.append([layout.LT, layout.INT, self.bound_column(atom.window), slot, 0, 0])
+            return
+        if isinstance(atom, Not) and isinstance(atom.operand, InWindow) and self._is_scalar(atom.operand.start):
+            self.add(atom.operand, places)
+            self.rows[-1][layout.A_OPERATOR] = layout.GE
             return
         simple = self._simple(atom, places) if isinstance(atom, Comparison) else None
         self.rows.append(simple if simple is not None else self._program(atom, places))

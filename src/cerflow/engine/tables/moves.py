@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from cerflow import limits
+from cerflow.automata.model.clock import TICK, reads_tick
 from cerflow.automata.model.transducer import Transducer, Transition
 from cerflow.conditions.connectives import conjuncts
 from cerflow.engine.evaluate.precomputed_conditions import numbered_conditions, with_precomputed
-from cerflow.language.condition import Condition
+from cerflow.language.condition import Condition, Not
 
 __all__ = ["Effect", "Move", "Moves"]
 
@@ -44,6 +45,8 @@ class Moves:
         self.rows = self._rows()
         self._needs = [self._tests_of(move.transition) for move in self.rows]
         self._effects: dict[frozenset[int], Effect] = {}
+        #: States in which a run stays only from a tick to what comes next: any event there has the effect of a pause.
+        self._momentary = self._states_after_ticks()
 
     def marks(self, t: Transition) -> frozenset[str]:
         """The labels of a transition, as far as they matter."""
@@ -56,10 +59,15 @@ class Moves:
 
     def may_be_relevant(self, satisfied: frozenset[int], unknown: frozenset[int]) -> bool:
         """Whether an event may fire a transition or end some waiting, if any of the unknown tests may hold, too."""
-        if any(needs <= satisfied | unknown for needs in self._needs):
-            return True
+        possible = (move.number for move, needs in zip(self.rows, self._needs) if needs <= satisfied | unknown)
         # If fewer tests are known to hold, no fewer states are left.
-        return bool(self._leaves(satisfied))
+        return self.matters((possible, self._leaves(satisfied)))
+
+    def matters(self, effect: tuple[Iterable[int], Iterable[int]]) -> bool:
+        """Whether an event with this effect, see `effect`, does more than a pause would."""
+        moves, left = effect
+        sources = (self.rows[number].transition.source for number in moves)
+        return any(q not in self._momentary for states in (sources, left) for q in states)
 
     def effect(self, satisfied: frozenset[int]) -> Effect:
         """The moves that a set of satisfied tests allows, and the states in which it ends all waiting."""
@@ -70,6 +78,16 @@ class Moves:
             if len(self._effects) < limits.SIGNATURES:
                 self._effects[satisfied] = effect
         return effect
+
+    def _states_after_ticks(self) -> frozenset[int]:
+        entered = {t.target for t in self._transducer.transitions if t.source != t.target and reads_tick(t)}
+        others = {
+            q
+            for t in self._transducer.transitions
+            if not reads_tick(t)
+            for q in (t.target, *(() if (t.test, t.atoms) == (Not(TICK), ()) else (t.source,)))
+        }
+        return frozenset(entered - others - self._transducer.initial)
 
     def _loops(self) -> list[list[frozenset[int]]]:
         loops: list[list[frozenset[int]]] = [[] for _ in range(self._transducer.states)]

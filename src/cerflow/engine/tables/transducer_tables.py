@@ -13,6 +13,7 @@ from copy import copy
 import numpy as np
 
 from cerflow import limits
+from cerflow.automata.model.clock import deadlines_of, has_ticks, opened_by
 from cerflow.automata.model.transducer import Accumulation, Transducer
 from cerflow.automata.optimise.ambiguity import ambiguous, one_run_each
 from cerflow.automata.optimise.detection import begun, latest_starts
@@ -30,7 +31,7 @@ from cerflow.engine.tables.register_kinds import register_kinds
 from cerflow.engine.tables.register_steps import Slots, StepCompiler
 from cerflow.engine.tables.windows import Windows
 from cerflow.language.condition import Condition
-from cerflow.language.formula import CountWindow
+from cerflow.language.formula import AttributeWindow, CountWindow
 from cerflow.schema import Schema
 from cerflow.values.array_types import Mask, SmallRows
 
@@ -89,6 +90,10 @@ class TransducerTables:
         self._allowed: list[frozenset[int]] = []
         #: For each signature whether it allows any move, or ends any waiting.
         self.relevant: list[bool] = []
+        #: Whether runs may read ticks; the durations after which they do; for each signature those that may begin.
+        self.ticking = has_ticks(transducer)
+        self.deadlines = deadlines_of(transducer)
+        self.opened: list[frozenset[int]] = []
         self.arrays = self._arrays(len(keys), consume, strategy)
         #: The strings of the query itself; they come first and always stay.
         self.own_strings = len(self.strings)
@@ -102,6 +107,7 @@ class TransducerTables:
         other._by_effect = dict(self._by_effect)
         other._allowed = list(self._allowed)
         other.relevant = list(self.relevant)
+        other.opened = list(self.opened)
         return other
 
     # -- columns and windows -------------------------------------------------------------------------------------
@@ -119,12 +125,17 @@ class TransducerTables:
     @property
     def counted(self) -> bool:
         """Whether every event of a substream counts, because positions in it or pauses matter."""
-        if self.schema.forget is not None:
+        if self.schema.forget is not None or self.reached:
             return True
         # Starts of windows may also be kept among other values; the measured column tells.
         windows = [self.transducer.window, *(column.window for column in self.columns)]
         strict = any(not loops and q not in self.transducer.final for q, loops in enumerate(self.moves.loops))
         return self.partitioned and (strict or any(isinstance(w, CountWindow) for w in windows))
+
+    @property
+    def reached(self) -> bool:
+        """Whether deadlines lie at values of an attribute, which any event may reach."""
+        return self.ticking and any(isinstance(column.window, AttributeWindow) for column in self.columns)
 
     @property
     def _begins_once(self) -> bool:
@@ -302,7 +313,9 @@ class TransducerTables:
                 if effect not in self._by_effect:
                     self._by_effect[effect] = len(self._by_effect)
                     self._allowed.append(frozenset(effect[0]))
-                    self.relevant.append(effect != ((), ()))
+                    self.relevant.append(self.moves.matters(effect))
+                    opening = (self.moves.rows[number].transition for number in effect[0] if self.deadlines)
+                    self.opened.append(frozenset().union(*(opened_by(t, self.deadlines) for t in opening)))
                     added.append(effect)
                 self._signatures[satisfied] = self._by_effect[effect]
         if added:
@@ -324,6 +337,7 @@ class TransducerTables:
             self._by_effect = {}
             self._allowed = []
             self.relevant = []
+            self.opened = []
             self.arrays = self.arrays._replace(
                 signature_start=self.arrays.signature_start[:1],
                 signature_rows=self.arrays.signature_rows[:0],

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow import limits
+from cerflow.automata.model.clock import has_ticks
 from cerflow.conditions.atomic_conditions import atomic_conditions
 from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.propositions import is_true, leaves_of
@@ -45,12 +46,15 @@ def narrowed(query: Query, plan: JobPlan, df: DataFrame, *, skip: bool) -> tuple
     events = EventColumns(plan.schema)
     conditions = events.conditions(df.schema)
     stream = plan.schema.stream if query.tree.streams else None
-    precomputed = () if plan.positions else conditions_to_precompute(query, plan.schema, conditions, stream)
+    transducer = query.plan(plan.schema).transducer
+    # Ticks have a type, which must be sent then.
+    unfit = plan.positions or has_ticks(transducer)
+    precomputed = () if unfit else conditions_to_precompute(query, plan.schema, conditions, stream)
     if not precomputed:
         return plan, df
     wide = len(precomputed) > _NARROW
     schema = with_bits(plan.schema, pa.int64() if wide else pa.int32())
-    engine = EnginePlan(query.tree, schema, transducer=query.plan(plan.schema).transducer, precomputed=precomputed)
+    engine = EnginePlan(query.tree, schema, transducer=transducer, precomputed=precomputed)
     frame = events.renamed(df)
     if skip:
         frame = frame.filter(events.usable())

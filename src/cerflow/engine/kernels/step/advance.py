@@ -117,6 +117,9 @@ def advance(address, start, stop):
                     state.partition_long[p, w] = NULL
         if partitioned and counted:
             place = state.partition_long[p, PARTITION_EVENTS] + 1 if p >= 0 else 1
+            if events.position[k] < 0:
+                # A tick or a pause does not count.
+                place -= 1
         measure = events.measure[k]
         bound = events.bound[k]
         if local_window > 0:

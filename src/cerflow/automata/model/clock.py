@@ -1,0 +1,84 @@
+"""Deadlines in time: what a transducer reads beside events (spec §10).
+
+Time passes between events, also where no event of a substream shows it. So a run may read two things that are no
+events: `TICK`, once a deadline has passed, and `PAUSE`, which stands for an event of another substream. Ticks come
+before the event that shows them. A match that ends with a tick is detected by what is read next, an event or a pause.
+So all matches of one moment are detected together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cerflow.automata.model.fragment import Fragment
+from cerflow.automata.model.transducer import Transducer, Transition
+from cerflow.conditions.connectives import conjunction, conjuncts
+from cerflow.conditions.guards import InWindow, Measure, TypeTest
+from cerflow.language.condition import Not
+from cerflow.language.formula import DurationWindow
+from cerflow.language.node import walk
+
+__all__ = ["PAUSE", "TICK", "deadlines_of", "has_ticks", "on_events", "opened_by", "reads_tick", "with_patience"]
+
+#: The tests that only a tick or only a pause satisfies. No event has such a type.
+TICK = TypeTest("\0a deadline has passed")
+PAUSE = TypeTest("\0no event")
+
+
+def reads_tick(t: Transition) -> bool:
+    """Whether a transition reads ticks only."""
+    return TICK in conjuncts(t.test)
+
+
+def on_events(t: Transition) -> Transition:
+    """The transition, for events only."""
+    parts = conjuncts(t.test)
+    if any(isinstance(part, TypeTest) for part in parts):
+        return t
+    return replace(t, test=conjunction([*parts, Not(TICK), Not(PAUSE)]))
+
+
+def with_patience(operand: Fragment) -> Fragment:
+    """The fragment, in which runs stay over ticks and pauses also where they may not skip any event."""
+    going_on = {t.source for t in operand.transitions}
+    loops: list[Transition] = []
+    for thing in (TICK, PAUSE):
+        able = {
+            t.source
+            for t in operand.transitions
+            if t.skips
+            or thing in (parts := conjuncts(t.test))
+            or (t.stays and thing == PAUSE and Not(TICK) in parts and Not(PAUSE) not in parts)
+        }
+        loops += [Transition(q, q, thing) for q in sorted(going_on - able)]
+    return operand.with_transitions([*operand.transitions, *loops])
+
+
+def has_ticks(transducer: Transducer) -> bool:
+    """Whether a transducer reads ticks."""
+    return any(reads_tick(t) for t in transducer.transitions)
+
+
+def deadlines_of(transducer: Transducer) -> tuple[DurationWindow, ...]:
+    """The durations after which a run may wait for a tick."""
+    found = {
+        node.window: None
+        for t in transducer.transitions
+        if reads_tick(t)
+        for root in (*t.atoms, *(condition for write in t.writes for condition in write.where))
+        for node in walk(root)
+        if isinstance(node, InWindow) and isinstance(node.window, DurationWindow)
+    }
+    return tuple(found)
+
+
+def opened_by(t: Transition, deadlines: tuple[DurationWindow, ...]) -> frozenset[int]:
+    """The deadlines, by number, that may begin to run with the event that a transition reads."""
+    measured = {
+        node.window
+        for write in t.writes
+        for expression in write.row
+        for node in walk(expression)
+        if isinstance(node, Measure)
+    }
+    return frozenset(k for k, window in enumerate(deadlines) if window in measured)

@@ -1,0 +1,42 @@
+"""The moments of detections that no event of their own partition makes: deadlines that have passed (spec §10)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from cerflow.values.array_types import Ints, Mask
+
+__all__ = ["Moments"]
+
+#: Detections at moment number k have the position -2 - k.
+_FIRST = -2
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Moments by number: the reported position of the event that showed each (null: the clock did), and the time.
+
+    ``members`` are positions of stored events, one of the partition that each moment is of.
+    """
+
+    places: pa.Array  # int64
+    times: pa.Array  # of the type of the time column
+    members: Ints
+
+    @property
+    def positions(self) -> Ints:
+        """The positions of detections at these moments."""
+        return _FIRST - np.arange(len(self.members))
+
+    @staticmethod
+    def among(positions: Ints) -> Mask:
+        """Which detections are at such a moment."""
+        return positions <= _FIRST
+
+    @staticmethod
+    def numbers(positions: Ints) -> Ints:
+        """The numbers of the moments of some detections."""
+        return _FIRST - positions

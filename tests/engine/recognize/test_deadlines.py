@@ -1,0 +1,240 @@
+"""NOT FOLLOWED BY: the engine detects what the definitions say, when they say it, however the events come."""
+
+import datetime
+import random
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cerflow
+from cerflow.engine.state.snapshot import Contents
+from cerflow.errors import BadRecordError, InputError, SnapshotError, UnsupportedQueryError
+from support.conformance import assert_conforms, drawn
+from support.generators.conditions import Fragment
+from support.runners import (
+    ENGINE_RUNNERS,
+    EXAMPLES,
+    bag,
+    engine_refuses,
+    examples,
+    one_by_one,
+    restored_at_every_event,
+    semantics,
+)
+
+COLUMNS = pa.schema([("type", pa.string()), ("t", pa.int64()), ("v", pa.int64()), ("k", pa.int64()), ("w", pa.int64())])
+
+
+class _Queries:
+    """Random queries with deadlines of all kinds."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.labels = 0
+
+    def label(self):
+        self.labels += 1
+        return f"x{self.labels}"
+
+    def event(self):
+        kind, label = self.random.choice(["A", "A", "B", "C", "EVENT"]), self.label()
+        comparison = f"{label}.v {self.random.choice('<>=')} {self.random.randint(0, 3)}"
+        return self.random.choice([kind, f"({kind} AS {label})", f"({kind} AS {label} FILTER {comparison})"])
+
+    def window(self):
+        size = self.random.randint(1, 5)
+        return self.random.choice([f"{size} MILLISECONDS"] * 3 + [f"{size} EVENTS", f"{size} [w]"])
+
+    def deadline(self, depth):
+        if self.random.random() < 0.3:
+            a, b = self.label(), self.label()
+            one, other = self.random.choice("ABC"), self.random.choice("ABC")
+            right = f"({other} AS {b} FILTER {b}.v = {a}.v)"
+            return f"({one} AS {a} NOT FOLLOWED BY {right} FOR {self.window()})"
+        return f"({self.formula(depth - 1)} NOT FOLLOWED BY {self.formula(depth - 2)} FOR {self.window()})"
+
+    def formula(self, depth):
+        if depth <= 0:
+            return self.event()
+        joined = [f"({{}} {operator} {{}})" for operator in (";", ";", "OR", "ALL", "UNLESS", "WITHOUT", ":")]
+        around = ["({})+", "STRICT({})", "START({})", "PROJECT A ({})", "({}){{1,2}}", f"({{}} WITHIN {self.window()})"]
+        if self.random.random() < 0.35:
+            return self.deadline(depth)
+        return self.random.choice(joined * 2 + around).format(self.formula(depth - 1), self.formula(depth - 2))
+
+    def query(self):
+        chosen = ["*"] * 6 + ["NEXT *", "LAST *", "STRICT *", "NONE", "COUNT(*) AS n"]
+        text = f"SELECT {self.random.choice(chosen)} WHERE {self.deadline(3)}"
+        text += self.random.choice(["", " PARTITION BY [k]"])
+        text += self.random.choice(["", "", "", f" WITHIN {self.window()}"])
+        return text + self.random.choice(["", "", "", "", " CONSUME BY PARTITION"])
+
+    def events(self):
+        time = measure = 0
+        rows = []
+        for _ in range(self.random.randint(1, 9)):
+            time += self.random.choice([0, 0, 1, 1, 2, 3, 5])
+            measure += self.random.choice([0, 1, 1, 2])
+            key, value = self.random.choice([1, 1, 2, 3, None]), self.random.randint(0, 3)
+            known = self.random.choice([measure, measure, measure, None])
+            rows.append({"type": self.random.choice("AABC"), "t": time, "v": value, "k": key, "w": known})
+        return pa.Table.from_pylist(rows, COLUMNS)
+
+
+def in_random_batches(query, table, until, draw):
+    """Pushes of random sizes, snapshots, and clocks that show no more than the events before them and ``until``."""
+    recognizer = query.recognizer(table.schema, time="t")
+    found = []
+    at = 0
+    while at < table.num_rows:
+        size = draw.randint(1, 4)
+        found += recognizer.push(table.slice(at, size)).to_pylist()
+        at = min(at + size, table.num_rows)
+        if draw.random() < 0.3:
+            found += recognizer.advance(table["t"][at - 1].as_py()).to_pylist()
+        if draw.random() < 0.3:
+            recognizer = cerflow.Recognizer.restore(query, recognizer.snapshot())
+    last = table["t"][-1].as_py()
+    for time in sorted({draw.randint(last, max(last, until)), until}):
+        found += recognizer.advance(time).to_pylist()
+    return found
+
+
+@pytest.mark.parametrize("seed", range(round(120 * EXAMPLES)))
+def test_as_defined(seed):
+    own = _Queries(seed)
+    query = cerflow.parse(own.query())
+    if engine_refuses(query, own.events(), time="t"):
+        return
+    for _ in range(4):
+        table = own.events()
+        expected = bag(semantics(query, table, time="t"))
+        assert bag(query.match(table, time="t").to_pylist()) == expected
+        assert bag(one_by_one(query, table, time="t")) == expected
+        assert bag(restored_at_every_event(query, table, time="t")) == expected
+        until = table["t"][-1].as_py() + own.random.randint(0, 8)
+        expected = bag(query.match(table, time="t", runner="semantics", until=until).to_pylist())
+        assert bag(query.match(table, time="t", until=until).to_pylist()) == expected
+        assert bag(in_random_batches(query, table, until, own.random)) == expected
+
+
+CART = cerflow.parse("SELECT * WHERE (cart AS c NOT FOLLOWED BY checkout FOR 30 MINUTES) PARTITION BY [user]")
+
+
+def shop(*events):
+    """Events (minute, type, user)."""
+    start = datetime.datetime(2024, 3, 15, 10)
+    rows = [{"type": k, "at": start + datetime.timedelta(minutes=m), "user": u} for m, k, u in events]
+    return pa.Table.from_pylist(
+        rows, pa.schema([("type", pa.string()), ("at", pa.timestamp("us")), ("user", pa.string())])
+    )
+
+
+def test_no_key_waits_for_an_event_of_its_own():
+    events = shop((0, "cart", "ann"), (5, "cart", "bob"), (10, "checkout", "bob"), (30, "view", "cleo"))
+    (match,) = CART.match(events, time="at")
+    assert (match["detected_at"], match["user"], match["start"], match["end"]) == (3, "ann", 0, 0)
+    assert match["detected_time"] == datetime.datetime(2024, 3, 15, 10, 30)
+    assert match["end_time"] == datetime.datetime(2024, 3, 15, 10)
+
+
+def test_the_clock_detects():
+    events = shop((0, "cart", "ann"), (5, "cart", "bob"))
+    recognizer = CART.recognizer(events.schema, time="at")
+    assert not recognizer.push(events).to_pylist()
+    assert not recognizer.advance("2024-03-15T10:29:59").to_pylist()
+    (match,) = recognizer.advance(datetime.datetime(2024, 3, 15, 10, 34))
+    assert (match["detected_at"], match["user"]) == (None, "ann")
+    # The deadline counts, not what the clock shows.
+    assert match["detected_time"] == datetime.datetime(2024, 3, 15, 10, 30)
+    with pytest.raises(BadRecordError, match="time goes backwards"):
+        recognizer.push(shop((33, "view", "ann")))
+    # An event shows the rest.
+    (match,) = recognizer.push(shop((40, "view", "cleo")))
+    assert (match["detected_at"], match["user"]) == (2, "bob")
+    live = cerflow.Recognizer.restore(CART, recognizer.snapshot()).live
+    assert live["configurations"] == live["events"] == 0
+
+
+def test_until_is_a_value_of_the_time_column():
+    events = shop((0, "cart", "ann"))
+    assert CART.match(events, time="at", until="2024-03-15T10:30").count() == 1
+    assert CART.match(events, time="at", until="2024-03-15T10:29").count() == 0
+    with pytest.raises(InputError, match=r"'soon' is no time of the column 'at'"):
+        CART.match(events, time="at", until="soon")
+    for wrong in (True, 7, None, 1.5):
+        with pytest.raises(InputError, match=f"{wrong} is no time"):
+            CART.recognizer(events.schema, time="at").advance(wrong)
+    with pytest.raises(InputError, match="name the column by time="):
+        cerflow.parse("SELECT * WHERE A").recognizer(events.schema).advance(7)
+
+
+def test_what_stays_of_silent_keys():
+    """Only what waits is remembered: after the deadline nothing is left of a key."""
+    table = shop(*((k, "cart", f"user {k}") for k in range(20_000)))
+    recognizer = CART.recognizer(table.schema, time="at")
+    for start in range(0, 20_000, 1000):
+        recognizer.push(table.slice(start, 1000))
+        assert recognizer.live["configurations"] < 1000
+        assert recognizer.live["partitions"] < 1000
+    live = cerflow.Recognizer.restore(CART, recognizer.snapshot()).live
+    assert live["configurations"] == live["events"] == 30
+
+
+def test_a_set_of_queries_and_a_program():
+    events = shop((0, "cart", "ann"), (30, "view", "bob"))
+    some = cerflow.QuerySet({"left": CART, "views": "SELECT * WHERE view"})
+    found = some.match(events, time="at")
+    assert [m["detected_at"] for m in found["left"]] == [1]
+    recognizer = some.recognizer(events.schema, time="at")
+    assert set(recognizer.push(events.slice(0, 1))) == set()
+    again = some.restore(recognizer.snapshot(), events.schema, time="at")
+    assert set(again.advance("2024-03-15T10:31")) == {"left"}
+    text = "DEFINE lost AS SELECT c.user AS who WHERE cart AS c NOT FOLLOWED BY checkout FOR 30 MINUTES;\n"
+    program = cerflow.parse_program(text + "SELECT * FROM lost WHERE lost>EVENT AS d")
+    (match,) = program.match(events, time="at")
+    assert match["events"][0]["who"] == "ann"
+    assert match["detected_time"] == datetime.datetime(2024, 3, 15, 10, 30)
+    with pytest.raises(UnsupportedQueryError, match="'lost' waits for deadlines"):
+        program.match(events, time="at", until="2024-03-15T11:00")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("A NOT FOLLOWED BY B FOR 5 MINUTES NOT FOLLOWED BY C FOR 6 MINUTES", "in front of NOT FOLLOWED BY"),
+        ("(A NOT FOLLOWED BY B FOR 5 MINUTES) : C", "in front of :"),
+        ("A UNLESS (B NOT FOLLOWED BY C FOR 5 MINUTES)", "behind UNLESS or WITHOUT"),
+        ("(A NOT FOLLOWED BY B FOR 5 MINUTES) AND A", "below AND"),
+        ("MAX(A NOT FOLLOWED BY B FOR 5 MINUTES)", "MAX does not compare"),
+        ("A NOT FOLLOWED BY B FOR 5 MINUTES PARTITION BY [k] CONSUME BY ANY", "CONSUME BY ANY"),
+    ],
+)
+def test_what_is_refused(text, message):
+    with pytest.raises(UnsupportedQueryError, match=message) as caught:
+        cerflow.parse(f"SELECT * WHERE {text}").check()
+    assert caught.value.hint
+    assert caught.value.span is not None
+
+
+def test_damaged_snapshots_are_refused():
+    events = shop((0, "cart", "ann"))
+    recognizer = CART.recognizer(events.schema, time="at")
+    recognizer.push(events)
+    machine = recognizer._machine
+    contents = machine.contents(recognizer._driver.checker.counts, machine.store.kept())
+    for positions in ([1], [0, 0], []):
+        arrays = {**contents.arrays, "deadline 0": pa.array(positions, pa.int64()).to_numpy()}
+        if not positions:
+            del arrays["deadline 0"]
+        damaged = Contents(contents.description, arrays, contents.events, contents.positions)
+        with pytest.raises(SnapshotError, match="deadline"):
+            machine.restorer(damaged, contents.positions)
+
+
+@examples(150)
+@given(st.data())
+def test_random_formulas(data):
+    assert_conforms(*drawn(data, fragment=Fragment(deadlines=True)), ENGINE_RUNNERS)
