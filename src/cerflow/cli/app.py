@@ -46,6 +46,7 @@ from cerflow.cli.options import (
     TimeColumn,
     TimeUnitOption,
     TypeColumn,
+    Until,
 )
 from cerflow.cli.output.directory import Directory
 from cerflow.cli.output.progress import PhaseTimer, compile_kernels, progress
@@ -90,6 +91,7 @@ def run(
     column_type: ColumnTypes = None,
     encoding: Encoding = "utf-8",
     key_timeout: KeyTimeout = None,
+    until: Until = None,
     predicates: Predicates = None,
     output: Output = "-",
     output_format: OutputFormatOption = None,
@@ -120,6 +122,10 @@ def run(
         _usage("--master and --conf are settings of Spark; they do not go with --runner local", "--runner")
     if runner is Runner.LOCAL and (output_mode or partition_by):
         _usage("directories (--output-mode, --partition-by) are written by Spark, not by --runner local", "--runner")
+    if runner is Runner.SPARK and until is not None:
+        _usage("--until is for runs in this process, not for --runner spark", "--until")
+    if until is not None and not time_column:
+        _usage("--until is a time: name the column of times with --time-column", "--until")
     try:
         most = parse_most(max_matches)
     except ValueError as error:
@@ -158,6 +164,7 @@ def run(
             directory=directory,
             max_matches=most,
             counts=counts,
+            until=until,
             read_too=[path for path in (query, *(predicates or ())) if path is not None],
         )
         choice = Choice(runner is Runner.SPARK)
@@ -165,7 +172,11 @@ def run(
             given = {"--master": master, "--conf": conf, "--output-mode": output_mode, "--partition-by": partition_by}
             sources = [one.events for one in request.inputs.inputs]
             only_spark = [option for option, value in given.items() if value]
-            if isinstance(request.query, Program) and not only_spark:
+            if until is not None and only_spark:
+                _usage(f"--until is for runs in this process; {only_spark[0]} is for Spark", "--until")
+            if until is not None:
+                choice = Choice(False, "in this process, as runs with --until are")
+            elif isinstance(request.query, Program) and not only_spark:
                 choice = Choice(False, "in this process, as queries with definitions are")
             else:
                 choice = choose(sources, only_spark)

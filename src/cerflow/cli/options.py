@@ -44,6 +44,7 @@ __all__ = [
     "TimeColumn",
     "TimeUnitOption",
     "TypeColumn",
+    "Until",
 ]
 
 
@@ -119,6 +120,15 @@ KeyTimeout = Annotated[
         "--key-timeout",
         metavar="DURATION",
         help="Let a key begin anew whose next event comes later than this after its last one, as in '30 minutes'.",
+        show_default=False,
+    ),
+]
+Until = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="The events are complete up to this time, so deadlines up to it have passed: a value of the time column, "
+        "or for timestamps a text such as 2024-03-15T10:00.",
         show_default=False,
     ),
 ]

@@ -20,6 +20,7 @@ from cerflow.cli.output.writing import open_sink
 from cerflow.engine.recognize.warmup import load_kernels
 from cerflow.errors import BadRecordError
 from cerflow.files.reading import ReadEvents, read_inputs
+from cerflow.schema import kind_of
 
 __all__ = ["run_local"]
 
@@ -56,6 +57,7 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
         stream=events.stream,
         positions=request.positions,
         on_bad_record="fail" if bad_records.policy is Policy.FAIL else refuse,
+        until=_time(request.until, events.table, columns.time),
     )
     warn_of_types(event_types(request.query), types_in(events.table, columns.type))
     written = 0
@@ -80,6 +82,21 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
     watch.done("writing")
     usable = len(events.table) - (bad_records.count - (len(events.refused) if events.refused is not None else 0))
     return RunSummary(usable, written, bad_records.count, watch.phases)
+
+
+def _time(text: str | None, events: pa.Table, column: str | None) -> str | int | float | None:
+    """A time as typed, as a number where the time column has numbers."""
+    if text is None or column is None or not kind_of(events.schema.field(column).type).numeric:
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        # The query says what is wrong.
+        return text
 
 
 @contextmanager

@@ -55,7 +55,8 @@ class Inputs:
 @dataclass(frozen=True)
 class Request:
     """A run, ready to begin. ``directory`` says how to write a directory of files, None that one file is written.
-    ``max_matches`` are written at most (None: all), and ``counts`` says how ``COUNT(*)`` is written.
+    ``max_matches`` are written at most (None: all), and ``counts`` says how ``COUNT(*)`` is written. ``until`` is the
+    time up to which the events are complete, as typed.
     """
 
     query: Query | Program
@@ -68,6 +69,7 @@ class Request:
     max_matches: int | None = None
     counts: CountForm = "decimal"
     flat: bool = False
+    until: str | None = None
 
     @classmethod
     def prepare(
@@ -85,6 +87,7 @@ class Request:
         max_matches: int | None = None,
         counts: CountForm = "decimal",
         flat: bool = False,
+        until: str | None = None,
         read_too: Sequence[str] = (),
     ) -> Request:
         """Check what can be checked without reading; raises as `Inputs.prepare`, and OutputError.
@@ -112,6 +115,7 @@ class Request:
             max_matches=max_matches,
             counts=counts,
             flat=flat,
+            until=until,
         )
 
 
