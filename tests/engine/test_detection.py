@@ -234,6 +234,7 @@ def test_nothing_grows(formula, configurations):
         visited = live["visited"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", ["500 EVENTS", "500 MILLISECONDS", "500 [t]"])
 @pytest.mark.parametrize("keys", ["", "PARTITION BY [k] "])
 def test_with_registers_no_more_than_the_window_is_kept(window, keys):

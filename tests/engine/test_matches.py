@@ -27,6 +27,7 @@ def test_batches_are_bounded(size):
     assert sum(batch.num_rows for batch in batches) == matches.count() == 4 * 4 + 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 3, 64])
 def test_long_matches_in_small_batches(size):
     # Matches of more events than the buffers hold at first.

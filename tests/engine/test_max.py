@@ -53,6 +53,7 @@ def table_of(size, seed):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("by", "formula"), LONGER)
 def test_the_choice_among_all_matches(by, formula):
     table = table_of(200, len(formula))
@@ -131,6 +132,7 @@ def test_matches_are_the_same_however_little_room_there_is(by, monkeypatch):
     assert len(expected) > 60
 
 
+@pytest.mark.slow
 def test_threads_first_matches_and_aggregates():
     table = table_of(40_000, 4)
     query = cerflow.parse("SELECT MAX * WHERE A+ ; B+ ; C WITHIN 12 MILLISECONDS")

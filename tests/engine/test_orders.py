@@ -192,6 +192,7 @@ LONGER = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("by", "formula"), LONGER)
 def test_the_choice_among_all_matches(by, formula):
     generator = np.random.default_rng(len(formula))

@@ -121,6 +121,7 @@ LONGER = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("formula", LONGER)
 def test_the_choice_among_all_matches(formula):
     generator = np.random.default_rng(len(formula))

@@ -145,6 +145,7 @@ def _words(length):
     return [word(t, i) for n in range(length + 1) for t in product("AB", repeat=n) for i in product((1, 2), repeat=n)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("window", "missed"), [(2, 0), (3, 10), (4, 20)])
 def test_11_9_streaming_with_shared_registers_misses_matches(window, missed):
     """003's loop on the start: of the strings of at most 4 events, those the automaton gets wrong.

@@ -80,6 +80,7 @@ def test_choices_between_two_single_events_are_one_comparison():
     assert size(" OR ".join(pairs(300, "x", "y", "AND")), "A AS x ; B AS y") == size("x.v = y.v", "A AS x ; B AS y")
 
 
+@pytest.mark.slow
 def test_many_choices_about_several_events_are_remembered_and_bounded():
     assert size(" AND ".join(pairs(30))) <= (4, 20)
     with pytest.raises(UnsupportedQueryError, match="labels with several events") as caught:

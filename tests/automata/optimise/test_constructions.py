@@ -243,6 +243,7 @@ def test_sizes(formula, states, transitions):
 LONG = 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

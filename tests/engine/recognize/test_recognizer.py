@@ -214,6 +214,7 @@ WINDOWED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", WINDOWED)
 def test_memory_is_flat_and_work_does_not_grow(text, monkeypatch):
     monkeypatch.setattr(limits, "EVENT_SLACK", 4_096)

@@ -74,6 +74,7 @@ def test_many_partitions(lacking):
     assert recognizer.live["partitions"] == keys
 
 
+@pytest.mark.slow
 def test_many_register_values(lacking):
     table = generated(2_400, v=10**9)
     query = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER x.v < y.v WITHIN 300 EVENTS")
@@ -91,6 +92,7 @@ def test_many_updates_of_one_event(lacking):
     assert "scratch" in lacking
 
 
+@pytest.mark.slow
 def test_many_members_of_sets(lacking):
     # Two runs with the same output: sets of states, with a register each.
     query = cerflow.parse("SELECT * WHERE (((A AS x ; A) OR (A ; A AS x)) ; B AS y) FILTER x.v != y.v WITHIN 20 EVENTS")
