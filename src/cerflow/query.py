@@ -48,11 +48,13 @@ if TYPE_CHECKING:
     from cerflow.engine.recognize.recognizer import Recognizer
     from cerflow.explaining.facts import ExplainFormat
 
-__all__ = ["Language", "Query", "Reading", "as_query_text", "parse"]
+__all__ = ["NO_TEXT", "Language", "Query", "Reading", "as_query_text", "parse"]
 
 Language = Literal["ceql", "sremo"]
 Reading = Literal["second-order", "first-order"]
 Runner = Literal["engine", "semantics"]
+
+NO_TEXT = "this query cannot be written as text, so it cannot be sent to the tasks of Spark"
 
 
 def parse(text: str, *, language: Language = "ceql", reading: Reading = "second-order") -> Query:
@@ -85,7 +87,7 @@ def as_query_text(query: Query) -> str:
             return text
     except (QueryError, QuerySyntaxError):
         pass  # an expression of SREMO in the middle of a query
-    raise UnsupportedQueryError("this query cannot be written as text, so it cannot be sent to the tasks of Spark")
+    raise UnsupportedQueryError(NO_TEXT)
 
 
 class Query:

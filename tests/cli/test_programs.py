@@ -41,7 +41,7 @@ def test_run(files):
     assert row == {**places, "size": -2, "text": "loss"}
     assert "6 events, 1 match, 0 bad records" in result.stderr
     assert "no event" not in result.stderr
-    assert "as queries with definitions are" in result.stderr
+    assert "in this process: the input needs about" in result.stderr
 
 
 def test_check_says_what_each_statement_reads(files):
@@ -76,13 +76,6 @@ def test_a_computed_column_says_nothing_of_a_column_of_the_input(files):
     result = cerflow("run", "-e", text, *inputs(files))
     assert result.exit_code == 0, result.stderr
     assert "6 events, 2 matches, 0 bad records" in result.stderr
-
-
-def test_spark_is_refused(files):
-    result = cerflow("run", files / "dips.ceql", *inputs(files), "--runner", "spark")
-    assert result.exit_code != 0
-    assert "Spark cannot place the events of definitions" in result.stderr
-    assert "--runner local" in result.stderr
 
 
 def test_a_type_may_be_called_define(files):

@@ -342,3 +342,29 @@ def test_inputs_of_different_units(tmp_path):
     found = run(tmp_path, "spark", *given)
     assert [row["end_time"] for row in found[0]] == [1700000009000]
     assert found == run(tmp_path, "local", *given)
+
+
+def test_a_program_of_several_inputs(tmp_path):
+    (tmp_path / "program.ceql").write_text(
+        "DEFINE dry AS SELECT h.value AS value FROM log WHERE T ; H AS h FILTER h.value <= 25 WITHIN 4 MINUTES;\n"
+        "SELECT d.value AS value, n.text AS text, n FROM dry, notes WHERE dry AS d : notes>NOTE AS n"
+    )
+    (tmp_path / "log.csv").write_text(CSV)
+    (tmp_path / "notes.csv").write_text("type,at,text\nNOTE,2024-07-01T06:01:00,early\nNOTE,2024-07-01T06:09:00,late\n")
+    inputs = [f"--input={name}={tmp_path / name}.csv" for name in ("log", "notes")]
+    arguments = [tmp_path / "program.ceql", *inputs, "--time-column", "at"]
+    found = run(tmp_path, "spark", *arguments)
+    assert found == run(tmp_path, "local", *arguments)
+    assert [row["text"] for row in found[0]] == ["late"]
+
+
+def test_a_program_of_parquet_files(tmp_path):
+    pa.parquet.write_table(stocks(300), tmp_path / "ticks.parquet")
+    text = (
+        "DEFINE dip AS SELECT b.price - a.price AS by FROM ticks WHERE SELL AS a : SELL AS b PARTITION BY name;"
+        "SELECT sum(d.by) AS by FROM dip WHERE dip{2} AS d PARTITION BY name WITHIN 1 MINUTE"
+    )
+    arguments = ["-e", text, "--input", tmp_path / "ticks.parquet", "--time-column", "time", "--no-positions"]
+    found, _, counts = run(tmp_path, "spark", *arguments)
+    assert found
+    assert (found, counts) == run(tmp_path, "local", *arguments)[::2]

@@ -266,6 +266,12 @@ def test_streams_that_do_not_fit_the_input() -> None:
         )
 
 
+def test_keys_that_a_definition_does_not_have_are_refused() -> None:
+    program = cerflow.parse_program(DIP + "SELECT * FROM dip WHERE dip PARTITION BY [low, k]")
+    with pytest.raises(QueryError, match=r"line 2, .*unknown partition key 'k'"):
+        program.match([{"type": "A", "v": 1, "k": 2}])
+
+
 def test_without_events_there_are_no_matches() -> None:
     program = cerflow.parse_program(BURSTS)
     assert program.match([]).count() == 0

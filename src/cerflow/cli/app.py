@@ -113,7 +113,6 @@ def run(
     from cerflow.cli.commands.request import Request, load_query
     from cerflow.cli.output import bad_records as bad
     from cerflow.cli.output.volume import parse_most
-    from cerflow.programs.program import Program
 
     _one_query(query, expression)
     if not inputs:
@@ -176,8 +175,6 @@ def run(
                 _usage(f"--until is for runs in this process; {only_spark[0]} is for Spark", "--until")
             if until is not None:
                 choice = Choice(False, "in this process, as runs with --until are")
-            elif isinstance(request.query, Program) and not only_spark:
-                choice = Choice(False, "in this process, as queries with definitions are")
             else:
                 choice = choose(sources, only_spark)
         if choice.warning is not None:

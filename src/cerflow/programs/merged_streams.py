@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.engine.matches.matches import Matches
+from cerflow.engine.recognize.columns_needed import holding
+from cerflow.engine.recognize.plan import Plan
 from cerflow.errors import InputError, QueryError
 from cerflow.language.select import Select
 from cerflow.query import Query
@@ -17,7 +19,7 @@ from cerflow.schema import Schema
 from cerflow.stream_inputs import common_schema, fitted, free_name
 from cerflow.values.array_types import Ints
 
-__all__ = ["Merging", "Statement", "statements_for"]
+__all__ = ["Merging", "ProgramPlan", "Statement", "statements_for"]
 
 _INPUT = "the input"
 
@@ -48,6 +50,31 @@ class Statement:
     def result_columns(self) -> list[str]:
         """The columns of a match that are attributes of its event."""
         return [name for name in self.query.plan(self.schema).report.schema.names if name not in _PLACES]
+
+
+@dataclass(frozen=True)
+class ProgramPlan:
+    """The statements of a program for the columns of its events, each behind those that it reads.
+
+    ``schema`` describes the events of the input, and says which of their columns must be held.
+    """
+
+    statements: tuple[Statement, ...]
+    schema: Schema
+
+    @classmethod
+    def of(cls, statements: Sequence[Statement], events: Schema) -> ProgramPlan:
+        """The plan of some statements for a schema; raises as `cerflow.engine.recognize.plan.Plan`."""
+        held = dict(holding(events, []).held)
+        for statement in statements:
+            found = statement.query.plan(statement.schema).schema.held
+            held |= {name: most for name, most in found.items() if events.has(name)}
+        return cls(tuple(statements), replace(events, held=held))
+
+    def last(self, positions: bool = True) -> Plan:
+        """The plan of the query, with or without positions."""
+        last = self.statements[-1]
+        return last.query.plan(last.schema, None, positions)
 
 
 #: The columns of a match that are no attributes of its event.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -11,25 +12,33 @@ import pyarrow as pa
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.events.time_order import extent, usable_in_order
 from cerflow.engine.matches.matches import Matches
-from cerflow.engine.recognize.columns_needed import holding
-from cerflow.errors import Located, QueryError, QueryWarning, UnsupportedQueryError, at_least_one, expect, nearest
+from cerflow.errors import (
+    Located,
+    QueryError,
+    QuerySyntaxError,
+    QueryWarning,
+    UnsupportedQueryError,
+    at_least_one,
+    expect,
+    nearest,
+)
 from cerflow.explaining.facts import ExplainFormat
-from cerflow.language.condition import Attribute
-from cerflow.language.formula import AnyEvent, As, EventType
-from cerflow.language.node import Node, transform, walk
+from cerflow.language.formula import AnyEvent, EventType
+from cerflow.language.node import Node, transform
 from cerflow.language.parser import parse_statements
 from cerflow.language.printer import show
-from cerflow.language.select import CountItem, Definition, ExpressionItem, Select, Statements
+from cerflow.language.select import Definition, Select, Statements
+from cerflow.programs.checks import check_statements, reading_input
 from cerflow.programs.explanation import explain_program
-from cerflow.programs.merged_streams import Statement, statements_for
+from cerflow.programs.merged_streams import ProgramPlan, Statement, statements_for
 from cerflow.programs.recognizer import ProgramRecognizer, merged_events, refuse_clock
-from cerflow.query import Query, Runner, parse
+from cerflow.query import NO_TEXT, Language, Query, Runner, as_query_text, parse
 from cerflow.reference import reference_program
 from cerflow.schema import Schema
 from cerflow.stream_inputs import EventRoles, schema_of
 from cerflow.values.event_tables import to_table, unknown_types
 
-__all__ = ["Program", "parse_program", "query_alone"]
+__all__ = ["Program", "as_text", "parse_program", "read_query", "without_definitions"]
 
 
 def parse_program(text: str) -> Program:
@@ -67,7 +76,7 @@ class Program:
         self.tree = tree
         self.text = text
         with Located(text):
-            _check(tree)
+            check_statements(tree)
         names = {d.name for d in tree.definitions}
         self.definitions: Mapping[str, Query] = {
             d.name: Query(_plain(d.select, names), text=text) for d in tree.definitions
@@ -81,8 +90,8 @@ class Program:
     def reading_input(self) -> Statements:
         """The statements, with attributes that only events of definitions have under names that no column has."""
         names = {d.name for d in self.tree.definitions}
-        definitions = tuple(replace(d, select=_reading_input(d.select, names)) for d in self.tree.definitions)
-        return Statements(definitions, _reading_input(self.tree.query, names))
+        definitions = tuple(replace(d, select=reading_input(d.select, names)) for d in self.tree.definitions)
+        return Statements(definitions, reading_input(self.tree.query, names))
 
     @property
     def unused(self) -> tuple[Definition, ...]:
@@ -97,12 +106,13 @@ class Program:
                 used.update(query.tree.streams)
         return used
 
-    def _statements(self, events: Schema) -> list[Statement]:
+    def plan(self, events: Schema) -> ProgramPlan:
+        """The program made ready for events of a schema (for other parts of cerflow); raises as `recognizer` does."""
         used = self._used()
         queries: dict[str | None, Query] = {n: query for n, query in self.definitions.items() if n in used}
         queries[None] = self.query
         with Located(self.text):
-            return statements_for(queries, events)
+            return ProgramPlan.of(statements_for(queries, events), events)
 
     def match(
         self,
@@ -129,10 +139,9 @@ class Program:
         if unknown_types(table):
             return self.query.match(table, positions=positions, **roles)
         schema = schema_of(table.schema, **roles)
-        statements = self._statements(schema)
-        table, _ = usable_in_order(
-            table, RecordChecker(self._holding(statements, schema), on_bad_record, in_order=False), sequence
-        )
+        plan = self.plan(schema)
+        statements = plan.statements
+        table, _ = usable_in_order(table, RecordChecker(plan.schema, on_bad_record, in_order=False), sequence)
         if schema.stream is not None:
             self._check_streams(statements, table, schema.stream)
         if until is not None:
@@ -145,14 +154,7 @@ class Program:
         merged = merged_events(statements, schema, table)
         return self.query.match(merged, positions=positions, threads=threads, until=until, **roles)
 
-    def _holding(self, statements: list[Statement], schema: Schema) -> Schema:
-        held = dict(holding(schema, []).held)
-        for statement in statements:
-            found = holding(statement.schema, [statement.tree]).held
-            held |= {name: most for name, most in found.items() if schema.has(name)}
-        return Schema(schema.columns, schema.type, schema.time, schema.stream, schema.time_unit, schema.forget, held)
-
-    def _check_streams(self, statements: list[Statement], table: pa.Table, stream: str) -> None:
+    def _check_streams(self, statements: Sequence[Statement], table: pa.Table, stream: str) -> None:
         """Raises `QueryError` for a stream that does not occur, if its name is nearly that of a definition."""
         occurring = {str(name) for name in table.column(stream).unique().to_pylist()}
         for statement in statements:
@@ -176,10 +178,11 @@ class Program:
         ``on_bad_record`` is for events of the input. A push fails if a definition gives an event that a statement
         cannot use; then nothing of it has been processed.
         """
-        described = schema_of(schema, **roles)
-        statements = self._statements(described)
-        checked = self._holding(statements, described)
-        return ProgramRecognizer(statements, checked, show(self.tree), on_bad_record, positions=positions)
+        return self.recognizer_for(schema_of(schema, **roles), on_bad_record, positions=positions)
+
+    def recognizer_for(self, events: Schema, on_bad_record: BadRecordPolicy, *, positions: bool) -> ProgramRecognizer:
+        """A recogniser for events of a schema (for other parts of cerflow); see `recognizer`."""
+        return ProgramRecognizer(self.plan(events), show(self.tree), on_bad_record, positions=positions)
 
     def restore(self, data: bytes, schema: pa.Schema, **arguments: Any) -> ProgramRecognizer:
         """The recogniser that a snapshot was taken of, made with the same arguments as by `recognizer`.
@@ -196,14 +199,14 @@ class Program:
             for query in (*self.definitions.values(), self.query):
                 query.check()
             return
-        for statement in self._statements(schema):
+        for statement in self.plan(schema).statements:
             statement.query.check(statement.schema)
 
     def warnings(
         self, schema: Schema | None = None, times: tuple[float | None, float | None] | None = None
     ) -> tuple[QueryWarning, ...]:
         """What is probably not meant: definitions that nobody reads, and all that `Query.warnings` tells."""
-        schemas = {} if schema is None else {s.name: s.schema for s in self._statements(schema)}
+        schemas = {} if schema is None else {s.name: s.schema for s in self.plan(schema).statements}
         found = [self._unused_warning(definition) for definition in self.unused]
         for name, query in (*self.definitions.items(), (None, self.query)):
             found += query.warnings(schemas.get(name), times)
@@ -218,9 +221,14 @@ class Program:
             warning.with_source(self.text)
         return warning
 
+    def warn_of_times(self, schema: Schema, times: tuple[float | None, float | None]) -> None:
+        """Give the warnings about the unit of ``times`` (see `Query.warnings`) as Python warnings."""
+        for query in (*self.definitions.values(), self.query):
+            query.warn_of_times(schema, times)
+
     def explain(self, format: ExplainFormat = "text", schema: Schema | None = None) -> str:
         """Which statement reads which, and each of them as `Query.explain` explains it."""
-        schemas = {} if schema is None else {s.name: s.schema for s in self._statements(schema)}
+        schemas = {} if schema is None else {s.name: s.schema for s in self.plan(schema).statements}
         return explain_program(self.definitions, self.query, schemas, format)
 
 
@@ -237,113 +245,37 @@ def _plain(select: Select, names: set[str]) -> Select:
     return changed
 
 
-def _check(tree: Statements) -> None:
-    defined: dict[str, Select] = {}
-    everything = [definition.name for definition in tree.definitions]
-    for definition in tree.definitions:
-        name, select = definition.name, definition.select
-        if name in defined:
-            raise QueryError(f"'{name}' is defined twice", span=definition.span, hint="Give one of them another name.")
-        for stream in select.streams:
-            if stream == name:
-                raise QueryError(
-                    f"the definition '{name}' reads itself",
-                    span=select.span,
-                    hint="Repetitions are written with +, or {n,m}.",
-                )
-            if stream in everything and stream not in defined:
-                raise QueryError(
-                    f"'{name}' reads '{stream}', which is defined below it",
-                    span=select.span,
-                    hint=f"Move DEFINE {stream} above DEFINE {name}; definitions cannot read each other in a circle.",
-                )
-        for item in select.projection.items:
-            if isinstance(item, CountItem):
-                raise UnsupportedQueryError(
-                    f"'{name}' counts matches, so it has none that could be events",
-                    span=item.span,
-                    hint="Select values of each match instead; the query that reads them can count.",
-                )
-        _check_attributes(select, defined)
-        defined[name] = select
-    _check_attributes(tree.query, defined)
+def read_query(text: str, language: Language = "ceql") -> Query | Program:
+    """Read a query, or a program if there are definitions; raises the errors of `parse`."""
+    if language == "ceql" and re.search(r"\bDEFINE\b", text, re.IGNORECASE):
+        program = parse_program(text)
+        if program.definitions:
+            return program
+    return parse(text, language=language)
 
 
-def query_alone(query: Query | Program | str) -> Query:
-    """The query that is given as a text, as itself or as a program without definitions, for what takes no others.
-
-    Raises `UnsupportedQueryError` for a program with definitions, with the place of the first.
-    """
+def without_definitions(query: Query | Program | str) -> Query | Program:
+    """A query that is given as a text, as itself or as a program; a program without definitions as its one query."""
     if isinstance(query, str):
-        return parse(query)
+        return read_query(query)
+    if isinstance(query, Program) and not query.definitions:
+        return Query(query.query.written)
+    return query
+
+
+def as_text(query: Query | Program) -> str:
+    """A text that `read_query` reads, and that means the same.
+
+    Raises `UnsupportedQueryError` for what was built in Python and no text gives.
+    """
     if isinstance(query, Query):
-        return query
-    if query.definitions:
-        error = UnsupportedQueryError(
-            "Spark cannot place the events of definitions in the stream yet",
-            span=query.tree.definitions[0].span,
-            hint="Match the program in one process: cerflow.Program.match, or cerflow run --runner local.",
-        )
-        raise error if query.text is None else error.with_source(query.text)
-    return Query(query.query.written)
-
-
-def _reading_input(select: Select, names: set[str]) -> Select:
-    labels = _definitions_of_labels(select, [name for name in select.streams if name in names])
-    only = bool(select.streams) and names.issuperset(select.streams)
-
-    def renamed(node: Node) -> Node:
-        if isinstance(node, Attribute) and (only or None not in labels.get(str(node.label), {None})):
-            return replace(node, name=f"\0{node.name}")
-        return node
-
-    changed = transform(select, renamed)
-    assert isinstance(changed, Select)
-    return replace(changed, partition=()) if only else changed
-
-
-def _definitions_of_labels(select: Select, read: Collection[str]) -> dict[str, set[str | None]]:
-    """The definitions whose events a label stands for, with None if it may be one of the input."""
-    labels: dict[str, set[str | None]] = {name: {name} for name in read}
-    for node in walk(select.formula):
-        if isinstance(node, As):
-            for event in walk(node.operand):
-                if isinstance(event, EventType | AnyEvent):
-                    labels.setdefault(node.label, set()).add(_definition_of(event, read))
-        elif isinstance(node, EventType) and node.name in read and _definition_of(node, read) is None:
-            labels[node.name].add(None)
-    return labels
-
-
-def _check_attributes(select: Select, defined: Mapping[str, Select]) -> None:
-    """Raises `QueryError` for attributes that are read of a definition's events only, which do not have them."""
-    read = {name: defined[name] for name in select.streams if name in defined}
-    labels = _definitions_of_labels(select, read)
-    for node in walk(select):
-        if not isinstance(node, Attribute) or node.label is None:
-            continue
-        names = labels.get(str(node.label), {None})
-        known = [_attributes(read[name]) for name in names if name is not None]
-        if None in names or not known or any(node.name in some for some in known):
-            continue
-        name = next(iter(names))
-        offered = sorted(known[0])
-        near = nearest(node.name, offered)
-        raise QueryError(
-            f"events of '{name}' have no attribute '{node.name}'",
-            span=node.span,
-            hint=(f"Did you mean {near}? " if near else "")
-            + f"It may compute one, SELECT … AS {node.name}; the time of an event is time({node.label}).",
-        )
-
-
-def _definition_of(event: EventType | AnyEvent, read: Collection[str]) -> str | None:
-    """The definition whose events are meant, None if others may be."""
-    if event.stream is not None:
-        return event.stream if event.stream in read else None
-    return event.name if isinstance(event, EventType) and event.name in read else None
-
-
-def _attributes(select: Select) -> set[str]:
-    found = {"type", "start_time", "end_time", *(key[0] for key in select.partition)}
-    return found | {item.name for item in select.projection.items if isinstance(item, ExpressionItem)}
+        return as_query_text(query)
+    if query.text is not None:
+        return query.text
+    text = show(query.tree)
+    try:
+        if parse_program(text).tree == query.tree:
+            return text
+    except (QueryError, QuerySyntaxError):
+        pass  # as of a query
+    raise UnsupportedQueryError(NO_TEXT)

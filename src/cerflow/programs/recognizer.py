@@ -20,7 +20,7 @@ from cerflow.engine.state import snapshot
 from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.validation import check_counts
 from cerflow.errors import CerflowError, InUseError, SnapshotError, UnsupportedQueryError
-from cerflow.programs.merged_streams import Merging, Statement
+from cerflow.programs.merged_streams import Merging, ProgramPlan, Statement
 from cerflow.schema import Schema
 from cerflow.values.event_tables import as_rows
 
@@ -67,23 +67,14 @@ class ProgramRecognizer:
     It holds a recogniser of each statement. Like a `Recognizer` it is for one caller at a time.
     """
 
-    def __init__(
-        self,
-        statements: Sequence[Statement],
-        schema: Schema,
-        text: str,
-        on_bad_record: BadRecordPolicy,
-        *,
-        positions: bool = True,
-    ) -> None:
-        self._statements = statements
+    def __init__(self, plan: ProgramPlan, text: str, on_bad_record: BadRecordPolicy, *, positions: bool = True) -> None:
+        self._statements = plan.statements
         self._text = text
-        self._checker = RecordChecker(schema, on_bad_record)
-        self._recognizers = [_recognizer(statement) for statement in statements]
-        if not positions:
-            last = statements[-1]
-            plan = last.query.plan(last.schema, None, False)
-            self._recognizers[-1] = Recognizer(last.tree, last.schema, positions=False, plan=plan)
+        self._checker = RecordChecker(plan.schema, on_bad_record)
+        *definitions, last = plan.statements
+        self._recognizers = [_recognizer(statement) for statement in definitions]
+        made = plan.last(positions)
+        self._recognizers.append(Recognizer(last.query.tree, last.schema, positions=positions, plan=made))
         self._in_use = Lock()
 
     @property
@@ -95,6 +86,12 @@ class ProgramRecognizer:
     def bad_records(self) -> int:
         """The number of events of the input refused so far."""
         return self._checker.refused
+
+    @property
+    def live(self) -> dict[str, int]:
+        """How much is remembered, as `Recognizer.live` says it, by all statements together."""
+        each = [recognizer.live for recognizer in self._recognizers]
+        return {name: sum(live[name] for live in each) for name in each[0]}
 
     @property
     def schema(self) -> pa.Schema:

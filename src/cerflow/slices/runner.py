@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from cerflow import limits
+from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.row_limit import Bound
-from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.engine.results.report import CountForm
 
-__all__ = ["SliceRunner"]
+__all__ = ["Pushing", "SliceRunner"]
+
+
+class Pushing(Protocol):
+    """A recogniser, of a query or program."""
+
+    def push(self, events: Any) -> Matches:
+        """The matches that events detect."""
 
 
 class SliceRunner:
@@ -24,7 +32,7 @@ class SliceRunner:
 
     def __init__(
         self,
-        recognizer: Recognizer,
+        recognizer: Pushing,
         bound: Bound,
         counts: CountForm,
         flat: bool,

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from cerflow.automata.compile.deadlines import waits_for_ticks
 from cerflow.engine.results.report import CountForm
 from cerflow.errors import InputError, UnsupportedQueryError
-from cerflow.programs.program import Program, query_alone
+from cerflow.programs.program import Program, without_definitions
 from cerflow.query import Query
 from cerflow.schema import Schema
 from cerflow.spark.explanation import explained
@@ -65,7 +65,9 @@ def match(
 
     Queries whose matches a window bounds run in slices of time that overlap by the window, if the input is large;
     other queries with PARTITION BY run in parallel by key, and what is left in one task that sees all events;
-    `explain` says which, and why. To decide, a large input is read once, for the ordering column alone (at this call).
+    `explain` says which, and why. A program runs in slices if windows of time bound all its statements, and by key if
+    all of them have that key; with ``positions`` it runs in one task, since positions count events of definitions.
+    To decide, a large input is read once, for the ordering column alone (at this call).
 
     ``detected_at``, ``start``, ``end`` and ``position`` are null unless ``positions`` is set or the query reads
     positions: to number the events of a query that runs in parallel, some of the input is counted in another job at
@@ -86,8 +88,8 @@ def match(
     warning says so. Progress reports of Spark have a metric ``cerflow`` with counts.
 
     Raises `QuerySyntaxError` and `QueryError` for a query that is wrong or does not fit the columns, `InputError`
-    for columns that are not there, and `UnsupportedQueryError` for what cannot be evaluated, programs with
-    definitions among it. All of that is found here, before any job.
+    for columns that are not there, and `UnsupportedQueryError` for what cannot be evaluated. All of that is found
+    here, before any job.
     """
     arguments: MatchArguments = {
         "type": type,
@@ -104,11 +106,11 @@ def match(
     if isinstance(df, DataFrame) and df.isStreaming:
         if max_matches is not None:
             raise ValueError("max_matches is for batches: a stream goes on; LIMIT n bounds the matches of each event")
-        alone = query_alone(query)
-        if waits_for_ticks(alone.tree.formula):
+        tree = without_definitions(query).tree
+        if waits_for_ticks(tree):
             raise UnsupportedQueryError(
                 "the deadlines of NOT FOLLOWED BY are not recognised in streaming DataFrames yet",
-                span=alone.tree.formula.span,
+                span=tree.span,
                 hint="Match the DataFrame of a batch, or push the events into Query.recognizer and advance its clock.",
             )
         plan = _plan(query, df, on_bad_record, **arguments)
@@ -142,7 +144,7 @@ def _prepared(
     _check_frame(df)
     plan = _plan(query, df, on_bad_record, **arguments)
     skip = on_bad_record == "skip"
-    sent, frame = narrowed(query_alone(query), plan, df, skip=skip)
+    sent, frame = narrowed(without_definitions(query), plan, df, skip=skip)
     return plan, sent, selected(frame, sent, skip=skip)
 
 
@@ -151,7 +153,7 @@ def _plan(
 ) -> JobPlan:
     if on_bad_record not in ("fail", "skip"):
         raise ValueError(f"on_bad_record must be 'fail' or 'skip', not {on_bad_record!r}; see also bad_records")
-    compiled = query_alone(query)
+    compiled = without_definitions(query)
     columns = arrow_schema(df)
     plan = make_plan(compiled, columns, **arguments)
     refuse_untransferable(df, columns, plan.needed)
@@ -159,18 +161,23 @@ def _plan(
 
 
 def bad_records(
-    df: DataFrame, *, type: str = "type", time: str | None = None, query: Query | Program | str | None = None
+    df: DataFrame,
+    *,
+    type: str = "type",
+    time: str | None = None,
+    stream: str | None = None,
+    query: Query | Program | str | None = None,
 ) -> DataFrame:
     """The events that cannot be used, for lack of a type or a time, with a column ``reason`` in addition.
 
-    With a ``query`` also those with a value that it reads and that 64 bits cannot hold.
+    With a ``query`` also those with a value that it reads and that 64 bits cannot hold; ``stream`` is for programs.
     Write it wherever they are to be kept: Spark's writers are safe when tasks are repeated, which a task that writes
     files by itself would not be. Raises `InputError` for columns that are not there.
     """
     _check_frame(df)
-    schema = Schema(arrow_schema(df), type, time)
+    schema = Schema(arrow_schema(df), type, time, stream)
     if query is not None:
-        schema = query_alone(query).plan(schema).schema
+        schema = without_definitions(query).plan(schema).schema
     events = EventColumns(schema)
     name = "reason"
     while name.casefold() in {c.casefold() for c in df.columns}:

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow.errors import BadRecordError, InputError
-from cerflow.programs.program import Program, query_alone
+from cerflow.programs.program import Program, without_definitions
 from cerflow.query import Query
 from cerflow.schema import Schema
 from cerflow.spark.batch import MatchArguments, bad_records, match
@@ -89,19 +89,19 @@ def run(
             raise InputError(f"there is already something at '{path}'; choose another mode or remove it")
     result = match(query, df, on_bad_record="fail" if on_bad_record == "fail" else "skip", **arguments)
     check_partition_columns(result, partition_by)
-    compiled = query_alone(query)
-    type, time = arguments.get("type", "type"), arguments.get("time")
-    schema = Schema(arrow_schema(df), type, time, arguments.get("stream"), arguments.get("time_unit"))
+    compiled = without_definitions(query)
+    type, time, stream = arguments.get("type", "type"), arguments.get("time"), arguments.get("stream")
+    schema = Schema(arrow_schema(df), type, time, stream, arguments.get("time_unit"))
     counter = _RecordCounter(compiled.plan(schema).schema)
     if dead_letter is not None:
         seen = Observation()
-        bad = bad_records(counter.observed(df, seen), type=type, time=time, query=compiled)
+        bad = bad_records(counter.observed(df, seen), type=type, time=time, stream=stream, query=compiled)
         write_frame(bad, dead_letter, format=format, mode=letters, options=options)
         counter.take(seen.get)
     elif count_events:
         counter.take(counter.of(df))
         if counter.bad and on_bad_record == "fail":
-            _refuse(bad_records(df, type=type, time=time, query=compiled))
+            _refuse(bad_records(df, type=type, time=time, stream=stream, query=compiled))
     compiled.warn_of_times(counter.schema, counter.times)
     matches = write_frame(result, output, format=format, mode=mode, partition_by=partition_by, options=options)
     return RunResult(matches, counter.usable, counter.bad, counter.reasons, clock.perf_counter() - started)

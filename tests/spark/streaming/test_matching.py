@@ -227,3 +227,23 @@ def test_times_become_instants(spark, type, unit, values, expected):
         for e in expected
     ]
     assert found == wanted
+
+
+@pytest.mark.parametrize(("keys", "window"), [("PARTITION BY k", "1 SECOND"), ("", "80 MILLISECONDS")])
+@pytest.mark.filterwarnings("ignore:one task at a time")
+def test_programs_go_on_after_a_restart(stream, keys, window):
+    text = f"""
+        DEFINE rise AS SELECT b.v - a.v AS by WHERE (A AS a ; B AS b) FILTER a.v < b.v {keys} WITHIN {window};
+        SELECT x.by AS first, y.by AS second FROM rise, log WHERE rise AS x ; log>B ; rise AS y {keys} WITHIN {window}
+    """
+    table = events(90)
+    for begin in (0, 45):
+        stream.add(disordered(table.slice(begin, 45), 200))
+        if begin:
+            stream.add(LAST)
+        found, _ = stream.run(
+            match(text, stream.frame(), time="t", sequence="seq", delay=dt.timedelta(milliseconds=200), buckets=3)
+        )
+    expected = cerflow.parse_program(text).match(table, time="t", sequence="seq", positions=False).to_arrow()
+    assert bag(found) == bag(expected)
+    assert expected.num_rows > 3

@@ -9,7 +9,7 @@ from cerflow.engine.evaluate.measures import measures
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.layout import NULL
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
-from cerflow.query import as_query_text
+from cerflow.programs.program import Program, as_text
 from cerflow.schema import Schema
 from cerflow.slices.by_keys import boundaries, cut
 from cerflow.slices.pieces import Pieces
@@ -22,21 +22,21 @@ from cerflow.spark.placing.survey import _rows, bounds_of
 
 
 class Simulation:
-    """A query on a table that is cut in slices or partitions, all tasks run one after the other."""
+    """A query or program on a table that is cut in slices or partitions, all tasks run one after the other."""
 
-    def __init__(self, query, schema, *, time, window, positions):
-        self.schema = Schema(schema, "type", time)
+    def __init__(self, query, schema, *, time, window, positions, stream=None):
+        self.schema = Schema(schema, "type", time, stream)
         self.axis = Axis(self.schema)
         self.events = EventColumns(self.schema)
         self.time, self.window, self.positions = time, window, positions
         columns = schema.append(pa.field("number", pa.int64())) if positions else schema
         self.recognition = Recognition(
-            query=as_query_text(query),
-            language=query.language,
+            query=as_text(query),
+            language="ceql" if isinstance(query, Program) else query.language,
             schema=columns.serialize().to_pybytes(),
             type="type",
             time=time,
-            stream=None,
+            stream=stream,
             position="number" if positions else None,
             positions=positions,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +20,8 @@ from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.sources import InputFormat, Source, parse_source
 from cerflow.language.node import walk
 from cerflow.language.select import Select
-from cerflow.programs.program import Program, parse_program
-from cerflow.query import Language, Query, parse
+from cerflow.programs.program import Program, read_query
+from cerflow.query import Language, Query
 from cerflow.stream_inputs import Input
 
 __all__ = ["Inputs", "Request", "load_query", "query_source"]
@@ -141,9 +140,4 @@ def load_query(path: str | None, expression: str | None, language: Language | No
     """
     if language is None:
         language = "sremo" if path is not None and path.lower().endswith(".sremo") else "ceql"
-    text = query_source(path, expression)
-    if language == "ceql" and re.search(r"\bDEFINE\b", text, re.IGNORECASE):
-        program = parse_program(text)
-        if program.definitions:
-            return program
-    return parse(text, language=language)
+    return read_query(query_source(path, expression), language)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from cerflow.cli.commands.request import Inputs, Request
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.files.sources import InputFormat, Source, partition_values
-from cerflow.programs.program import query_alone
-from cerflow.query import as_query_text
+from cerflow.programs.program import Program
+from cerflow.query import Query, as_query_text
 from cerflow.schema import Kind
 from cerflow.stream_inputs import Input
 
@@ -40,15 +40,15 @@ class InTasks:
 def parquet_in_tasks(spark: SparkSession, request: Request, inputs: Inputs) -> InTasks | None:
     """The matches of a request whose input the tasks read themselves; None where Spark has to read it."""
     unit = inputs.columns.time_unit
-    if inputs.columns.forget is not None:
-        # The readers leave out what the query cannot notice, and every event keeps its key.
+    if isinstance(request.query, Program) or inputs.columns.forget is not None:
+        # The readers do not know definitions, and leave out events although every one keeps its key.
         return None
     if inputs.named or not all(_plain(one) and one.time_unit in (None, unit) for one in inputs.inputs):
         return None
     from cerflow.spark import register
 
     try:
-        options = _options(request, inputs, spark.sparkContext.defaultParallelism)
+        options = _options(request, request.query, inputs, spark.sparkContext.defaultParallelism)
         planned = _planned(options)
     except (InputError, UnsupportedQueryError):
         # Spark may still read it; if not, that way says what is wrong in its own words.
@@ -66,11 +66,11 @@ def _planned(options: dict[str, str]) -> Planned:
     return plan_read(options)
 
 
-def _options(request: Request, inputs: Inputs, cores: int) -> dict[str, str]:
+def _options(request: Request, query: Query, inputs: Inputs, cores: int) -> dict[str, str]:
     files = [str(file.absolute()) for one in inputs.inputs for file in one.events.files]
     return {
-        "query": as_query_text(query_alone(request.query)),
-        "language": query_alone(request.query).language,
+        "query": as_query_text(query),
+        "language": query.language,
         "positions": str(request.positions),
         "flat": str(request.flat),
         "cores": str(cores),

@@ -25,7 +25,7 @@ from cerflow.cli.spark.session import spark_session
 from cerflow.engine.matches.row_limit import Bound
 from cerflow.errors import InputError
 from cerflow.files.sources import STANDARD_INPUT, Source, label
-from cerflow.programs.program import query_alone
+from cerflow.programs.program import Program
 from cerflow.query import Query
 from cerflow.stream_inputs import Input
 
@@ -46,7 +46,7 @@ def run_on_spark(
 
     Raises InputError (also where Spark itself fails, with what it says) and the errors of the query.
     """
-    query = query_alone(request.query)
+    query = request.query
     if (master or "local").startswith("local"):
         # Here, where it is told, and not in the tasks.
         compile_kernels(watch)
@@ -104,7 +104,7 @@ def _in_files(inputs: Inputs) -> Iterator[Inputs]:
         yield replace(inputs, inputs=tuple(found))
 
 
-def _refuse(events: SparkEvents, query: Query, request: Request) -> int:
+def _refuse(events: SparkEvents, query: Query | Program, request: Request) -> int:
     """Hand over the rows that cannot be used, and write them; gives the number of the others."""
     bad_records = request.bad_records
     types = sorted(event_types(query))

@@ -23,6 +23,7 @@ from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, PRECOMPU
 from cerflow.engine.recognize.plan import Plan as EnginePlan
 from cerflow.language.condition import Condition, Not
 from cerflow.predicates.registry import predicates_in
+from cerflow.programs.program import Program
 from cerflow.pushdown.relevance import Relevance, plainly
 from cerflow.pushdown.spark import SparkConditions
 from cerflow.query import Query
@@ -38,11 +39,13 @@ __all__ = ["conditions_to_precompute", "narrowed"]
 _NARROW = 15
 
 
-def narrowed(query: Query, plan: JobPlan, df: DataFrame, *, skip: bool) -> tuple[JobPlan, DataFrame]:
+def narrowed(query: Query | Program, plan: JobPlan, df: DataFrame, *, skip: bool) -> tuple[JobPlan, DataFrame]:
     """A plan that needs fewer columns of a DataFrame, which has one more; both as they are if that does not pay.
 
-    Only the relevant events of the DataFrame are left.
+    So it is for programs, whose statements read different events. Only the relevant events of the DataFrame are left.
     """
+    if isinstance(query, Program):
+        return plan, df
     events = EventColumns(plan.schema)
     conditions = events.conditions(df.schema)
     stream = plan.schema.stream if query.tree.streams else None

@@ -1,4 +1,4 @@
-"""How a query is to be evaluated on a DataFrame: which columns travel, what may run in parallel."""
+"""How a query or program is evaluated on a DataFrame: which columns travel, what may run in parallel."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import pyarrow as pa
 
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.time_order import sort_by_time
-from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.results.report import CountForm
 from cerflow.language.condition import Condition
-from cerflow.pushdown.relevance import Relevance, relevant_events
-from cerflow.query import Language, Query, as_query_text
+from cerflow.programs.program import Program, as_text
+from cerflow.pushdown.relevance import Relevance
+from cerflow.query import Language, Query
 from cerflow.schema import Schema
-from cerflow.slices.division import Division, divided
+from cerflow.slices.division import Division
+from cerflow.spark.frames.demands import demands_of_program, demands_of_query
 from cerflow.spark.frames.tasks import pack
 from cerflow.stream_inputs import EventRoles, schema_of
 
@@ -53,7 +54,7 @@ class JobPlan:
 
 
 def make_plan(
-    query: Query,
+    query: Query | Program,
     columns: pa.Schema,
     *,
     sequence: str | None = None,
@@ -69,30 +70,31 @@ def make_plan(
     `UnsupportedQueryError` if the engine cannot evaluate it.
     """
     schema = schema_of(columns, **roles)
-    result = query.plan(schema).report.shown("structs", None, flat, counts)
     # Orders nothing: it knows what to say of a sequence column that is not there.
     sort_by_time(columns.empty_table(), schema.time, sequence)
-    select = query.tree
-    # The plan's schema says which values must be held, the checker whether types are text.
-    schema = RecordChecker(query.plan(schema).schema, "skip").schema
-    by_key = separable_by_key(select, schema)
-    numbering = positions or needs_positions(select, schema)
-    keys = tuple(tuple(map(schema.column, key)) for key in select.partition)
-    transducer = query.plan(schema).transducer
+    if isinstance(query, Program):
+        plan = query.plan(schema)
+        report, demands = plan.last().report, demands_of_program(plan, positions=positions)
+        schema = plan.schema
+    else:
+        # The plan's schema says which values must be held.
+        schema = query.plan(schema).schema
+        report, demands = query.plan(schema).report, demands_of_query(query, schema, positions=positions)
+    # Raises if types are no text.
+    RecordChecker(schema, "skip")
     return JobPlan(
-        text=as_query_text(query),
-        language=query.language,
+        text=as_text(query),
+        language="ceql" if isinstance(query, Program) else query.language,
         schema=schema,
         sequence=sequence,
-        needed=columns_needed(select, schema),
-        keys=keys,
-        by_key=by_key,
-        positions=numbering,
-        result=result,
+        needed=demands.needed,
+        keys=demands.keys,
+        by_key=demands.by_key,
+        positions=demands.positions,
+        result=report.shown("structs", None, flat, counts),
         predicates=pack(query),
-        division=divided(select, transducer, schema),
-        # What is numbered before is not counted any more.
-        relevance=relevant_events(select, transducer, schema, counted=numbering and not by_key),
+        division=demands.division,
+        relevance=demands.relevance,
         counts=counts,
         flat=flat,
         max_matches=max_matches,

@@ -20,7 +20,9 @@ from cerflow.errors import BadRecordError, UnsupportedQueryError
 from cerflow.language.condition import Condition
 from cerflow.predicates.predicate import Predicate
 from cerflow.predicates.registry import predicates_in, using
-from cerflow.query import Language, Query, parse
+from cerflow.programs.program import Program, read_query
+from cerflow.programs.recognizer import ProgramRecognizer
+from cerflow.query import Language, Query
 from cerflow.schema import Schema
 from cerflow.slices.runner import SliceRunner
 from cerflow.values.units import TimeUnit
@@ -90,7 +92,7 @@ class Recognition:
 
         return runner
 
-    def recognizers(self) -> Callable[[bytes | None], Recognizer]:
+    def recognizers(self) -> Callable[[bytes | None], Recognizer | ProgramRecognizer]:
         """A function that makes recognisers, new ones or from snapshots (of queries without precomputed conditions).
 
         The query is parsed and compiled once for all of them.
@@ -100,17 +102,23 @@ class Recognition:
         schema = self.described
         predicates = () if self.predicates is None else _unpacked(self.predicates)
         with using(predicates):
-            query = parse(self.query, language=self.language)
+            query = read_query(self.query, self.language)
         precomputed = None
         if self.precomputed:
+            assert isinstance(query, Query)
             # Queries with predicates have none of these.
             precomputed = Plan(
                 query.tree, schema, position=self.position, positions=self.positions, precomputed=self.precomputed
             )
 
-        def recognizer(snapshot: bytes | None) -> Recognizer:
+        def recognizer(snapshot: bytes | None) -> Recognizer | ProgramRecognizer:
             # A worker process may serve queries with other predicates of the same names.
             with using(predicates):
+                if isinstance(query, Program):
+                    made = query.recognizer_for(schema, self._refuse, positions=self.positions)
+                    if snapshot is not None:
+                        made.take_over(snapshot)
+                    return made
                 if snapshot is not None:
                     return Recognizer.restore(query, snapshot, on_bad_record=self._refuse)
                 plan = precomputed or query.plan(schema, self.position, self.positions)
@@ -129,8 +137,8 @@ class Recognition:
         raise BadRecordError(f"{{{', '.join(values)}}}", rows.column(reason)[0].as_py().replace(PRECOMPUTED, self.type))
 
 
-def pack(query: Query) -> bytes | None:
-    """The predicates that a query calls, so that they can travel; None if there are none.
+def pack(query: Query | Program) -> bytes | None:
+    """The predicates that a query or program calls, so that they can travel; None if there are none.
 
     Functions travel as PySpark's own do: those of modules that can be imported by their names, others with all they
     need. Raises `UnsupportedQueryError` if that is not possible.

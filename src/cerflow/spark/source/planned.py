@@ -18,7 +18,8 @@ from cerflow.engine.results.report import Report
 from cerflow.errors import BadRecordError, InputError, UnsupportedQueryError
 from cerflow.language.formula import CountWindow, DurationWindow
 from cerflow.predicates.registry import predicates_in
-from cerflow.query import Query, parse
+from cerflow.programs.program import Program, read_query
+from cerflow.query import Query
 from cerflow.schema import Kind, Schema
 from cerflow.slices.by_row_groups import GroupReach, GroupSlice, RowGroup, Slices, cut
 from cerflow.slices.division import divided
@@ -71,7 +72,12 @@ def plan_read(given: Mapping[str, str]) -> Planned:
     sorted, `UnsupportedQueryError` for what cannot be evaluated.
     """
     options = Options.read(given)
-    query = parse(options.query, language=options.language)
+    query = read_query(options.query, options.language)
+    if isinstance(query, Program):
+        raise UnsupportedQueryError(
+            "the data source does not evaluate definitions",
+            hint="cerflow.spark.match does: match(query, spark.read.parquet(path), …).",
+        )
     if predicates_in(query.tree):
         raise UnsupportedQueryError(
             "predicates of one's own are not known where the data source reads",

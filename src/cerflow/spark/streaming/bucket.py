@@ -14,6 +14,7 @@ from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.errors import SnapshotError
+from cerflow.programs.recognizer import ProgramRecognizer
 from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.streaming.packing import INSTANT, packed_rows, unpacked_rows
 
@@ -40,13 +41,13 @@ class StreamWork:
         return pa.ipc.read_schema(pa.py_buffer(self.columns))
 
     @property
-    def recognizers(self) -> Callable[[bytes | None], Recognizer]:
+    def recognizers(self) -> Callable[[bytes | None], Recognizer | ProgramRecognizer]:
         """A function that makes recognisers; see `Recognition.recognizers`."""
         return _recognizers(self.recognition)
 
 
 @lru_cache(maxsize=16)
-def _recognizers(recognition: Recognition) -> Callable[[bytes | None], Recognizer]:
+def _recognizers(recognition: Recognition) -> Callable[[bytes | None], Recognizer | ProgramRecognizer]:
     """Once in each process: tasks of every micro-batch ask for them."""
     return recognition.recognizers()
 

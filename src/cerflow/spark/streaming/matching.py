@@ -87,7 +87,7 @@ def number_of_buckets(plan: JobPlan, buckets: int) -> int:
     elif plan.keys:
         why = "its keys meet in CONSUME BY ANY, or Spark compares them in another way"
     else:
-        why = "it has no PARTITION BY"
+        why = "it has no PARTITION BY, or none that all statements of a program have"
     text = f"one task at a time recognises the whole stream: {why}"
     warnings.warn(QueryWarning(text), stacklevel=4)
     return 1

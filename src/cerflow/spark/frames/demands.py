@@ -1,0 +1,148 @@
+"""What a query or program demands of a job: columns, positions, events together, and how far back matches reach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cerflow.analysis.columns import attributes_in
+from cerflow.conditions.connectives import FALSE, TRUE
+from cerflow.conditions.propositions import simplified_disjunction, substituted
+from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
+from cerflow.language.condition import Attribute, Comparison, Condition, In, Literal
+from cerflow.language.formula import DurationWindow
+from cerflow.programs.merged_streams import ProgramPlan, Statement
+from cerflow.pushdown.relevance import Relevance, relevant_events
+from cerflow.query import Query
+from cerflow.schema import Kind, Schema
+from cerflow.slices.division import Division, divided
+from cerflow.values.operators import Operator
+
+__all__ = ["Demands", "demands_of_program", "demands_of_query"]
+
+_REPORTED = "positions count the events of definitions, too, so one task has to see all (unless positions=False)"
+_READ = "a statement reads positions, which count the events of definitions, too"
+_NO_TIME = "without a time column, times are positions, which count the events of definitions, too"
+
+
+@dataclass(frozen=True)
+class Demands:
+    """The facts of a `cerflow.spark.frames.plan.JobPlan` that follow from a query and a schema, under its names."""
+
+    needed: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...]
+    by_key: bool
+    positions: bool
+    division: Division
+    relevance: Relevance
+
+
+def demands_of_query(query: Query, schema: Schema, *, positions: bool) -> Demands:
+    """The demands of a query, of which ``positions`` are reported or not."""
+    select = query.tree
+    by_key = separable_by_key(select, schema)
+    positions = positions or needs_positions(select, schema)
+    transducer = query.plan(schema).transducer
+    return Demands(
+        needed=columns_needed(select, schema),
+        keys=tuple(tuple(map(schema.column, key)) for key in select.partition),
+        by_key=by_key,
+        positions=positions,
+        division=divided(select, transducer, schema),
+        # What is numbered before is not counted any more.
+        relevance=relevant_events(select, transducer, schema, counted=positions and not by_key),
+    )
+
+
+def demands_of_program(plan: ProgramPlan, *, positions: bool) -> Demands:
+    """The demands of a program, of which ``positions`` are reported or not."""
+    schema, statements = plan.schema, plan.statements
+    read = {schema.type, schema.time, schema.stream}
+    read.update(*(columns_needed(s.query.tree, s.schema) for s in statements))
+    reading = [needs_positions(s.query.tree, s.schema) for s in statements]
+    why = _READ if any(reading) else _REPORTED if positions else _NO_TIME if schema.time is None else None
+    positions = positions or reading[-1]
+    keys = () if why else _common_keys(statements, schema)
+    return Demands(
+        needed=tuple(name for name in schema.attributes if name in read),
+        keys=tuple(tuple(map(schema.column, key)) for key in keys),
+        by_key=bool(keys),
+        positions=positions,
+        division=Division(None, why) if why else _division(statements, schema),
+        relevance=Relevance(TRUE, (why,)) if why else _relevance(statements, schema),
+    )
+
+
+def _common_keys(statements: Sequence[Statement], schema: Schema) -> list[tuple[str, ...]]:
+    """The keys of PARTITION BY that all statements have: an event of a definition has those of what it goes back to."""
+    if not all(separable_by_key(s.query.tree, s.schema) for s in statements):
+        return []
+    roles = {schema.type, schema.time, schema.stream}
+    return [
+        key
+        for key in dict.fromkeys(statements[-1].query.tree.partition)
+        if all(schema.has(name) and schema.column(name) not in roles for name in key)
+        and all(key in s.query.tree.partition for s in statements)
+    ]
+
+
+def _division(statements: Sequence[Statement], schema: Schema) -> Division:
+    """A window of time in which a match of the last statement lies with all that its events go back to."""
+    assert schema.time is not None
+    if schema.kind(schema.time) is Kind.FLOAT:
+        return Division(None, "windows of definitions are not added up where times are floats")
+    reach: dict[str | None, int] = {}
+    for statement in statements:
+        select = statement.query.tree
+        transducer = statement.query.plan(statement.schema).transducer
+        # What LIMIT takes must be the same everywhere, since other statements read it.
+        found = divided(select, transducer, statement.schema, threads=statement.name is not None)
+        of = f"the definition '{statement.name}'" if statement.name is not None else "the last query"
+        if found.window is None:
+            return Division(None, f"of {of}: {found.reason}")
+        if not isinstance(found.window, DurationWindow):
+            return Division(None, f"the window of {of} is none of time")
+        before = max((reach[name] for name in statement.definitions), default=0)
+        reach[statement.name] = found.window.microseconds + before
+    return Division(DurationWindow(reach[None]), "no match goes back further than the windows of all statements")
+
+
+def _relevance(statements: Sequence[Statement], schema: Schema) -> Relevance:
+    """The events that some statement notices."""
+    found: list[Condition] = []
+    reasons: dict[str, None] = {}
+    for statement in statements:
+        if statement.merged and not statement.inputs:
+            continue
+        transducer = statement.query.plan(statement.schema).transducer
+        relevance = relevant_events(statement.query.tree, transducer, statement.schema, counted=False)
+        found.append(_of_input(relevance.condition, statement, schema))
+        reasons.update(dict.fromkeys(relevance.reasons))
+    return Relevance(simplified_disjunction(found), tuple(reasons))
+
+
+def _of_input(condition: Condition, statement: Statement, schema: Schema) -> Condition:
+    """A proposition about the events that a statement reads, for those of the input; perhaps true of more of them."""
+
+    def known(leaf: Condition) -> Condition:
+        names = attributes_in(leaf)
+        stream = statement.schema.stream
+        if stream is not None and stream != schema.stream and stream in names:
+            # No column of the input: all its events are of the one stream that is no definition.
+            match leaf:
+                case Comparison(Operator.EQ, Attribute(None), Literal(name)):
+                    return TRUE if name == statement.inputs[0] else FALSE
+                case In(Attribute(None), items, False):
+                    return TRUE if Literal(statement.inputs[0]) in items else FALSE
+            return TRUE
+        return leaf if all(_same(name, statement.schema, schema) for name in names) else TRUE
+
+    return substituted(condition, known)
+
+
+def _same(name: str, read: Schema, schema: Schema) -> bool:
+    """Whether a column holds the same for an event of the input and for that event as a statement reads it."""
+    if not schema.has(name):
+        return False
+    one, other = (some.columns.field(some.column(name)).type for some in (read, schema))
+    return bool(one == other)
