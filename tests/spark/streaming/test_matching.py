@@ -229,7 +229,7 @@ def test_times_become_instants(spark, type, unit, values, expected):
     assert found == wanted
 
 
-@pytest.mark.parametrize(("keys", "window"), [("PARTITION BY k", "1 SECOND"), ("", "80 MILLISECONDS")])
+@pytest.mark.parametrize(("keys", "window"), [("PARTITION BY k", "1 SECOND"), ("", "250 MILLISECONDS")])
 @pytest.mark.filterwarnings("ignore:one task at a time")
 def test_programs_go_on_after_a_restart(stream, keys, window):
     text = f"""
