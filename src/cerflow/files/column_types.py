@@ -8,7 +8,6 @@ from functools import reduce
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -30,6 +29,7 @@ from cerflow.files.conversion import (
     to_times,
     without_spaces,
 )
+from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import one_array
 
 __all__ = ["ColumnType", "Look", "SampleValue", "Use", "called", "look_at", "merged", "right", "type_named", "type_of"]
@@ -92,9 +92,7 @@ class Look:
         return replace(self, example=replace(self.example, row=self.example.row + rows))
 
 
-def look_at(
-    column: pa.ChunkedArray, rows: npt.NDArray[np.int64], file: str, use: Use, *, typed: bool
-) -> tuple[Look, pa.Array | None]:
+def look_at(column: pa.ChunkedArray, rows: Ints, file: str, use: Use, *, typed: bool) -> tuple[Look, pa.Array | None]:
     """The forms of the values of a column, and text as numbers or times if every value plainly is one.
 
     ``rows`` are the numbers of the values in the file; ``typed`` says that the format has types, so that what is text

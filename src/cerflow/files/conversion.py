@@ -26,6 +26,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cerflow.values.array_types import Mask, Smalls
+
 __all__ = [
     "BOOLEAN",
     "DATE",
@@ -68,7 +70,7 @@ class Converted:
     """The values of a column after conversion, and a mask of those that did not parse (they are null)."""
 
     values: pa.Array
-    bad: npt.NDArray[np.bool_]
+    bad: Mask
 
 
 def is_text(data_type: pa.DataType) -> bool:
@@ -133,7 +135,7 @@ def byte_range(text: pa.Array) -> tuple[int, int]:
     return (int(signs.min()), int(signs.max())) if len(signs) else (0, 255)
 
 
-def bytes_of(text: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
+def bytes_of(text: pa.Array) -> tuple[npt.NDArray[np.uint8], Smalls]:
     """The bytes of all values of a column of strings, and where in them each value begins, and the last ends."""
     _, ends, data = text.buffers()
     if ends is None or data is None:
@@ -252,8 +254,8 @@ _parsers: dict[int, Callable[[pa.Array, pa.DataType], pa.Array]] = {
 }
 
 
-def _true(mask: pa.Array) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
+def _true(mask: pa.Array) -> Mask:
+    found: Mask = pc.fill_null(mask, False).to_numpy(zero_copy_only=False)
     return found
 
 

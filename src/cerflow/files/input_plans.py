@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,6 +22,7 @@ from cerflow.files.raw_rows import Block
 from cerflow.files.sources import InputFormat, Source, label
 from cerflow.schema import Schema
 from cerflow.stream_inputs import Input, Roles, column_names, fitted, free_name, schema_of
+from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import one_array
 from cerflow.values.units import TimeUnit
 
@@ -183,7 +183,7 @@ class SplitRows:
     """Rows that can be used, their numbers in the input, and those that cannot (a table as in `ReadEvents`), if any."""
 
     table: pa.Table
-    rows: npt.NDArray[np.int64]
+    rows: Ints
     refused: pa.Table | None
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+
+from cerflow.values.array_types import Ints
 
 __all__ = ["Block", "Malformed"]
 
@@ -25,7 +25,7 @@ class Block:
     """
 
     table: pa.Table
-    rows: npt.NDArray[np.int64]
+    rows: Ints
     spoilt: dict[int, list[str]] = field(default_factory=dict)
     malformed: list[Malformed] = field(default_factory=list)
     plain: dict[str, pa.Array] = field(default_factory=dict)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from cerflow.files.blocks import contents, read_blocks
@@ -22,6 +21,7 @@ from cerflow.files.input_plans import (
 )
 from cerflow.files.sources import Source, label
 from cerflow.stream_inputs import Input, common_schema, fitted, free_name, in_common_unit
+from cerflow.values.array_types import Ints
 
 __all__ = ["ReadEvents", "as_refused", "input_remarks", "read_inputs", "with_missing"]
 
@@ -37,7 +37,7 @@ class ReadEvents:
     """
 
     table: pa.Table
-    rows: npt.NDArray[np.int64] | None
+    rows: Ints | None
     refused: pa.Table | None
     stream: str | None
     remarks: tuple[str, ...] = ()

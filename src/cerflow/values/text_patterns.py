@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cerflow.errors import QueryError, Span
+from cerflow.values.array_types import Mask
 
 __all__ = [
     "MANY",
@@ -42,7 +42,7 @@ def part_of_text(text: str, first: int, length: int | None = None) -> str | None
     return text[max(first - 1, 0) : max(first - 1 + length, 0)] if length >= 0 else None
 
 
-def found_in(texts: Sequence[str], expression: str) -> NDArray[np.bool_]:
+def found_in(texts: Sequence[str], expression: str) -> Mask:
     """In which texts a regular expression is found somewhere."""
     found = pc.match_substring_regex(pa.array(texts, pa.large_string()), expression)
     return np.asarray(found.to_numpy(zero_copy_only=False), bool)

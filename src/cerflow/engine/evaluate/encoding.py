@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cerflow import limits
 from cerflow.engine.kernels.base.encode import encode
+from cerflow.values.array_types import Ints
 
 __all__ = ["encoded", "read_only"]
 
@@ -19,7 +20,7 @@ _SLOTS, _LARGER = 1 << 8, 1 << 4
 _LEAST = 16
 
 
-def encoded(column: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+def encoded(column: pa.Array) -> tuple[Ints, pa.Array]:
     """The code of each text and the distinct texts; codes of nulls have no meaning."""
     codes, texts = _encoded(column)
     return read_only(codes), texts
@@ -35,7 +36,7 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     return seen
 
 
-def _encoded(column: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+def _encoded(column: pa.Array) -> tuple[Ints, pa.Array]:
     if pa.types.is_dictionary(column.type):
         codes = column.indices.cast(pa.int64())
         if codes.null_count:

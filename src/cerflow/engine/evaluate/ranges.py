@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cerflow.engine.evaluate.rows import finest_unit
 from cerflow.schema import Kind, Schema
+from cerflow.values.array_types import Mask
 from cerflow.values.units import DAY, MICROSECONDS, PER_SECOND
 
 __all__ = ["EXACT_FLOATS", "MOST", "limits", "out_of_range", "why", "written"]
@@ -53,7 +53,7 @@ def _ticks(data_type: pa.DataType, unit: str) -> int:
     return PER_SECOND[unit] // PER_SECOND["ms" if pa.types.is_date64(data_type) else data_type.unit]
 
 
-def out_of_range(column: pa.Array, most: int) -> NDArray[np.bool_] | None:
+def out_of_range(column: pa.Array, most: int) -> Mask | None:
     """Where the magnitude of values is greater; None if nowhere."""
     if not pa.types.is_integer(column.type):
         width = pa.int32() if pa.types.is_date32(column.type) else pa.int64()

@@ -8,7 +8,6 @@ from operator import add
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from cerflow.conditions.guards import Satisfied, StreamTest, TypeTest
 from cerflow.conditions.register_values import Dated, DatePart, Known, Microseconds, Whole, Word
@@ -55,6 +54,7 @@ from cerflow.language.condition import (
 )
 from cerflow.language.node import Node, fold
 from cerflow.schema import Kind, Schema
+from cerflow.values.array_types import Ints, Mask
 from cerflow.values.decimals import written_text
 from cerflow.values.operators import Operator
 from cerflow.values.text_patterns import like_expression, part_of_text
@@ -92,9 +92,9 @@ class BatchRows:
         self,
         batch: pa.RecordBatch,
         schema: Schema,
-        positions: NDArray[np.int64] | range,
+        positions: Ints | range,
         unit: str,
-        numbers: NDArray[np.int64] | None = None,
+        numbers: Ints | None = None,
     ) -> None:
         self.batch = batch
         self.schema = schema
@@ -104,21 +104,21 @@ class BatchRows:
         self._numbers = numbers
         self._vectors: dict[str, Vector] = {}
         #: The rows for which predicates are called, None for all; answers for other rows do not count.
-        self._asked: NDArray[np.bool_] | None = None
+        self._asked: Mask | None = None
 
     @property
-    def positions(self) -> NDArray[np.int64]:
+    def positions(self) -> Ints:
         """The positions, for each row."""
         if isinstance(self._positions, range):
             self._positions = np.arange(self._positions.start, self._positions.stop)
         return self._positions
 
     @property
-    def numbers(self) -> NDArray[np.int64]:
+    def numbers(self) -> Ints:
         """The positions in the whole stream, for each row."""
         return self.positions if self._numbers is None else self._numbers
 
-    def positions_at(self, indices: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    def positions_at(self, indices: Ints) -> tuple[Ints, Ints | None]:
         """The positions of some rows, and those in the whole stream if they are others."""
         begins = self._positions
         some = begins.start + indices if isinstance(begins, range) else begins[indices]
@@ -131,18 +131,18 @@ class BatchRows:
             self._vectors[column] = self._read(column)
         return self._vectors[column]
 
-    def read_at(self, column: str, indices: NDArray[np.int64]) -> Vector:
+    def read_at(self, column: str, indices: Ints) -> Vector:
         """The values of a column in some rows only."""
         known = self._vectors.get(column)
         return known.chosen(indices) if known is not None else self._take(column, indices)
 
-    def _take(self, column: str, indices: NDArray[np.int64]) -> Vector:
+    def _take(self, column: str, indices: Ints) -> Vector:
         return column_vector(self.batch.column(column).take(pa.array(indices)), self.unit)
 
     def _read(self, column: str) -> Vector:
         return column_vector(self.batch.column(column), self.unit)
 
-    def at(self, indices: NDArray[np.int64]) -> BatchRows:
+    def at(self, indices: Ints) -> BatchRows:
         """Some of the rows, in their order."""
         if len(indices) == self.count:
             return self
@@ -152,14 +152,14 @@ class BatchRows:
         """The time of each event: its position if there is no time column."""
         return Vector(Kind.INTEGER, self.numbers) if self.schema.time is None else self.attribute(self.schema.time)
 
-    def value(self, expression: Expression, asked: NDArray[np.bool_] | None = None) -> Vector:
+    def value(self, expression: Expression, asked: Mask | None = None) -> Vector:
         """An expression on each row; predicates are called only on the rows ``asked`` for."""
         self._asked = asked
         result = fold(expression, self._visit)
         assert isinstance(result, Vector)
         return result
 
-    def truth(self, condition: Condition, asked: NDArray[np.bool_] | None = None) -> TruthVector:
+    def truth(self, condition: Condition, asked: Mask | None = None) -> TruthVector:
         """A condition on each row, three-valued; predicates are called only on the rows ``asked`` for."""
         self._asked = asked
         result = fold(condition, self._visit)
@@ -314,7 +314,7 @@ class BatchRows:
 class _SomeRows(BatchRows):
     """A selection of other rows; values that those have read are not read again."""
 
-    def __init__(self, rows: BatchRows, indices: NDArray[np.int64]) -> None:
+    def __init__(self, rows: BatchRows, indices: Ints) -> None:
         positions, numbers = rows.positions_at(indices)
         super().__init__(rows.batch, rows.schema, positions, rows.unit, numbers)
         self._rows = rows
@@ -323,7 +323,7 @@ class _SomeRows(BatchRows):
     def _read(self, column: str) -> Vector:
         return self._rows.read_at(column, self._indices)
 
-    def _take(self, column: str, indices: NDArray[np.int64]) -> Vector:
+    def _take(self, column: str, indices: Ints) -> Vector:
         return self._rows.read_at(column, self._indices[indices])
 
 

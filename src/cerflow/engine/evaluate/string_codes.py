@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cerflow import limits
+from cerflow.values.array_types import Ints
 
 __all__ = ["Strings"]
 
@@ -18,7 +18,7 @@ class Strings:
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self.texts: list[str] = []
         self._codes: dict[str, int] = {}
-        self._ranks: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._ranks: Ints = np.zeros(0, np.int64)
         self._limit = limits.STRING_SLACK
         for text in texts:
             self.code(text)
@@ -59,11 +59,11 @@ class Strings:
             self.texts.append(text)
         return found
 
-    def codes(self, texts: Sequence[str]) -> NDArray[np.int64]:
+    def codes(self, texts: Sequence[str]) -> Ints:
         """The codes of many strings."""
         return np.fromiter((self.code(t) for t in texts), np.int64, len(texts))
 
-    def ranks(self) -> NDArray[np.int64]:
+    def ranks(self) -> Ints:
         """For each code, the place of its string in the order of all strings so far."""
         if len(self._ranks) != len(self.texts):
             order = sorted(range(len(self.texts)), key=self.texts.__getitem__)

@@ -8,13 +8,13 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.evaluate.ranges import limits, out_of_range, why, written
 from cerflow.engine.events.store import one_batch
 from cerflow.errors import BadRecordError, InputError
 from cerflow.schema import Kind, Schema, kind_of
+from cerflow.values.array_types import Floats, Ints, Mask
 from cerflow.values.arrow_columns import hides_nulls, plain_array, with_plain_columns
 
 __all__ = ["DECREASES", "BadRecordPolicy", "RecordChecker"]
@@ -39,7 +39,7 @@ class RecordChecker:
         policy: BadRecordPolicy,
         *,
         in_order: bool = True,
-        numbers: NDArray[np.int64] | None = None,
+        numbers: Ints | None = None,
     ) -> None:
         """``numbers`` are the numbers of the events of a finite stream in its input, for errors."""
         if not callable(policy) and policy not in ("fail", "skip"):
@@ -129,7 +129,7 @@ class RecordChecker:
     def _reasons(self, rows: pa.RecordBatch) -> list[str | None] | None:
         """For each row the reason for refusing it; None if all are usable."""
         types = rows.column(self.schema.type)
-        found: list[tuple[NDArray[np.bool_], str | Callable[[int], str]]] = []
+        found: list[tuple[Mask, str | Callable[[int], str]]] = []
         useless = np.asarray(types.is_null()) if types.null_count else np.zeros(len(types), bool)
         found.append((useless, f"no event type in '{self.schema.type}'"))
         for mask, told in self._unheld(rows):
@@ -146,7 +146,7 @@ class RecordChecker:
                 reasons[k] = reason if isinstance(reason, str) else reason(k)
         return reasons
 
-    def _unheld(self, rows: pa.RecordBatch) -> Iterator[tuple[NDArray[np.bool_], Callable[[int], str]]]:
+    def _unheld(self, rows: pa.RecordBatch) -> Iterator[tuple[Mask, Callable[[int], str]]]:
         """The events with a value out of range, and the reason."""
         for name, most in self._limits.items():
             column = rows.column(name)
@@ -160,7 +160,7 @@ class RecordChecker:
                     ),
                 )
 
-    def _bad_times(self, column: pa.Array, useless: NDArray[np.bool_]) -> list[tuple[NDArray[np.bool_], str]]:
+    def _bad_times(self, column: pa.Array, useless: Mask) -> list[tuple[Mask, str]]:
         """The times that are unknown or decrease; times of events that are unusable anyway do not count."""
         name = self.schema.time
         values = _numbers(column)
@@ -179,7 +179,7 @@ class RecordChecker:
         backwards = ~unknown & (filled < before)
         return [(unknown, f"no time in '{name}'"), (backwards, f"time goes backwards in '{name}'")]
 
-    def _in_order(self, column: pa.Array, values: NDArray[np.int64] | NDArray[np.float64]) -> bool:
+    def _in_order(self, column: pa.Array, values: Ints | Floats) -> bool:
         """Whether all times are known and none decreases."""
         if column.null_count:
             return False
@@ -205,7 +205,7 @@ class RecordChecker:
         self._late_rows.add(place)
         self._late += 1
 
-    def _refuse(self, rows: pa.RecordBatch, reasons: list[str | None], bad: NDArray[np.bool_]) -> pa.RecordBatch:
+    def _refuse(self, rows: pa.RecordBatch, reasons: list[str | None], bad: Mask) -> pa.RecordBatch:
         numbers = np.flatnonzero(bad)
         if self.policy == "fail":
             raise BadRecordError(self._begin + int(numbers[0]), reasons[int(numbers[0])] or "")
@@ -256,14 +256,14 @@ def _with_reasons(rows: pa.RecordBatch, numbers: list[int], reasons: list[str]) 
     return refused
 
 
-def _numbers(column: pa.Array) -> NDArray[np.int64] | NDArray[np.float64]:
+def _numbers(column: pa.Array) -> Ints | Floats:
     """Times as numbers, with any number for null."""
     if kind_of(column.type) is Kind.FLOAT:
-        floats: NDArray[np.float64] = column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
+        floats: Floats = column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
         return floats
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))
     # A value that does not fit is refused, whatever its number.
     whole = column.cast(pa.int64(), safe=False)
-    known: NDArray[np.int64] = (pc.fill_null(whole, 0) if whole.null_count else whole).to_numpy(zero_copy_only=False)
+    known: Ints = (pc.fill_null(whole, 0) if whole.null_count else whole).to_numpy(zero_copy_only=False)
     return known

@@ -7,11 +7,11 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cerflow.engine.events.records import RecordChecker
 from cerflow.errors import InputError, nearest
 from cerflow.schema import Schema
+from cerflow.values.array_types import Ints, Mask
 
 __all__ = ["extent", "sort_by_time", "usable_in_order"]
 
@@ -31,9 +31,7 @@ def extent(table: pa.Table, schema: Schema) -> tuple[float | None, float | None]
     return found["min"], found["max"]
 
 
-def usable_in_order(
-    table: pa.Table, checker: RecordChecker, sequence: str | None
-) -> tuple[pa.Table, NDArray[np.int64] | None]:
+def usable_in_order(table: pa.Table, checker: RecordChecker, sequence: str | None) -> tuple[pa.Table, Ints | None]:
     """The rows that a checker lets through, ordered as by `sort_by_time`, and the number of each in ``table``.
 
     No numbers if they are the same. Raises the checker's errors.
@@ -42,7 +40,7 @@ def usable_in_order(
     order = _order(usable, checker.schema.time, sequence)
     if order is None:
         return usable, checker.rows
-    numbers: NDArray[np.int64] = order.to_numpy(zero_copy_only=False).astype(np.int64)
+    numbers: Ints = order.to_numpy(zero_copy_only=False).astype(np.int64)
     return usable.take(order), numbers if checker.rows is None else checker.rows[numbers]
 
 
@@ -85,7 +83,7 @@ def _numbers_ordered(column: pa.ChunkedArray) -> bool:
 
 def _ties_ordered(columns: list[pa.ChunkedArray]) -> bool:
     """Whether the first column ascends, equal rows ascend by the next one, and so on."""
-    rising: NDArray[np.bool_] = np.zeros(len(columns[0]) - 1, bool)
+    rising: Mask = np.zeros(len(columns[0]) - 1, bool)
     equal = ~rising
     for column in columns:
         values = column.cast(pa.int64(), safe=False).to_numpy()

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cerflow.engine.kernels.matches.fold import GREATEST, LEAST, PLUS
 from cerflow.engine.matches.counting import detecting, refuse_if_cut
@@ -27,6 +26,7 @@ from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import COUNT_TYPE, Report
 from cerflow.errors import QueryError, TooManyMatchesError, UnsupportedQueryError, expect
 from cerflow.schema import Kind
+from cerflow.values.array_types import Ints
 
 __all__ = ["AggregateOf", "Aggregation"]
 
@@ -132,7 +132,7 @@ def _resolved(report: Report, name: str, of: Any) -> _Wanted:
 class _Sums:
     """Linear columns, computed together: column 0 is the number of matches."""
 
-    def __init__(self, part: Part, begins: NDArray[np.int64]) -> None:
+    def __init__(self, part: Part, begins: Ints) -> None:
         self._part = part
         self._begins = begins
         self._columns = [Values.one(len(part.marks))]
@@ -207,14 +207,14 @@ class _Pooled:
 class _Extreme:
     """The least or greatest value of the matches."""
 
-    def __init__(self, wanted: _Wanted, values: pa.Array, part: Part, begins: NDArray[np.int64]) -> None:
+    def __init__(self, wanted: _Wanted, values: pa.Array, part: Part, begins: Ints) -> None:
         self._wanted = wanted
         self._values = values
         self._part = part
         self._begins = begins
 
     @cached_property
-    def _weights(self) -> tuple[int, Values, NDArray[np.int64] | None]:
+    def _weights(self) -> tuple[int, Values, Ints | None]:
         """How the values of a match are combined, these values, and the attribute's value that each represents."""
         wanted = self._wanted
         if wanted.function in ("min", "max"):
@@ -240,9 +240,7 @@ class _Extreme:
         return as_count_array(result, target)
 
 
-def _column(
-    wanted: _Wanted, sums: _Sums, values: MarkValues, part: Part, begins: NDArray[np.int64]
-) -> _Pooled | _Extreme:
+def _column(wanted: _Wanted, sums: _Sums, values: MarkValues, part: Part, begins: Ints) -> _Pooled | _Extreme:
     if wanted.attribute is None:
         having = np.append(False, values.having(wanted.label))
         given = pa.array(np.ones(len(having), np.int64), mask=~having)

@@ -15,6 +15,7 @@ from cerflow.engine import layout
 from cerflow.engine.kernels.matches.fold import GREATEST, LEAST, PLUS, best, total
 from cerflow.engine.matches.unfolding import Part
 from cerflow.schema import Kind, kind_of
+from cerflow.values.array_types import Floats, Ints, Mask
 
 __all__ = ["EXACT", "Folding", "Values", "ranked"]
 
@@ -30,8 +31,8 @@ class Values:
     complex event without events. With ``sizes`` the signs of the weights are ignored.
     """
 
-    weight: NDArray[np.float64]
-    factor: NDArray[np.float64]
+    weight: Floats
+    factor: Floats
     given: pa.Array | None = None
     start: int = 0
     sizes: bool = False
@@ -50,7 +51,7 @@ class Values:
         return cls(np.zeros(count), np.ones(count), start=1)
 
     @classmethod
-    def without(cls, known: NDArray[np.bool_]) -> Values:
+    def without(cls, known: Mask) -> Values:
         """1 for a complex event without any of some marks, else 0."""
         return cls(np.zeros(len(known)), np.where(known, 0.0, 1.0), start=1)
 
@@ -73,7 +74,7 @@ class Values:
         return self.whole and not bool((self.weight < 0).any())
 
 
-def ranked(values: pa.Array) -> tuple[Values, NDArray[np.int64]]:
+def ranked(values: pa.Array) -> tuple[Values, Ints]:
     """Values of any kind as numbers in the same order, and the place of the value of each number."""
     ranks = pc.rank(values, sort_keys="ascending", tiebreaker="dense")
     known = pc.is_valid(values)

@@ -7,7 +7,6 @@ from collections.abc import Collection
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cerflow.analysis.scopes import labels_of
 from cerflow.automata.model.transducer import TYPE_LABEL
@@ -16,6 +15,7 @@ from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import Report
 from cerflow.errors import QueryError, nearest
 from cerflow.schema import Kind
+from cerflow.values.array_types import Floats, Mask
 
 __all__ = ["MarkValues", "check_attribute", "check_label"]
 
@@ -63,16 +63,16 @@ class MarkValues:
             values = values.dictionary_decode()
         return pc.if_else(pc.is_nan(values), None, values) if pa.types.is_floating(values.type) else values
 
-    def positions(self) -> NDArray[np.float64]:
+    def positions(self) -> Floats:
         """The positions of the events that matches show, NaN for others."""
         return np.append(np.nan, np.where(self.shown(), self._positions, np.nan))
 
-    def shown(self) -> NDArray[np.bool_]:
+    def shown(self) -> Mask:
         """Whether an event is shown, for all marks but the first."""
         names = {item.label for item in self._report.listed}
         return np.array([not names or bool(s & names) for s in self._part.label_sets], bool)[self._labels]
 
-    def having(self, label: str) -> NDArray[np.bool_]:
+    def having(self, label: str) -> Mask:
         """Whether an event has a label, for all marks but the first."""
         having = np.array([label in s for s in self._part.label_sets], bool)[self._labels]
         wild = np.array([TYPE_LABEL in s for s in self._part.label_sets], bool)[self._labels]

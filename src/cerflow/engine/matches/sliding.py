@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cerflow.engine import layout
 from cerflow.engine.kernels.matches.slide import FRONTIER, slide
 from cerflow.engine.matches.unfolding import Part
+from cerflow.values.array_types import Ints
 
 __all__ = ["count_sliding"]
 
 
-def count_sliding(part: Part, found: NDArray[np.int64]) -> int:
+def count_sliding(part: Part, found: Ints) -> int:
     """Write the number of matches of each detection to ``found``; returns the first detection not counted.
 
     If window and query allow it, all are counted; see `cerflow.engine.kernels.matches.slide`.

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cerflow.engine import layout
 from cerflow.engine.kernels.matches.largest import largest
 from cerflow.engine.kernels.matches.largest_states import room
 from cerflow.engine.kernels.matches.pick import pick
 from cerflow.engine.matches.unfolding import Part
+from cerflow.values.array_types import IntRows, SmallRows
 
 __all__ = ["ChosenParts"]
 
@@ -75,7 +75,7 @@ def _largest(part: Part) -> Iterator[Part]:
             notes = room(part.nodes, part.marks, counts, size)
 
 
-def _graph(size: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _graph(size: int) -> tuple[IntRows, SmallRows]:
     """Room for a match graph, with the complex event without events; the second array is the first as int32."""
     nodes = np.zeros((size, layout.NODE_WORDS), np.int64)
     small = nodes.view(np.int32)

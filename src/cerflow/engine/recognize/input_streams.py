@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cerflow.engine.results.report import POSITION
 from cerflow.language.select import Select
 from cerflow.schema import Schema
+from cerflow.values.array_types import Ints
 
 __all__ = ["InputStreams"]
 
@@ -32,7 +32,7 @@ class InputStreams:
             self.position = POSITION
             self.schema = replace(schema, columns=schema.columns.append(pa.field(POSITION, pa.int64())))
 
-    def admit(self, rows: pa.RecordBatch, first: int) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
+    def admit(self, rows: pa.RecordBatch, first: int) -> tuple[pa.RecordBatch, Ints]:
         """The rows that are input, and which they are; the first row given is number ``first`` of all events."""
         if self._column is None:
             return rows, np.arange(rows.num_rows)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from cerflow.analysis.kinds import kind_of_expression
 from cerflow.analysis.scopes import condition_labels
@@ -37,6 +36,7 @@ from cerflow.predicates.asking import Each, ask_of_set
 from cerflow.predicates.predicate import Predicate, PredicateKind
 from cerflow.rewriting.times import as_microseconds, zone_of
 from cerflow.schema import Kind, Schema
+from cerflow.values.array_types import Ints
 from cerflow.values.operators import Operator
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class LabelAttributes:
         self.predicates = report.predicates
         #: The column with the positions of events in the whole stream, if they are not those of ``found``.
         self.numbered = report.position
-        self._position: dict[str, NDArray[np.int64]] = {}
+        self._position: dict[str, Ints] = {}
         self._flat: dict[str, tuple[str, str] | Aggregate | SetTest | PredicateCall] = {}
         self._columns: dict[str, pa.Array] = {}
 
@@ -123,7 +123,7 @@ class LabelAttributes:
         groups = Grouping(np.bincount(match, minlength=len(self.found)))
         return _LabelEvents(positions, groups, self.kept, self.schema, self.numbered)
 
-    def positions(self, label: str) -> NDArray[np.int64]:
+    def positions(self, label: str) -> Ints:
         """The position of the label's event in each match, -1 if it has none."""
         if label not in self._position:
             match, positions = self._having(label)
@@ -132,7 +132,7 @@ class LabelAttributes:
             self._position[label] = result
         return self._position[label]
 
-    def _having(self, label: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _having(self, label: str) -> tuple[Ints, Ints]:
         """The events of a label: for each its match and its position, match by match."""
         found = self.found
         having = np.array([label in s for s in self.label_sets], bool)[found.labels][found.events]
@@ -143,7 +143,7 @@ class LabelAttributes:
         """An attribute of the label's event in each match."""
         return self._at(name, self.positions(label))
 
-    def _at(self, name: str, positions: NDArray[np.int64]) -> pa.Array:
+    def _at(self, name: str, positions: Ints) -> pa.Array:
         return self.kept.column(self.schema.column(name), positions)
 
     def flatten(self, current: Node, children: Sequence[Node]) -> Node:
@@ -259,7 +259,7 @@ class LabelAttributes:
 class _LabelEvents:
     """The events of a label in each of some matches, in the order of their positions."""
 
-    positions: NDArray[np.int64]
+    positions: Ints
     groups: Grouping
     kept: StoredEvents
     schema: Schema
@@ -289,7 +289,7 @@ class _LabelEvents:
             numbers = batch.column(self.numbered).cast(pa.int64()).to_numpy(zero_copy_only=False)
         return BatchRows(batch, self.schema, self.positions, finest_unit(self.schema), numbers)
 
-    def positions_of(self, events: NDArray[np.int64]) -> NDArray[np.int64]:
+    def positions_of(self, events: Ints) -> Ints:
         """The positions of some of the events, -1 for none."""
         return np.where(events < 0, -1, np.append(self.positions, -1)[events])
 

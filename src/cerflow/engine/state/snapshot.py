@@ -25,6 +25,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cerflow.errors import SnapshotError
+from cerflow.values.array_types import Ints
 
 __all__ = ["PROGRAM", "RECOGNIZER", "SET", "VERSION", "Contents", "decoded", "read", "write_snapshot"]
 
@@ -53,7 +54,7 @@ class Contents:
         description: dict[str, Any],
         arrays: Mapping[str, NDArray[Any]],
         events: pa.Table,
-        positions: NDArray[np.int64],
+        positions: Ints,
     ) -> None:
         self.description = description
         self.arrays = arrays

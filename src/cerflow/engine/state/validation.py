@@ -19,6 +19,7 @@ from cerflow.engine.state.image import CLASS, COUNT, GROUP, PARTITION, ROOT, STA
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import SnapshotError
 from cerflow.schema import Schema
+from cerflow.values.array_types import Ints
 
 __all__ = ["check_counts", "check_events", "check_image", "check_number", "check_strings", "image_in"]
 
@@ -54,9 +55,7 @@ def image_in(arrays: Mapping[str, NDArray[Any]], empty: State) -> Image:
     return Image(**{name: arrays[name] for name in Image._fields})
 
 
-def check_image(
-    image: Image, tables: TransducerTables, positions: NDArray[np.int64], events: int, strings: int
-) -> None:
+def check_image(image: Image, tables: TransducerTables, positions: Ints, events: int, strings: int) -> None:
     """Check everything: an image beside ``strings`` known ones and the ``positions`` of kept events.
 
     ``events`` events came in all.
@@ -89,7 +88,7 @@ def check_counts(header: Mapping[str, Any], schema: Schema) -> None:
         check_number(header, "latest")
 
 
-def check_events(events: pa.Table, positions: NDArray[np.int64], columns: pa.Schema, came: int) -> None:
+def check_events(events: pa.Table, positions: Ints, columns: pa.Schema, came: int) -> None:
     """Events have the columns that are kept; their positions ascend, and are among those of the events that came."""
     require(events.schema == columns, "its events have other columns")
     rows = events.num_rows
@@ -99,7 +98,7 @@ def check_events(events: pa.Table, positions: NDArray[np.int64], columns: pa.Sch
     require(not rows or (positions[0] >= 0 and positions[-1] < came), f"not all positions are among {came} events")
 
 
-def check_marks(image: Image, tables: TransducerTables, positions: NDArray[np.int64]) -> None:
+def check_marks(image: Image, tables: TransducerTables, positions: Ints) -> None:
     """After the mark that stands for none, marks are of kept events, in their order, with label sets of the query."""
     marks = image.marks
     require(len(marks), "there is not even the mark that stands for none")
@@ -263,7 +262,7 @@ def check_collections(image: Image, tables: TransducerTables, known: int) -> Non
     require((set_widths(image, tables)[1:] > 0).all(), "there is a collection that no register holds")
 
 
-def _check_rows(image: Image, tables: TransducerTables, numbers: NDArray[np.int64], register: int, known: int) -> None:
+def _check_rows(image: Image, tables: TransducerTables, numbers: Ints, register: int, known: int) -> None:
     """In the rows of a register's collections strings are codes of known ones."""
     fields = [f for f, kind in enumerate(tables.kinds[register]) if kind.coded]
     if not fields:
@@ -311,6 +310,6 @@ def _within(numbers: NDArray[Any], least: int, end: int) -> bool:
     return not numbers.size or bool(numbers.min() >= least and numbers.max() < end)
 
 
-def _are_codes(words: NDArray[np.int64], known: int) -> bool:
+def _are_codes(words: Ints, known: int) -> bool:
     """Whether all words are codes of that many known strings, or null."""
     return bool((((words >= 0) & (words < known)) | (words == layout.NULL)).all())

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cerflow.engine.evaluate.compiled_predicates import compile_predicate
 from cerflow.engine.evaluate.predicate_words import Argument, Words, only_compiled
@@ -19,6 +18,7 @@ from cerflow.errors import PredicateError
 from cerflow.predicates.asking import Each, ask, ask_of_set
 from cerflow.predicates.predicate import Predicate
 from cerflow.schema import Kind
+from cerflow.values.array_types import Ints
 
 __all__ = ["Calls"]
 
@@ -62,11 +62,11 @@ class Calls:
         number = self._numbers[key]
         return self._targets[number].address, self._targets[number].words, number
 
-    def failure(self) -> NDArray[np.int64]:
+    def failure(self) -> Ints:
         """Room for the record of a failure: one more than the number of the call, and its arguments."""
         return np.zeros(1 + max((target.words for target in self._targets), default=0), np.int64)
 
-    def raise_failure(self, failure: NDArray[np.int64]) -> None:
+    def raise_failure(self, failure: Ints) -> None:
         """Raise the error of a recorded failure, and clear it."""
         number = int(failure[0]) - 1
         failure[0] = 0
@@ -108,7 +108,7 @@ class _Target(ABC):
     def _answer(self, words: bytes) -> bool | None:
         """The function's answer for arguments in the form of kernels."""
 
-    def fail(self, words: NDArray[np.int64]) -> None:
+    def fail(self, words: Ints) -> None:
         """Raise the exception of the function for these words."""
         if self._error is not None:
             raise self._error

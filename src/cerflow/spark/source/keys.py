@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from cerflow.slices.by_row_groups import Key
 from cerflow.slices.pieces import Keys
+from cerflow.values.array_types import Floats, Ints
 from cerflow.values.units import DAY, UNIT_NAMES
 
 __all__ = ["bounds_of", "is_orderly", "keys_of"]
@@ -35,14 +35,14 @@ def is_orderly(data_type: pa.DataType) -> bool:
 def keys_of(column: pa.Array) -> Keys:
     """The values of a column of such a type; NaN for null floats, anything for other nulls."""
     if pa.types.is_floating(column.type):
-        floats: NDArray[np.float64] = column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
+        floats: Floats = column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
         return floats
     if pa.types.is_date32(column.type):
         column = column.cast(pa.timestamp("ms"))
     whole = column.cast(pa.int64())
     if whole.null_count:
         whole = whole.fill_null(0)
-    integers: NDArray[np.int64] = whole.to_numpy(zero_copy_only=False)
+    integers: Ints = whole.to_numpy(zero_copy_only=False)
     return integers
 
 

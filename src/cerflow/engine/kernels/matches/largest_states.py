@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cerflow.engine.kernels.base.jit import inlined, part
 from cerflow.engine.layout import D_MARK, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, M_POSITION, W_MEASURE
+from cerflow.values.array_types import IntRows, Mask, SmallRows, Smalls
 
 __all__ = ["NOTHING", "NO_ROOM", "Room", "begin_states", "room", "sort_rows", "steps_from"]
 
@@ -42,25 +42,25 @@ NOTHING, NO_ROOM = -1, -2
 class Room(NamedTuple):
     """A match graph, the marks that count, and where `largest` keeps its notes."""
 
-    nodes: NDArray[np.int64]
-    small: NDArray[np.int32]
-    marks: NDArray[np.int64]
-    counts: NDArray[np.bool_]
-    place: NDArray[np.int32]
-    seen: NDArray[np.int32]
-    stack: NDArray[np.int32]
-    way: NDArray[np.int32]
-    lists: NDArray[np.int32]
-    parts: NDArray[np.int32]
-    members: NDArray[np.int32]
-    states: NDArray[np.int32]
-    table: NDArray[np.int32]
-    steps: NDArray[np.int32]
-    order: NDArray[np.int32]
-    numbers: NDArray[np.int32]
+    nodes: IntRows
+    small: SmallRows
+    marks: IntRows
+    counts: Mask
+    place: Smalls
+    seen: SmallRows
+    stack: Smalls
+    way: SmallRows
+    lists: SmallRows
+    parts: SmallRows
+    members: SmallRows
+    states: SmallRows
+    table: Smalls
+    steps: SmallRows
+    order: SmallRows
+    numbers: Smalls
 
 
-def room(nodes: NDArray[np.int64], marks: NDArray[np.int64], counts: NDArray[np.bool_], size: int) -> Room:
+def room(nodes: IntRows, marks: IntRows, counts: Mask, size: int) -> Room:
     """Room for about so many parts of sets."""
 
     def rows(*shape: int) -> Any:
