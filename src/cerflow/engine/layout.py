@@ -46,9 +46,11 @@ EXPIRING_SLOT, EXPIRING_BOUND, EXPIRING_GLOBAL = range(3)
 LOCAL_COLUMN, LOCAL_LESS = range(2)
 
 # Columns of TableArrays.signature_rows: a state, the range of signature_transitions that an event of the signature may
-# fire there, whether nothing stays in the state, the event column by which the index of the state finds configurations
-# (or -1), whether one configuration that can go on from there is enough
+# fire there, what stays in the state, the event column by which the index of the state finds configurations (or -1),
+# whether one configuration that can go on from there is enough
 ROW_STATE, ROW_FIRST, ROW_END, ROW_LEAVES, ROW_KEY, ROW_ENOUGH = range(6)
+# In ROW_LEAVES: everything stays, nothing does, or what no transition took on
+STAYS, LEAVES, LEAVES_FIRED = range(3)
 
 # What is asked of a program: whether an atom holds, the value of a step, a collection with more rows
 TEST, VALUE, ROWS = range(3)

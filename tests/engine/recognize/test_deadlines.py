@@ -238,3 +238,14 @@ def test_damaged_snapshots_are_refused():
 @given(st.data())
 def test_random_formulas(data):
     assert_conforms(*drawn(data, fragment=Fragment(deadlines=True)), ENGINE_RUNNERS)
+
+
+def test_many_that_wait_for_one_key():
+    """A tick comes to those that are due, however many others wait."""
+    table = pa.table({"type": ["cart"] * 20_000, "t": pa.array(range(20_000))})
+    query = cerflow.parse("SELECT * WHERE cart NOT FOLLOWED BY checkout FOR 15 SECONDS")
+    recognizer = query.recognizer(table.schema, time="t")
+    assert recognizer.push(table).count() == 5000
+    # The states of a run that waits, of one whose deadline has passed, and before these.
+    assert recognizer.live["visited"] < 4 * 20_000
+    assert recognizer.advance(34_998).count() == 14_999

@@ -15,7 +15,7 @@ from cerflow.engine.events.store import EventStore, StoredEvents
 from cerflow.engine.layout import EventArrays, State
 from cerflow.engine.matches.moments import Moments
 from cerflow.engine.matches.unfolding import Part
-from cerflow.engine.recognize.deadlines import Deadlines
+from cerflow.engine.recognize.deadlines import Deadlines, ascending
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.state.memory import Memory
 from cerflow.engine.state.snapshot import Contents
@@ -146,7 +146,7 @@ class Machine:
     def live_positions(self) -> Ints:
         """The positions of all events that may still be part of a match."""
         live = self.memory.live_positions(self.last_bound if self.tables.global_window else layout.NO_BOUND)
-        return live if self.deadlines is None else np.union1d(live, self.deadlines.positions)
+        return live if self.deadlines is None else ascending(live, self.deadlines.positions)
 
     # -- snapshots -----------------------------------------------------------------------------------------------
 

@@ -163,7 +163,9 @@ class Memory:
         if not self._tables.detecting:
             self._collect_nodes(bound)
         n = int(self.state.counters[layout.N_MARKS])
-        return np.unique(self.state.marks[1:n, layout.M_POSITION])
+        positions = self.state.marks[1:n, layout.M_POSITION]
+        # Marks are in the order of the events.
+        return positions[np.diff(positions, prepend=-1) > 0]
 
     @property
     def _bound_is_global(self) -> bool:

@@ -9,13 +9,25 @@ from cerflow import limits
 from cerflow.automata.model.clock import TICK, reads_tick
 from cerflow.automata.model.transducer import Transducer, Transition
 from cerflow.conditions.connectives import conjuncts
+from cerflow.conditions.guards import InWindow, Satisfied
 from cerflow.engine.evaluate.precomputed_conditions import numbered_conditions, with_precomputed
 from cerflow.language.condition import Condition, Not
+from cerflow.language.node import walk
 
 __all__ = ["Effect", "Move", "Moves"]
 
 #: The moves that an event allows, and the states in which no run may stay over it.
 Effect = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def _opposite(condition: Condition) -> Condition:
+    """The condition that holds exactly where another, about whether a window has passed, does not."""
+    match condition:
+        case Not(Satisfied(operand)):
+            return operand
+        case Not(operand):
+            return operand
+    return Not(condition)
 
 
 @dataclass
@@ -78,6 +90,27 @@ class Moves:
             if len(self._effects) < limits.SIGNATURES:
                 self._effects[satisfied] = effect
         return effect
+
+    def unless_staying(self, numbers: Sequence[int]) -> list[int] | None:
+        """The moves without the one by which a run stays as it is; None if others may fire or fail beside it.
+
+        All are moves of one state. A run stays then exactly if none of the others fires.
+        """
+        staying: list[int] = []
+        others: list[int] = []
+        for number in numbers:
+            t = self.rows[number].transition
+            loop = t.source == t.target and not (t.labels or t.writes or self.rows[number].final)
+            (staying if loop else others).append(number)
+        if len(staying) != 1:
+            return None
+        (held, *more) = self.rows[staying[0]].transition.atoms or (None,)
+        atoms = [self.rows[number].transition.atoms for number in others]
+        if held is None or more or not any(isinstance(node, InWindow) for node in walk(held)):
+            return None
+        if not all(_opposite(held) in some for some in atoms):
+            return None
+        return others if any(len(some) == 1 for some in atoms) else None
 
     def _states_after_ticks(self) -> frozenset[int]:
         entered = {t.target for t in self._transducer.transitions if t.source != t.target and reads_tick(t)}

@@ -358,11 +358,14 @@ class TransducerTables:
                 by_state.setdefault(self.moves.rows[number].transition.source, []).append(number)
             for q in sorted(by_state):
                 begin = first_entry + len(order)
-                order.extend(by_state[q])
+                leaves, fired = layout.LEAVES if q in left else layout.STAYS, by_state[q]
+                if q in left and (passing := self.moves.unless_staying(fired)) is not None:
+                    leaves, fired = layout.LEAVES_FIRED, passing
+                order.extend(fired)
                 states[k, q] = first_row + len(rows)
-                column = -1 if q in left else self._indexes.column(q, by_state[q])
-                enough = self.hasty and q not in left and all(self.moves.rows[m].target < 0 for m in by_state[q])
-                rows.append([q, begin, begin + len(by_state[q]), int(q in left), column, int(enough)])
+                column = -1 if leaves == layout.LEAVES else self._indexes.column(q, fired)
+                enough = self.hasty and q not in left and all(self.moves.rows[m].target < 0 for m in fired)
+                rows.append([q, begin, begin + len(fired), leaves, column, int(enough)])
             starts.append(first_row + len(rows))
         return tables._replace(
             signature_start=np.append(tables.signature_start, np.array(starts, np.int32)),

@@ -41,6 +41,8 @@ from cerflow.engine.layout import (
     FULL_SETS,
     L_LAST,
     L_START,
+    LEAVES,
+    LEAVES_FIRED,
     LOCAL_COLUMN,
     LOCAL_LESS,
     N_CONFIGS,
@@ -328,7 +330,8 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
                     return n, 0, 0, False
                 for u in range(first, n):
                     scratch.updates[u, U_ROOT] = root
-                if not begin and tables.signature_rows[row, ROW_LEAVES] == 1:
+                leaves = tables.signature_rows[row, ROW_LEAVES]
+                if not begin and (leaves == LEAVES or (leaves == LEAVES_FIRED and n > first)):
                     scratch.removed[removed] = c
                     removed += 1
             if detecting:

@@ -14,6 +14,8 @@ from cerflow.engine.layout import (
     EXPIRING_BOUND,
     EXPIRING_SLOT,
     L_LAST,
+    LEAVES,
+    LEAVES_FIRED,
     NOWHERE,
     O_STATES,
     ROW_END,
@@ -112,7 +114,8 @@ def group_by_labels(address, k, c, place, root, n, members):
             changed = True
             continue
         if r >= 0:
-            skips = skips and tables.signature_rows[r, ROW_LEAVES] == 0
+            leaves = tables.signature_rows[r, ROW_LEAVES]
+            fired = results
             results = fire(
                 tables.signature_rows[r, ROW_FIRST],
                 tables.signature_rows[r, ROW_END],
@@ -127,6 +130,8 @@ def group_by_labels(address, k, c, place, root, n, members):
             )
             if results < 0:
                 return results
+            if leaves == LEAVES or (leaves == LEAVES_FIRED and results > fired):
+                skips = False
         if skips:
             if first + stays + 1 >= scratch.members.shape[0]:
                 return np.int64(-1)
