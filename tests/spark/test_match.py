@@ -47,6 +47,17 @@ def test_the_flat_form(spark):
         cerflow.parse(text).match(frame.toArrow(), time="t").to_arrow(flat=True, columns=["events"])
 
 
+def test_computed_columns(spark, predicate):
+    predicate("near", compile=False)(lambda x, y: abs(x["v"] - y["v"]) < 2)
+    table = pa.table({"type": list("AABABBAB"), "v": [1, 5, 3, 2, 1, 2, 4, 4], "k": [0, 1] * 4, "t": list(range(8))})
+    for columns, key in (
+        ("MATCH_NUMBER() AS n", "PARTITION BY k"),
+        ("CASE WHEN y.v > 2 THEN 'large' END AS c, count(distinct y.v) AS n, near(x, y) AS near", "PARTITION BY k"),
+        ("CASE WHEN x.v = 1 THEN 1 ELSE 2.5 END AS c, (x.v > y.v) AS less", ""),
+    ):
+        assert assert_same(spark, f"SELECT {columns} WHERE A AS x : B AS y {key} WITHIN 5 [t]", table, time="t")
+
+
 def test_existential_conditions(spark):
     table = pa.table(
         {"type": list("AABABBAB"), "v": [1, 5, 3, None, 1, 2, 4, 4], "k": [0, 1, 1, 0, 0, 1, 0, 1], "t": list(range(8))}

@@ -67,7 +67,7 @@ def check_query(select: Select) -> None:
             if len(select.projection.items) > 1:
                 raise QueryError("COUNT(*) stands alone: it counts matches instead of reporting them", span=item.span)
         else:
-            check_expression(item.expression)
+            check_expression(item.expression, column=True)
             for label, place in condition_labels(item.expression).items():
                 _check_label(label, place, labels)
             for label, place in _single_labels(item.expression):

@@ -10,6 +10,7 @@ from cerflow.language.condition import (
     COUNT_DISTINCT,
     FUNCTIONS,
     LONGER_FUNCTIONS,
+    MATCH_NUMBER,
     SET_TESTS,
     Aggregate,
     Attribute,
@@ -40,14 +41,16 @@ __all__ = ["check_expression"]
 _LABEL_FUNCTIONS = ("position", "time")
 
 
-def check_expression(root: Condition | Expression, *, bare: bool = False) -> None:
+def check_expression(root: Condition | Expression, *, bare: bool = False, column: bool = False) -> None:
     """Check names and places within a condition or expression; with ``bare`` attributes need no label.
+
+    In a computed ``column`` the number of the match may be asked for.
 
     Raises `QueryError` as `check_query` does.
     """
-    stack: list[tuple[Node, bool, str | None, Node | None, int]] = [(root, bare, None, None, 0)]
+    stack: list[tuple[Node, bool, str | None, Node | None, int, bool]] = [(root, bare, None, None, 0, column)]
     while stack:
-        current, inside, bracket, above, cases = stack.pop()
+        current, inside, bracket, above, cases, whole = stack.pop()
         if cases and isinstance(current, Bracket | Some):
             what = "SOME" if isinstance(current, Some) else "a bracket"
             raise QueryError(f"{what} cannot stand inside CASE", span=current.span)
@@ -62,7 +65,7 @@ def check_expression(root: Condition | Expression, *, bare: bool = False) -> Non
             case Literal():
                 _check_literal(current)
             case Function():
-                _check_function(current)
+                _check_function(current, whole)
                 if current.name == "prev":
                     _check_previous(current, bracket)
             case Aggregate() | SetTest():
@@ -81,13 +84,15 @@ def check_expression(root: Condition | Expression, *, bare: bool = False) -> Non
         if isinstance(current, Bracket):
             inside, bracket = True, current.label
             _check_sets_beside_previous(current)
+        # These are asked about events.
+        whole = whole and not isinstance(current, Aggregate | SetTest | PredicateCall)
         if isinstance(current, If | TruthValue):
             if cases == limits.CASE_DEPTH:
                 reason = f"CASE stands in conditions of CASE more than {limits.CASE_DEPTH} levels deep"
                 raise QueryError(reason, span=current.span)
-            stack.append((current.condition, inside, bracket, current, cases + 1))
+            stack.append((current.condition, inside, bracket, current, cases + 1, whole))
         below = current.children[isinstance(current, If | TruthValue) :]
-        stack.extend((child, inside, bracket, current, cases) for child in below)
+        stack.extend((child, inside, bracket, current, cases, whole) for child in below)
 
 
 def _check_some(some: Some, bracket: str | None) -> None:
@@ -139,10 +144,27 @@ def _check_literal(literal: Literal) -> None:
 
 
 def _known_names() -> tuple[str, ...]:
-    return (*FUNCTIONS, *LONGER_FUNCTIONS, *_LABEL_FUNCTIONS, "prev", *AGGREGATES, *SET_TESTS, *predicate_names())
+    return (
+        *FUNCTIONS,
+        *LONGER_FUNCTIONS,
+        MATCH_NUMBER,
+        *_LABEL_FUNCTIONS,
+        "prev",
+        *AGGREGATES,
+        *SET_TESTS,
+        *predicate_names(),
+    )
 
 
-def _check_function(function: Function) -> None:
+def _check_function(function: Function, column: bool) -> None:
+    if function.name == MATCH_NUMBER and not function.arguments:
+        if column:
+            return
+        raise QueryError(
+            "the number of a match is known only when it is reported",
+            span=function.span,
+            hint="MATCH_NUMBER() stands in SELECT, outside aggregates and predicates.",
+        )
     if function.name in LONGER_FUNCTIONS:
         check_arity(function.name, len(function.arguments), function.span)
         return

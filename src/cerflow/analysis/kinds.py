@@ -119,6 +119,8 @@ def sort_of_node(current: Node, below: Sequence[Sort], schema: Schema) -> Sort:
             return common_sort("CASE", (then, otherwise), below[1:], schema)
         case TruthValue():
             return Sort(Kind.BOOLEAN)
+        case Function("match_number"):
+            return Sort(Kind.INTEGER)
         case Function("substr" | "||"):
             return Sort(_kind_of_text(current, below))
         case Function() | Aggregate():

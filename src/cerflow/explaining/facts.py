@@ -24,6 +24,7 @@ from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import UnsupportedQueryError
 from cerflow.explaining.text import as_text
 from cerflow.from_automata.diagrams import show_condition, show_expression, show_guard, show_labels, show_write, to_dot
+from cerflow.language.condition import numbers_matches
 from cerflow.language.formula import AnyEvent, Filter, Formula, NotEvent, Within
 from cerflow.language.node import walk
 from cerflow.language.printer import show
@@ -335,6 +336,8 @@ def _spark(select: Select, schema: Schema | None) -> _Facts:
         reason = "without PARTITION BY every event may belong to every match"
     elif select.consume is Consumption.ANY:
         reason = "CONSUME BY ANY forgets across keys"
+    elif numbers_matches(select.projection):
+        reason = "MATCH_NUMBER() counts the matches of all keys"
     else:
         reason = "Spark might not see values as equal that are one key to the engine"
     return {

@@ -12,6 +12,7 @@ from cerflow.language.condition import (
     COUNT_DISTINCT,
     FUNCTIONS,
     LONGER_FUNCTIONS,
+    MATCH_NUMBER,
     Aggregate,
     Condition,
     Constant,
@@ -90,6 +91,10 @@ class CallBuilder(TreeBuilder):
         if name in LONGER_FUNCTIONS:
             check_arity(name, len(arguments), span_of(*children))
             return self.make(children, Function, name, tuple(map(self.value, arguments)))
+        if not arguments and name == MATCH_NUMBER:
+            return self.make(children, Function, name, ())
+        if name == MATCH_NUMBER:
+            raise QuerySyntaxError(f"{name} takes no argument", span=span_of(*children))
         if len(arguments) != 1:
             what = "a label" if name in ("position", "time") else "one argument"
             reason = f"{name} takes {what}, but {len(arguments) or 'nothing'} {'are' if arguments else 'is'} given"

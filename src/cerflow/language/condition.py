@@ -19,6 +19,7 @@ __all__ = [
     "DATE_PARTS",
     "FUNCTIONS",
     "LONGER_FUNCTIONS",
+    "MATCH_NUMBER",
     "SET_TESTS",
     "Aggregate",
     "And",
@@ -48,6 +49,7 @@ __all__ = [
     "TruthValue",
     "check_arity",
     "comparisons",
+    "numbers_matches",
     "operands",
     "reads_previous",
 ]
@@ -62,6 +64,8 @@ LONGER_FUNCTIONS: dict[str, tuple[int, int | None]] = {"coalesce": (1, None), "s
 AGGREGATES = ("count", "sum", "avg", "min", "max", "first", "last", "stddev")
 #: ``count(distinct e)`` as the name of an aggregate, which nobody can write.
 COUNT_DISTINCT = "count distinct"
+#: The function without arguments that numbers matches.
+MATCH_NUMBER = "match_number"
 #: Tests on the events of a label, in the order of their positions.
 SET_TESTS = ("increasing", "decreasing", "nondecreasing", "nonincreasing")
 
@@ -116,7 +120,7 @@ class Negative(Expression):
 class Function(Expression):
     """A function of `FUNCTIONS` or `LONGER_FUNCTIONS`, ``position(x)``, ``time(x)`` or ``prev(e)``, in lower case.
 
-    The function called ``||`` joins two strings.
+    The function called ``||`` joins two strings; that called `MATCH_NUMBER` has no argument and stands in SELECT.
     """
 
     name: str
@@ -303,6 +307,11 @@ def operands(condition: Condition, connectives: type | UnionType) -> list[Condit
             assert isinstance(current, Condition)
             found[current] = None
     return list(found)
+
+
+def numbers_matches(tree: Node) -> bool:
+    """Whether a tree asks for the numbers of matches."""
+    return any(isinstance(current, Function) and current.name == MATCH_NUMBER for current in walk(tree))
 
 
 def reads_previous(tree: Node) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from cerflow.language.condition import AGGREGATES, FUNCTIONS, LONGER_FUNCTIONS, SET_TESTS
+from cerflow.language.condition import AGGREGATES, FUNCTIONS, LONGER_FUNCTIONS, MATCH_NUMBER, SET_TESTS
 from cerflow.values.units import DURATION_UNITS
 
 __all__ = [
@@ -38,7 +38,7 @@ CONTEXTUAL = (
 )  # fmt: skip
 
 #: Names with a meaning in front of "(" in a condition; all others are registered predicates.
-BUILT_IN = (*FUNCTIONS, *LONGER_FUNCTIONS, *AGGREGATES, *SET_TESTS, "position", "prev", "time")
+BUILT_IN = (*FUNCTIONS, *LONGER_FUNCTIONS, *AGGREGATES, *SET_TESTS, MATCH_NUMBER, "position", "prev", "time")
 
 _WORD = r"[^\W\d]\w*"
 _RESERVED = "|".join(RESERVED)

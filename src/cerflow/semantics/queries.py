@@ -14,8 +14,9 @@ from itertools import pairwise
 
 from cerflow.analysis.scopes import condition_labels
 from cerflow.errors import QueryError
+from cerflow.language.condition import MATCH_NUMBER, Expression, Function, Literal, numbers_matches
 from cerflow.language.formula import NotFollowedBy
-from cerflow.language.node import walk
+from cerflow.language.node import Node, transform, walk
 from cerflow.language.select import (
     Consumption,
     CountItem,
@@ -81,7 +82,7 @@ def evaluate(
         for moment, concerned in _moments(query, events, sessions, clock):
             detecting = [(session, matches) for session in concerned if (matches := session.detected(moment))]
             for session, matches in detecting:
-                found += session.report(moment, matches)
+                found += session.report(moment, matches, len(found))
             for session in _consumed(query.consume, [session for session, _ in detecting], sessions):
                 session.forget(moment)
         return found
@@ -159,8 +160,11 @@ class _Session:
                     self._known.setdefault(moment, set()).add(c)
         return self._known
 
-    def report(self, moment: Moment, matches: Sequence[ComplexEvent]) -> list[Match]:
-        """The matches of a moment as reported; matches that projection makes equal become one."""
+    def report(self, moment: Moment, matches: Sequence[ComplexEvent], before: int) -> list[Match]:
+        """The matches of a moment as reported, ``before`` which others were reported.
+
+        Matches that projection makes equal become one.
+        """
         by_clock = math.isinf(moment.position)
         made = partial(
             Match,
@@ -183,7 +187,8 @@ class _Session:
         for c in matches:
             identity = frozenset(pair for pair in c if pair[0] in listed | read) if listed else c
             shown = frozenset(pair for pair in c if pair[0] in listed) if listed else c
-            columns = tuple((item.name, _column(item, c, events)) for item in computed)
+            number = list(reports).index(identity) if identity in reports else len(reports)
+            columns = tuple((item.name, _column(item, c, events, before + number + 1)) for item in computed)
             reports[identity] = made(complex_event=_globally(shown, events), columns=columns)
         return list(reports.values())
 
@@ -226,7 +231,7 @@ def _globally(c: ComplexEvent, events: Sequence[Event]) -> ComplexEvent:
     return frozenset((label, events[p].position) for label, p in c)
 
 
-def _column(item: ExpressionItem, c: ComplexEvent, events: Sequence[Event]) -> Value:
+def _column(item: ExpressionItem, c: ComplexEvent, events: Sequence[Event], number: int) -> Value:
     def events_of(label: str) -> list[Event]:
         return [events[p] for p in sorted(p for a, p in c if a == label)]
 
@@ -241,4 +246,11 @@ def _column(item: ExpressionItem, c: ComplexEvent, events: Sequence[Event]) -> V
                 hint=f"Use an aggregate, such as first({label}.…) or max({label}.…).",
             )
         single[label] = several[0] if several else None
-    return value_of(item.expression, single, events_of)
+    return value_of(_numbered(item.expression, number), single, events_of)
+
+
+def _numbered(expression: Expression, number: int) -> Node:
+    """The expression with the number of the match in the place of MATCH_NUMBER()."""
+    if not numbers_matches(expression):
+        return expression
+    return transform(expression, lambda node: Literal(number) if node == Function(MATCH_NUMBER, ()) else node)

@@ -13,7 +13,7 @@ from cerflow.automata.model.run_windows import window_of_runs
 from cerflow.automata.model.transducer import Transducer
 from cerflow.engine.evaluate.measures import is_global
 from cerflow.engine.recognize.planning import detects_only, limit_of
-from cerflow.language.condition import PredicateCall
+from cerflow.language.condition import PredicateCall, numbers_matches
 from cerflow.language.formula import CountWindow, Window
 from cerflow.language.node import walk
 from cerflow.language.select import Consumption, Select
@@ -40,6 +40,8 @@ def divided(select: Select, transducer: Transducer, schema: Schema | None = None
         return Division(None, "which of the matches of an event are taken is settled for the whole stream only")
     if threads and any(isinstance(node, PredicateCall) for node in walk(select)):
         return Division(None, "predicates of one's own are not called by several threads")
+    if numbers_matches(select.projection):
+        return Division(None, "MATCH_NUMBER() counts the matches from the beginning of the stream")
     if schema is not None and schema.forget is not None:
         return Division(None, "a key begins anew after a pause, which only one task sees that gets all its events")
     if select.consume is not Consumption.NONE:

@@ -94,7 +94,7 @@ class Detected:
 
 
 class Listing:
-    """The rows of some matches."""
+    """The rows of some matches; ``numbers`` are theirs, if the query asks for them."""
 
     def __init__(
         self,
@@ -102,9 +102,11 @@ class Listing:
         found: Unfolded,
         label_sets: Sequence[frozenset[str]],
         kept: StoredEvents,
+        numbers: Ints,
         moments: Moments | None = None,
     ) -> None:
         self._report = report
+        self._numbers = numbers
         self._found = found
         self._all_labels = label_sets
         self._kept = kept
@@ -179,7 +181,7 @@ class Listing:
         report, found = self._report, self._found
         target = report.schema.field(len(report.leading) + len(report.select.partition) + k).type
         expression = report.computed[k].expression
-        events = LabelAttributes(found, self._all_labels, self._kept, report)
+        events = LabelAttributes(found, self._all_labels, self._kept, report, self._numbers)
         return events.compute(expression, target)
 
     def _event_lists(self, schema: pa.Schema) -> pa.Array:

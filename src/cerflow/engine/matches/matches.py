@@ -6,8 +6,10 @@ import operator
 import random
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any, overload
 
+import numpy as np
 import pyarrow as pa
 
 from cerflow import limits
@@ -22,6 +24,7 @@ from cerflow.engine.matches.unfolding import NO_LIMIT, Part, unfolded
 from cerflow.engine.results.report import COUNT_TYPE, CountForm, EventForm, Report
 from cerflow.errors import TooManyMatchesError, UnsupportedQueryError, at_least_one, expect
 from cerflow.language.select import ProjectionKind
+from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import python_rows
 
 if TYPE_CHECKING:
@@ -46,7 +49,17 @@ class Matches:
     read Arrow streams (Polars, DuckDB, pyarrow, pandas) read matches.
     """
 
-    def __init__(self, parts: Iterable[Part], report: Report, limit: int | None, picker: Picker | None = None) -> None:
+    def __init__(
+        self,
+        parts: Iterable[Part],
+        report: Report,
+        limit: int | None,
+        picker: Picker | None = None,
+        *,
+        before: int = 0,
+    ) -> None:
+        #: The number of matches of the query that were reported before.
+        self._before = before
         self._found = parts
         self._parts = ChosenParts(parts)
         self._report = report
@@ -64,7 +77,7 @@ class Matches:
         It gets the number and whether it is exact, or a lower bound (see `row_limit.row_count`).
         """
         parts = Announced(self._parts, self._limit, bool(self._report.counts), tell)
-        return Matches(parts, self._report, self._limit, self._picker)
+        return Matches(parts, self._report, self._limit, self._picker, before=self._before)
 
     def reached(self) -> int:
         """The number of events read so far, if known (for other parts of cerflow)."""
@@ -143,7 +156,7 @@ class Matches:
         return NumberRange(begin, stop, step, self._picker)
 
     def _chosen(self, picker: Picker) -> Matches:
-        return Matches(self._parts, self._report, self._limit, picker)
+        return Matches(self._parts, self._report, self._limit, picker, before=self._before)
 
     def to_batches(
         self,
@@ -186,12 +199,25 @@ class Matches:
     def _listings(self, max_rows: int) -> Iterator[Listing]:
         limit = NO_LIMIT if self._limit is None else self._limit
         chosen = None if self._picker is None else self._picker.start(self._report, self._limit)
+        numbers = count(self._before + 1)
+        if isinstance(self._picker, NumberRange):
+            numbers = count(self._before + 1 + self._picker.begin, self._picker.step)
         for part in self._parts:
             matches = unfolded(part, limit, max_rows) if chosen is None else picked(part, chosen.picks(part), max_rows)
             for found in matches:
-                yield Listing(self._report, found, part.label_sets, part.kept, part.moments)
+                numbered = self._numbered_rows(numbers, len(found))
+                yield Listing(self._report, found, part.label_sets, part.kept, numbered, part.moments)
             if chosen is not None and chosen.done:
                 return
+
+    def _numbered_rows(self, numbers: Iterator[int], size: int) -> Ints:
+        """The numbers of so many matches, if the query asks for them."""
+        if not self._report.numbers_matches:
+            return np.zeros(0, np.int64)
+        found = list(islice(numbers, size))
+        if found and found[-1] >= 2**63:
+            raise TooManyMatchesError(f"the number of a match, {readable_number(found[-1])}, does not fit 64 bits")
+        return np.array(found, np.int64)
 
     def _counted(
         self, part: Part, max_rows: int, columns: Sequence[str], counts: CountForm, span: PartSpan | None
@@ -301,6 +327,11 @@ class Matches:
             raise UnsupportedQueryError(f"SELECT NONE reports detections, whose matches cannot be {what}")
         if self._report.counts and what != "aggregated":
             raise UnsupportedQueryError(f"the query reports numbers of matches, which cannot be {what}")
+        if self._report.numbers_matches and what != "aggregated":
+            raise UnsupportedQueryError(
+                f"MATCH_NUMBER() numbers matches in the order of reporting, and they cannot be {what} without that",
+                hint="Leave MATCH_NUMBER() out.",
+            )
 
     def to_pandas(self, *, flat: bool = False, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """All matches as a pandas data frame (pandas must be installed); see `to_batches`."""

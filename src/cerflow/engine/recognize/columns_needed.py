@@ -10,7 +10,7 @@ from cerflow.automata.compile.deadlines import waits_for_time
 from cerflow.engine.evaluate.binding import readable, shows_events
 from cerflow.engine.evaluate.ranges import EXACT_FLOATS, MOST
 from cerflow.engine.results.report import Report
-from cerflow.language.condition import Function
+from cerflow.language.condition import Function, numbers_matches
 from cerflow.language.node import walk
 from cerflow.language.select import Consumption, Select
 from cerflow.schema import Kind, Schema
@@ -60,7 +60,7 @@ def separable_by_key(select: Select, schema: Schema | None = None) -> bool:
     With a schema also whether values that are one key to the engine are equal to any other system that brings the
     events of a key together.
     """
-    if not select.partition or select.consume is Consumption.ANY:
+    if not select.partition or select.consume is Consumption.ANY or numbers_matches(select.projection):
         return False
     if waits_for_time(select.formula):
         # Events of one key show that deadlines of others have passed.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.reader import EventReader, whole_numbers
 from cerflow.engine.events.store import EventStore, StoredEvents
 from cerflow.engine.layout import EventArrays, State
+from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.moments import Moments
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.deadlines import Deadlines, ascending
@@ -56,6 +57,8 @@ class Machine:
         self.deadlines = Deadlines(self.reader, store) if self.tables.ticking else None
         #: The events of the query's streams so far, if these are not all streams.
         self._admitted = 0
+        #: The matches handed out so far, if they are numbered.
+        self._reported = 0
         #: Where the window of the last event begins.
         self.last_bound = layout.NO_BOUND
         #: The state before a push that may fail here, to be kept before it changes.
@@ -101,6 +104,16 @@ class Machine:
             return []
         events, moments = self.deadlines.until(clock)
         return self.advance(events, _nobody, moments) if len(moments.members) else []
+
+    def matches(self, parts: Iterable[Part]) -> Matches:
+        """The matches in what was found just now."""
+        report, limit = self.plan.report, self.plan.limit
+        if not report.numbers_matches:
+            return Matches(parts, report, limit)
+        found = Matches(parts, report, limit, before=self._reported)
+        # Beyond 64 bits none can be listed.
+        self._reported = min(self._reported + found.count(), 2**63 - 1)
+        return found
 
     def advance(self, events: EventArrays, refuse: Refuse, moments: Moments | None = None) -> list[Part]:
         """Let prepared events pass, which are in the store; ``refuse`` is told of those that cannot be used.
@@ -181,6 +194,7 @@ class Machine:
             "strings": self.tables.strings.texts,
             "next": counts["accepted"] if self.plan.counts_all else self._admitted,
             "bound": self.last_bound,
+            "reported": self._reported,
             "visited": int(self.memory.state.counters[layout.N_VISITED]),
         }
         arrays = {**self.memory.image()._asdict(), **({} if self.deadlines is None else self.deadlines.arrays())}
@@ -199,6 +213,7 @@ class Machine:
         assert isinstance(texts, list)
         count, bound = self.came(header), check_number(header, "bound")
         visited = check_number(header, "visited", least=0)
+        reported = check_number({"reported": 0, **header}, "reported", least=0)
         image = image_in(contents.arrays, self.memory.state)
         check_image(image, self.tables, positions, count, len(texts))
         deadlines = None
@@ -209,7 +224,7 @@ class Machine:
             self.tables.strings.replace(texts)
             self.memory.take_over(image)
             self.memory.state.counters[layout.N_VISITED] = visited
-            self._admitted, self.last_bound = count, bound
+            self._admitted, self.last_bound, self._reported = count, bound, reported
             if deadlines is not None:
                 deadlines()
 
@@ -231,7 +246,7 @@ class Machine:
         failure.
         """
         memory = self.memory
-        counts = (self._admitted, self.last_bound)
+        counts = (self._admitted, self.last_bound, self._reported)
         before = _StateBefore(memory.state)
         if processed:
             before.keep()
@@ -240,7 +255,7 @@ class Machine:
         deadlines = None if self.deadlines is None else self.deadlines.checkpoint()
 
         def undo() -> None:
-            self._admitted, self.last_bound = counts
+            self._admitted, self.last_bound, self._reported = counts
             memory.state, self._greatest = before.state, None
             strings()
             if deadlines is not None:

@@ -138,8 +138,7 @@ class Recognizer:
         events do not fit the schema, `BadRecordError` by policy, `PredicateError` if the function of a predicate
         fails; then nothing of them has been processed. Raises `InUseError` while another call runs.
         """
-        parts = self._driver.push(events).get(_NAME, ())
-        return Matches(parts, self._plan.report, self._plan.limit)
+        return self._machine.matches(self._driver.push(events).get(_NAME, ()))
 
     def advance(self, time: Any) -> Matches:
         """What is detected now that no event before ``time`` is still to come (spec §10, deadlines).
@@ -149,7 +148,7 @@ class Recognizer:
         value of the time column, for timestamps also a datetime or a text of ISO 8601. Raises `InputError` for other
         values and without a time column, and `InUseError` while another call runs.
         """
-        return Matches(self._driver.advance(time).get(_NAME, ()), self._plan.report, self._plan.limit)
+        return self._machine.matches(self._driver.advance(time).get(_NAME, ()))
 
 
 def _roles_in(header: Mapping[str, Any]) -> tuple[Schema, str | None]:

@@ -50,9 +50,8 @@ class SetRecognizer:
         return self._matches(self._driver.advance(time))
 
     def _matches(self, found: Mapping[str, list[Part]]) -> dict[str, Matches]:
-        return {
-            name: Matches(found[name], plan.report, plan.limit) for name, plan in self._plans.items() if found.get(name)
-        }
+        machines = self._driver.machines
+        return {name: machines[name].matches(found[name]) for name in self._plans if found.get(name)}
 
     def snapshot(self) -> bytes:
         """All that is remembered, as bytes; see `QuerySet.restore`. Matches handed out before are not part of it."""

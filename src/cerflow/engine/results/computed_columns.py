@@ -20,6 +20,7 @@ from cerflow.engine.evaluate.vectors import TruthVector, Vector
 from cerflow.engine.events.store import StoredEvents
 from cerflow.engine.results.column_aggregates import Grouping, aggregated, chosen, in_order
 from cerflow.language.condition import (
+    MATCH_NUMBER,
     Aggregate,
     Attribute,
     Comparison,
@@ -58,6 +59,9 @@ ARROW_TYPES = {
     Kind.OTHER: pa.null(),
 }
 
+#: The flat name of the number of the match.
+_NUMBER = "\0number"
+
 _SELECTING = ("min", "max", "first", "last")
 
 
@@ -77,10 +81,10 @@ def selected_attribute(expression: Expression) -> Attribute | None:
 
 
 class LabelAttributes:
-    """The attributes of the events of labels, one row per match, under flat names."""
+    """The attributes of the events of labels, one row per match, under flat names; ``numbers`` are those of matches."""
 
     def __init__(
-        self, found: Unfolded, label_sets: Sequence[frozenset[str]], kept: StoredEvents, report: Report
+        self, found: Unfolded, label_sets: Sequence[frozenset[str]], kept: StoredEvents, report: Report, numbers: Ints
     ) -> None:
         self.found = found
         self.label_sets = label_sets
@@ -91,7 +95,7 @@ class LabelAttributes:
         self.numbered = report.position
         self._position: dict[str, Ints] = {}
         self._flat: dict[str, tuple[str, str] | Aggregate | SetTest | PredicateCall] = {}
-        self._columns: dict[str, pa.Array] = {}
+        self._columns: dict[str, pa.Array] = {_NUMBER: pa.array(numbers)} if report.numbers_matches else {}
 
     def compute(self, expression: Expression, target: pa.DataType) -> pa.Array:
         """The value of an expression for each match; null where a label has no event.
@@ -155,6 +159,8 @@ class LabelAttributes:
             return value if isinstance(current, Aggregate) else Comparison(Operator.EQ, value, Literal(True))
         if isinstance(current, Attribute) and current.label is not None:
             return self._name(current.label, current.name)
+        if isinstance(current, Function) and current.name == MATCH_NUMBER:
+            return Attribute(None, _NUMBER)
         if isinstance(current, Function) and current.name in ("position", "time"):
             (argument,) = current.arguments
             assert isinstance(argument, LabelReference)

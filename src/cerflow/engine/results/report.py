@@ -16,7 +16,7 @@ from cerflow.engine.evaluate.rows import finest_unit
 from cerflow.engine.results.computed_columns import computed_type, selected_attribute
 from cerflow.engine.results.flat import FlatColumn, flat_columns
 from cerflow.errors import expect, nearest
-from cerflow.language.condition import Expression
+from cerflow.language.condition import Expression, numbers_matches
 from cerflow.language.select import CountItem, ExpressionItem, LabelItem, Select
 from cerflow.predicates.registry import predicates_in
 from cerflow.schema import Kind, Schema
@@ -61,6 +61,8 @@ class Report:
         self.attributes = self._reported_attributes()
         #: The labels that distinguish matches, None for all; see the language guide on SELECT.
         self.keep = kept_labels(select)
+        #: Whether matches are numbered, see `MATCH_NUMBER`.
+        self.numbers_matches = numbers_matches(select.projection)
         #: The predicates that computed columns call, whatever is registered later.
         self.predicates = {predicate.name: predicate for predicate in predicates_in(select.projection)}
         self.time_type = pa.int64() if schema.time is None else schema.columns.field(schema.time).type

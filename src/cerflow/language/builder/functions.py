@@ -17,6 +17,7 @@ __all__ = [
     "decreasing",
     "first",
     "increasing",
+    "match_number",
     "min_",
     "nondecreasing",
     "nonincreasing",
@@ -72,6 +73,11 @@ def count(of: Label | str | ValueExpr) -> ValueExpr:
 def count_distinct(of: ValueExpr) -> ValueExpr:
     """``count(distinct x.a)``: how many different values the events of a label have."""
     return aggregate(c.COUNT_DISTINCT, of)
+
+
+def match_number() -> ValueExpr:
+    """``MATCH_NUMBER()``: the number of the match, from 1 on, for `select`."""
+    return ValueExpr(c.Function(c.MATCH_NUMBER, ()))
 
 
 def aggregate(name: str, of: ValueExpr) -> ValueExpr:
