@@ -8,7 +8,6 @@ from typing import Literal, Unpack
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from cerflow.automata.compile.deadlines import waits_for_ticks
 from cerflow.engine.results.report import CountForm
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.programs.program import Program, without_definitions
@@ -21,11 +20,11 @@ from cerflow.spark.frames.plan import JobPlan, make_plan
 from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
 from cerflow.spark.placing.ordering import Selected, recognized, selected
 from cerflow.spark.placing.placement import place
-from cerflow.spark.streaming.matching import LatePolicy, match_stream
+from cerflow.spark.streaming.matching import LatePolicy, match_stream, refuse_deadlines
 from cerflow.stream_inputs import EventRoles
 from cerflow.values.units import TimeUnit
 
-__all__ = ["bad_records", "explain", "match"]
+__all__ = ["MatchArguments", "bad_records", "explain", "match", "plan_of"]
 
 
 class MatchArguments(EventRoles, total=False):
@@ -104,16 +103,10 @@ def match(
         "max_matches": max_matches,
     }
     if isinstance(df, DataFrame) and df.isStreaming:
+        refuse_deadlines(without_definitions(query).tree)
         if max_matches is not None:
             raise ValueError("max_matches is for batches: a stream goes on; LIMIT n bounds the matches of each event")
-        tree = without_definitions(query).tree
-        if waits_for_ticks(tree):
-            raise UnsupportedQueryError(
-                "the deadlines of NOT FOLLOWED BY are not recognised in streaming DataFrames yet",
-                span=tree.span,
-                hint="Match the DataFrame of a batch, or push the events into Query.recognizer and advance its clock.",
-            )
-        plan = _plan(query, df, on_bad_record, **arguments)
+        plan = plan_of(query, df, on_bad_record, **arguments)
         return match_stream(plan, df, delay=delay, buckets=buckets, late=late, skip=on_bad_record == "skip")
     if delay is not None:
         raise ValueError("delay is for streaming DataFrames; events of a batch are all there")
@@ -142,15 +135,16 @@ def _prepared(
 ) -> tuple[JobPlan, JobPlan, Selected]:
     """The plan, the plan for the columns that are sent, and the events; raises all that `match` raises."""
     _check_frame(df)
-    plan = _plan(query, df, on_bad_record, **arguments)
+    plan = plan_of(query, df, on_bad_record, **arguments)
     skip = on_bad_record == "skip"
     sent, frame = narrowed(without_definitions(query), plan, df, skip=skip)
     return plan, sent, selected(frame, sent, skip=skip)
 
 
-def _plan(
+def plan_of(
     query: Query | Program | str, df: DataFrame, on_bad_record: str, **arguments: Unpack[MatchArguments]
 ) -> JobPlan:
+    """The plan for a DataFrame; raises what `match` raises of query and columns."""
     if on_bad_record not in ("fail", "skip"):
         raise ValueError(f"on_bad_record must be 'fail' or 'skip', not {on_bad_record!r}; see also bad_records")
     compiled = without_definitions(query)

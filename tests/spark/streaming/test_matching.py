@@ -1,12 +1,10 @@
 """Streaming DataFrames beside the same events as a table."""
 
 import datetime as dt
-import random
 import warnings
 from decimal import Decimal
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 
@@ -17,73 +15,8 @@ from cerflow.spark import explain, match
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.schemas import arrow_schema
 from cerflow.spark.streaming import matching
+from support.spark.file_streams import LAST, PAIRS, disordered, events
 from support.spark.results import bag
-
-PAIRS = "SELECT *, b.v - a.v AS rise WHERE (A AS a ; B AS b) FILTER a.v < b.v PARTITION BY [k] WITHIN 1 SECOND"
-
-
-@pytest.fixture(scope="module")
-def spark(spark):
-    """The session with the state store that streams need."""
-    name, provider = matching.PROVIDER
-    spark.conf.set(name, provider)
-    yield spark
-    spark.conf.unset(name)
-
-
-class FileStream:
-    """A folder of Parquet files as a stream, one file for each micro-batch."""
-
-    def __init__(self, spark, folder):
-        self.spark, self.folder, self.written = spark, folder, 0
-        (folder / "input").mkdir()
-
-    def add(self, table):
-        pq.write_table(table, self.folder / "input" / f"{self.written:04}.parquet")
-        self.written += 1
-        self.schema = self.spark.createDataFrame(table.slice(0, 1)).schema
-        return self
-
-    def frame(self):
-        source = self.spark.readStream.schema(self.schema).option("maxFilesPerTrigger", 1)
-        return source.option("latestFirst", "false").parquet(str(self.folder / "input"))
-
-    def run(self, matches):
-        """Process all that is there; gives the matches of this run and those before, and Spark's reports."""
-        path = str(self.folder / "output")
-        writer = matches.writeStream.format("parquet").trigger(availableNow=True)
-        query = writer.option("checkpointLocation", str(self.folder / "checkpoint")).start(path)
-        query.awaitTermination()
-        return self.spark.read.parquet(path).toArrow(), query.recentProgress
-
-
-@pytest.fixture
-def stream(spark, tmp_path):
-    return FileStream(spark, tmp_path)
-
-
-def events(count, seed=1):
-    draw = random.Random(seed)
-    columns = {
-        "type": [draw.choice("ABC") for _ in range(count)],
-        "t": [1000 + 100 * place // 3 for place in range(count)],
-        "k": [draw.randrange(6) or None for _ in range(count)],
-        "v": [draw.randrange(50) for _ in range(count)],
-        "seq": list(range(count)),
-    }
-    return pa.table(columns)
-
-
-def disordered(table, disorder, seed=2):
-    """The rows as they may come, none more than ``disorder`` after a later one; behind them one that releases all."""
-    draw = random.Random(seed)
-    times = table.column("t").to_pylist()
-    order = sorted(range(len(times)), key=lambda k: times[k] + draw.randrange(disorder + 1))
-    return table.take(order)
-
-
-#: No condition asks for it, but it moves the watermark.
-LAST = pa.table({"type": ["Z"], "t": [100_000], "k": pa.array([None], pa.int64()), "v": [0], "seq": [10_000]})
 
 
 def total(progress, name):

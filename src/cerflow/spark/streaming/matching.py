@@ -15,9 +15,13 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as F  # noqa: N812
 
+from cerflow.automata.compile.deadlines import waits_for_ticks
 from cerflow.conditions.connectives import TRUE
 from cerflow.errors import InputError, QueryWarning, UnsupportedQueryError, at_least_one
 from cerflow.language.parser import duration_in_microseconds
+from cerflow.language.printer import show
+from cerflow.language.node import Node
+from cerflow.programs.program import read_query
 from cerflow.schema import Kind
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan
@@ -26,12 +30,28 @@ from cerflow.spark.frames.schemas import spark_schema
 from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.streaming.bucket import StreamWork
 from cerflow.spark.streaming.packing import BUCKET, INSTANT, PACKED, REASON, Packing, unpacked_rows
-from cerflow.spark.streaming.processor import COUNTED, COUNTS, MATCHES, RESULT, BucketProcessor
+from cerflow.spark.streaming.processor import COUNTED, COUNTS, MATCHES, RESULT, BucketProcessor, ProcessorOptions
 from cerflow.values.units import DAY
 
-__all__ = ["OBSERVED", "PROVIDER", "LatePolicy", "match_stream", "number_of_buckets", "stream_work"]
+__all__ = [
+    "OBSERVED",
+    "PROVIDER",
+    "BadPolicy",
+    "LatePolicy",
+    "PreparedStream",
+    "check_spark",
+    "match_stream",
+    "number_of_buckets",
+    "prepare",
+    "refuse_deadlines",
+    "stream_work",
+    "unpacked",
+]
 
 LatePolicy = Literal["drop", "fail"]
+BadPolicy = Literal["fail", "skip", "tell"]
+#: Marks rows that a clock gave.
+_TICK = "tick"
 #: The name of the metrics of a query in Spark's progress reports.
 OBSERVED = "cerflow"
 #: The only state store with timers.
@@ -49,32 +69,80 @@ def match_stream(
     """The matches of a plan in a streaming DataFrame, as `cerflow.spark.match` describes them."""
     if late not in ("drop", "fail"):
         raise ValueError(f"late must be 'drop' or 'fail', not {late!r}")
+    check_spark()
+    name, provider = PROVIDER
+    if df.sparkSession.conf.get(name, None) != provider:
+        raise InputError(f"streams need Spark's RocksDB state store: spark.conf.set('{name}', '{provider}')")
+    prepared = prepare(plan, buckets, ProcessorOptions(refuse_late=late == "fail"), delay, "skip" if skip else "fail")
+    return unpacked(prepared.rows(df), MATCHES, plan.result)
+
+
+@dataclass(frozen=True)
+class PreparedStream:
+    """A plan for a streaming DataFrame; ``fingerprint`` tells whether a checkpoint is one of it.
+
+    ``bad`` says what becomes of events that cannot be used: ``"fail"``, ``"skip"``, or ``"tell"``, as dead letters.
+    """
+
+    plan: JobPlan
+    work: StreamWork
+    buckets: int
+    options: ProcessorOptions
+    delay: int
+    bad: BadPolicy
+    fingerprint: str
+
+    def rows(self, df: DataFrame, clock: DataFrame | None = None) -> DataFrame:
+        """Matches, dead letters and counts, as the stateful part gives them; Spark observes the counts.
+
+        ``clock`` has a column of instants (microseconds), which move the watermark as events would.
+        """
+        plan, work = self.plan, self.work
+        events = EventColumns(plan.schema)
+        frame = events.renamed(df).withColumn(INSTANT, _instant(events)).withColumn(_TICK, F.lit(False))
+        if clock is not None:
+            ticks = clock.select(F.timestamp_micros("instant").alias(INSTANT), F.lit(True).alias(_TICK))
+            frame = frame.unionByName(ticks, allowMissingColumns=True)
+        frame = frame.withWatermark(INSTANT, f"{self.delay} milliseconds")
+        frame = _sendable(frame, df, plan, events, skip=self.bad == "skip")
+        keys = events.keys(plan)
+        bucket = F.pmod(F.xxhash64(*keys), F.lit(self.buckets)).cast("int") if self.buckets > 1 else F.lit(0)
+        columns = [events.plain(name) for name in work.schema.names[:-1]]
+        sent = frame.select(bucket.alias(BUCKET), _reason(events).alias(REASON), INSTANT, *columns)
+        blobs = sent.mapInArrow(Packing(work.columns, self.bad == "tell"), spark_schema(PACKED))
+        rows = blobs.groupBy(BUCKET).transformWithState(
+            BucketProcessor(work, self.fingerprint, self.options),
+            outputStructType=RESULT,
+            outputMode="append",
+            timeMode="eventTime",
+        )
+        return rows.observe(OBSERVED, *_observed())
+
+
+def prepare(
+    plan: JobPlan,
+    buckets: int,
+    options: ProcessorOptions,
+    delay: timedelta | str | None,
+    bad: BadPolicy,
+    *,
+    whole: bool = False,
+) -> PreparedStream:
+    """Check and decide all that needs no DataFrame; ``whole`` events travel, or the columns that are needed.
+
+    Raises `InputError` and `ValueError`.
+    """
     if plan.schema.time is None:
         raise InputError("a streaming DataFrame needs a time column, by which events wait for others: give time=")
-    check_spark(df)
-    rows = _result_rows(plan, df, delay, number_of_buckets(plan, buckets), late, skip=skip)
-    found = rows.filter(F.col("kind") == MATCHES).select("blob")
-    schema = plan.result.serialize().to_pybytes()
-    return found.mapInArrow(_Unpacking(schema), spark_schema(plan.result))
+    work = stream_work(plan, whole=whole)
+    buckets = number_of_buckets(plan, buckets)
+    return PreparedStream(plan, work, buckets, options, _milliseconds(delay), bad, _fingerprint(work, buckets))
 
 
-def _result_rows(
-    plan: JobPlan, df: DataFrame, delay: timedelta | str | None, buckets: int, late: LatePolicy, *, skip: bool
-) -> DataFrame:
-    """Matches, late events and counts, as the stateful part gives them; Spark observes the counts."""
-    events = EventColumns(plan.schema)
-    work = stream_work(plan)
-    frame = events.renamed(df).withColumn(INSTANT, _instant(events)).withWatermark(INSTANT, _interval(delay))
-    frame = _sendable(frame, df, plan, events, skip=skip)
-    bucket = F.pmod(F.xxhash64(*events.keys(plan)), F.lit(buckets)).cast("int") if buckets > 1 else F.lit(0)
-    columns = [events.plain(name) for name in work.schema.names[:-1]]
-    sent = frame.select(bucket.alias(BUCKET), _reason(events).alias(REASON), INSTANT, *columns)
-    blobs = sent.mapInArrow(Packing(work.columns), spark_schema(PACKED))
-    processor = BucketProcessor(work, _fingerprint(work, buckets), refuse_late=late == "fail")
-    rows = blobs.groupBy(BUCKET).transformWithState(
-        processor, outputStructType=RESULT, outputMode="append", timeMode="eventTime"
-    )
-    return rows.observe(OBSERVED, *_observed())
+def unpacked(rows: DataFrame, kind: str, schema: pa.Schema) -> DataFrame:
+    """The rows in the blobs of a kind."""
+    found = rows.filter(F.col("kind") == kind).select("blob")
+    return found.mapInArrow(_Unpacking(schema.serialize().to_pybytes()), spark_schema(schema))
 
 
 def number_of_buckets(plan: JobPlan, buckets: int) -> int:
@@ -93,10 +161,11 @@ def number_of_buckets(plan: JobPlan, buckets: int) -> int:
     return 1
 
 
-def stream_work(plan: JobPlan) -> StreamWork:
-    """The work of a plan on each of its buckets."""
+def stream_work(plan: JobPlan, *, whole: bool = False) -> StreamWork:
+    """The work of a plan on each of its buckets, to which ``whole`` events travel or the columns needed."""
     schema = plan.schema
-    names = dict.fromkeys((*plan.needed, *(() if plan.sequence is None else [plan.sequence])))
+    sequence = () if plan.sequence is None else [plan.sequence]
+    names = dict.fromkeys((*plan.needed, *sequence, *(schema.attributes if whole else ())))
     packed = pa.schema([*map(schema.columns.field, names), pa.field(INSTANT, pa.int64())])
     recognition = Recognition(
         query=plan.text,
@@ -119,12 +188,13 @@ def stream_work(plan: JobPlan) -> StreamWork:
 def _fingerprint(work: StreamWork, buckets: int) -> str:
     """What must be the same for a checkpoint to make sense."""
     r = work.recognition
-    roles = (r.query, r.language, r.type, r.time, r.stream, r.time_unit, r.forget, r.positions, work.sequence, buckets)
+    query = show(read_query(r.query, r.language).tree)
+    roles = (query, r.language, r.type, r.time, r.stream, r.time_unit, r.forget, r.positions, work.sequence, buckets)
     return hashlib.blake2b(repr(roles).encode() + work.columns, digest_size=16).hexdigest()
 
 
-def _interval(delay: timedelta | str | None) -> str:
-    """A delay for `withWatermark`, in whole milliseconds."""
+def _milliseconds(delay: timedelta | str | None) -> int:
+    """A delay in whole milliseconds, in which Spark counts."""
     if delay is None:
         raise ValueError(
             "a streaming DataFrame needs delay=, how long an event may come after later ones, such as '10 seconds' "
@@ -134,7 +204,7 @@ def _interval(delay: timedelta | str | None) -> str:
     nothing = number in ("0", str(timedelta(0)))
     microseconds = duration_in_microseconds(f"1 {unit}" if nothing else delay)
     assert microseconds is not None
-    return f"{0 if nothing else math.ceil(microseconds / 1000)} milliseconds"
+    return 0 if nothing else math.ceil(microseconds / 1000)
 
 
 def _instant(events: EventColumns) -> Column:
@@ -173,7 +243,10 @@ def _reason(events: EventColumns) -> Column:
 
 def _sendable(frame: DataFrame, df: DataFrame, plan: JobPlan, events: EventColumns, *, skip: bool) -> DataFrame:
     """The events that the tasks need, and bad records if these must be told."""
-    usable = sent = _reason(events).isNull()
+    # What a clock tells is no event.
+    event = ~F.col(_TICK)
+    usable = _reason(events).isNull()
+    sent = usable & event
     if not plan.positions:
         pushed = pushdown(plan.relevance, df.schema, events).condition
         if plan.keys:
@@ -181,7 +254,7 @@ def _sendable(frame: DataFrame, df: DataFrame, plan: JobPlan, events: EventColum
         if pushed != TRUE:
             sent = sent & events.conditions(df.schema).proposition(pushed)
     if not skip:
-        sent = sent | ~usable
+        sent = sent | (event & ~usable)
     # No event is so old. As the condition reads the time, Spark evaluates it behind the watermark: any event moves it.
     return frame.filter(sent | (F.col(INSTANT) < F.timestamp_micros(F.lit(-_MOST))))
 
@@ -206,14 +279,21 @@ class _Unpacking:
                 yield from unpacked_rows([blob.as_py()], schema).to_batches()
 
 
-def check_spark(df: DataFrame) -> None:
-    """Raise if this PySpark, or its settings, cannot keep the state of a stream."""
+def refuse_deadlines(tree: Node) -> None:
+    """Raise `UnsupportedQueryError` for a query with deadlines, which a watermark does not show yet."""
+    if waits_for_ticks(tree):
+        raise UnsupportedQueryError(
+            "the deadlines of NOT FOLLOWED BY are not recognised in streaming DataFrames yet",
+            span=tree.span,
+            hint="Match the DataFrame of a batch, or push the events into Query.recognizer and advance its clock.",
+        )
+
+
+def check_spark() -> None:
+    """Raise `UnsupportedQueryError` if this PySpark cannot keep the state of a stream."""
     if not hasattr(GroupedData, "transformWithState"):
         raise UnsupportedQueryError(
             "PySpark 4.1 is the first that can match streaming DataFrames in Python", hint="pip install 'pyspark>=4.1'"
         )
     if find_spec("google.protobuf") is None:
         raise UnsupportedQueryError("Spark needs protobuf for streams", hint="pip install 'cerflow[spark]'")
-    name, provider = PROVIDER
-    if df.sparkSession.conf.get(name, None) != provider:
-        raise InputError(f"streams need Spark's RocksDB state store: spark.conf.set('{name}', '{provider}')")

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from pyspark import TaskContext
 
 from cerflow.errors import BadRecordError
 from cerflow.spark.frames.tasks import as_larger_tables, readable_value
+from cerflow.values.arrow_columns import one_array
 
-__all__ = ["BUCKET", "INSTANT", "PACKED", "REASON", "Packing", "packed_rows", "unpacked_rows"]
+__all__ = ["BUCKET", "INSTANT", "PACKED", "REASON", "Packing", "letters_schema", "packed_rows", "unpacked_rows"]
 
 #: The columns that travel beside those of the events: bucket, why an event cannot be used, and its time.
 BUCKET, REASON, INSTANT = "bucket", "reason", "instant"
-#: The rows that travel. ``task`` and ``number`` tell in which order the events stood in the input.
-PACKED = pa.schema([(BUCKET, pa.int32()), ("task", pa.int32()), ("number", pa.int64()), ("blob", pa.binary())])
+#: The rows that travel. ``task`` and ``number`` tell in which order the events stood in the input; ``bad`` marks dead
+#: letters.
+PACKED = pa.schema(
+    [
+        (BUCKET, pa.int32()),
+        ("task", pa.int32()),
+        ("number", pa.int64()),
+        ("blob", pa.binary()),
+        ("bad", pa.bool_()),
+    ]
+)
 
 
 def packed_rows(rows: pa.RecordBatch) -> bytes:
@@ -33,15 +44,21 @@ def unpacked_rows(blobs: Iterable[bytes], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(blob), schema) for blob in blobs], schema)
 
 
+def letters_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema of dead letters: the columns of events without the instant, and at last the reason."""
+    return pa.schema([*list(schema)[:-1], pa.field(REASON, pa.string())])
+
+
 @dataclass(frozen=True)
 class Packing:
     """Packs rows that begin with the columns bucket, reason and instant (a timestamp), for `mapInArrow`.
 
     ``columns`` is the serialised schema of a blob: the columns of events, and at last the instant in microseconds.
-    Raises `BadRecordError` at the first row with a reason.
+    Events with a reason make it raise `BadRecordError`, or with ``tell`` travel as dead letters (see `letters_schema`).
     """
 
     columns: bytes
+    tell: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One batch of blobs for many rows."""
@@ -50,33 +67,41 @@ class Packing:
         task = 0 if context is None else context.partitionId()
         names = [BUCKET, REASON, *schema.names[-1:], *schema.names[:-1]]
         for number, table in enumerate(as_larger_tables(batches, names)):
-            _refuse_bad(table)
-            columns = [*table.columns[3:], table.column(2).cast(pa.int64())]
-            rows = pa.table([c.cast(f.type) for c, f in zip(columns, schema)], schema=schema)
-            buckets, blobs = [], []
-            for bucket, part in _by_bucket(rows, table.column(0)):
-                buckets.append(bucket)
-                blobs.append(packed_rows(part))
-            tasks, numbers = [task] * len(blobs), [number] * len(blobs)
-            yield pa.record_batch([buckets, tasks, numbers, blobs], schema=PACKED)
+            found = []
+            reasons = table.column(1)
+            if reasons.null_count < len(reasons):
+                bad, table = table.filter(pc.is_valid(reasons)), table.filter(pc.is_null(reasons))
+                if not self.tell:
+                    _refuse(bad)
+                letters = _one_batch([*bad.columns[3:], bad.column(1)], letters_schema(schema))
+                found.append((0, packed_rows(letters), True))
+            if table.num_rows:
+                rows = _one_batch([*table.columns[3:], table.column(2).cast(pa.int64())], schema)
+                parts = _by_bucket(rows, table.column(0).to_numpy())
+                found += [(bucket, packed_rows(part), False) for bucket, part in parts]
+            buckets, blobs, bad_ones = zip(*found)
+            numbers = [[value] * len(found) for value in (task, number)]
+            yield pa.record_batch(
+                [pa.array(c, f.type) for c, f in zip((buckets, *numbers, blobs, bad_ones), PACKED)], schema=PACKED
+            )
 
 
-def _refuse_bad(table: pa.Table) -> None:
-    reasons = table.column(1)
-    if reasons.null_count == len(reasons):
-        return
-    row = table.filter(pc.is_valid(reasons)).slice(0, 1).to_pylist()[0]
-    _, reason, _, *values = row.items()
+def _refuse(bad: pa.Table) -> None:
+    _, reason, _, *values = bad.slice(0, 1).to_pylist()[0].items()
     shown = ", ".join(f"{name}: {readable_value(value)}" for name, value in values)
     raise BadRecordError(f"{{{shown}}}", reason[1])
 
 
-def _by_bucket(rows: pa.Table, buckets: pa.ChunkedArray) -> Iterator[tuple[int, pa.RecordBatch]]:
+def _one_batch(columns: Sequence[pa.ChunkedArray], schema: pa.Schema) -> pa.RecordBatch:
+    arrays = [one_array(column).cast(field.type) for column, field in zip(columns, schema)]
+    return pa.record_batch(arrays, schema=schema)
+
+
+def _by_bucket(rows: pa.RecordBatch, buckets: NDArray[np.int32]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The rows of each bucket, in their order."""
-    numbers = buckets.to_numpy()
-    order = np.argsort(numbers, kind="stable")
-    ordered = numbers[order]
+    order = np.argsort(buckets, kind="stable")
+    ordered = buckets[order]
     cuts = np.flatnonzero(np.diff(ordered, prepend=-1, append=-1))
-    (batch,) = rows.take(pa.array(order)).combine_chunks().to_batches() or [None]
+    rows = rows.take(pa.array(order))
     for begin, end in pairwise(cuts.tolist()):
-        yield int(ordered[begin]), batch.slice(begin, end - begin)
+        yield int(ordered[begin]), rows.slice(begin, end - begin)

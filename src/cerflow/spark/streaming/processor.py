@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,20 +23,51 @@ from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.spark.frames.tasks import Recognition, readable_value
 from cerflow.spark.streaming.bucket import StreamWork
-from cerflow.spark.streaming.packing import BUCKET, packed_rows
+from cerflow.spark.streaming.packing import BUCKET, letters_schema, packed_rows
 from cerflow.spark.streaming.remembering import StateHead, process
+from cerflow.values.arrow_columns import one_array
 
-__all__ = ["COUNTED", "COUNTS", "LATE", "MATCHES", "RESULT", "BucketProcessor"]
+__all__ = [
+    "CAME",
+    "COUNTED",
+    "COUNTS",
+    "IDENTIFIER",
+    "LETTERS",
+    "MATCHES",
+    "REMEMBERED",
+    "RESULT",
+    "BucketProcessor",
+    "ProcessorOptions",
+    "with_identifiers",
+]
 
+#: The column with the identifiers of matches.
+IDENTIFIER = "match_id"
 #: The kinds of rows that come out.
-MATCHES, LATE, COUNTS = "matches", "late", "counts"
-COUNTED = ("events", "late", "released", "matches", "waiting", "configurations", "nodes", "keys", "state_bytes", "held")
-#: A row is a blob of matches or of late events, or, at last for each call, counts: the events that came, the late ones
-#: of them, those that the watermark passed, the matches found; the events that wait, configurations, nodes of the match
-#: graph, keys and bytes that are remembered, and whether the bucket was in memory.
+MATCHES, LETTERS, COUNTS = "matches", "letters", "counts"
+CAME = ("events", "late", "bad", "released", "matches")
+REMEMBERED = ("waiting", "configurations", "nodes", "keys", "state_bytes")
+COUNTED = (*CAME, *REMEMBERED, "held")
+#: A row is a blob of matches or of dead letters, or, at last for each call, counts: the events that came, those of them
+#: that were late or cannot be used, those that the watermark passed, the matches found; then the events that wait,
+#: configurations, nodes of the match graph, keys and bytes that are remembered, and whether the bucket was in memory.
 RESULT = f"{BUCKET} int, kind string, blob binary, {', '.join(f'{name} bigint' for name in COUNTED)}"
 _ROW = Row(BUCKET, "kind", "blob", *COUNTED)
 _NOTHING = (None,) * len(COUNTED)
+
+
+@dataclass(frozen=True)
+class ProcessorOptions:
+    """What becomes of late events, and what comes out.
+
+    ``letters`` says that late events come out, ``ids`` that matches have an identifier in a last column.
+    ``state_limit`` bounds the events, configurations and nodes that one bucket remembers.
+    """
+
+    refuse_late: bool = False
+    letters: bool = False
+    ids: bool = False
+    state_limit: int | None = None
 
 
 class _SparkStore:
@@ -78,10 +113,10 @@ class _SparkStore:
 class BucketProcessor(StatefulProcessor):
     """Recognises in buckets; ``query`` is the fingerprint that tells whether a checkpoint is one of this query."""
 
-    def __init__(self, work: StreamWork, query: str, *, refuse_late: bool) -> None:
+    def __init__(self, work: StreamWork, query: str, options: ProcessorOptions) -> None:
         self._work = work
         self._query = query
-        self._refuse_late = refuse_late
+        self._options = options
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name the state; called once for a task."""
@@ -91,7 +126,8 @@ class BucketProcessor(StatefulProcessor):
         """Take the packed events of a bucket, and release those before the watermark."""
         # Shuffles bring rows in any order.
         packed = sorted(rows, key=lambda row: (row["task"], row["number"]))
-        return self._process(key[0], [bytes(row["blob"]) for row in packed], timerValues)
+        blobs, letters = ([bytes(row["blob"]) for row in packed if row["bad"] is bad] for bad in (False, True))
+        return self._process(key[0], blobs, timerValues, letters)
 
     def handleExpiredTimer(  # noqa: N802
         self,
@@ -102,29 +138,73 @@ class BucketProcessor(StatefulProcessor):
         """Release the events that the watermark has passed since."""
         return self._process(key[0], [], timerValues, expired=True)
 
-    def _process(self, number: int, blobs: list[bytes], times: TimerValues, *, expired: bool = False) -> Iterator[Row]:
-        recognition = self._work.recognition
+    def _process(
+        self,
+        number: int,
+        blobs: list[bytes],
+        times: TimerValues,
+        letters: Sequence[bytes] = (),
+        *,
+        expired: bool = False,
+    ) -> Iterator[Row]:
+        recognition, options = self._work.recognition, self._options
         watermark = times.getCurrentWatermarkInMs() * 1000
         step = process(self._work, self._query, number, self._store, blobs, watermark, expired=expired)
-        if step.late.num_rows and self._refuse_late:
+        if step.late.num_rows and options.refuse_late:
             raise InputError(_about_late(step.late, recognition, watermark))
-        count = 0
+        live = step.bucket.recognizer.live
+        self._check_limit(number, step.bucket.waiting, live)
+        count, seen = 0, Counter[str]()
         for batch in step.matches.to_batches(limits.RESULT_ROWS, flat=recognition.flat, counts=recognition.counts):
             if batch.num_rows:
                 count += batch.num_rows
+                batch = with_identifiers(batch, self._query, seen) if options.ids else batch
                 yield _ROW(number, MATCHES, packed_rows(batch), *_NOTHING)
-        for batch in step.late.combine_chunks().to_batches():
-            yield _ROW(number, LATE, packed_rows(batch), *_NOTHING)
-        live = step.bucket.recognizer.live
-        remembered = (step.bucket.waiting, live["configurations"], live["nodes"], live["partitions"], step.state_bytes)
-        counts = (step.events, step.late.num_rows, step.released, count, *remembered, int(step.held))
-        yield _ROW(number, COUNTS, None, *counts)
+        if options.letters and step.late.num_rows:
+            reasons = pa.array([_lateness(recognition, watermark)] * step.late.num_rows)
+            arrays = [*map(one_array, step.late.columns[:-1]), reasons]
+            letters = [*letters, packed_rows(pa.record_batch(arrays, schema=letters_schema(self._work.schema)))]
+        bad = 0
+        for blob in letters:
+            bad += pa.ipc.read_record_batch(pa.py_buffer(blob), letters_schema(self._work.schema)).num_rows
+            yield _ROW(number, LETTERS, blob, *_NOTHING)
+        bad -= step.late.num_rows if options.letters else 0
+        came = (step.events + bad, step.late.num_rows, bad, step.released, count)
+        remembered = (live["configurations"], live["nodes"], live["partitions"], step.state_bytes, int(step.held))
+        yield _ROW(number, COUNTS, None, *came, step.bucket.waiting, *remembered)
+
+    def _check_limit(self, number: int, waiting: int, live: dict[str, int]) -> None:
+        limit = self._options.state_limit
+        if limit is not None and waiting + live["configurations"] + live["nodes"] > limit:
+            raise InputError(
+                f"bucket {number} remembers {waiting:,} events that wait for the watermark, {live['configurations']:,} "
+                f"configurations and {live['nodes']:,} nodes of the match graph, more than state_limit={limit:,}: "
+                "a shorter window or delay needs less, more buckets divide it, and a higher limit allows it"
+            )
+
+
+def with_identifiers(batch: pa.RecordBatch, query: str, seen: Counter[str]) -> pa.RecordBatch:
+    """Matches with an identifier each: a hash of query and match, the same whenever they are found again.
+
+    ``seen`` counts the hashes of one micro-batch: matches that are equal in all columns are numbered.
+    """
+    identifiers = []
+    for row in batch.to_pylist():
+        text = json.dumps([query, list(row.values())], default=str, ensure_ascii=False)
+        found = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+        identifiers.append(f"{found}-{seen[found]}")
+        seen[found] += 1
+    return batch.append_column(IDENTIFIER, pa.array(identifiers, pa.string()))
+
+
+def _lateness(recognition: Recognition, watermark: int) -> str:
+    return f"late: its '{recognition.time}' is before the watermark, {np.datetime64(watermark, 'us')}Z"
 
 
 def _about_late(late: pa.Table, recognition: Recognition, watermark: int) -> str:
     event = late.select(recognition.columns.names).slice(0, 1).to_pylist()[0]
     shown = ", ".join(f"{name}: {readable_value(value)}" for name, value in event.items())
     return (
-        f"the event {{{shown}}} is late: its '{recognition.time}' is before the watermark, "
-        f"{np.datetime64(watermark, 'us')}Z; a longer delay= waits for it, late='drop' leaves it out"
+        f"the event {{{shown}}} is {_lateness(recognition, watermark)}; "
+        "a longer delay= waits for it, late='drop' leaves it out"
     )

@@ -1,0 +1,163 @@
+"""The front door of streams: match a query in a streaming DataFrame, and write the matches as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Literal
+
+from pyspark.sql import DataFrame
+
+from cerflow.engine.results.report import CountForm
+from cerflow.errors import InputError, UnsupportedQueryError
+from cerflow.language.parser import duration_in_microseconds
+from cerflow.language.printer import show
+from cerflow.programs.program import Program, without_definitions
+from cerflow.query import Query
+from cerflow.spark.batch import MatchArguments, plan_of
+from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
+from cerflow.spark.streaming.checkpoint import Checkpoint, check_query
+from cerflow.spark.streaming.matching import BadPolicy, PreparedStream, check_spark, prepare, refuse_deadlines
+from cerflow.spark.streaming.processor import ProcessorOptions
+from cerflow.spark.streaming.running import FILES, RunningStream, Sink, StreamOutput
+from cerflow.values.units import TimeUnit
+
+__all__ = ["stream"]
+
+
+def stream(
+    query: Query | Program | str,
+    df: DataFrame,
+    output: str | Sink | None = None,
+    *,
+    checkpoint: str,
+    delay: timedelta | str,
+    format: str = "parquet",
+    options: Mapping[str, str] | None = None,
+    trigger: str | None = None,
+    available_now: bool = False,
+    buckets: int = 64,
+    on_bad_record: Literal["fail", "skip", "dead-letter"] = "fail",
+    late: Literal["drop", "fail", "dead-letter"] = "drop",
+    dead_letter: str | None = None,
+    match_ids: bool = False,
+    idle_timeout: timedelta | str | None = None,
+    state_limit: int | None = None,
+    type: str = "type",
+    time: str | None = None,
+    time_unit: TimeUnit | None = None,
+    sequence: str | None = None,
+    stream: str | None = None,
+    forget: timedelta | str | None = None,
+    positions: bool = False,
+    counts: CountForm = "decimal",
+    flat: bool = False,
+) -> RunningStream:
+    """Start a query on a streaming DataFrame that writes its matches; see `match` for the other arguments.
+
+    Each micro-batch N writes into ``output/batch=N``, and replaces what a failed attempt left there: readers of these
+    folders see every match once. ``format`` is ``"parquet"``, ``"json"``, ``"csv"`` or ``"orc"``; ``options`` are those
+    of Spark's writer. With ``format="kafka"`` there is no ``output``, and ``options`` name ``kafka.bootstrap.servers``
+    and ``topic``; matches are JSON, and their keys are identifiers by which consumers recognise repeated messages.
+    ``match_ids`` adds a column ``match_id`` with these identifiers elsewhere. ``output`` may also be a function of a
+    DataFrame of matches and the number of its micro-batch, which is called again with both after a failure.
+
+    ``checkpoint`` is a directory that is kept: a query that is started again with it goes on where it ended, also after
+    a crash. It is for one query; if query, columns or buckets change, an `InputError` shows the difference.
+    ``trigger`` is the time between micro-batches (``"1 second"``; None: as soon as possible). With ``available_now``
+    the query ends when it has read what is there.
+
+    Bad records and late events may go to the directory ``dead_letter``, with all columns and a ``reason``. If no event
+    comes for ``idle_timeout``, the watermark moves beyond all events that wait. ``state_limit`` is a number of waiting
+    events, configurations and nodes of the match graph together: a bucket that remembers more makes the query fail,
+    before memory runs out.
+
+    Raises what `match` raises, and `ValueError` for arguments that do not go together, before anything starts.
+    """
+    output_ = _checked_output(output, format, options, dead_letter, on_bad_record, late)
+    arguments: MatchArguments = {
+        "type": type,
+        "time": time,
+        "time_unit": time_unit,
+        "sequence": sequence,
+        "stream": stream,
+        "forget": forget,
+        "positions": positions,
+        "counts": counts,
+        "flat": flat,
+    }
+    if not isinstance(df, DataFrame) or not df.isStreaming:
+        raise InputError("stream needs a streaming DataFrame, of spark.readStream; cerflow.spark.run takes others")
+    if not hasattr(df.sparkSession, "_jvm"):
+        raise UnsupportedQueryError(
+            "stream keeps files in the checkpoint, which Spark Connect does not reach",
+            hint="Give the DataFrame of cerflow.spark.match to writeStream yourself.",
+        )
+    check_spark()
+    compiled = without_definitions(query)
+    refuse_deadlines(compiled.tree)
+    plan = plan_of(compiled, df, "fail" if on_bad_record == "fail" else "skip", **arguments)
+    ids = match_ids or format == "kafka"
+    letters = dead_letter is not None
+    if letters:
+        refuse_untransferable(df, arrow_schema(df), df.columns)
+    processor = ProcessorOptions(late == "fail", late == "dead-letter", ids, state_limit)
+    bad: BadPolicy = "tell" if on_bad_record == "dead-letter" else on_bad_record
+    prepared = prepare(plan, buckets, processor, delay, bad, whole=letters)
+    kept = Checkpoint(df.sparkSession, checkpoint)
+    check_query(kept, _description(compiled, prepared))
+    idle = duration_in_microseconds(idle_timeout)
+    return RunningStream(
+        prepared,
+        df,
+        output_,
+        kept,
+        trigger=trigger,
+        available_now=available_now,
+        idle_timeout=None if idle is None else timedelta(microseconds=idle),
+    )
+
+
+def _checked_output(
+    output: str | Sink | None,
+    format: str,
+    options: Mapping[str, str] | None,
+    dead_letter: str | None,
+    on_bad_record: str,
+    late: str,
+) -> StreamOutput:
+    """Where results go; raises `ValueError` for arguments that do not go together."""
+    if format not in (*FILES, "kafka"):
+        raise ValueError(
+            f"format must be one of {', '.join(FILES)} and kafka, not {format!r}; for others output may be a function"
+        )
+    if (format == "kafka") != (output is None):
+        raise ValueError("output is a directory or a function, and with format='kafka' nothing")
+    if format == "kafka":
+        for name in ("kafka.bootstrap.servers", "topic"):
+            if name not in (options or {}):
+                raise ValueError(f"format='kafka' needs options with '{name}'")
+    if on_bad_record not in ("fail", "skip", "dead-letter"):
+        raise ValueError(f"on_bad_record must be 'fail', 'skip' or 'dead-letter', not {on_bad_record!r}")
+    if late not in ("drop", "fail", "dead-letter"):
+        raise ValueError(f"late must be 'drop', 'fail' or 'dead-letter', not {late!r}")
+    if (dead_letter is not None) != ("dead-letter" in (on_bad_record, late)):
+        raise ValueError("a path dead_letter goes together with on_bad_record='dead-letter' or late='dead-letter'")
+    return StreamOutput(output, format, dict(options or {}), dead_letter)
+
+
+def _description(query: Query | Program, prepared: PreparedStream) -> dict[str, Any]:
+    """What must stay the same as long as a checkpoint is used."""
+    recognition, schema = prepared.work.recognition, prepared.work.schema
+    return {
+        "query": show(query.tree),
+        "columns": [f"{field.name}: {field.type}" for field in list(schema)[:-1]],
+        "type": recognition.type,
+        "time": recognition.time,
+        "time unit": recognition.time_unit,
+        "stream": recognition.stream,
+        "sequence": prepared.work.sequence,
+        "forget": recognition.forget,
+        "positions": recognition.positions,
+        "buckets": prepared.buckets,
+    }

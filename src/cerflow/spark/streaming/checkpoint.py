@@ -1,0 +1,103 @@
+"""What cerflow keeps in the checkpoint of a streaming query, beside Spark's own files: a folder ``cerflow``.
+
+``query.json`` says what the checkpoint is of, ``status.json`` how far the query is, and in ``clock`` lie files with
+times up to which the stream is known to be complete.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from cerflow.errors import InputError
+
+__all__ = ["QUERY", "STATUS", "Checkpoint", "check_query"]
+
+QUERY, STATUS = "query.json", "status.json"
+
+
+class Checkpoint:
+    """The folder of a checkpoint on any file system that Spark knows."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self._spark = spark
+        self._java: Any = spark._jvm
+        self.path = path
+        self._files = self._path(path).getFileSystem(spark._jsc.hadoopConfiguration())
+
+    def _path(self, path: str) -> Any:
+        return self._java.org.apache.hadoop.fs.Path(path)
+
+    def _own(self, name: str) -> str:
+        return f"{self.path.rstrip('/')}/cerflow/{name}"
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """The contents of a file of JSON; None if it is not there."""
+        path = self._path(self._own(name))
+        if not self._files.exists(path):
+            return None
+        found: dict[str, Any] = json.loads(self._text(path))
+        return found
+
+    def _text(self, path: Any) -> str:
+        opened = self._files.open(path)
+        try:
+            return str(self._java.org.apache.commons.io.IOUtils.toString(opened, "UTF-8"))
+        finally:
+            opened.close()
+
+    def write(self, name: str, contents: dict[str, Any]) -> None:
+        """Write a file of JSON; readers see it as a whole or not at all."""
+        path, unfinished = (self._path(self._own(n)) for n in (name, f".unfinished-{name.replace('/', '-')}"))
+        opened = self._files.create(unfinished, True)
+        try:
+            opened.write(bytearray(json.dumps(contents, indent=2, ensure_ascii=False).encode()))
+        finally:
+            opened.close()
+        self._files.mkdirs(path.getParent())
+        # Renaming does not replace a file, and nobody else writes here.
+        self._files.delete(path, False)
+        if not self._files.rename(unfinished, path):
+            raise InputError(f"cannot write '{path.toString()}'")
+
+    @property
+    def clock(self) -> DataFrame:
+        """The times in the folder ``clock`` as a stream."""
+        folder = self._own("clock")
+        self._files.mkdirs(self._path(folder))
+        return self._spark.readStream.schema("instant bigint").option("multiLine", True).json(folder)
+
+    def tick(self, instant: int) -> None:
+        """Let the stream know that it is complete up to an instant (microseconds), at the delay after it."""
+        self.write(f"clock/{instant}.json", {"instant": instant})
+
+    def watermark(self) -> int:
+        """The watermark of the last micro-batch that was planned, in milliseconds; 0 before the first."""
+        folder = self._path(f"{self.path.rstrip('/')}/offsets")
+        if not self._files.exists(folder):
+            return 0
+        names = [status.getPath().getName() for status in self._files.listStatus(folder)]
+        batches = [int(name) for name in names if name.isdigit()]
+        if not batches:
+            return 0
+        # The second line is Spark's description of the batch.
+        _, described, *_ = self._text(self._path(f"{folder.toString()}/{max(batches)}")).splitlines()
+        return int(json.loads(described)["batchWatermarkMs"])
+
+
+def check_query(checkpoint: Checkpoint, description: dict[str, Any]) -> None:
+    """Note what a checkpoint is of, or compare it with what was noted; raises `InputError` with the differences."""
+    noted = checkpoint.read(QUERY)
+    if noted is None:
+        checkpoint.write(QUERY, description)
+        return
+    if noted == description:
+        return
+    before, now = (json.dumps(d, indent=1, ensure_ascii=False).splitlines() for d in (noted, description))
+    difference = "\n".join(difflib.unified_diff(before, now, "checkpoint", "now", lineterm="", n=0))
+    raise InputError(
+        f"the checkpoint '{checkpoint.path}' is of another query; take a new one, or change it back:\n{difference}"
+    )

@@ -1,0 +1,230 @@
+"""Streaming queries that run: matches to files, Kafka or a function, dead letters, statistics, and an orderly end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.query import StreamingQuery
+
+from cerflow.spark.frames.output import exists, write_frame
+from cerflow.spark.streaming.checkpoint import STATUS, Checkpoint
+from cerflow.spark.streaming.matching import PROVIDER, PreparedStream, unpacked
+from cerflow.spark.streaming.packing import BUCKET, REASON, letters_schema
+from cerflow.spark.streaming.processor import CAME, COUNTED, COUNTS, IDENTIFIER, LETTERS, MATCHES, REMEMBERED
+from cerflow.stream_inputs import free_name
+
+__all__ = ["FILES", "RunningStream", "Sink", "StreamOutput", "StreamStatus"]
+
+#: The formats of files that matches can be written in.
+FILES = ("parquet", "json", "csv", "orc")
+#: Is given the matches of a micro-batch and its number; called again with the same number after a failure.
+Sink = Callable[[DataFrame, int], None]
+
+
+@dataclass(frozen=True)
+class StreamOutput:
+    """Where results go: a directory (or None, for Kafka) or a function, and a directory for dead letters."""
+
+    target: str | Sink | None
+    format: str
+    options: Mapping[str, str]
+    dead_letter: str | None
+
+
+@dataclass(frozen=True)
+class StreamStatus:
+    """How far a streaming query is.
+
+    ``batch`` is the last micro-batch that was written, ``at`` the time of that, and ``watermark`` the time before which
+    events are late. ``totals`` counts events, late ones, bad ones, released ones and matches since the checkpoint
+    began, ``last`` those of the last micro-batch. ``remembered`` sums up, over all buckets, waiting events,
+    configurations, nodes, keys and bytes of state.
+    """
+
+    batch: int
+    at: str
+    watermark: str
+    totals: Mapping[str, int]
+    last: Mapping[str, int]
+    remembered: Mapping[str, int]
+
+
+class _BatchWriter:
+    """Writes what a micro-batch found; whatever it wrote before under the same number is replaced."""
+
+    def __init__(self, stream: PreparedStream, output: StreamOutput, checkpoint: Checkpoint) -> None:
+        self._stream, self._output, self._checkpoint = stream, output, checkpoint
+        found = checkpoint.read(STATUS)
+        self._buckets: dict[str, dict[str, int]] = {} if found is None else found.pop("buckets")
+        self.status = None if found is None else StreamStatus(**found)
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        # Read several times, but recognised once.
+        rows = frame.persist()
+        try:
+            counted = rows.filter(F.col("kind") == COUNTS).select(BUCKET, *COUNTED).collect()
+            counts = [row.asDict() for row in counted]
+            last = {name: sum(count[name] for count in counts) for name in CAME}
+            schema = letters_schema(self._stream.work.schema)
+            if self._output.dead_letter is not None:
+                letters = unpacked(rows, LETTERS, schema).toDF(*_letter_names(schema))
+                format = self._output.format if self._output.format in FILES else "parquet"
+                _write(letters, self._output.dead_letter, batch, format, {}, last["late"] + last["bad"])
+            matches = unpacked(rows, MATCHES, self._result)
+            match self._output.target:
+                case None:
+                    value = F.to_json(F.struct(*[F.col(f"`{name}`") for name in matches.columns]), _NULLS)
+                    sent = matches.select(F.col(IDENTIFIER).alias("key"), value.alias("value"))
+                    if last["matches"]:
+                        sent.write.format("kafka").options(**self._output.options).save()
+                case str() as path:
+                    _write(matches, path, batch, self._output.format, self._output.options, last["matches"])
+                case sink:
+                    sink(matches, batch)
+            self._tell(batch, counts, last)
+        finally:
+            rows.unpersist()
+
+    @property
+    def _result(self) -> pa.Schema:
+        result = self._stream.plan.result
+        return result.append(pa.field(IDENTIFIER, pa.string())) if self._stream.options.ids else result
+
+    def _tell(self, batch: int, counts: list[dict[str, int]], last: dict[str, int]) -> None:
+        before = self.status
+        self._buckets |= {str(count[BUCKET]): {name: count[name] for name in REMEMBERED} for count in counts}
+        totals = dict.fromkeys(CAME, 0) if before is None else dict(before.totals)
+        if before is None or before.batch < batch:
+            # A micro-batch that is repeated after a failure is counted already.
+            totals = {name: totals[name] + last[name] for name in CAME}
+        remembered = {name: sum(found[name] for found in self._buckets.values()) for name in REMEMBERED}
+        watermark = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=self._checkpoint.watermark())
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        self.status = StreamStatus(batch, now, watermark.isoformat(), totals, last, remembered)
+        self._checkpoint.write(STATUS, {**asdict(self.status), "buckets": self._buckets})
+
+
+_NULLS = {"ignoreNullFields": "false"}
+
+
+def _letter_names(schema: pa.Schema) -> list[str]:
+    *names, _ = schema.names
+    return [*names, free_name(REASON, names)]
+
+
+def _write(frame: DataFrame, path: str, batch: int, format: str, options: Mapping[str, str], count: int) -> None:
+    """Write the rows of a micro-batch into a folder of its own."""
+    folder = f"{path.rstrip('/')}/batch={batch}"
+    # An attempt that failed may have left something.
+    if count or exists(frame.sparkSession, folder):
+        write_frame(frame, folder, format=format, mode="overwrite", options=options)
+
+
+class RunningStream:
+    """A streaming query that runs; made by `cerflow.spark.stream`.
+
+    ``query`` is Spark's own handle.
+    """
+
+    def __init__(
+        self,
+        stream: PreparedStream,
+        df: DataFrame,
+        output: StreamOutput,
+        checkpoint: Checkpoint,
+        *,
+        trigger: str | None,
+        available_now: bool,
+        idle_timeout: timedelta | None,
+    ) -> None:
+        self._stream, self._df, self._checkpoint = stream, df, checkpoint
+        self._writer = _BatchWriter(stream, output, checkpoint)
+        self._ended = threading.Event()
+        self.query = self._begin(available_now=available_now, trigger=trigger)
+        if idle_timeout is not None:
+            threading.Thread(target=self._watch, args=[idle_timeout.total_seconds()], daemon=True).start()
+
+    def __repr__(self) -> str:
+        return f"<RunningStream {self._checkpoint.path} {'active' if self.query.isActive else 'ended'}>"
+
+    def _begin(self, *, available_now: bool = False, trigger: str | None = None) -> StreamingQuery:
+        rows = self._stream.rows(self._df, self._checkpoint.clock)
+        writer = rows.writeStream.foreachBatch(self._writer).option("checkpointLocation", self._checkpoint.path)
+        if available_now:
+            writer = writer.trigger(availableNow=True)
+        elif trigger is not None:
+            writer = writer.trigger(processingTime=trigger)
+        with _state_store(self._df.sparkSession):
+            return writer.start()
+
+    @property
+    def status(self) -> StreamStatus | None:
+        """How far the query is; None before its first micro-batch."""
+        return self._writer.status
+
+    def await_termination(self, seconds: float | None = None) -> bool:
+        """Wait until the query ends, at most so many seconds; says whether it has ended.
+
+        Raises Spark's `StreamingQueryException` if it has failed.
+        """
+        if seconds is None:
+            self.query.awaitTermination()
+            return True
+        return bool(self.query.awaitTermination(seconds))  # type: ignore[arg-type]
+
+    def stop(self, *, flush: bool = False) -> None:
+        """End the query. What it remembers is in the checkpoint, so a later one goes on.
+
+        With ``flush`` what the source has by now is read to its end, and then the watermark is moved beyond all
+        events: none waits any more. Events that come later with an earlier time are late.
+        """
+        self._ended.set()
+        self.query.stop()
+        if flush:
+            self._begin(available_now=True).awaitTermination()
+            self._checkpoint.tick(self._beyond_all())
+            self._begin(available_now=True).awaitTermination()
+
+    def _beyond_all(self) -> int:
+        """An instant (microseconds) that moves the watermark beyond all events so far."""
+        # The watermark is the delay before the latest event, rounded down to milliseconds.
+        return (self._checkpoint.watermark() + 2 * self._stream.delay + 2) * 1000
+
+    def _watch(self, seconds: float) -> None:
+        """Let time go on when no events come."""
+        seen = -1
+        while not self._ended.wait(seconds) and self.query.isActive:
+            progress = self.query.recentProgress
+            batches = [report.batchId for report in progress if _read(report)]
+            latest = batches[-1] if batches else seen
+            if latest == seen and progress:
+                self._checkpoint.tick(self._beyond_all())
+            seen = latest
+
+
+def _read(report: Any) -> bool:
+    """Whether a micro-batch read events, not only the clock."""
+    return any(source.numInputRows for source in report.sources if "/cerflow/clock" not in source.description)
+
+
+@contextmanager
+def _state_store(spark: SparkSession) -> Iterator[None]:
+    """With the state store that streams need; a query keeps the settings that it starts with."""
+    name, provider = PROVIDER
+    before = spark.conf.get(name, None)
+    spark.conf.set(name, provider)
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, before)

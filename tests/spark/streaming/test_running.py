@@ -1,0 +1,137 @@
+"""Streams that write: every match once, whatever fails; dead letters, statistics, and what is refused."""
+
+import json
+import shutil
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import StreamingQueryException
+
+import cerflow
+from cerflow.errors import InputError
+from cerflow.spark import stream as start
+from cerflow.spark.streaming.processor import with_identifiers
+from support.spark.file_streams import LAST, PAIRS, disordered, events
+from support.spark.results import bag
+
+ROLES = {"time": "t", "sequence": "seq", "buckets": 2}
+
+
+def started(stream, query=PAIRS, output="output", **given):
+    arguments = {**ROLES, "delay": "1 second", "available_now": True, **given}
+    target = str(stream.folder / output) if isinstance(output, str) else output
+    return start(query, stream.frame(), target, checkpoint=str(stream.folder / "checkpoint"), **arguments)
+
+
+def finished(stream, **given):
+    running = started(stream, **given)
+    running.await_termination()
+    return running
+
+
+def written(stream, folder="output", format="parquet"):
+    return stream.spark.read.format(format).load(str(stream.folder / folder)).drop("batch").toArrow()
+
+
+def expected_of(table):
+    return cerflow.parse(PAIRS).match(table, time="t", sequence="seq", positions=False).to_arrow()
+
+
+def test_a_flush_releases_all_and_a_changed_query_is_refused(stream):
+    table = events(60)
+    stream.add(disordered(table.slice(0, 30), 400))
+    finished(stream)
+    stream.add(disordered(table.slice(30), 400))
+    running = finished(stream)
+    assert running.status.remembered["waiting"] > 0
+    running.stop(flush=True)
+    assert bag(written(stream)) == bag(expected_of(table))
+    status = running.status
+    assert status.totals["matches"] == expected_of(table).num_rows
+    assert status.totals["events"] == status.totals["released"]
+    assert status.remembered["waiting"] == 0
+    kept = json.loads((stream.folder / "checkpoint" / "cerflow" / "status.json").read_text())
+    assert kept["totals"] == status.totals
+    with pytest.raises(InputError) as refused:
+        started(stream, query=PAIRS.replace("1 SECOND", "2 SECONDS"), buckets=3)
+    for line in ('WITHIN 1 SECOND"', 'WITHIN 2 SECONDS"', '- "buckets": 2', '+ "buckets": 3'):
+        assert line in str(refused.value)
+
+
+def test_a_repeated_batch_replaces_what_it_wrote_and_identifiers_stay(stream):
+    table = events(60)
+    stream.add(table.slice(0, 30)).add(table.slice(30)).add(LAST)
+    finished(stream, match_ids=True, format="json")
+    before = written(stream, format="json")
+    assert len(set(before["match_id"].to_pylist())) == before.num_rows == expected_of(table).num_rows
+    commits = stream.folder / "checkpoint" / "commits"
+    last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
+    for path in commits.glob(f"*{last}*"):
+        path.unlink()
+    (stream.folder / "output" / f"batch={last}" / "half-written.json").write_text("{}")
+    totals = finished(stream, match_ids=True, format="json").status.totals
+    assert Counter(written(stream, format="json")["match_id"].to_pylist()) == Counter(before["match_id"].to_pylist())
+    assert totals["matches"] == before.num_rows
+
+
+def test_late_and_bad_events_go_to_dead_letters_with_all_columns(stream):
+    table = pa.table(
+        {"type": ["A", None], "t": [50_000, 1], "k": [1, 2], "v": [0, 0], "seq": [0, 1], "note": ["n", "m"]}
+    )
+    late = pa.table({"type": ["A"], "t": [1000], "k": [1], "v": [0], "seq": [2], "note": ["too late"]})
+    stream.add(table).add(late)
+    given = {"late": "dead-letter", "on_bad_record": "dead-letter", "dead_letter": str(stream.folder / "dead")}
+    totals = finished(stream, **given).status.totals
+    assert (totals["late"], totals["bad"], totals["events"]) == (1, 1, 3)
+    letters = sorted(written(stream, "dead").to_pylist(), key=lambda row: row["seq"])
+    assert [(row["note"], row["type"], row["reason"]) for row in letters] == [
+        ("m", None, "no event type in 'type'"),
+        ("too late", "A", "late: its 't' is before the watermark, 1970-01-01T00:00:49.000000Z"),
+    ]
+
+
+def test_a_function_gets_each_batch_and_a_limit_stops_the_query(stream):
+    stream.add(events(30)).add(LAST)
+    seen = []
+    finished(stream, output=lambda frame, batch: seen.append((batch, frame.count())))
+    assert [batch for batch, _ in seen] == sorted({batch for batch, _ in seen})
+    assert sum(count for _, count in seen) == expected_of(events(30)).num_rows
+    shutil.rmtree(stream.folder / "checkpoint")
+    with pytest.raises(StreamingQueryException, match=r"bucket \d remembers .* more than state_limit=5"):
+        finished(stream, state_limit=5)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"format": "xml"}, "format must be"),
+        ({"format": "kafka"}, "output is"),
+        ({"output": None}, "output is"),
+        ({"output": None, "format": "kafka"}, "kafka.bootstrap.servers"),
+        ({"late": "keep"}, "late must be"),
+        ({"on_bad_record": "keep"}, "on_bad_record must be"),
+        ({"late": "dead-letter"}, "goes together"),
+        ({"dead_letter": "x"}, "goes together"),
+    ],
+)
+def test_arguments_that_do_not_go_together(stream, given, says):
+    with pytest.raises(ValueError, match=says):
+        started(stream.add(LAST), **given)
+    assert not (stream.folder / "checkpoint").exists()
+
+
+def test_batches_are_refused(spark, tmp_path):
+    with pytest.raises(InputError, match="streaming DataFrame"):
+        start(PAIRS, spark.createDataFrame(LAST), str(tmp_path / "o"), checkpoint=str(tmp_path / "c"), delay="1 second")
+
+
+def test_identifiers_are_those_of_content_and_number_equal_matches():
+    batch = pa.record_batch({"a": [1, 2, 1], "b": [None, "x", None]})
+    first, again = (with_identifiers(batch, "query", Counter())["match_id"].to_pylist() for _ in range(2))
+    assert first == again
+    assert len(set(first)) == 3
+    assert first[0].split("-")[0] == first[2].split("-")[0]
+    backwards = with_identifiers(batch.take(pa.array([2, 1, 0])), "query", Counter())["match_id"].to_pylist()
+    assert set(backwards) == set(first)
+    assert not set(with_identifiers(batch, "other", Counter())["match_id"].to_pylist()) & set(first)
