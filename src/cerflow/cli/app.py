@@ -12,6 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from cerflow import limits
+from cerflow.cli.arguments import load, one_query, spark_settings, usage
 from cerflow.cli.commands.mappings import ColumnOptions
 from cerflow.cli.options import (
     ColumnTypes,
@@ -52,6 +53,7 @@ from cerflow.cli.output.directory import Directory
 from cerflow.cli.output.progress import PhaseTimer, compile_kernels, progress
 from cerflow.cli.output.reporting import Interrupted, errors_reported, note, warn
 from cerflow.cli.output.writing import OutputFormat
+from cerflow.cli.stream_command import stream
 from cerflow.errors import visible
 
 __all__ = ["app", "main"]
@@ -114,42 +116,37 @@ def run(
     from cerflow.cli.output import bad_records as bad
     from cerflow.cli.output.volume import parse_most
 
-    _one_query(query, expression)
+    one_query(query, expression)
     if not inputs:
-        _usage("say what to read with --input PATH", "--input")
+        usage("say what to read with --input PATH", "--input")
     if runner is Runner.LOCAL and (master or conf):
-        _usage("--master and --conf are settings of Spark; they do not go with --runner local", "--runner")
+        usage("--master and --conf are settings of Spark; they do not go with --runner local", "--runner")
     if runner is Runner.LOCAL and (output_mode or partition_by):
-        _usage("directories (--output-mode, --partition-by) are written by Spark, not by --runner local", "--runner")
+        usage("directories (--output-mode, --partition-by) are written by Spark, not by --runner local", "--runner")
     if runner is Runner.SPARK and until is not None:
-        _usage("--until is for runs in this process, not for --runner spark", "--until")
+        usage("--until is for runs in this process, not for --runner spark", "--until")
     if until is not None and not time_column:
-        _usage("--until is a time: name the column of times with --time-column", "--until")
+        usage("--until is a time: name the column of times with --time-column", "--until")
     try:
         most = parse_most(max_matches)
     except ValueError as error:
-        _usage(str(error), "--max-matches")
-    settings = []
-    for setting in conf or ():
-        key, equals, value = setting.partition("=")
-        if not equals or not key:
-            _usage(f"'{setting}' is not of the form KEY=VALUE", "--conf")
-        settings.append((key, value))
+        usage(str(error), "--max-matches")
+    settings = spark_settings(conf)
     try:
         policy, path = bad.parse_policy(on_bad_record, dead_letter)
     except ValueError as error:
-        _usage(str(error), "--on-bad-record")
+        usage(str(error), "--on-bad-record")
     directory = None
     if output_mode or partition_by:
         try:
             directory = Directory(output, output_mode or "error", tuple(partition_by or ()))
         except ValueError as error:
-            _usage(str(error), "--output-mode")
+            usage(str(error), "--output-mode")
     options = ColumnOptions(
         type_column, time_column, time_unit, sequence_column, constant_type, rename, column_type, encoding, key_timeout
     )
     with errors_reported(query):
-        _load(predicates)
+        load(predicates)
         request = Request.prepare(
             load_query(query, expression, language),
             inputs,
@@ -172,7 +169,7 @@ def run(
             sources = [one.events for one in request.inputs.inputs]
             only_spark = [option for option, value in given.items() if value]
             if until is not None and only_spark:
-                _usage(f"--until is for runs in this process; {only_spark[0]} is for Spark", "--until")
+                usage(f"--until is for runs in this process; {only_spark[0]} is for Spark", "--until")
             if until is not None:
                 choice = Choice(False, "in this process, as runs with --until are")
             else:
@@ -191,6 +188,9 @@ def run(
 
                 outcome = run_local(request, show, watch)
         note(str(replace(outcome, where=choice.reason)))
+
+
+app.command()(stream)
 
 
 @app.command()
@@ -213,12 +213,12 @@ def check(
     """Say whether a query is sound, by itself or for the given inputs."""
     from cerflow.cli.commands.checking import summarise_query
 
-    _one_query(query, expression)
+    one_query(query, expression)
     options = ColumnOptions(
         type_column, time_column, time_unit, None, constant_type, rename, column_type, encoding, key_timeout
     )
     with errors_reported(query):
-        _load(predicates)
+        load(predicates)
         summary = summarise_query(query, expression, inputs or [], input_format, options, language=language)
         typer.echo(visible(summary))
 
@@ -244,12 +244,12 @@ def explain(
     """Show what a query is compiled to."""
     from cerflow.cli.commands.checking import explain_query
 
-    _one_query(query, expression)
+    one_query(query, expression)
     options = ColumnOptions(
         type_column, time_column, time_unit, None, constant_type, rename, column_type, encoding, key_timeout
     )
     with errors_reported(query):
-        _load(predicates)
+        load(predicates)
         explained = explain_query(
             query, expression, inputs or [], input_format, options, output_format.value, language=language
         )
@@ -305,19 +305,3 @@ def _interrupt(number: int, _frame: object) -> NoReturn:
     # Libraries would log what the exception breaks off.
     logging.disable()
     raise Interrupted(number)
-
-
-def _load(predicates: list[str] | None) -> None:
-    if predicates:
-        from cerflow.cli.commands.predicate_files import load_predicates
-
-        load_predicates(predicates)
-
-
-def _one_query(query: str | None, expression: str | None) -> None:
-    if (query is None) == (expression is None):
-        _usage("give either a query file or a query behind -e", "QUERY")
-
-
-def _usage(message: str, parameter: str) -> NoReturn:
-    raise typer.BadParameter(visible(message), param_hint=f"'{parameter}'")

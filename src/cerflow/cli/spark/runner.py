@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from cerflow.cli.spark.reading import SparkEvents
 
-__all__ = ["arrow_batches", "run_on_spark"]
+__all__ = ["arrow_batches", "run_on_spark", "sentence"]
 
 _OWN_ERROR = re.compile(r"cerflow\.errors\.\w+: (.*)")
 
@@ -81,10 +81,10 @@ def run_on_spark(
             watch.done("reading")
             written = _write(request, result, show, watch)
         except PySparkException as error:
-            raise InputError(_sentence(str(error))) from error
+            raise InputError(sentence(str(error))) from error
         except Py4JJavaError as error:
             # What PySpark has no exception for, for example from the readers of files.
-            raise InputError(_sentence(str(error.java_exception))) from error
+            raise InputError(sentence(str(error.java_exception))) from error
         return RunSummary(usable, written, request.bad_records.count, watch.phases)
 
 
@@ -189,7 +189,7 @@ def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict({"payload": [sink.getvalue().to_pybytes()]})
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
     """The message of an error of Spark in one line; of an error of cerflow in a task, its own message."""
     own = _OWN_ERROR.findall(text)
     if own:

@@ -18,9 +18,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from cerflow.automata.compile.deadlines import waits_for_ticks
 from cerflow.conditions.connectives import TRUE
 from cerflow.errors import InputError, QueryWarning, UnsupportedQueryError, at_least_one
+from cerflow.language.node import Node
 from cerflow.language.parser import duration_in_microseconds
 from cerflow.language.printer import show
-from cerflow.language.node import Node
 from cerflow.programs.program import read_query
 from cerflow.schema import Kind
 from cerflow.spark.frames.events import EventColumns

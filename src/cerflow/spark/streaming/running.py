@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -21,7 +21,7 @@ from cerflow.spark.streaming.packing import BUCKET, REASON, letters_schema
 from cerflow.spark.streaming.processor import CAME, COUNTED, COUNTS, IDENTIFIER, LETTERS, MATCHES, REMEMBERED
 from cerflow.stream_inputs import free_name
 
-__all__ = ["FILES", "RunningStream", "Sink", "StreamOutput", "StreamStatus"]
+__all__ = ["FILES", "RunningStream", "Sink", "StreamOutput", "StreamStatus", "as_json"]
 
 #: The formats of files that matches can be written in.
 FILES = ("parquet", "json", "csv", "orc")
@@ -81,8 +81,7 @@ class _BatchWriter:
             matches = unpacked(rows, MATCHES, self._result)
             match self._output.target:
                 case None:
-                    value = F.to_json(F.struct(*[F.col(f"`{name}`") for name in matches.columns]), _NULLS)
-                    sent = matches.select(F.col(IDENTIFIER).alias("key"), value.alias("value"))
+                    sent = matches.select(F.col(IDENTIFIER).alias("key"), as_json(matches).alias("value"))
                     if last["matches"]:
                         sent.write.format("kafka").options(**self._output.options).save()
                 case str() as path:
@@ -112,7 +111,10 @@ class _BatchWriter:
         self._checkpoint.write(STATUS, {**asdict(self.status), "buckets": self._buckets})
 
 
-_NULLS = {"ignoreNullFields": "false"}
+def as_json(frame: DataFrame) -> Column:
+    """Each row as one object of JSON, with its nulls."""
+    columns = [F.col("`" + name.replace("`", "``") + "`") for name in frame.columns]
+    return F.to_json(F.struct(*columns), {"ignoreNullFields": "false"})
 
 
 def _letter_names(schema: pa.Schema) -> list[str]:

@@ -1,0 +1,203 @@
+"""``cerflow stream``: files that come into a directory, or the messages of Kafka, and a line for each micro-batch."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import typer
+
+from cerflow.cli.output.progress import PhaseTimer, compile_kernels
+from cerflow.cli.output.reporting import note
+from cerflow.cli.spark.session import spark_session
+from cerflow.errors import InputError
+from cerflow.programs.program import Program
+from cerflow.query import Query
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from cerflow.spark import RunningStream, StreamStatus
+
+__all__ = ["StreamRequest", "noted_status", "run_stream", "shown_status"]
+
+_KAFKA = re.compile(r"kafka://([^/]+)/(.+)")
+#: The columns that a message of Kafka has besides those of its JSON.
+_MESSAGE = ("kafka_value", "kafka_partition", "kafka_offset")
+#: Orders events of equal time by partition and offset.
+_KAFKA_SEQUENCE = "kafka_sequence"
+_STATUS_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class StreamRequest:
+    """What a stream is asked for. ``arguments`` are those of `cerflow.spark.stream` that have the same name here."""
+
+    query: Query | Program
+    input: str
+    input_format: str | None
+    columns: str | None
+    output: str
+    output_format: Literal["parquet", "json", "csv", "orc"]
+    checkpoint: str
+    available_now: bool
+    flush: bool
+    arguments: Mapping[str, Any]
+
+
+def run_stream(
+    request: StreamRequest, watch: PhaseTimer, *, master: str | None, settings: Sequence[tuple[str, str]]
+) -> None:
+    """Run a stream until it has read all (``available_now``) or is interrupted, and say how it goes.
+
+    Raises InputError (also where Spark itself fails, with what it says) and the errors of the query.
+    """
+    if (master or "local").startswith("local"):
+        compile_kernels(watch)
+    with spark_session(master, settings) as spark:
+        from pyspark.errors import PySparkException
+
+        from cerflow.cli.spark.runner import sentence
+
+        try:
+            running = _started(request, spark)
+            try:
+                _follow(running)
+            except KeyboardInterrupt:
+                note("ending the stream")
+                running.stop(flush=request.flush)
+            else:
+                if request.flush:
+                    running.stop(flush=True)
+        except PySparkException as error:
+            raise InputError(sentence(str(error))) from error
+        if running.status is not None:
+            note(shown_status(asdict(running.status)))
+
+
+def _started(request: StreamRequest, spark: SparkSession) -> RunningStream:
+    from cerflow.spark import stream
+    from cerflow.spark.streaming.checkpoint import Checkpoint
+
+    kept = Checkpoint(spark, request.checkpoint)
+    frame, sequence = _input(request, spark, kept)
+    found = _KAFKA.fullmatch(request.output)
+    arguments = dict(request.arguments)
+    if sequence is not None and arguments.get("sequence") is None:
+        arguments["sequence"] = sequence
+    where: dict[str, Any] = {"output": request.output, "format": request.output_format}
+    if found is not None:
+        where = {"format": "kafka", "options": {"kafka.bootstrap.servers": found[1], "topic": found[2]}}
+    elif request.output == "-":
+        where = {"output": _print}
+    return stream(
+        request.query, frame, checkpoint=request.checkpoint, available_now=request.available_now, **where, **arguments
+    )
+
+
+def _print(matches: DataFrame, batch: int) -> None:
+    from cerflow.spark.streaming.running import as_json
+
+    for row in matches.select(as_json(matches)).collect():
+        typer.echo(row[0])
+
+
+def _input(request: StreamRequest, spark: SparkSession, kept: Any) -> tuple[DataFrame, str | None]:
+    """The events, and a column that orders those of equal time, if the input has one by itself."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    noted = kept.read("input.json")
+    columns = request.columns or (None if noted is None else noted["columns"])
+    found = _KAFKA.fullmatch(request.input)
+    if found is None:
+        frame, columns = _files(request, spark, columns)
+        sequence = None
+    else:
+        if columns is None:
+            raise InputError("say what messages hold, as in --columns 'type string, time timestamp, v int'")
+        options = {"kafka.bootstrap.servers": found[1], "subscribe": found[2], "startingOffsets": "earliest"}
+        messages = spark.readStream.format("kafka").options(**options).load()
+        text = F.col("value").cast("string")
+        place = F.shiftleft(F.col("partition").cast("bigint"), 48) + F.col("offset")
+        frame = messages.select(
+            F.from_json(text, columns).alias("event"),
+            *(c.alias(name) for c, name in zip((text, F.col("partition"), F.col("offset")), _MESSAGE)),
+            place.alias(_KAFKA_SEQUENCE),
+        ).select("event.*", *_MESSAGE, _KAFKA_SEQUENCE)
+        sequence = _KAFKA_SEQUENCE
+    if noted is None:
+        kept.write("input.json", {"columns": columns})
+    return frame, sequence
+
+
+def _files(request: StreamRequest, spark: SparkSession, columns: str | None) -> tuple[DataFrame, str]:
+    if request.input.startswith("kafka:"):
+        raise InputError(f"'{request.input}' is not of the form kafka://HOST:PORT/TOPIC")
+    format = request.input_format or _format_in(request.input)
+    options = {"header": "true", "inferSchema": "true"} if format == "csv" else {}
+    if columns is None:
+        schema = spark.read.format(format).options(**options).load(request.input).schema
+        # For the next start: what is inferred may be something else by then.
+        columns = schema.toDDL()
+    return spark.readStream.format(format).options(**options).schema(columns).load(request.input), columns
+
+
+def _format_in(path: str) -> str:
+    from cerflow.files.sources import SUFFIXES
+
+    folder = Path(path)
+    found = (
+        {SUFFIXES[file.suffix] for file in folder.iterdir() if file.suffix in SUFFIXES} if folder.is_dir() else set()
+    )
+    if len(found) != 1:
+        names = ", ".join(sorted(found)) or "no files whose names tell a format"
+        raise InputError(f"there are {names} in '{path}'; say which come with --input-format")
+    return str(found.pop())
+
+
+def _follow(running: RunningStream) -> None:
+    """Wait for the end, with a line for each micro-batch."""
+    shown = -1 if running.status is None else running.status.batch
+    ended = False
+    while not ended:
+        ended = running.await_termination(_STATUS_SECONDS)
+        status = running.status
+        if status is not None and status.batch > shown:
+            shown = status.batch
+            note(_line(status))
+
+
+def _line(status: StreamStatus) -> str:
+    last, remembered = status.last, status.remembered
+    parts = [f"{last['events']:,} events", f"{last['matches']:,} matches"]
+    parts += [f"{last[name]:,} {name}" for name in ("late", "bad") if last[name]]
+    parts += [f"{remembered['waiting']:,} waiting", f"watermark {status.watermark}"]
+    return f"batch {status.batch}: {', '.join(parts)}"
+
+
+def shown_status(found: Mapping[str, Any]) -> str:
+    """A status, as the fields of `cerflow.spark.StreamStatus`, in a few lines."""
+    totals, remembered = found["totals"], found["remembered"]
+    return (
+        f"batch {found['batch']}, written {found['at']}; watermark {found['watermark']}\n"
+        f"since the checkpoint began: {totals['events']:,} events, {totals['late']:,} late, {totals['bad']:,} bad, "
+        f"{totals['matches']:,} matches\n"
+        f"remembered: {remembered['waiting']:,} events that wait, {remembered['configurations']:,} configurations, "
+        f"{remembered['nodes']:,} nodes, {remembered['keys']:,} keys, {remembered['state_bytes']:,} bytes of state"
+    )
+
+
+def noted_status(checkpoint: str) -> dict[str, Any]:
+    """The last status in a checkpoint on this machine; raises InputError."""
+    path = Path(checkpoint) / "cerflow" / "status.json"
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(f"there is no '{path}': no micro-batch has ended, or it is no checkpoint") from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read '{path}': {error}") from error
+    return found

@@ -1,0 +1,195 @@
+"""The command ``cerflow stream`` and the options that it alone has."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from cerflow.cli.arguments import load, one_query, spark_settings, usage
+from cerflow.cli.options import (
+    Conf,
+    Expression,
+    Flat,
+    InputFormatOption,
+    KeyTimeout,
+    LanguageOption,
+    Master,
+    OnBadRecord,
+    Predicates,
+    QueryPath,
+)
+from cerflow.cli.output.progress import PhaseTimer
+from cerflow.cli.output.reporting import errors_reported
+
+__all__ = ["stream"]
+
+StreamInput = Annotated[
+    str | None,
+    typer.Option(
+        "--input",
+        "-i",
+        metavar="DIR|kafka://HOST:PORT/TOPIC",
+        help="Directory into which files of events come, or a topic of Kafka with messages in JSON.",
+        show_default=False,
+    ),
+]
+StreamColumns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="DDL",
+        help="Columns of the events, as in 'type string, time timestamp, v int' (files: inferred at the first start).",
+        show_default=False,
+    ),
+]
+StreamOutputPath = Annotated[
+    str,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="DIR|kafka://HOST:PORT/TOPIC|-",
+        help="Directory that gets a folder for each micro-batch, a topic, or '-' for JSON lines on standard output.",
+    ),
+]
+StreamOutputFormat = Annotated[
+    Literal["parquet", "json", "csv", "orc"], typer.Option("--output-format", help="Format of the files written.")
+]
+CheckpointPath = Annotated[
+    str | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="DIR",
+        help="Where to keep what is remembered; a later start with the same query goes on there.",
+        show_default=False,
+    ),
+]
+StatusOf = Annotated[
+    str | None,
+    typer.Option("--status", metavar="CHECKPOINT", help="Only tell how far a stream is.", show_default=False),
+]
+Delay = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="How long an event may come after later ones, as in '10 seconds'; '0 seconds' if they come in order.",
+        show_default=False,
+    ),
+]
+Trigger = Annotated[
+    str | None,
+    typer.Option(metavar="DURATION", help="Time between micro-batches (default: none).", show_default=False),
+]
+AvailableNow = Annotated[bool, typer.Option("--available-now", help="Read what is there, then end.")]
+Flush = Annotated[
+    bool | None,
+    typer.Option(
+        "--flush/--no-flush",
+        help="At the end, wait for no more events (default: with --available-now).",
+        show_default=False,
+    ),
+]
+Buckets = Annotated[int, typer.Option(min=1, help="Parts into which keys are divided; fixed by the first start.")]
+Late = Annotated[
+    Literal["drop", "fail", "dead-letter"], typer.Option(help="What to do with events that come after the delay.")
+]
+LettersFolder = Annotated[
+    str | None,
+    typer.Option(
+        "--dead-letter",
+        metavar="DIR",
+        help="Directory for late and refused events, with the reason.",
+        show_default=False,
+    ),
+]
+IdleTimeout = Annotated[
+    str | None,
+    typer.Option(metavar="DURATION", help="When no event comes for so long, wait for no more.", show_default=False),
+]
+StateLimit = Annotated[
+    int | None,
+    typer.Option(min=1, help="End with an error when a bucket remembers more than so much.", show_default=False),
+]
+
+
+def stream(
+    context: typer.Context,
+    query: QueryPath = None,
+    expression: Expression = None,
+    language: LanguageOption = None,
+    input_: StreamInput = None,
+    input_format: InputFormatOption = None,
+    columns: StreamColumns = None,
+    type_column: Annotated[str, typer.Option(help="Column with the type of each event.")] = "type",
+    time_column: Annotated[str, typer.Option(help="Column with the time of each event.")] = "time",
+    time_unit: Annotated[
+        Literal["s", "ms", "us", "ns"] | None, typer.Option(help="What times that are numbers count.")
+    ] = None,
+    sequence_column: Annotated[
+        str | None, typer.Option(help="Column that orders events of equal time (Kafka: partition and offset).")
+    ] = None,
+    key_timeout: KeyTimeout = None,
+    predicates: Predicates = None,
+    output: StreamOutputPath = "-",
+    output_format: StreamOutputFormat = "parquet",
+    flat: Flat = False,
+    checkpoint: CheckpointPath = None,
+    delay: Delay = None,
+    trigger: Trigger = None,
+    available_now: AvailableNow = False,
+    flush: Flush = None,
+    buckets: Buckets = 64,
+    on_bad_record: OnBadRecord = "fail",
+    late: Late = "drop",
+    dead_letter: LettersFolder = None,
+    idle_timeout: IdleTimeout = None,
+    state_limit: StateLimit = None,
+    master: Master = None,
+    conf: Conf = None,
+    status: StatusOf = None,
+) -> None:
+    """Write the matches of a query in a stream of events as they come, on Spark."""
+    watch = PhaseTimer(context.obj)
+    from cerflow.cli.commands.request import load_query
+    from cerflow.cli.spark.streaming import StreamRequest, noted_status, run_stream, shown_status
+
+    if status is not None:
+        with errors_reported():
+            typer.echo(shown_status(noted_status(status)))
+        return
+    one_query(query, expression)
+    if input_ is None or checkpoint is None or delay is None:
+        missing = "--input" if input_ is None else "--checkpoint" if checkpoint is None else "--delay"
+        usage("a stream needs --input, --checkpoint and --delay", missing)
+    settings = spark_settings(conf)
+    arguments = {
+        "type": type_column,
+        "time": time_column,
+        "time_unit": time_unit,
+        "sequence": sequence_column,
+        "forget": key_timeout,
+        "flat": flat,
+        "delay": delay,
+        "trigger": trigger,
+        "buckets": buckets,
+        "on_bad_record": on_bad_record,
+        "late": late,
+        "dead_letter": dead_letter,
+        "idle_timeout": idle_timeout,
+        "state_limit": state_limit,
+    }
+    with errors_reported(query):
+        load(predicates)
+        request = StreamRequest(
+            query=load_query(query, expression, language),
+            input=input_,
+            input_format=None if input_format is None else input_format.value,
+            columns=columns,
+            output=output,
+            output_format=output_format,
+            checkpoint=checkpoint,
+            available_now=available_now,
+            flush=available_now if flush is None else flush,
+            arguments=arguments,
+        )
+        run_stream(request, watch, master=master, settings=settings)

@@ -1,0 +1,63 @@
+"""``cerflow stream``: from files to files, and what it tells."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import cerflow
+from cerflow.cli.app import app
+from support.spark.sessions import small_session
+
+pytestmark = pytest.mark.slow
+
+QUERY = "SELECT a.v AS first, b.v AS second WHERE (A AS a ; B AS b) FILTER a.v < b.v PARTITION BY [k] WITHIN 1 SECOND"
+EVENTS = [{"type": "AB"[n % 2], "t": 1000 + 100 * n, "k": n % 3, "v": n} for n in range(30)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def session():
+    with small_session() as spark:
+        yield spark
+
+
+def invoked(*arguments):
+    return CliRunner().invoke(app, ["stream", *map(str, arguments)])
+
+
+def test_files_become_lines_and_the_status_is_kept(tmp_path):
+    folder = tmp_path / "input"
+    folder.mkdir()
+    lines = [json.dumps(event) for event in EVENTS[::-1]]
+    (folder / "events.jsonl").write_text("\n".join(lines))
+    checkpoint = tmp_path / "checkpoint"
+    given = ["--input", folder, "--time-column", "t", "--checkpoint", checkpoint, "--buckets", 2]
+    result = invoked("-e", QUERY, *given, "--delay", "5 seconds", "--available-now")
+    assert result.exit_code == 0, result.stderr
+    expected = cerflow.parse(QUERY).match(EVENTS, time="t").to_pylist()
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    pairs = [sorted((row["first"], row["second"]) for row in rows) for rows in (found, expected)]
+    assert pairs[0] == pairs[1] != []
+    assert "batch 0: 30 events, 0 matches, 30 waiting" in result.stderr
+    told = invoked("--status", checkpoint)
+    assert f"30 events, 0 late, 0 bad, {len(expected)} matches" in told.stdout
+    changed = invoked("-e", QUERY.replace("1 SECOND", "2 SECONDS"), *given, "--delay", "5 seconds", "--available-now")
+    assert changed.exit_code == 1
+    assert "is of another query" in changed.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["-e", QUERY], "needs --input, --checkpoint and --delay"),
+        (["--status", "nowhere"], "no micro-batch has ended"),
+        (["-e", QUERY, "--input", "kafka://x", "--checkpoint", "c", "--delay", "1 second"], "kafka://HOST:PORT/TOPIC"),
+        (["-e", QUERY, "--input", "kafka://h:1/t", "--checkpoint", "c", "--delay", "1 second"], "--columns"),
+        (["-e", QUERY, "--input", ".", "--checkpoint", "c", "--delay", "1 second"], "--input-format"),
+    ],
+)
+def test_what_is_missing_is_said(tmp_path, monkeypatch, arguments, says):
+    monkeypatch.chdir(tmp_path)
+    result = invoked(*arguments)
+    assert result.exit_code != 0
+    assert says in " ".join(result.stderr.replace("│", "").split())
