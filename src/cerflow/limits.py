@@ -98,6 +98,13 @@ TYPES_LOOKED_FOR = 50
 #: Entries of a list that an explanation shows; the others are counted.
 EXPLAINED_ENTRIES = 40
 
+# Messages
+
+#: Characters of a value.
+VALUE_CHARACTERS = 60
+#: Characters of the arguments of a predicate.
+ARGUMENT_CHARACTERS = 200
+
 # Sizes: they decide about speed and memory alone
 
 #: Rows of a push that are prepared and processed at a time.
@@ -130,6 +137,10 @@ ENCODED_TEXTS = 256
 CODE_COMBINATIONS = 1 << 16
 #: Pairs of detections and nodes; beyond, matches are counted along a sliding window.
 COUNTED_PAIRS = 1 << 26
+#: Nodes of a graph of chosen matches that there is room for at first, for each detection.
+CHOSEN_NODES_EACH = 64
+#: The same for all detections, at most.
+CHOSEN_NODES = 1 << 15
 #: Matches of a record batch where all matches are wanted at once.
 LARGE_RESULT_ROWS = 1 << 20
 #: A set of queries finds the rows of a query by sorting them once if these are less than one of so many.
@@ -170,10 +181,18 @@ SPARK_HELD_ROWS = 1 << 20
 FILE_PIECE_BYTES = 64 << 20
 #: Bytes of CSV or JSON that are split at once; a block with a longer row of CSV is tried again with more.
 TEXT_BLOCK_BYTES = 1 << 20
+#: Bytes of a file that are read at a time.
+READ_BYTES = 1 << 20
+#: Bytes that the header of a file and the row behind it nearly always fit into.
+FILE_HEAD_BYTES = 1 << 16
+#: Values of a column of text that are tried before all are.
+SAMPLED_VALUES = 100
 #: Rows of a row group of Parquet or ORC that is written.
 OUTPUT_ROW_GROUP = 65_536
 #: Bytes that are written between two looks at the free space.
 DISK_LOOK_BYTES = 1 << 24
+#: An input may need one of so many parts of the free memory; the rest is for matches and for others.
+MEMORY_SHARE = 2
 #: Matches from which on all of them are counted before the next is written.
 MATCHES_COUNTED = 1_000_000
 #: Rows after which their size tells how much room the others need.
@@ -184,6 +203,10 @@ OUTPUT_BATCH_ROWS = 10_000
 SOURCE_SLICE_ROWS = 2_000_000
 #: Rows that a task of the data source reads and hands on at a time.
 SOURCE_BATCH_ROWS = 1 << 17
+#: Bytes of events that may wait in a task of the data source to be put into order.
+SOURCE_WAITING_BYTES = 1 << 28
+#: Estimates of what waits may be wrong by this factor before such a task gives up.
+SOURCE_TOLERANCE = 4
 #: Footers of files that are fetched at a time.
 FOOTERS_AT_ONCE = 16
 #: Bytes for each value of a column of text in a file, up to which it is read as a dictionary.

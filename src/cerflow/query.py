@@ -224,9 +224,9 @@ class Query:
         whole = FiniteStream({"query": plan}, plan.schema, table, numbers, clock)
         if threads == 1:
             return Matches(whole, plan.report, plan.limit)
-        from cerflow.slices.threads import in_slices
+        from cerflow.slices.threads import parts_in_slices
 
-        return Matches(in_slices(plan, whole, threads) or whole, plan.report, plan.limit)
+        return Matches(parts_in_slices(plan, whole, threads) or whole, plan.report, plan.limit)
 
     def plan(self, schema: Schema, position: str | None = None, positions: bool = True) -> Plan:
         """The query made ready for events of a schema (for other parts of cerflow); raises as `recognizer` does."""

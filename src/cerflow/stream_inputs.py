@@ -25,7 +25,7 @@ __all__ = [
     "column_names",
     "common_roles",
     "common_schema",
-    "fitted",
+    "fitted_table",
     "free_name",
     "in_common_unit",
     "ratio_of_units",
@@ -146,7 +146,7 @@ def streams(
     stream = free_name(stream, schema.names)
     parts = []
     for name, table in tables.items():
-        part = fitted(table, schema, name)
+        part = fitted_table(table, schema, name)
         parts.append(part.append_column(stream, pa.repeat(pa.scalar(name, pa.string()), len(part))))
     return Streams(pa.concat_tables(parts), {**common, "stream": stream})
 
@@ -289,7 +289,7 @@ def common_schema(schemas: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:
     return pa.schema([(name, kind) for name, (kind, _) in found.items()])
 
 
-def fitted(table: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
+def fitted_table(table: pa.Table, schema: pa.Schema, name: str) -> pa.Table:
     """The table with the columns of a schema, null where it has none; ``name`` is what errors call the input.
 
     Raises `InputError` for values that do not fit the wider type.

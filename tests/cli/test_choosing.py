@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from cerflow.cli import choosing
 from cerflow.cli.app import app
-from cerflow.cli.choosing import available_memory, choose, memory_needed
+from cerflow.cli.choosing import available_memory, choose_runner, memory_needed
 from cerflow.files.sources import InputFormat, parse_source
 
 
@@ -22,18 +22,18 @@ def source(tmp_path):
 
 
 def test_what_fits_is_read_here(source):
-    choice = choose([source], [])
+    choice = choose_runner([source], [])
     assert not choice.spark
     assert choice.reason.startswith("in this process: the input needs about 36 bytes of ")
     assert choice.warning is None
 
 
 def test_options_of_spark_choose_it(source):
-    assert choose([source], ["--master"]) == choosing.Choice(True, "on Spark, because of --master")
+    assert choose_runner([source], ["--master"]) == choosing.Choice(True, "on Spark, because of --master")
 
 
 def test_standard_input_is_read_here():
-    assert choose([parse_source("-", InputFormat.CSV)], []).reason == "in this process, as standard input is"
+    assert choose_runner([parse_source("-", InputFormat.CSV)], []).reason == "in this process, as standard input is"
 
 
 def test_what_does_not_fit_goes_to_spark_if_there_is_one(source, monkeypatch):
@@ -41,16 +41,16 @@ def test_what_does_not_fit_goes_to_spark_if_there_is_one(source, monkeypatch):
     monkeypatch.setattr(choosing, "java_problem", lambda: None)
     monkeypatch.setattr(choosing, "find_spec", lambda _: object())
     figures = "the input needs about 36 bytes of 71 bytes of free memory"
-    assert choose([source], []) == choosing.Choice(True, note=f"on Spark: {figures}")
+    assert choose_runner([source], []) == choosing.Choice(True, note=f"on Spark: {figures}")
     monkeypatch.setattr(choosing, "available_memory", lambda: 72)
-    assert not choose([source], []).spark
+    assert not choose_runner([source], []).spark
     monkeypatch.setattr(choosing, "available_memory", lambda: 71)
     monkeypatch.setattr(choosing, "java_problem", lambda: "there is no java")
-    choice = choose([source], [])
+    choice = choose_runner([source], [])
     assert not choice.spark
     assert choice.warning == f"{figures}, and is read in this process nevertheless, for there is no java"
     monkeypatch.setattr(choosing, "find_spec", lambda _: None)
-    assert "PySpark is not installed (pip install" in (choose([source], []).warning or "")
+    assert "PySpark is not installed (pip install" in (choose_runner([source], []).warning or "")
 
 
 def test_estimates_follow_format_and_packing(tmp_path):

@@ -8,9 +8,8 @@ import cerflow
 from cerflow import limits
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.optimise.ambiguity import enlarged
-from cerflow.engine.matches import strategy_parts as chosen
 from cerflow.language.formula import Strategy
-from cerflow.semantics.strategies import select
+from cerflow.semantics.strategies import kept_by
 from support.conformance import assert_conforms
 from support.golden import rows
 from support.runners import ENGINE_RUNNERS, complex_events
@@ -61,7 +60,7 @@ def test_the_choice_among_all_matches(by, formula):
     for n, c in complex_events(cerflow.parse(f"SELECT * WHERE {formula}").match(table, time="t").to_pylist()):
         everything.setdefault(n, set()).add(c)
     labels = by.split(", ") if by else []
-    expected = {(n, c) for n, found in everything.items() for c in select(Strategy.MAX, found, labels)}
+    expected = {(n, c) for n, found in everything.items() for c in kept_by(Strategy.MAX, found, labels)}
     assert 10 < len(expected) < sum(map(len, everything.values()))
     query = cerflow.parse(f"SELECT MAX {'BY' if by else ''} {by} * WHERE {formula}")
     matches = query.match(table, time="t")
@@ -127,7 +126,7 @@ def test_matches_are_the_same_however_little_room_there_is(by, monkeypatch):
     query = cerflow.parse(f"SELECT MAX {by} * WHERE A+ ; (B AS x OR B AS y)+ ; C WITHIN 12 EVENTS")
     expected = query.match(table).to_pylist()
     for size in (1, 2, 7, 50):
-        monkeypatch.setattr(chosen, "_NODES", size)
+        monkeypatch.setattr("cerflow.limits.CHOSEN_NODES", size)
         assert query.match(table).to_pylist() == expected
     assert len(expected) > 60
 

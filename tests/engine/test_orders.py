@@ -26,7 +26,7 @@ from cerflow.rewritings import (
     second_order_to_first_order,
     strict_to_sequences,
 )
-from cerflow.semantics.strategies import select
+from cerflow.semantics.strategies import kept_by
 from support.conformance import assert_conforms, assert_limited, drawn, limit
 from support.generators.conditions import Fragment
 from support.generators.queries import formulas, stream_of, streams
@@ -212,8 +212,8 @@ def test_the_choice_among_all_matches(by, formula):
     for strategy in COMPARING:
         query = cerflow.parse(f"SELECT {strategy} {by} * WHERE {formula}")
         labels = [reference.label for reference in query.tree.by]
-        expected = {(n, c) for n, found in everything.items() for c in select(strategy, found, labels)}
-        different |= expected != {(n, c) for n, found in everything.items() for c in select(strategy, found)}
+        expected = {(n, c) for n, found in everything.items() for c in kept_by(strategy, found, labels)}
+        different |= expected != {(n, c) for n, found in everything.items() for c in kept_by(strategy, found)}
         assert complex_events(query.match(table).to_pylist()) == expected
         recognizer = query.recognizer(table.schema)
         found = []

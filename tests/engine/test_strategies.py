@@ -19,11 +19,10 @@ from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.guards import TypeTest
 from cerflow.engine import layout
 from cerflow.engine.kernels.state.classes import WORST, new_class, release
-from cerflow.engine.matches import strategy_parts as chosen
 from cerflow.engine.state.memory import Memory
 from cerflow.language.formula import Strategy
 from cerflow.language.select import Projection, ProjectionKind, Select
-from cerflow.semantics.strategies import select
+from cerflow.semantics.strategies import kept_by
 from cerflow.values.complex_events import support
 from support.conformance import assert_conforms, drawn, table_of
 from support.generators.conditions import Fragment
@@ -139,7 +138,7 @@ def test_the_choice_among_all_matches(formula):
     assert len(everything) > 10
     for strategy in BOTH:
         query = cerflow.parse(f"SELECT {strategy} * WHERE {formula}")
-        expected = {(n, c) for n, found in everything.items() for c in select(strategy, found)}
+        expected = {(n, c) for n, found in everything.items() for c in kept_by(strategy, found)}
         assert complex_events(query.match(table).to_pylist()) == expected
         recognizer = query.recognizer(table.schema)
         found = []
@@ -194,7 +193,7 @@ def test_the_latest_choice_of_an_automaton_that_is_no_formula():
     assert SelectiveEvaluation(e5, Strategy.LAST, stream("AAAA")).outputs == expected
     everything = matches(e5, stream("AAAA"), reporting=True)
     for n, wanted in enumerate(expected):
-        chosen = select(Strategy.LAST, (c for at, c in everything if at == n))
+        chosen = kept_by(Strategy.LAST, (c for at, c in everything if at == n))
         assert {support(c) for c in chosen} == {frozenset(wanted)}
 
 
@@ -258,7 +257,7 @@ def test_matches_are_the_same_however_little_room_there_is(strategy, monkeypatch
     table = letters(300)
     query = cerflow.parse(f"SELECT {strategy} * WHERE ((A AS x OR A AS y) ; B+ ; (C OR C AS z)) WITHIN 60 EVENTS")
     expected = query.match(table).to_pylist()
-    monkeypatch.setattr(chosen, "_NODES", 2)
+    monkeypatch.setattr("cerflow.limits.CHOSEN_NODES", 2)
     assert query.match(table).to_pylist() == expected
     assert query.match(table).count() == len(expected) > 60
 

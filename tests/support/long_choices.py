@@ -23,7 +23,7 @@ from cerflow.errors import UnsupportedQueryError
 from cerflow.language.select import Select
 from cerflow.semantics.complex_events import within
 from cerflow.semantics.formulas import Denotation
-from cerflow.semantics.strategies import select
+from cerflow.semantics.strategies import kept_by
 from cerflow.values.complex_events import support
 from cerflow.values.events import Stream
 from support.paper_strategies import SelectiveEvaluation
@@ -130,7 +130,7 @@ def detected(query: Select, rows: Rows) -> list[frozenset[tuple[str, int]]]:
     matches = frozenset(c for c in matches if within(c, query.window, piece))
     # A choice is one among supports: of each, one complex event is compared with the others.
     of_support = {support(c): c for c in matches}
-    chosen = {support(c) for c in select(query.strategy, of_support.values())}
+    chosen = {support(c) for c in kept_by(query.strategy, of_support.values())}
     return [frozenset((label, first + k) for label, k in c) for c in matches if support(c) in chosen]
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 import cerflow
 from cerflow import CerflowError, QueryError, QuerySet, Recognizer, SnapshotError, UnsupportedQueryError
-from cerflow.engine.state.snapshot import RECOGNIZER, SET, Contents, read, write_snapshot
+from cerflow.engine.state.snapshot import RECOGNIZER, SET, Contents, read_snapshot, write_snapshot
 
 #: What one mutant may take: seconds of the processor, whatever else it does, and bytes of memory for all of them.
 SECONDS, MEMORY = 30, 6 << 30
@@ -91,7 +91,7 @@ class Base:
     def mutant(self, chance):
         if self.query is not None:
             return _altered(self.snapshot, RECOGNIZER, chance)
-        whole = read(SET, self.snapshot)
+        whole = read_snapshot(SET, self.snapshot)
         parts = dict(whole.arrays)
         if chance.random() < 0.3:
             return _altered(self.snapshot, SET, chance)
@@ -118,7 +118,7 @@ NUMBERS = (0, 1, -1, -2, 2, 3, 7, 63, 64, 65, 2**15, 2**31 - 1, -(2**31), 2**40,
 
 
 def _altered(snapshot, kind, chance):
-    contents = read(kind, snapshot)
+    contents = read_snapshot(kind, snapshot)
     contents.arrays = {name: array.copy() for name, array in contents.arrays.items()}
     contents.positions = contents.positions.copy()
     before = write_snapshot(kind, contents)

@@ -111,7 +111,7 @@ def run(
 ) -> None:
     """Write the matches of a query in the events of the inputs."""
     watch = PhaseTimer(context.obj)
-    from cerflow.cli.choosing import Choice, choose
+    from cerflow.cli.choosing import Choice, choose_runner
     from cerflow.cli.commands.request import Request, load_query
     from cerflow.cli.output import bad_records as bad
     from cerflow.cli.output.volume import parse_most
@@ -173,7 +173,7 @@ def run(
             if until is not None:
                 choice = Choice(False, "in this process, as runs with --until are")
             else:
-                choice = choose(sources, only_spark)
+                choice = choose_runner(sources, only_spark)
         if choice.warning is not None:
             warn(choice.warning)
         if choice.note is not None:
@@ -242,7 +242,7 @@ def explain(
     output_format: ExplainFormatOption = ExplainFormat.TEXT,
 ) -> None:
     """Show what a query is compiled to."""
-    from cerflow.cli.commands.checking import explain_query
+    from cerflow.cli.commands.checking import explanation_of
 
     one_query(query, expression)
     options = ColumnOptions(
@@ -250,7 +250,7 @@ def explain(
     )
     with errors_reported(query):
         load(predicates)
-        explained = explain_query(
+        explained = explanation_of(
             query, expression, inputs or [], input_format, options, output_format.value, language=language
         )
         typer.echo(visible(explained))

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
 
+from cerflow import limits
 from cerflow.cli.spark.java import java_problem
 from cerflow.files.sources import COMPRESSIONS, InputFormat, Source
 
@@ -20,14 +21,12 @@ try:
 except ImportError:  # Windows, where processes have no limits of their own
     resource = None  # type: ignore[assignment]
 
-__all__ = ["Choice", "available_memory", "choose", "memory_needed"]
+__all__ = ["Choice", "available_memory", "choose_runner", "memory_needed"]
 
 #: How many times the bytes of a file its rows need in memory, with the copies that are made on the way.
 _TEXT = {InputFormat.CSV: 4, InputFormat.JSON: 8}
 #: Bytes of a value of formats that say how many there are, with copies.
 _VALUE = 48
-#: What part of the free memory the input may need; the rest is for the matches and for others.
-_SHARE = 2
 _INSTALL = "pip install 'cerflow[spark]'"
 
 
@@ -41,7 +40,7 @@ class Choice:
     warning: str | None = None
 
 
-def choose(sources: Sequence[Source], spark_options: Iterable[str]) -> Choice:
+def choose_runner(sources: Sequence[Source], spark_options: Iterable[str]) -> Choice:
     """Decide for inputs; ``spark_options`` are options that were given and that only Spark knows."""
     given = next(iter(spark_options), None)
     if given is not None:
@@ -51,7 +50,7 @@ def choose(sources: Sequence[Source], spark_options: Iterable[str]) -> Choice:
         return Choice(False, "in this process, as standard input is")
     needed, free = sum(memory_needed(*file) for file in files), available_memory()
     figures = f"the input needs about {_bytes(needed)} of {_bytes(free)} of free memory"
-    if needed * _SHARE <= free:
+    if needed * limits.MEMORY_SHARE <= free:
         return Choice(False, f"in this process: {figures}")
     missing = java_problem() if find_spec("pyspark") is not None else f"PySpark is not installed ({_INSTALL})"
     if missing is None:

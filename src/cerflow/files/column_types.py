@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cerflow import limits
 from cerflow.errors import InputError, nearest
 from cerflow.files.conversion import (
     BOOLEAN,
@@ -47,8 +48,6 @@ _TYPES: dict[ColumnType, pa.DataType] = {
     "boolean": pa.bool_(),
 }
 _UTC = pa.timestamp("us", tz="UTC")
-#: So many values are looked at before all are.
-_SAMPLE = 100
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,7 @@ def _look_at_typed(data_type: pa.DataType, found: Look) -> Look:
 
 def _look_at_text(text: pa.Array, found: Look, *, exact: bool) -> Look:
     def count(pattern: str) -> int:
-        if not exact and not pc.all(pc.match_substring_regex(text.slice(0, _SAMPLE), pattern)).as_py():
+        if not exact and not pc.all(pc.match_substring_regex(text.slice(0, limits.SAMPLED_VALUES), pattern)).as_py():
             return 0
         return int(pc.sum(pc.match_substring_regex(text, pattern)).as_py())
 

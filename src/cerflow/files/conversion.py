@@ -26,6 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cerflow import limits
 from cerflow.values.array_types import Mask, Smalls
 
 __all__ = [
@@ -60,8 +61,6 @@ _FORM = re.compile(r"0000-00-00([T ]00:00(:00(\.0{1,6})?)?Z?)?")
 _DIGIT = re.compile("[0-9]")
 _YEAR_ONE = -62_135_596_800_000_000
 _OTHERS = {pa.int64(): "x", pa.float64(): "("}
-#: So many values are tried before all are.
-_SAMPLE = 100
 _INFINITE = r"^(?i:[+-]?inf|[+-]?infinity)$"
 
 
@@ -154,7 +153,7 @@ def cast_at_once(text: pa.Array, target: pa.DataType) -> pa.Array | None:
     """Numbers, if all values are what Arrow takes for numbers just as we do; None if they have to be looked at."""
     try:
         # Arrow makes a message for every value that is none, which takes longer than all that follows.
-        text.slice(0, _SAMPLE).cast(target)
+        text.slice(0, limits.SAMPLED_VALUES).cast(target)
         values = text.cast(target)
     except pa.ArrowInvalid:
         return None

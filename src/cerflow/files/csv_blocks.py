@@ -22,9 +22,6 @@ from cerflow.files.raw_rows import Block, Malformed
 
 __all__ = ["csv_blocks"]
 
-#: Bytes that the header and the row behind it nearly always fit into.
-_HEADER = 1 << 16
-
 
 def csv_blocks(content: Content, name: str, encoding: str) -> Iterator[Block]:
     """The blocks of a file; none if it is empty, and one without rows if there is only a header."""
@@ -52,7 +49,7 @@ def csv_blocks(content: Content, name: str, encoding: str) -> Iterator[Block]:
 
 def _is_blank(content: Content, encoding: str) -> bool:
     with open_text(content, encoding) as stream:
-        while piece := stream.read(1 << 16):
+        while piece := stream.read(limits.READ_BYTES):
             if piece.strip(b"\r\n"):
                 return False
     return True
@@ -93,7 +90,7 @@ class _Attempt:
 
     def _header(self) -> list[str]:
         try:
-            names = self._names(_HEADER)
+            names = self._names(limits.FILE_HEAD_BYTES)
         except pa.ArrowInvalid:
             names = self._names(self._size)
         if any(re.search(MARKS, name) for name in names):
@@ -157,7 +154,7 @@ class _Attempt:
             return False
         tail = b""
         with open_text(self._content, self._encoding) as stream:
-            while piece := stream.read(1 << 20):
+            while piece := stream.read(limits.READ_BYTES):
                 tail = (tail + piece)[-(1 << 16) :]
         return not tail.rstrip(b"\r\n").endswith(b'"')
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cerflow import limits
 from cerflow.errors import InputError, nearest
 
 __all__ = [
@@ -40,7 +41,6 @@ class FilePiece:
 #: A file, a piece of it, or the bytes of standard input.
 Content = Path | FilePiece | bytes
 
-_PIECE = 1 << 20
 _MARK = "cerflow-mark"
 #: Codecs of Python that have no bytes that could be wrong, or that are for something else than files.
 _UNFIT = ("idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7")
@@ -90,7 +90,7 @@ def open_text(content: Content, encoding: str) -> io.BufferedReader:
         with pa.memory_map(str(content.path)) as file:
             file.seek(content.begin)
             source = pa.BufferReader(file.read_buffer(content.end - content.begin))
-    return io.BufferedReader(_Utf8(source, encoding, head), _PIECE)
+    return io.BufferedReader(_Utf8(source, encoding, head), limits.READ_BYTES)
 
 
 def path_of(content: Content) -> Path | None:
@@ -123,8 +123,8 @@ class _Utf8(io.RawIOBase):
         return count
 
     def _next(self) -> bytes:
-        piece, self._head = self._head or bytes(self._source.read(_PIECE)), b""
-        while not self._begun and 0 < len(piece) < 3 and (more := self._source.read(_PIECE)):
+        piece, self._head = self._head or bytes(self._source.read(limits.READ_BYTES)), b""
+        while not self._begun and 0 < len(piece) < 3 and (more := self._source.read(limits.READ_BYTES)):
             piece += more  # a byte order mark has three bytes
         self._ended = not piece
         piece = self._decoder.decode(piece, final=self._ended).encode()

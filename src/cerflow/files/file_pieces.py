@@ -14,9 +14,6 @@ from cerflow.files.sources import COMPRESSIONS, InputFormat, Source
 
 __all__ = ["cut_file", "has_quotes"]
 
-#: Bytes of the beginning of a file, which say whether it can be cut.
-_BEGINNING = 1 << 16
-
 
 def cut_file(source: Source, file: Path) -> list[Content]:
     """A file of CSV or JSON cut at line ends, or as a whole if it is small or cannot be cut.
@@ -28,7 +25,7 @@ def cut_file(source: Source, file: Path) -> list[Content]:
     if size <= limits.FILE_PIECE_BYTES or source.encoding != "utf-8" or file.suffix.lower() in COMPRESSIONS:
         return [file]
     with file.open("rb") as stream:
-        head = _head(stream.read(_BEGINNING), source.format)
+        head = _head(stream.read(limits.FILE_HEAD_BYTES), source.format)
         if head is None:
             return [file]
         places = range(limits.FILE_PIECE_BYTES, size, limits.FILE_PIECE_BYTES)
@@ -56,6 +53,6 @@ def _head(beginning: bytes, kind: InputFormat) -> bytes | None:
 def _line_after(stream: BinaryIO, place: int) -> int:
     """Where the first line begins that does not begin before a place."""
     stream.seek(place - 1)
-    while (line := stream.readline(1 << 20)) and not line.endswith(b"\n"):
+    while (line := stream.readline(limits.READ_BYTES)) and not line.endswith(b"\n"):
         pass
     return stream.tell()

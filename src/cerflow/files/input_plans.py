@@ -19,9 +19,9 @@ from cerflow.files.column_types import Look, Use, called, look_at, merged, right
 from cerflow.files.conversion import Converted, converted, is_text, plain_text
 from cerflow.files.encodings import Content
 from cerflow.files.raw_rows import Block
-from cerflow.files.sources import InputFormat, Source, label
+from cerflow.files.sources import InputFormat, Source, source_name
 from cerflow.schema import Schema
-from cerflow.stream_inputs import Input, Roles, column_names, fitted, free_name, schema_of
+from cerflow.stream_inputs import Input, Roles, column_names, fitted_table, free_name, schema_of
 from cerflow.values.array_types import Ints
 from cerflow.values.arrow_columns import one_array
 from cerflow.values.units import TimeUnit
@@ -212,7 +212,7 @@ class InputPlan:
 
         Raises InputError for columns that are not there, and for those of which not a single value is right.
         """
-        name = label(one.events) if several else None
+        name = source_name(one.events) if several else None
         names: dict[str, str] = {}
         for found in surveys:
             if found.columns:
@@ -283,7 +283,9 @@ class InputPlan:
             columns[self.columns.type] = pa.repeat(pa.scalar(self.one.constant_type), len(original))
         table = pa.table(columns) if columns else original
         if self.schema is not None:
-            table = fitted(table, self.schema, label(self.one.events)) if columns else self.schema.empty_table()
+            table = (
+                fitted_table(table, self.schema, source_name(self.one.events)) if columns else self.schema.empty_table()
+            )
         for name, role in self.columns.required.items():
             if name in table.column_names:
                 for place in _nulls(table.column(name)):

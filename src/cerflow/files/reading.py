@@ -19,8 +19,8 @@ from cerflow.files.input_plans import (
     survey_file,
     texts,
 )
-from cerflow.files.sources import Source, label
-from cerflow.stream_inputs import Input, common_schema, fitted, free_name, in_common_unit
+from cerflow.files.sources import Source, source_name
+from cerflow.stream_inputs import Input, common_schema, fitted_table, free_name, in_common_unit
 from cerflow.values.array_types import Ints
 
 __all__ = ["ReadEvents", "as_refused", "input_remarks", "read_inputs", "with_missing"]
@@ -69,18 +69,18 @@ def read_inputs(inputs: Sequence[Input[Source]], columns: ColumnRoles, *, named:
             empty = empty or not found.columns
             for block in blocks:
                 part = plan.part(block, offset, found.name if several else None)
-                names.append(found.name if len(files) > 1 else label(source))
+                names.append(found.name if len(files) > 1 else source_name(source))
                 table = part.table
                 if table.column_names:
                     table = in_common_unit(table, one.time_unit, columns.roles, names[-1])
                 parts.append(replace(part, table=table))
-                streams.append(label(source))
+                streams.append(source_name(source))
             offset += found.rows
             blocks.clear()
         plans.append(plan)
     refuse_unknown_types(plans)
     schema = with_missing(common_schema((n, p.table.schema) for n, p in zip(names, parts)), columns, empty)
-    tables = [fitted(part.table, schema, name) for part, name in zip(parts, names)]
+    tables = [fitted_table(part.table, schema, name) for part, name in zip(parts, names)]
     stream = None
     if named:
         stream = free_name("stream", schema.names)

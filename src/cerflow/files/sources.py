@@ -21,10 +21,10 @@ __all__ = [
     "SUFFIXES",
     "InputFormat",
     "Source",
-    "label",
     "parse_source",
     "partition_values",
     "refuse_double",
+    "source_name",
     "source_of",
 ]
 
@@ -114,7 +114,7 @@ def source_of(
     return Source(path, chosen, files, name, root, encoding_named(encoding), column_types or {})
 
 
-def label(source: Source) -> str:
+def source_name(source: Source) -> str:
     """The name of the stream that an input is: the one given, else that of its file without suffixes."""
     return source.name or (Path(source.path).name.split(".")[0] if source.path != STANDARD_INPUT else "stdin")
 

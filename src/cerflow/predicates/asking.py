@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from cerflow import limits
 from cerflow.errors import PredicateError
 from cerflow.predicates.arrays import as_answers, given_as
 from cerflow.predicates.predicate import Form, Predicate
@@ -23,9 +24,6 @@ from cerflow.values.array_types import Mask
 from cerflow.values.events import Event
 
 __all__ = ["Each", "array_of", "as_argument", "ask", "ask_of_each", "ask_of_set", "failure"]
-
-#: The number of characters of the arguments that a message shows.
-_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,8 @@ def failure(predicate: Predicate, arguments: Sequence[Any] | None, error: BaseEx
     on = ""
     if arguments is not None:
         shown = ", ".join(repr(dict(a)) if isinstance(a, Mapping) else repr(a) for a in arguments)
-        on = f" on ({shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + '…'})"
+        most = limits.ARGUMENT_CHARACTERS
+        on = f" on ({shown if len(shown) <= most else shown[: most - 1] + '…'})"
     return PredicateError(f"predicate '{predicate.name}' failed{on}: {what}", predicate.name)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, overload
 
 from cerflow.language.lexicon import BUILT_IN, RESERVED
 from cerflow.predicates.predicate import Fold, Form, Predicate, PredicateKind
-from cerflow.predicates.registry import register
+from cerflow.predicates.registry import register_predicate
 
 __all__ = ["predicate"]
 
@@ -138,7 +138,7 @@ def _register(
     if most < 1:
         raise ValueError(f"predicate '{name}' must take an argument")
     made = Predicate(name, kind, function, max(1, fewest), most, **further)
-    register(made)
+    register_predicate(made)
     return made
 
 

@@ -16,7 +16,7 @@ __all__ = [
     "is_about_set",
     "predicate_names",
     "predicates_in",
-    "register",
+    "register_predicate",
     "registered",
     "registered_predicates",
     "unregister_predicate",
@@ -27,7 +27,7 @@ _registered: dict[str, Predicate] = {}
 _of_sets: frozenset[str] = frozenset()
 
 
-def register(predicate: Predicate) -> None:
+def register_predicate(predicate: Predicate) -> None:
     """Register a predicate for queries; it replaces an earlier one with the same name."""
     _registered[predicate.name] = predicate
     _note_sets()
@@ -91,7 +91,7 @@ def using(predicates: Iterable[Predicate]) -> Iterator[None]:
     """Within this context these predicates are registered too, and hide others with their names."""
     before = dict(_registered)
     for predicate in predicates:
-        register(predicate)
+        register_predicate(predicate)
     try:
         yield
     finally:

@@ -16,7 +16,7 @@ from cerflow.errors import InputError, QueryError
 from cerflow.language.select import Select
 from cerflow.query import Query
 from cerflow.schema import Schema
-from cerflow.stream_inputs import common_schema, fitted, free_name
+from cerflow.stream_inputs import common_schema, fitted_table, free_name
 from cerflow.values.array_types import Ints
 
 __all__ = ["Merging", "ProgramPlan", "Statement", "statements_for"]
@@ -153,7 +153,7 @@ class Merging:
         own = pa.schema([field for field in columns if field.name != statement.schema.stream])
         parts, places = [], []
         for name, table, at in self._streams(statement):
-            part = fitted(table, own, name)
+            part = fitted_table(table, own, name)
             parts.append(part.append_column(statement.schema.stream, pa.repeat(pa.scalar(name), len(part))))
             places.append(at)
         order = np.argsort(np.concatenate(places))

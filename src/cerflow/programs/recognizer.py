@@ -160,7 +160,7 @@ class ProgramRecognizer:
 
         Raises `SnapshotError` if it is of another one; then nothing has changed.
         """
-        whole = snapshot.read(snapshot.PROGRAM, data)
+        whole = snapshot.read_snapshot(snapshot.PROGRAM, data)
         header = whole.description
         if header.get("program") != self._text:
             raise SnapshotError(f"the snapshot is of another program: {header.get('program')!s:.2000}")

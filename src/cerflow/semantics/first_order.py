@@ -26,7 +26,7 @@ from cerflow.language.formula import Sequence as SequenceFormula
 from cerflow.language.node import walk
 from cerflow.semantics.complex_events import within
 from cerflow.semantics.conditions import satisfies
-from cerflow.semantics.strategies import select
+from cerflow.semantics.strategies import kept_by
 from cerflow.values.events import Event
 
 __all__ = ["first_order_denotation"]
@@ -114,7 +114,7 @@ class _FirstOrder:
                 found = frozenset(
                     m for changed in self._changed(v, self._defined[parts[0]]) for m in self.of(parts[0], i, j, changed)
                 )
-                labelled = select(formula.strategy, (frozenset(("", p) for p in m) for m in found))
+                labelled = kept_by(formula.strategy, (frozenset(("", p) for p in m) for m in found))
                 best = {frozenset(p for _, p in m) for m in labelled}
                 return frozenset(m for m in self.of(parts[0], i, j, v) if m in best)
             case Within():

@@ -52,7 +52,7 @@ from cerflow.semantics.complex_events import within
 from cerflow.semantics.conditions import satisfies
 from cerflow.semantics.deadlines import Clock, Moment, at_event, deadline_of
 from cerflow.semantics.sremo import SremoDenotation
-from cerflow.semantics.strategies import select
+from cerflow.semantics.strategies import kept_by
 from cerflow.values.complex_events import ComplexEvent, support
 from cerflow.values.events import Event
 
@@ -245,7 +245,7 @@ class Denotation:
                 matches = yield ask(parts[0], i, j)
                 by = [str(reference.label) for reference in formula.by]
                 together = {n: frozenset(c for c, m in matches if m == n) for n in {m for _, m in matches}}
-                return frozenset((c, n) for n, cs in together.items() for c in select(formula.strategy, cs, by))
+                return frozenset((c, n) for n, cs in together.items() for c in kept_by(formula.strategy, cs, by))
             case Regular():
                 return self._regular(k, formula, i, j)
             case Within():

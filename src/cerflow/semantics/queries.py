@@ -28,7 +28,7 @@ from cerflow.language.select import (
 from cerflow.semantics.complex_events import within
 from cerflow.semantics.deadlines import Clock, Moment, Time, at_event, deadline_of
 from cerflow.semantics.formulas import Denotation
-from cerflow.semantics.strategies import select
+from cerflow.semantics.strategies import kept_by
 from cerflow.semantics.times import with_numeric_time
 from cerflow.semantics.values import labels_outside_aggregates, value_of
 from cerflow.values.complex_events import ComplexEvent, support
@@ -147,7 +147,7 @@ class _Session:
             matches = self._denotation(self._begin, self._places[int(moment.position)])
         if query.window is not None:
             matches = [c for c in matches if within(c, query.window, self.events)]
-        chosen = select(query.strategy, matches, [str(reference.label) for reference in query.by])
+        chosen = kept_by(query.strategy, matches, [str(reference.label) for reference in query.by])
         return sorted(chosen, key=sorted)[: query.limit]
 
     def _by_moment(self) -> dict[Moment, set[ComplexEvent]]:

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable
 from cerflow.language.formula import Strategy
 from cerflow.values.complex_events import ComplexEvent, support
 
-__all__ = ["last_at_most", "next_at_most", "select"]
+__all__ = ["kept_by", "last_at_most", "next_at_most"]
 
 
-def select(strategy: Strategy, matches: Iterable[ComplexEvent], by: Collection[str] = ()) -> frozenset[ComplexEvent]:
+def kept_by(strategy: Strategy, matches: Iterable[ComplexEvent], by: Collection[str] = ()) -> frozenset[ComplexEvent]:
     """The complex events that a selection strategy keeps (spec §2, P1 §4 with errata E1 and E2).
 
     NEXT, LAST and MAX compare supports. With labels ``by`` they compare the positions that carry one of these labels,

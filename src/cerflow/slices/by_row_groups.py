@@ -20,7 +20,7 @@ from cerflow.slices.reach import last_piece_before
 from cerflow.slices.slice import Slice
 from cerflow.values.array_types import Floats, Ints
 
-__all__ = ["GroupReach", "GroupSlice", "Key", "RowGroup", "RowGroups", "Slices", "cut", "cut_at"]
+__all__ = ["GroupReach", "GroupSlice", "Key", "RowGroup", "RowGroups", "Slices", "cut_at", "slices_of_row_groups"]
 
 #: Whole numbers or floats.
 Key = int | float
@@ -138,7 +138,7 @@ class RowGroups:
         return int(left.max(initial=0))
 
 
-def cut(
+def slices_of_row_groups(
     groups: Sequence[RowGroup], reach: GroupReach | None, *, slice_rows: int, cores: int, most_waiting: int
 ) -> Slices:
     """The slices of a stream, of about ``slice_rows`` events where the window is not too long for that.

@@ -26,7 +26,7 @@ from cerflow.schema import Schema
 from cerflow.slices.division import divided
 from cerflow.slices.slice import Slice
 
-__all__ = ["InSlices", "in_slices"]
+__all__ = ["InSlices", "parts_in_slices"]
 
 
 class InSlices:
@@ -59,7 +59,7 @@ class InSlices:
         return [part for _, parts in own for part in parts]
 
 
-def in_slices(plan: Plan, stream: FiniteStream, threads: int) -> InSlices | None:
+def parts_in_slices(plan: Plan, stream: FiniteStream, threads: int) -> InSlices | None:
     """The parts of the matches of the one query of a stream, recognised by several threads.
 
     None if one thread has to do it (see `divided`), or should as the window is long compared with the stream.

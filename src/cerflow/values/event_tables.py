@@ -8,13 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.values.arrow_columns import with_plain_columns
 
 __all__ = ["as_rows", "from_rows", "supposed", "to_table", "unknown_types"]
 
-#: Characters of a value in a message.
-_SHOWN = 60
 _TAKEN = "a table of Arrow, pandas or Polars, record batches, or a list of dicts"
 
 
@@ -203,4 +202,4 @@ def _works(array: Callable[[list[Any]], pa.Array], values: list[Any]) -> bool:
 
 def _shown(value: object) -> str:
     text = " ".join(repr(value).split())
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return text if len(text) <= limits.VALUE_CHARACTERS else f"{text[: limits.VALUE_CHARACTERS - 1]}…"

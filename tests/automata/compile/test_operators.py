@@ -12,7 +12,7 @@ from cerflow.language.formula import Selection, Strategy
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_formula
 from cerflow.semantics.formulas import Denotation
-from cerflow.semantics.strategies import select
+from cerflow.semantics.strategies import kept_by
 from cerflow.values.complex_events import support
 from cerflow.values.events import Stream
 from support.generators.conditions import Fragment
@@ -147,7 +147,7 @@ def test_strategies_choose_among_what_is_detected_together(data):
         except UnsupportedQueryError:
             assert len(list(walk(formula))) > 1
             continue
-        assert chosen == {(n, c) for n, found in by_end.items() for c in select(strategy, found)}
+        assert chosen == {(n, c) for n, found in by_end.items() for c in kept_by(strategy, found)}
 
 
 @pytest.mark.parametrize(
@@ -186,4 +186,4 @@ def test_next_of_each_start_as_next_of_those_that_begin_there(data):
         chosen = matches(next_of_each_start(transducer), stream)
     except UnsupportedQueryError:
         assume(False)
-    assert chosen == {(n, c) for (n, _), found in by_ends.items() for c in select(Strategy.NEXT, found)}
+    assert chosen == {(n, c) for (n, _), found in by_ends.items() for c in kept_by(Strategy.NEXT, found)}

@@ -16,7 +16,7 @@ from cerflow.language.condition import (
 from cerflow.language.formula import Strategy
 from cerflow.language.parser import parse_formula
 from cerflow.semantics.formulas import Denotation
-from cerflow.semantics.strategies import select
+from cerflow.semantics.strategies import kept_by
 from cerflow.values.events import Stream
 from cerflow.values.operators import Operator
 from support.golden import at_end, rows
@@ -52,7 +52,7 @@ def selected(strategy, transducer, stream):
     kept = set()
     answers = matches(transducer, Stream.from_dicts(stream), reporting=True)
     for n in range(len(stream)):
-        kept |= {(n, frozenset(p for _, p in c)) for c in select(strategy, [c for end, c in answers if end == n])}
+        kept |= {(n, frozenset(p for _, p in c)) for c in kept_by(strategy, [c for end, c in answers if end == n])}
     return kept
 
 

@@ -13,7 +13,7 @@ import cerflow
 from cerflow import Recognizer, SnapshotError
 from cerflow.engine import layout
 from cerflow.engine.kernels.state.graph import meld
-from cerflow.engine.state.snapshot import RECOGNIZER, read, write_snapshot
+from cerflow.engine.state.snapshot import RECOGNIZER, read_snapshot, write_snapshot
 from support import snapshot_mutants
 
 MUTANTS = Path(snapshot_mutants.__file__)
@@ -77,7 +77,7 @@ ALTERED = {
 
 @pytest.mark.parametrize(("change", "reason"), ALTERED.values(), ids=ALTERED)
 def test_what_leads_astray_is_named(base, change, reason):
-    contents = read(RECOGNIZER, base.snapshot)
+    contents = read_snapshot(RECOGNIZER, base.snapshot)
     contents.arrays = {name: array.copy() for name, array in contents.arrays.items()}
     contents.positions = contents.positions.copy()
     change(contents)
@@ -107,7 +107,7 @@ def test_a_refused_snapshot_changes_nothing():
     base = snapshot_mutants.Base("set")
     recognizer = base.restore(base.snapshot)
     other = base.restore(base.snapshot)
-    whole = read("set of queries", base.snapshot)
+    whole = read_snapshot("set of queries", base.snapshot)
     whole.description["accepted"] = -1
     with pytest.raises(SnapshotError, match="'accepted' is -1"):
         recognizer.take_over(write_snapshot("set of queries", whole))
@@ -122,7 +122,7 @@ def test_a_refused_snapshot_changes_nothing():
 
 def test_roles_that_do_not_fit(base):
     for changes in ({"position": "s"}, {"position": True}, {"type": None}, {"time": "s"}, {"stream": []}):
-        contents = read(RECOGNIZER, base.snapshot)
+        contents = read_snapshot(RECOGNIZER, base.snapshot)
         contents.description.update(changes)
         with pytest.raises((SnapshotError, cerflow.QueryError)):
             base.restore(write_snapshot(RECOGNIZER, contents))

@@ -13,7 +13,7 @@ import pytest
 
 import cerflow
 from cerflow import QuerySet, Recognizer
-from cerflow.engine.state.snapshot import RECOGNIZER, decoded, read, write_snapshot
+from cerflow.engine.state.snapshot import RECOGNIZER, decoded, read_snapshot, write_snapshot
 from cerflow.errors import SnapshotError
 
 TEXT = "SELECT * WHERE (A AS x ; B+ AS y ; C AS z) FILTER x.s != y.s AND y.v < z.v PARTITION BY k WITHIN 60 SECONDS"
@@ -120,7 +120,7 @@ def test_damaged_bytes(damage, snapshot):
 
 def changed(snapshot, **changes):
     """A snapshot with a valid checksum that says something else."""
-    contents = read(RECOGNIZER, snapshot)
+    contents = read_snapshot(RECOGNIZER, snapshot)
     contents.description.update(changes)
     return write_snapshot(RECOGNIZER, contents)
 
@@ -159,7 +159,7 @@ def test_every_damage_is_noticed(snapshot):
 
 
 def test_no_code_is_kept(snapshot):
-    contents = read(RECOGNIZER, snapshot)
+    contents = read_snapshot(RECOGNIZER, snapshot)
     assert all(array.dtype.kind in "iu" for array in contents.arrays.values())
 
 
@@ -171,7 +171,7 @@ def test_what_is_unpacked_is_bounded(snapshot):
     with pytest.raises(SnapshotError, match="40 bytes cannot hold an array of"):
         Recognizer.restore(cerflow.parse(TEXT), forged)
     # Arrow's own compression has no bound.
-    contents = read(RECOGNIZER, snapshot)
+    contents = read_snapshot(RECOGNIZER, snapshot)
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with pa.ipc.new_stream(sink, contents.events.schema, options=options) as stream:

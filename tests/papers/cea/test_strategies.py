@@ -15,7 +15,7 @@ from cerflow.automata import (
 )
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import Strategy
-from cerflow.semantics.strategies import select
+from cerflow.semantics.strategies import kept_by
 from support.generators.cea import E4, E5, FIGURE_2, ceas, read
 from support.generators.sremo import strings
 from support.golden import FIGURE2, LETTER_QUERIES, LETTERS, PHI1, PHI2, PHI3, SENSORS, STRATEGY_TABLE, sets
@@ -32,7 +32,7 @@ CONSTRUCTIONS = {
 
 def by_definition(strategy, found):
     ends = {n for n, _ in found}
-    return {(n, c) for n in ends for c in select(strategy, {c for k, c in found if k == n})}
+    return {(n, c) for n in ends for c in kept_by(strategy, {c for k, c in found if k == n})}
 
 
 @pytest.mark.parametrize("strategy", CONSTRUCTIONS)

@@ -11,7 +11,7 @@ from cerflow.engine.layout import NULL
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.programs.program import Program, as_text
 from cerflow.schema import Schema
-from cerflow.slices.by_keys import boundaries, cut
+from cerflow.slices.by_keys import boundaries, slices_by_key
 from cerflow.slices.pieces import Pieces
 from cerflow.slices.reach import AttributeReach, CountReach, TimeReach
 from cerflow.spark.frames.axis import Axis
@@ -89,7 +89,7 @@ class Simulation:
         pieces = self.pieces(
             (int(k), int(np.flatnonzero(where == k)[0]), table.filter(pa.array(where == k))) for k in np.unique(where)
         )
-        slices = cut(sorted(starts), self.reach(pieces), int(keys.min()), int(keys.max()))
+        slices = slices_by_key(sorted(starts), self.reach(pieces), int(keys.min()), int(keys.max()))
         rows = list(self.slice_rows(table, keys, slices))
         first = tuple(before for before, _ in rows) if self.positions else None
         counts = tuple(int(((keys >= s.start) & (keys < s.stop)).sum()) for s in slices)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from cerflow.cli.commands.mappings import ColumnOptions
 from cerflow.cli.commands.request import Inputs, load_query
-from cerflow.cli.output.reporting import count, located, warn
+from cerflow.cli.output.reporting import counted, located, warn
 from cerflow.engine.events.time_order import extent
 from cerflow.errors import QueryWarning, nearest
 from cerflow.files.reading import ReadEvents, read_inputs
@@ -42,7 +42,7 @@ from cerflow.query import Language, Query
 from cerflow.schema import Kind, Schema
 from cerflow.values.operators import Operator
 
-__all__ = ["event_types", "explain_query", "summarise_query", "types_in", "warn_of_types"]
+__all__ = ["event_types", "explanation_of", "summarise_query", "types_in", "warn_of_types"]
 
 ExplainFormatName = TypingLiteral["text", "json", "dot"]
 
@@ -80,7 +80,7 @@ def summarise_query(
             warn(remark)
         if events.refused is not None:
             row, reason = (events.refused.column(name)[0] for name in ("row", "reason"))
-            warn(f"{count(len(events.refused), 'row')} of the input cannot be used; the first is row {row}: {reason}")
+            warn(f"{counted(len(events.refused), 'row')} of the input cannot be used; the first is row {row}: {reason}")
     else:
         query.check()
     for warning in query.warnings(schema, times):
@@ -88,7 +88,7 @@ def summarise_query(
     return _summary_of(query, schema) + (_columns(schema) if schema is not None else "")
 
 
-def explain_query(
+def explanation_of(
     path: str | None,
     expression: str | None,
     inputs: Sequence[str],

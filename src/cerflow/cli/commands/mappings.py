@@ -11,7 +11,7 @@ import typer
 
 from cerflow.errors import InputError, visible
 from cerflow.files.column_types import type_named
-from cerflow.files.sources import Source, label
+from cerflow.files.sources import Source, source_name
 from cerflow.language.parser import duration_in_microseconds
 from cerflow.stream_inputs import Input, Roles, common_roles
 from cerflow.values.units import TimeUnit
@@ -47,7 +47,7 @@ def mapped(sources: Sequence[Source], options: ColumnOptions) -> tuple[tuple[Inp
     Raises typer's BadParameter for options that name no input or contradict each other, and InputError if only some
     of the inputs have a role.
     """
-    names = list(dict.fromkeys(label(source) for source in sources))
+    names = list(dict.fromkeys(source_name(source) for source in sources))
     types, own_types = _assigned("--type-column", options.type, names)
     times, own_times = _assigned("--time-column", options.time, names)
     units, own_units = _units(options.time_unit, names)
@@ -61,7 +61,7 @@ def mapped(sources: Sequence[Source], options: ColumnOptions) -> tuple[tuple[Inp
         raise _wrong("--constant-type", "all inputs have a type column already")
     inputs = []
     for source in sources:
-        name = label(source)
+        name = source_name(source)
         one_type = None if name in own_types else constant
         inputs.append(
             Input(
@@ -74,7 +74,7 @@ def mapped(sources: Sequence[Source], options: ColumnOptions) -> tuple[tuple[Inp
                 rename=renamed[name],
             )
         )
-    by_name = {label(one.events): one for one in inputs}
+    by_name = {source_name(one.events): one for one in inputs}
     return tuple(inputs), common_roles(by_name, type=types, time=times, sequence=sequences)
 
 

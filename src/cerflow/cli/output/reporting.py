@@ -18,7 +18,7 @@ import typer
 
 from cerflow.errors import CerflowError, OutputError, PerformanceWarning, QueryWarning, visible
 
-__all__ = ["Interrupted", "RunSummary", "count", "errors_reported", "located", "note", "warn"]
+__all__ = ["Interrupted", "RunSummary", "counted", "errors_reported", "located", "note", "warn"]
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class RunSummary:
         if self.ignored:
             return "there is an output already: nothing was read or written"
         counts = (
-            f"{count(self.events, 'event')}, {count(self.matches, 'match', 'matches')}, "
-            f"{count(self.bad_records, 'bad record')}"
+            f"{counted(self.events, 'event')}, {counted(self.matches, 'match', 'matches')}, "
+            f"{counted(self.bad_records, 'bad record')}"
         )
         phases = ", ".join(f"{phase} {seconds:.2f}" for phase, seconds in self.phases.items())
         recognising = self.phases.get("recognising", 0.0)
@@ -51,7 +51,7 @@ class RunSummary:
         return "; ".join(said)
 
 
-def count(number: int, one: str, many: str | None = None) -> str:
+def counted(number: int, one: str, many: str | None = None) -> str:
     """A number with its noun in the right form; the plural is regular unless given."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 

@@ -39,10 +39,10 @@ from cerflow.files.input_plans import (
 )
 from cerflow.files.raw_rows import Block
 from cerflow.files.reading import input_remarks, with_missing
-from cerflow.files.sources import InputFormat, Source, label, partition_values
+from cerflow.files.sources import InputFormat, Source, partition_values, source_name
 from cerflow.schema import Schema
 from cerflow.spark.frames.events import ROW_BITS
-from cerflow.spark.frames.output import literal
+from cerflow.spark.frames.output import literal_path
 from cerflow.spark.frames.schemas import arrow_schema, spark_schema
 from cerflow.spark.frames.streams import in_common_unit, union_frames
 from cerflow.stream_inputs import Input, free_name
@@ -218,7 +218,7 @@ def _cut(spark: SparkSession, source: Source) -> list[Content]:
 def _in_tasks(spark: SparkSession, plan: InputPlan, found: Sequence[Sequence[_Piece]], several: bool) -> _InputRows:
     """Files without types, each piece read by one task."""
     source = plan.one.events
-    files, name = source.files, label(source)
+    files, name = source.files, source_name(source)
     # Each with the number of rows before its file, and of those before it in the file.
     todo: list[tuple[Content, str, int, int]] = []
     rows = 0
@@ -263,7 +263,7 @@ def _by_spark(
     """Files with types, which Spark reads."""
     source = one.events
     # Not as_uri(), which escapes what Spark does not unescape.
-    uris = [literal(f"file://{file.absolute()}") for file in files]
+    uris = [literal_path(f"file://{file.absolute()}") for file in files]
     reader = spark.read
     partitions = list(partition_values(source, files[0]))
     if partitions and source.root is not None:
@@ -275,7 +275,7 @@ def _by_spark(
     rows = frame.count()
     doubtful = [field.name for field in schema if needs_look(one, columns, field)]
     looks = _looks(frame.select(*map(_quoted, doubtful)), one, columns, files[0]) if doubtful else {}
-    name = str(files[0]) if len(source.files) > 1 else label(source)
+    name = str(files[0]) if len(source.files) > 1 else source_name(source)
     found = FileSurvey(str(files[0]), {column: looks.get(column, Look()) for column in schema.names}, rows, 0)
     plan = InputPlan.of(one, columns, [found], several)
     file = str(files[0]) if len(files) == 1 and (several or len(source.files) > 1) else None
@@ -295,10 +295,12 @@ def _by_spark(
         made = plan.part(_block(pa.RecordBatch.from_pylist([], schema)), 0, None).table.schema
         usable = frame.mapInArrow(use, spark_schema(made))
         bad = frame.mapInArrow(refuse, spark_schema(plan.refused))
-        return plan, _InputRows(name, label(source), usable, usable, rows, bad.count, refused)
+        return plan, _InputRows(name, source_name(source), usable, usable, rows, bad.count, refused)
     everything, missing = _plain(frame, plan)
     bad = everything.filter(missing)
-    return plan, _InputRows(name, label(source), everything, everything.filter(~missing), rows, bad.count, refused)
+    return plan, _InputRows(
+        name, source_name(source), everything, everything.filter(~missing), rows, bad.count, refused
+    )
 
 
 def _plain(frame: DataFrame, plan: InputPlan) -> tuple[DataFrame, Column]:

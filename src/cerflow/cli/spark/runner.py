@@ -24,7 +24,7 @@ from cerflow.cli.output.writing import open_sink
 from cerflow.cli.spark.session import spark_session
 from cerflow.engine.matches.row_limit import Bound
 from cerflow.errors import InputError
-from cerflow.files.sources import STANDARD_INPUT, Source, label
+from cerflow.files.sources import STANDARD_INPUT, Source, source_name
 from cerflow.programs.program import Program
 from cerflow.query import Query
 from cerflow.stream_inputs import Input
@@ -99,7 +99,7 @@ def _in_files(inputs: Inputs) -> Iterator[Inputs]:
                 copy = Path(directory) / f"{len(found)}.{source.format.value}"
                 with copy.open("wb") as file:
                     shutil.copyfileobj(sys.stdin.buffer, file)
-                source = replace(source, path=str(copy), files=(copy,), name=label(source))
+                source = replace(source, path=str(copy), files=(copy,), name=source_name(source))
             found.append(replace(one, events=source))
         yield replace(inputs, inputs=tuple(found))
 

@@ -20,7 +20,7 @@ __all__ = [
     "bounds",
     "clock_time",
     "deadlines",
-    "duration",
+    "duration_in_units",
     "event_times",
     "first_inside",
     "floats_of",
@@ -39,7 +39,7 @@ def is_global(window: Window, partitioned: bool) -> bool:
     return isinstance(window, DurationWindow) or not partitioned
 
 
-def duration(window: DurationWindow, schema: Schema, unit: str) -> Fraction:
+def duration_in_units(window: DurationWindow, schema: Schema, unit: str) -> Fraction:
     """The size of a window in units of the time column: its own unit for timestamps, the schema's for numbers."""
     assert schema.time is not None
     of = MICROSECONDS[unit] if schema.kind(schema.time) is Kind.TIMESTAMP else schema.microseconds
@@ -70,7 +70,7 @@ def bounds(window: Window, rows: BatchRows, schema: Schema) -> Ints:
     if isinstance(window, CountWindow):
         size = Fraction(window.events)
     elif isinstance(window, DurationWindow):
-        size = duration(window, schema, rows.unit)
+        size = duration_in_units(window, schema, rows.unit)
     else:
         assert isinstance(window, AttributeWindow)
         size = Fraction(window.size)
@@ -124,7 +124,7 @@ def deadlines(window: DurationWindow, begins: Ints, schema: Schema, unit: str) -
     """The times one window behind events with these measures, as the time column has them; rounded up to its unit."""
     assert schema.time is not None
     target = schema.columns.field(schema.time).type
-    size = duration(window, schema, unit)
+    size = duration_in_units(window, schema, unit)
     if schema.kind(schema.time) is Kind.FLOAT:
         now = floats_of(begins)
         after = now + float(size)
@@ -143,7 +143,7 @@ def idle_bounds(rows: BatchRows, schema: Schema) -> Ints:
     """For each event the greatest time of the previous event of its substream with which the substream begins anew."""
     assert schema.time is not None
     assert schema.forget is not None
-    size = duration(DurationWindow(schema.forget), schema, rows.unit)
+    size = duration_in_units(DurationWindow(schema.forget), schema, rows.unit)
     vector = rows.attribute(schema.time)
     if vector.kind is Kind.FLOAT:
         return _edges(vector.floats(), float(np.nextafter(float(size), np.inf)))

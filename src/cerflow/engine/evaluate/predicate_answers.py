@@ -22,7 +22,7 @@ from cerflow.schema import Kind
 from cerflow.values.array_types import Mask
 from cerflow.values.decimals import text_decimal
 
-__all__ = ["EventArgument", "answer_for_none", "answers", "python_values"]
+__all__ = ["EventArgument", "answer_for_none", "answers", "python_arguments"]
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def answer_for_none(
 ) -> TruthVector:
     """The answer of a predicate of a set for no events, the same for all rows. Raises `PredicateError`."""
     first = np.zeros(1, np.intp)
-    given = [Each([]) if differs else python_values(a, first, unit)[0] for a, differs in zip(arguments, each)]
+    given = [Each([]) if differs else python_arguments(a, first, unit)[0] for a, differs in zip(arguments, each)]
     answer = ask_of_set(predicate, given)
     return TruthVector(np.array(answer is True), np.array(answer is None))
 
@@ -71,7 +71,7 @@ def _ask_of_sets(
 ) -> tuple[Mask, Mask]:
     """Each event is a set of one."""
     each = [not isinstance(a, Vector) or a.data.ndim > 0 for a in arguments]
-    rows = zip(*(python_values(a, index, unit) for a in arguments))
+    rows = zip(*(python_arguments(a, index, unit) for a in arguments))
     found = [ask_of_set(predicate, [Each([v]) if differs else v for v, differs in zip(row, each)]) for row in rows]
     return np.array([answer is True for answer in found]), np.array([answer is None for answer in found])
 
@@ -88,7 +88,7 @@ def _arrow(argument: Vector | EventArgument, index: NDArray[np.intp], unit: str)
         arrays = [_arrow(v, index, unit) for v in argument.vectors]
         return pa.RecordBatch.from_arrays(arrays, names=list(argument.names))
     if argument.data.ndim == 0:
-        return python_values(argument, np.zeros(1, np.intp), unit)[0]
+        return python_arguments(argument, np.zeros(1, np.intp), unit)[0]
     data = argument.data[index]
     mask = argument.missing()[index]
     if argument.kind is Kind.STRING:
@@ -120,7 +120,7 @@ def _ask_scalar(
     failed = ask_rows(function.address, words.ravel(), np.int64(len(arguments)), outcome)
     if failed >= 0:
         # A compiled function cannot report what went wrong; plain Python can.
-        ask(predicate, [python_values(a, index[failed : failed + 1], unit)[0] for a in arguments])
+        ask(predicate, [python_arguments(a, index[failed : failed + 1], unit)[0] for a in arguments])
         raise PredicateError(only_compiled(predicate.name), predicate.name)
     return outcome == 1, outcome == UNKNOWN
 
@@ -139,15 +139,15 @@ def _ask_in_python(
     if len(varying) == 1 and isinstance(varying[0], Vector) and varying[0].kind.coded:
         # One call for each distinct string.
         _, first, which = np.unique(varying[0].data[index], return_index=True, return_inverse=True)
-        distinct = [ask(predicate, row) for row in zip(*(python_values(a, index[first], unit) for a in arguments))]
+        distinct = [ask(predicate, row) for row in zip(*(python_arguments(a, index[first], unit) for a in arguments))]
         return [distinct[k] for k in which.tolist()]
-    return [ask(predicate, row) for row in zip(*(python_values(a, index, unit) for a in arguments))]
+    return [ask(predicate, row) for row in zip(*(python_arguments(a, index, unit) for a in arguments))]
 
 
-def python_values(argument: Vector | EventArgument, index: NDArray[np.intp], unit: str) -> list[Any]:
+def python_arguments(argument: Vector | EventArgument, index: NDArray[np.intp], unit: str) -> list[Any]:
     """An argument at some rows as Python values, None for null."""
     if isinstance(argument, EventArgument):
-        columns = zip(*(python_values(v, index, unit) for v in argument.vectors))
+        columns = zip(*(python_arguments(v, index, unit) for v in argument.vectors))
         return [MappingProxyType(dict(zip(argument.names, row))) for row in columns]
     dictionary = argument.dictionary
     read = reader(argument.kind, lambda code: dictionary[code], unit)

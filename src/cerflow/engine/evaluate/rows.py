@@ -24,7 +24,7 @@ from cerflow.engine.evaluate.vectors import (
     dated,
     equals_any,
     is_null,
-    literal,
+    literal_vector,
     matches_text,
     microseconds,
     unary_function,
@@ -189,7 +189,7 @@ class BatchRows:
     ) -> Vector:
         match current:
             case Literal():
-                return literal(current.value)
+                return literal_vector(current.value)
             case Attribute():
                 return self.attribute(current.name)
             case Arithmetic():
@@ -272,7 +272,7 @@ class BatchRows:
         return TruthVector(outcome.true)
 
     def _named(self, column: str, name: str) -> TruthVector:
-        return compare_vectors(Operator.EQ, self.attribute(column), literal(name))
+        return compare_vectors(Operator.EQ, self.attribute(column), literal_vector(name))
 
     def _compare(self, operator: Operator, left: Vector, right: Vector) -> TruthVector:
         return compare_vectors(operator, *self._aligned(left, right))

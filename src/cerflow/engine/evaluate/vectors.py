@@ -36,7 +36,7 @@ __all__ = [
     "dated",
     "equals_any",
     "is_null",
-    "literal",
+    "literal_vector",
     "matches_text",
     "microseconds",
     "unary_function",
@@ -175,7 +175,7 @@ def _durations(column: pa.Array, nulls: Mask | None) -> Vector:
     return Vector(Kind.DURATION, ticks * size.numerator // size.denominator, nulls)
 
 
-def literal(value: int | float | str | bool | timedelta | None) -> Vector:
+def literal_vector(value: int | float | str | bool | timedelta | None) -> Vector:
     """A literal as a zero-dimensional vector."""
     if isinstance(value, timedelta):
         return Vector(Kind.DURATION, np.array(value // timedelta(microseconds=1), np.int64))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from cerflow import limits
 from cerflow.engine import layout
 from cerflow.engine.kernels.matches.largest import largest
 from cerflow.engine.kernels.matches.largest_states import room
@@ -15,9 +16,6 @@ from cerflow.engine.matches.unfolding import Part
 from cerflow.values.array_types import IntRows, SmallRows
 
 __all__ = ["ChosenParts"]
-
-#: The initial room for nodes in a graph of chosen matches: per detection, and at most.
-_EACH, _NODES = 64, 1 << 15
 
 
 class ChosenParts:
@@ -41,7 +39,7 @@ def _picked(part: Part) -> Iterator[Part]:
     place = np.zeros(len(part.nodes), np.int32)
     seen = np.zeros(len(part.nodes), np.int32)
     stack = np.empty(2 * len(part.nodes) + 256, np.int32)
-    size = min(_EACH * len(part.detections), _NODES)
+    size = min(limits.CHOSEN_NODES_EACH * len(part.detections), limits.CHOSEN_NODES)
     at = 0
     while at < len(part.detections):
         new, small = _graph(size)
@@ -61,7 +59,7 @@ def _largest(part: Part) -> Iterator[Part]:
     """The same for MAX."""
     compared = np.array([bool(labels & part.by) if part.by else bool(labels) for labels in part.label_sets])
     counts = compared[part.marks[:, layout.M_LABEL]]
-    size = min(_EACH * len(part.detections), _NODES)
+    size = min(limits.CHOSEN_NODES_EACH * len(part.detections), limits.CHOSEN_NODES)
     at = 0
     notes = room(part.nodes, part.marks, counts, size)
     while at < len(part.detections):

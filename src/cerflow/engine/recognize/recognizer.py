@@ -112,7 +112,7 @@ class Recognizer:
         select = getattr(query, "tree", query)
         if not isinstance(select, Select):
             raise TypeError(f"restore needs the query of the snapshot, not {type(query).__name__}")
-        contents = snapshot.read(snapshot.RECOGNIZER, data)
+        contents = snapshot.read_snapshot(snapshot.RECOGNIZER, data)
         header = contents.description
         if header.get("query") != show(select):
             raise SnapshotError(f"the snapshot is of another query: {header.get('query')!s:.2000}")

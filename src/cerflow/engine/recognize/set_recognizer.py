@@ -77,7 +77,7 @@ class SetRecognizer:
         Raises `SnapshotError` if it is of others; then nothing has changed.
         """
         with self._driver.alone():
-            whole = snapshot.read(snapshot.SET, data)
+            whole = snapshot.read_snapshot(snapshot.SET, data)
             header, names = whole.description, list(self._driver.machines)
             if header.get("names") != names:
                 given = _listed(header.get("names"))
@@ -90,7 +90,7 @@ def _part(whole: Contents, k: int, name: str) -> Contents:
     """What a snapshot of a set holds of its query number ``k``."""
     if f"part {k}" not in whole.arrays:
         raise SnapshotError(f"the snapshot is damaged: it lacks the query '{name}'")
-    return snapshot.read(snapshot.RECOGNIZER, whole.arrays[f"part {k}"].tobytes())
+    return snapshot.read_snapshot(snapshot.RECOGNIZER, whole.arrays[f"part {k}"].tobytes())
 
 
 def _listed(names: object) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.analysis.kinds import kind_of_expression
-from cerflow.engine.evaluate.measures import duration
+from cerflow.engine.evaluate.measures import duration_in_units
 from cerflow.engine.evaluate.scalar import scalar
 from cerflow.engine.events.signatures import SignatureReader
 from cerflow.engine.events.store import one_batch
@@ -139,7 +139,7 @@ class SingleEvents:
             return lambda event, position: position, window.events
         if isinstance(window, DurationWindow):
             assert self._time is not None
-            name, size = self._time, duration(window, self._schema, self.tables.atoms.unit)
+            name, size = self._time, duration_in_units(window, self._schema, self.tables.atoms.unit)
         else:
             assert isinstance(window, AttributeWindow)
             name, size = window.attribute, Fraction(window.size)

@@ -14,7 +14,7 @@ from cerflow.analysis.scopes import condition_labels
 from cerflow.conditions.evaluate import constant_value
 from cerflow.conditions.guards import bare, reads_events
 from cerflow.engine.evaluate.binding import Call, WholeEvent, readable
-from cerflow.engine.evaluate.predicate_answers import EventArgument, python_values
+from cerflow.engine.evaluate.predicate_answers import EventArgument, python_arguments
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.evaluate.vectors import TruthVector, Vector
 from cerflow.engine.events.store import StoredEvents
@@ -285,7 +285,7 @@ class _LabelEvents:
             given = EventArgument(names, tuple(rows.attribute(name) for name in names))
         else:
             given = self.value(argument)
-        return python_values(given, np.arange(len(self.positions)), finest_unit(self.schema))
+        return python_arguments(given, np.arange(len(self.positions)), finest_unit(self.schema))
 
     def _rows(self) -> BatchRows:
         rows = self.kept.at(self.positions).combine_chunks()

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from cerflow.errors import SnapshotError
 from cerflow.values.array_types import Ints
 
-__all__ = ["PROGRAM", "RECOGNIZER", "SET", "VERSION", "Contents", "decoded", "read", "write_snapshot"]
+__all__ = ["PROGRAM", "RECOGNIZER", "SET", "VERSION", "Contents", "decoded", "read_snapshot", "write_snapshot"]
 
 #: Snapshots of earlier versions were archives of NumPy.
 VERSION = 6
@@ -84,7 +84,7 @@ def write_snapshot(kind: str, contents: Contents) -> bytes:
     return b"".join([_BEGIN, b"%d\n" % VERSION, _checksum(body), body])
 
 
-def read(kind: str, data: bytes) -> Contents:
+def read_snapshot(kind: str, data: bytes) -> Contents:
     """The contents of a snapshot of some kind.
 
     Raises `SnapshotError` if the bytes are none, are damaged, or of another version.

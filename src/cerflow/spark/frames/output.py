@@ -13,7 +13,7 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from cerflow.errors import InputError, nearest
 
-__all__ = ["OutputMode", "check_output", "check_partition_columns", "exists", "literal", "write_frame"]
+__all__ = ["OutputMode", "check_output", "check_partition_columns", "exists", "literal_path", "write_frame"]
 
 #: What happens to what is there already; see `cerflow.spark.run`.
 OutputMode = Literal["error", "overwrite", "append", "ignore", "overwrite-partitions"]
@@ -46,7 +46,7 @@ def check_partition_columns(frame: DataFrame, partition_by: Sequence[str]) -> No
         raise InputError("the result cannot be partitioned by all its columns: nothing would be left for the files")
 
 
-def literal(path: str) -> str:
+def literal_path(path: str) -> str:
     """A path for Spark's readers, which take it for a pattern, as its writers do not."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
 
@@ -55,7 +55,7 @@ def exists(spark: SparkSession, path: str) -> bool:
     """Whether there is anything at a path, on whatever file system Spark finds it."""
     try:
         # Files of any kind; only their names are looked at.
-        _ = spark.read.format("binaryFile").load(literal(path)).schema
+        _ = spark.read.format("binaryFile").load(literal_path(path)).schema
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
             return False

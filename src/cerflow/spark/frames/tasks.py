@@ -29,9 +29,6 @@ from cerflow.values.units import TimeUnit
 
 __all__ = ["Recognition", "as_larger_tables", "named", "pack", "readable_value"]
 
-#: Characters of a value in a message.
-_SHOWN = 60
-
 
 @dataclass(frozen=True)
 class Recognition:
@@ -191,4 +188,4 @@ def readable_value(value: object) -> str:
     if value is None:
         return "null"
     text = repr(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return text if len(text) <= limits.VALUE_CHARACTERS else f"{text[: limits.VALUE_CHARACTERS - 1]}…"

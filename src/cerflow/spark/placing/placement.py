@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from cerflow import limits
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
-from cerflow.slices.by_keys import boundaries, cut
+from cerflow.slices.by_keys import boundaries, slices_by_key
 from cerflow.slices.pieces import Pieces, held, load
 from cerflow.slices.reach import AttributeReach, CountReach, Reach, TimeReach
 from cerflow.slices.slice import LEAST, Slice
@@ -166,7 +166,7 @@ class _Placing:
             pieces = self._counted(_quantiles(keys, min(limits.SPARK_SLICES, most * limits.SPARK_PARTS)))
         reach = self._reach(found.pieces if pieces is None else pieces)
         while most > 1:
-            slices = cut(_quantiles(keys, most), reach, least, greatest)
+            slices = slices_by_key(_quantiles(keys, most), reach, least, greatest)
             overlap, longest = _shares(slices, keys)
             if len(slices) > 1 and overlap <= limits.SPARK_OVERLAP and longest <= limits.SPARK_LONGEST:
                 if self._plan.positions and pieces is None:

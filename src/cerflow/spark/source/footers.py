@@ -13,7 +13,7 @@ from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.slices.by_row_groups import Key, RowGroup
 from cerflow.spark.source.files import DataFile, each, metadata_of
-from cerflow.spark.source.keys import bounds_of
+from cerflow.spark.source.keys import extremes_of
 
 __all__ = ["columns_of", "groups_of", "short_texts"]
 
@@ -93,7 +93,7 @@ def groups_of(
             }
             bounds: tuple[Key, Key] | None = (rows, rows + size - 1)
             if leading is not None:
-                bounds = bounds_of(statistics.get(leading), columns.field(leading).type)
+                bounds = extremes_of(statistics.get(leading), columns.field(leading).type)
             least, greatest = bounds or (None, None)
             usable = _usable(size, [(statistics.get(n), columns.field(n).type) for n in (type, time) if n is not None])
             found.append(RowGroup(number, index, first, size, least, greatest, usable))

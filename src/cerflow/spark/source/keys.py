@@ -15,7 +15,7 @@ from cerflow.slices.pieces import Keys
 from cerflow.values.array_types import Floats, Ints
 from cerflow.values.units import DAY, UNIT_NAMES
 
-__all__ = ["bounds_of", "is_orderly", "keys_of"]
+__all__ = ["extremes_of", "is_orderly", "keys_of"]
 
 
 def is_orderly(data_type: pa.DataType) -> bool:
@@ -46,7 +46,7 @@ def keys_of(column: pa.Array) -> Keys:
     return integers
 
 
-def bounds_of(statistics: Any, data_type: pa.DataType) -> tuple[Key, Key] | None:
+def extremes_of(statistics: Any, data_type: pa.DataType) -> tuple[Key, Key] | None:
     """The least and greatest key that the statistics of a column chunk allow; None if they say nothing of it.
 
     ``data_type`` is the type in which the column is read.

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from cerflow.engine.evaluate.measures import duration
+from cerflow import limits
+from cerflow.engine.evaluate.measures import duration_in_units
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions
@@ -21,7 +22,7 @@ from cerflow.predicates.registry import predicates_in
 from cerflow.programs.program import Program, read_query
 from cerflow.query import Query
 from cerflow.schema import Kind, Schema
-from cerflow.slices.by_row_groups import GroupReach, GroupSlice, RowGroup, Slices, cut
+from cerflow.slices.by_row_groups import GroupReach, GroupSlice, RowGroup, Slices, slices_of_row_groups
 from cerflow.slices.division import divided
 from cerflow.spark.source.files import DataFile, find_files
 from cerflow.spark.source.footers import columns_of, groups_of, short_texts
@@ -34,10 +35,8 @@ from cerflow.spark.source.task import Task, Work
 
 __all__ = ["Planned", "plan_read"]
 
-#: Bytes of events that may wait in a task to be put into order, and the most that one value is taken to need.
-_WAITING_BYTES, _VALUE_BYTES = 1 << 28, 8
-#: Estimates of what waits may be wrong by this factor before a task gives up.
-_TOLERANCE = 4
+#: Bytes that a value is taken to need, at most.
+_VALUE_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -104,14 +103,14 @@ def plan_read(given: Mapping[str, str]) -> Planned:
         groups = [replace(group, least=None, greatest=None) for group in groups]
         slices = Slices((GroupSlice(None, None, None, tuple(groups), 0),), sum(g.rows for g in groups), 0)
     else:
-        slices = cut(
+        slices = slices_of_row_groups(
             groups,
             reach,
             slice_rows=options.slice_rows,
             cores=options.cores,
-            most_waiting=work.most_waiting // _TOLERANCE,
+            most_waiting=work.most_waiting // limits.SOURCE_TOLERANCE,
         )
-    if slices.most_waiting * _TOLERANCE > work.most_waiting:
+    if slices.most_waiting * limits.SOURCE_TOLERANCE > work.most_waiting:
         raise InputError(
             f"about {slices.most_waiting:,} events overlap in '{work.scan.leading}', too many to be sorted in a task; "
             "write the files in that order, or let cerflow.spark.match sort them"
@@ -169,7 +168,7 @@ def _work(query: Query, options: Options, schema: Schema, files: Sequence[DataFi
         counts=options.counts,
         flat=options.flat,
         max_matches=options.max_matches,
-        most_waiting=_TOLERANCE * _WAITING_BYTES // (_VALUE_BYTES * (len(read) + 1)),
+        most_waiting=limits.SOURCE_TOLERANCE * limits.SOURCE_WAITING_BYTES // (_VALUE_BYTES * (len(read) + 1)),
     )
 
 
@@ -202,7 +201,7 @@ def _reach(query: Query, schema: Schema, groups: Sequence[RowGroup], work: Work)
     data_type = schema.columns.field(schema.time).type
     # Keys of dates are milliseconds; of numbers the schema says what they count.
     unit = data_type.unit if pa.types.is_timestamp(data_type) else "ms"
-    return GroupReach(width=duration(window, schema, unit)), division.reason
+    return GroupReach(width=duration_in_units(window, schema, unit)), division.reason
 
 
 def _extent(groups: Sequence[RowGroup], schema: Schema) -> tuple[float | None, float | None]:
