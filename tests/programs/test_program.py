@@ -295,6 +295,49 @@ def test_a_failed_push_changes_nothing() -> None:
     assert recognizer.events == 3
 
 
+def test_a_push_that_breaks_off_stops_the_recogniser(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = cerflow.parse_program(DIP + "SELECT d.low AS low FROM dip WHERE dip AS d")
+    schema = pa.schema([("type", pa.string()), ("v", pa.int64())])
+    recognizer = program.recognizer(schema)
+    recognizer.push({"type": "A", "v": 1})
+    before = recognizer.snapshot()
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("cerflow.programs.merged_streams.Merging.add", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            recognizer.push({"type": "B", "v": 2})
+    for call in (lambda: recognizer.push({"type": "B", "v": 2}), recognizer.snapshot):
+        with pytest.raises(cerflow.CerflowError, match="a push broke off"):
+            call()
+    recognizer.take_over(before)
+    assert recognizer.push({"type": "B", "v": 2}).count() == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        # Beyond 2^53 a key that is a float elsewhere does not tell integers apart.
+        (
+            "DEFINE d AS SELECT b.v AS w FROM log WHERE A ; A AS b; SELECT * FROM d, log WHERE d PARTITION BY [w, f]",
+            r"2\^53",
+        ),
+        ("DEFINE d AS SELECT b.v AS f FROM log WHERE A ; A AS b; SELECT * FROM d, log WHERE d", "'d' is no double"),
+    ],
+)
+def test_what_a_statement_refuses_of_a_definition_is_undone(text: str, refused: str) -> None:
+    schema = pa.schema([("type", pa.string()), ("v", pa.int64()), ("f", pa.float64())])
+    recognizer = cerflow.parse_program(text).recognizer(schema)
+    recognizer.push([{"type": "A", "v": 1}])
+    before = recognizer.snapshot()
+    with pytest.raises(InputError, match=refused):
+        recognizer.push({"type": "A", "v": 2**53 + 1})
+    assert recognizer.snapshot() == before
+    assert recognizer.push({"type": "A", "v": 2}).count() == 1
+
+
 def test_bad_records_of_the_input() -> None:
     program = cerflow.parse_program(DIP + "SELECT d.low AS low FROM dip WHERE dip AS d")
     rows = [{"type": "A", "v": 1}, {"type": None, "v": 7}, {"type": "B", "v": 2}]

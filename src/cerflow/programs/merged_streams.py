@@ -9,10 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cerflow.engine.evaluate.ranges import MOST, limits
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.recognize.plan import Plan
 from cerflow.errors import InputError, QueryError
+from cerflow.language.condition import PredicateCall
+from cerflow.language.node import walk
 from cerflow.language.select import Select
 from cerflow.query import Query
 from cerflow.schema import Schema
@@ -75,6 +78,27 @@ class ProgramPlan:
         """The plan of the query, with or without positions."""
         last = self.statements[-1]
         return last.query.plan(last.schema, None, positions)
+
+    @property
+    def may_refuse(self) -> bool:
+        """Whether a statement may fail for what a definition gives it: a value beyond its range, or a predicate.
+
+        Computed values, like those of the input, fit 64 bits; so a statement must hold less, or in other types.
+        """
+        given = {statement.name: statement.columns for statement in self.statements}
+        for statement in self.statements:
+            read = statement.query.plan(statement.schema).schema
+            sources = [self.schema.columns, *(given[name] for name in statement.definitions)]
+            if any(isinstance(node, PredicateCall) for node in walk(statement.tree)):
+                return True
+            if statement.merged and any(
+                limits(read).get(field.name, MOST) < MOST
+                or any(field.name in some.names and some.field(field.name).type != field.type for some in sources)
+                for field in read.columns
+                if field.name != read.stream
+            ):
+                return True
+        return False
 
 
 #: The columns of a match that are no attributes of its event.

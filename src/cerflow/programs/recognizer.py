@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
@@ -75,6 +76,9 @@ class ProgramRecognizer:
         self._recognizers = [_recognizer(statement) for statement in definitions]
         made = plan.last(positions)
         self._recognizers.append(Recognizer(last.query.tree, last.schema, positions=positions, plan=made))
+        self._may_fail = plan.may_refuse or any(recognizer.may_fail for recognizer in self._recognizers)
+        #: Whether a push broke off that could not fail, and was not undone.
+        self._broken = False
         self._in_use = Lock()
 
     @property
@@ -100,20 +104,18 @@ class ProgramRecognizer:
 
     def push(self, events: Any) -> Matches:
         """Process events; returns the matches of the last query that they detect. See `Recognizer.push`."""
-        if not self._in_use.acquire(blocking=False):
-            raise InUseError("the recogniser")
-        try:
+        with self._alone():
             return self._push(events)
-        finally:
-            self._in_use.release()
 
     def _push(self, events: Any) -> Matches:
         columns = self._checker.schema.columns
         rows = as_batch(events, columns) if isinstance(events, Mapping) else as_rows(events, columns)
+        uncount = self._checker.checkpoint()
+        usable = list(self._checker.accept(rows)) if rows.num_rows else []
         *definitions, last = zip(self._statements, self._recognizers, strict=True)
-        undos = [self._checker.checkpoint(), *(recognizer.checkpoint() for _, recognizer in definitions)]
+        # Copies of all that is remembered take time.
+        undos = [recognizer.checkpoint() for _, recognizer in definitions] if self._may_fail else []
         try:
-            usable = list(self._checker.accept(rows)) if rows.num_rows else []
             for batch in usable:
                 self._checker.accept_rows(batch)
             merging = Merging(pa.Table.from_batches(usable, columns), self._checker.schema)
@@ -121,30 +123,37 @@ class ProgramRecognizer:
                 _define(merging, statement, recognizer)
             return last[1].push(merging.read(last[0])[0])
         except BaseException:
-            for undo in undos:
+            self._broken = not self._may_fail
+            for undo in (uncount, *undos):
                 undo()
             raise
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """For one caller at a time; raises `InUseError`, and `CerflowError` after a push that broke off."""
+        if not self._in_use.acquire(blocking=False):
+            raise InUseError("the recogniser")
+        try:
+            if self._broken:
+                raise CerflowError("a push broke off, so what is remembered is not whole; go on from a snapshot")
+            yield
+        finally:
+            self._in_use.release()
 
     def advance(self, time: Any) -> Matches:
         """What the last query detects now that no event before ``time`` is to come. See `Recognizer.advance`.
 
         Raises `UnsupportedQueryError` if a definition waits for deadlines.
         """
-        if not self._in_use.acquire(blocking=False):
-            raise InUseError("the recogniser")
-        try:
+        with self._alone():
             refuse_clock(self._statements)
             found = self._recognizers[-1].advance(time)
             self._checker.accept_time(clock_time(time, self._checker.schema))
             return found
-        finally:
-            self._in_use.release()
 
     def snapshot(self) -> bytes:
         """All that is remembered, as bytes; see `Program.restore`. Matches handed out before are not part of it."""
-        if not self._in_use.acquire(blocking=False):
-            raise InUseError("the recogniser")
-        try:
+        with self._alone():
             arrays = {
                 f"part {k}": np.frombuffer(recognizer.snapshot(), np.uint8)
                 for k, recognizer in enumerate(self._recognizers)
@@ -152,8 +161,6 @@ class ProgramRecognizer:
             nothing = EventStore(pa.schema([])).kept()
             header = {**self._checker.counts, "program": self._text}
             return snapshot.write_snapshot(snapshot.PROGRAM, Contents(header, arrays, nothing.rows, nothing.positions))
-        finally:
-            self._in_use.release()
 
     def take_over(self, data: bytes) -> None:
         """Go on from a snapshot of the same program, in place of what was seen so far.
@@ -173,5 +180,5 @@ class ProgramRecognizer:
             if not new.reads_as(old):
                 raise SnapshotError("the snapshot is of events with other columns")
             restored.append(new)
-        self._recognizers = restored
+        self._recognizers, self._broken = restored, False
         self._checker.take_over(header)

@@ -91,6 +91,11 @@ class Recognizer:
         own, others = self._plan, other._plan
         return own.schema == others.schema and own.report.numbered == others.report.numbered
 
+    @property
+    def may_fail(self) -> bool:
+        """Whether a push may fail amid its events, by a predicate or a window (for other parts of cerflow)."""
+        return self._machine.may_fail(strict=True)
+
     def checkpoint(self) -> Callable[[], None]:
         """How to go back to what is remembered now, after a later push (for other parts of cerflow)."""
         return self._driver.checkpoint()
