@@ -156,8 +156,32 @@ def programs(draw: st.DrawFn) -> cerflow.Program:
     return cerflow.parse_program(text + draw(st.sampled_from(LASTS)))
 
 
-@given(programs(), EVENTS)
-@examples(300)
+#: Durations, repetitions and neighbours. No two matches have the same start, as the order of such is not defined.
+DURATIONS = (
+    "SELECT time(b) - time(a) AS gap, b.v AS v FROM s1 WHERE A AS a ; B AS b FILTER time(b) - time(a) <= 2 SECONDS",
+    "SELECT max(a.t) - min(a.t) AS gap, time(b) + 1 SECOND AS at WHERE A:{1,2} AS a : B AS b PARTITION BY k",
+    "SELECT last(a.t) - first(a.t) AS gap, first(a.v) AS v FROM s2, s1 WHERE (A OR B){2} AS a "
+    "FILTER a[time() - prev(time()) < 2 SECONDS] WITHIN 3 SECONDS",
+    "SELECT b.t - a.t AS gap, b.t - (b.t - a.t) / 2 AS at FROM s1 WHERE A AS a : B? : A AS b",
+)
+OVER_DURATIONS = (
+    "SELECT x.gap + y.gap AS both, sum(z.gap) AS total FROM d WHERE d AS x ; d AS y ; d AS z",
+    "SELECT x.gap * 2 AS double FROM d, s1 WHERE d AS x ; s1>B AS y FILTER time(y) - time(x) >= x.gap",
+    "SELECT max(x.gap) AS most, x FROM d WHERE d{1,2} AS x FILTER x[gap > 0 SECONDS]",
+    "SELECT COUNT(*) AS n FROM d, s2 WHERE d+ AS x ; A? ; d AS y FILTER y.gap <= 1 SECOND",
+    "SELECT abs(y.gap - x.gap) / 1 SECOND AS change FROM d WHERE d AS x : d AS y WITHIN INTERVAL '3' SECOND",
+)
+
+
+@st.composite
+def programs_of_durations(draw: st.DrawFn) -> cerflow.Program:
+    return cerflow.parse_program(
+        f"DEFINE d AS {draw(st.sampled_from(DURATIONS))};\n{draw(st.sampled_from(OVER_DURATIONS))}"
+    )
+
+
+@given(programs() | programs_of_durations(), EVENTS)
+@examples(400)
 def test_programs_mean_what_the_definitions_say(program: cerflow.Program, events: list[dict[str, Any]]) -> None:
     table = pa.Table.from_pylist(sorted(events, key=lambda event: event["t"]), TYPES)
     roles: dict[str, Any] = {"time": "t", "stream": "s"}
