@@ -8,7 +8,7 @@ anything still waits for it there, so opening events are all that is remembered.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
 from cerflow.engine.matches.moments import Moments
 from cerflow.engine.state.validation import require
 from cerflow.language.formula import DurationWindow
-from cerflow.values.array_types import IntRows, Ints
+from cerflow.values.array_types import IntRows, Ints, Mask
 
 __all__ = ["Deadlines", "ascending"]
 
@@ -49,17 +49,26 @@ class _Opened:
 
 @dataclass(frozen=True)
 class _Passed:
-    """Deadlines that have passed, at most one for each row and partition, in the order of the rows.
+    """Deadlines that have passed, at most one at each time in each partition.
 
-    ``rows`` are those that show it, ``members`` the positions of events of the partitions.
+    ``rows`` show it, ``times`` (Arrow's, and as integers in the same order) are where they lay, ``members`` the
+    positions of events of the partitions. They are in the order of the rows, then of partitions, then of times.
     """
 
     rows: Ints
     keys: IntRows
     members: Ints
+    times: pa.Array
+    order: Ints
 
     def __getitem__(self, some: Ints) -> _Passed:
-        return _Passed(self.rows[some], self.keys[some], self.members[some])
+        times = self.times.take(pa.array(some))
+        return _Passed(self.rows[some], self.keys[some], self.members[some], times, self.order[some])
+
+    def begins(self) -> Mask:
+        """Which are the first of their row and partition."""
+        differs = (np.diff(self.rows) != 0) | (np.diff(self.keys, axis=0) != 0).any(axis=1)
+        return np.append([True] * bool(len(self.rows)), differs).astype(bool)
 
 
 class Deadlines:
@@ -87,48 +96,47 @@ class Deadlines:
         some of them, by number. Returns also where each comes from (numbers of events; greater ones for what was
         added), and the moments that pauses are.
         """
-        passed = self._passed(whole, events, at_rows, measured)
+        schema = self._tables.schema
+        found: list[tuple[_Opened, Ints, IntRows]] = []
+        for k, window in enumerate(self._tables.deadlines):
+            opening = np.flatnonzero(np.array([k in some for some in self._tables.opened], bool)[events.signature])
+            former = self._open[k]
+            begins = measures(window, measured(opening), schema)
+            both = former.joined(_Opened(events.position[opening], begins))
+            # Times do not decrease, so those that have passed come first.
+            shows = np.searchsorted(bounds(window, whole, schema), both.measures)
+            count = int(np.searchsorted(shows, whole.count))
+            over, self._open[k] = both.divided(count)
+            new = max(count - len(former.positions), 0)
+            keys = np.concatenate([self._keys(over.positions[: count - new]), events.keys[opening[:new]]])
+            found.append((over, shows[:count], keys))
+        passed = self._once(found, events.keys.shape[1])
         at = np.searchsorted(at_rows, passed.rows)
         read = np.minimum(at, max(len(at_rows) - 1, 0))
         own = np.zeros(len(at), bool)
         if len(at_rows):
             own = (at_rows[read] == passed.rows) & (events.keys[read] == passed.keys).all(axis=1)
-        # An event of the partition follows its tick, and stands for the moment.
-        ticked = np.arange(len(at_rows)) if self._tables.reached else read[own]
-        others = passed[np.flatnonzero(~own)]
-        times = self._times(whole, others.rows)
-        moments = Moments(pa.array(whole.positions_at(others.rows)[0]), times, others.members)
-        columns = self._columns(whole, others.rows)
-        woven, order = self._woven(events, ticked, at[~own], others.keys, columns, moments)
-        return woven, order, moments
+        shown = passed.rows[passed.begins() & ~own]
+        time = schema.time
+        times = pa.nulls(len(shown)) if time is None else whole.batch.column(time).take(pa.array(shown))
+        return self._woven(events, passed, at, own, pa.array(whole.positions_at(shown)[0]), times)
 
-    def _passed(
-        self, whole: BatchRows, events: EventArrays, at_rows: Ints, measured: Callable[[Ints], BatchRows]
-    ) -> _Passed:
-        opened = self._tables.opened
-        found: list[_Passed] = []
-        for k, window in enumerate(self._tables.deadlines):
-            opening = np.flatnonzero(np.array([k in some for some in opened], bool)[events.signature])
-            begins = measures(window, measured(opening), self._tables.schema)
-            former = self._open[k]
-            both = former.joined(_Opened(events.position[opening], begins))
-            # Times do not decrease, so those that have passed come first.
-            shows = np.searchsorted(bounds(window, whole, self._tables.schema), both.measures)
-            count = int(np.searchsorted(shows, whole.count))
-            over, self._open[k] = both.divided(count)
-            new = max(count - len(former.positions), 0)
-            keys = np.concatenate([self._keys(over.positions[: count - new]), events.keys[opening[:new]]])
-            found.append(_Passed(shows[:count], keys, over.positions))
-        return _once(found, events.keys.shape[1])
+    def _once(self, found: Sequence[tuple[_Opened, Ints, IntRows]], width: int) -> _Passed:
+        """The deadlines of all durations that have passed, with the rows that show them and keys of ``width`` words."""
+        schema, unit = self._tables.schema, self._reader.unit
+        times = [deadlines(w, o.measures, schema, unit) for w, (o, _, _) in zip(self._tables.deadlines, found)]
+        at = pa.concat_arrays(times) if times else pa.nulls(0)
+        order = event_times(self._at(at), schema) if times else _NOTHING
+        rows = np.concatenate([_NOTHING, *(some for _, some, _ in found)])
+        members = np.concatenate([_NOTHING, *(opened.positions for opened, _, _ in found)])
+        keys = np.concatenate([np.zeros((0, width), np.int64), *(some for _, _, some in found)])
+        whole = _Passed(rows, keys, members, at, order)[np.lexsort((members, order, *keys.T, rows))]
+        return whole[np.flatnonzero(whole.begins() | (np.diff(whole.order, prepend=0) != 0))]
 
     def _keys(self, positions: Ints) -> IntRows:
         """The partition keys of some stored events."""
         stored = one_batch(self._store.kept().at(positions))
         return self._reader.key_words(BatchRows(stored, self._tables.schema, positions, self._reader.unit))[0]
-
-    def _times(self, rows: BatchRows, some: Ints) -> pa.Array:
-        time = self._tables.schema.time
-        return pa.nulls(len(some)) if time is None else rows.batch.column(time).take(pa.array(some))
 
     # -- the clock -----------------------------------------------------------------------------------------------------
 
@@ -137,26 +145,22 @@ class Deadlines:
 
         ``clock`` is an array with that time.
         """
-        schema = self._tables.schema
-        now = self._at(clock)
-        found: list[_Passed] = []
-        times = [clock.slice(1)]
+        now, width = self._at(clock), max(1, len(self._reader.keys))
+        found: list[tuple[_Opened, Ints, IntRows]] = []
         for k, window in enumerate(self._tables.deadlines):
-            count = int(np.searchsorted(self._open[k].measures, bounds(window, now, schema)[0], "right"))
-            over, self._open[k] = self._open[k].divided(count)
-            times.append(deadlines(window, over.measures, schema, self._reader.unit))
-            found.append(_Passed(np.zeros(count, np.int64), self._keys(over.positions), over.positions))
-        due = pa.concat_arrays(times)
-        # Deadlines at one time are one moment; moments are numbered as rows are.
-        _, first, number = np.unique(event_times(self._at(due), schema), return_index=True, return_inverse=True)
-        due = due.take(pa.array(first))
-        begins = np.cumsum([0, *(len(each.rows) for each in found)])
-        numbered = [_Passed(number[b : b + len(f.rows)], f.keys, f.members) for b, f in zip(begins, found)]
-        passed = _once(numbered, max(1, len(self._reader.keys)))
-        moments = Moments(pa.nulls(len(passed.rows), pa.int64()), due.take(pa.array(passed.rows)), passed.members)
-        columns = self._columns(self._at(due), passed.rows)
-        nothing = np.zeros(len(passed.rows), np.int64)
-        woven, _ = self._woven(_no_events(columns, passed.keys), _NOTHING, nothing, passed.keys, columns, moments)
+            edge = bounds(window, now, self._tables.schema)[0]
+            over, self._open[k] = self._open[k].divided(int(np.searchsorted(self._open[k].measures, edge, "right")))
+            found.append((over, np.zeros(len(over.positions), np.int64), self._keys(over.positions)))
+        passed = self._once(found, width)
+        # Deadlines at one time are one moment.
+        passed = replace(passed, rows=np.unique(passed.order, return_inverse=True)[1])
+        passed = passed[np.lexsort((*passed.keys.T, passed.rows))]
+        count = len(passed.rows)
+        nothing = _no_events(width, max(1, len(self._tables.columns)))
+        places = pa.nulls(count, pa.int64())
+        woven, _, moments = self._woven(
+            nothing, passed, np.zeros(count, np.int64), np.zeros(count, bool), places, passed.times
+        )
         return woven, moments
 
     def _at(self, times: pa.Array) -> BatchRows:
@@ -168,51 +172,62 @@ class Deadlines:
 
     # -- ticks and pauses ----------------------------------------------------------------------------------------------
 
-    def _columns(self, rows: BatchRows, at: Ints) -> IntRows:
-        """The event columns of ticks that some rows show, of which they read nothing but the time."""
-        distinct, which = np.unique(at, return_inverse=True)
-        here = rows.at(distinct)
-        columns = np.full((len(at), max(1, len(self._tables.columns))), NULL)
+    def _columns(self, rows: BatchRows) -> IntRows:
+        """The event columns of ticks, of which they read nothing but the time."""
+        columns = np.full((rows.count, max(1, len(self._tables.columns))), NULL)
         for k, column in enumerate(self._tables.columns):
             if isinstance(column.window, DurationWindow):
                 make = bounds if column.bound else measures
-                columns[:, k] = make(column.window, here, self._tables.schema)[which]
+                columns[:, k] = make(column.window, rows, self._tables.schema)
         return columns
 
     def _woven(
-        self, events: EventArrays, ticked: Ints, places: Ints, keys: IntRows, columns: IntRows, moments: Moments
-    ) -> tuple[EventArrays, Ints]:
-        """Events, of which the ``ticked`` ones have a tick before them, and ticks with pauses of other partitions.
+        self, events: EventArrays, passed: _Passed, at: Ints, own: Mask, places: pa.Array, times: pa.Array
+    ) -> tuple[EventArrays, Ints, Moments]:
+        """Events, with a tick for each deadline that has passed, before the event ``at`` that number.
 
-        ``places`` say which event each of the latter comes before. Returns also where each comes from: numbers of
-        events, and greater ones for what was added.
+        A pause stands for the moment where that event is not of the tick's ``own`` partition; ``places`` and ``times``
+        are those of pauses. If deadlines lie at values of an attribute, every event has a tick before it. Returns also
+        where each comes from: numbers of events, and greater ones for what was added.
         """
-        n, own, other = len(events.signature), len(ticked), len(places)
-        tick, pause = self._signatures()
-        copied = events.columns[ticked]
-        copied[:, self._tables.arrays.checked] = NULL
-        added = own + 2 * other
+        n, ticks = len(events.signature), len(passed.rows)
+        begins = passed.begins()
+        paused = np.flatnonzero(begins & ~own)
+        # The ticks of one row and partition stand together, then comes their event or pause.
+        group = np.where(own, ticks, np.cumsum(begins))
+        reached = np.arange(n) if self._tables.reached else _NOTHING
+        last = passed.members[np.flatnonzero(np.append(begins[1:], [True] * bool(ticks)))]
+        moments = Moments(places, times, last[np.cumsum(begins)[paused] - 1])
+        added = [ticks, len(paused), len(reached)]
         order = np.lexsort(
             (
-                np.concatenate([np.full(n, 3), np.full(own, 2), np.zeros(other), np.ones(other)]),
-                np.concatenate([np.full(n + own, other), np.arange(other), np.arange(other)]),
-                np.concatenate([np.arange(n), ticked, places, places]),
+                np.concatenate([np.zeros(n, np.int64), passed.order, np.zeros(sum(added[1:]), np.int64)]),
+                np.repeat([3, 0, 1, 2], [n, *added]),
+                np.concatenate([np.full(n, ticks), group, group[paused], np.full(len(reached), ticks)]),
+                np.concatenate([np.arange(n), at, at[paused], reached]),
             )
         )
-        signature = np.repeat([tick, tick, pause], [own, other, other]).astype(np.int32)
-        none = np.zeros(added, np.int64)
-        whole = EventArrays(
-            signature=np.append(events.signature, signature)[order],
-            position=np.concatenate([events.position, np.full(own + other, -1), moments.positions])[order],
-            measure=np.append(events.measure, np.full(added, NOT_BEGUN))[order],
-            bound=np.append(events.bound, np.full(added, NO_BOUND))[order],
-            keys=np.concatenate([events.keys, events.keys[ticked], keys, keys])[order],
-            columns=np.concatenate([events.columns, copied, columns, columns])[order],
+        columns = self._columns(self._at(passed.times)) if ticks else events.columns[:0]
+        copied = events.columns[reached]
+        copied[:, self._tables.arrays.checked] = NULL
+        tick, pause = self._signatures()
+        fill = sum(added)
+        none = np.zeros(fill, np.int64)
+        numbers = (events.position, none[:ticks] - 1, moments.positions, none[: added[2]] - 1)
+        woven = EventArrays(
+            signature=np.append(events.signature, np.repeat([tick, pause, tick], added).astype(np.int32))[order],
+            position=np.concatenate([events.position, none[:ticks] - 1, moments.positions, none[: added[2]] - 1])[
+                order
+            ],
+            measure=np.append(events.measure, np.full(fill, NOT_BEGUN))[order],
+            bound=np.append(events.bound, np.full(fill, NO_BOUND))[order],
+            keys=np.concatenate([events.keys, passed.keys, passed.keys[paused], events.keys[reached]])[order],
+            columns=np.concatenate([events.columns, columns, columns[paused], copied])[order],
             moment=np.append(events.moment, none)[order],
             idle=np.append(events.idle, none)[order],
             ranks=events.ranks,
         )
-        return whole, order
+        return woven, order, moments
 
     def _signatures(self) -> list[int]:
         """The signatures of ticks and of pauses."""
@@ -273,20 +288,7 @@ def _name(k: int) -> str:
     return f"deadline {k}"
 
 
-def _once(passed: Sequence[_Passed], width: int) -> _Passed:
-    """All in the order of the rows, one for each row and partition; keys have ``width`` words."""
-    rows = np.concatenate([_NOTHING, *(each.rows for each in passed)])
-    members = np.concatenate([_NOTHING, *(each.members for each in passed)])
-    keys = np.concatenate([np.zeros((0, width), np.int64), *(each.keys for each in passed)])
-    order = np.lexsort((members, *keys.T, rows))
-    whole = _Passed(rows, keys, members)[order]
-    differs = (np.diff(whole.rows) != 0) | (np.diff(whole.keys, axis=0) != 0).any(axis=1)
-    latest = whole[np.flatnonzero(np.append(differs, [True] * bool(len(rows))))]
-    return latest[np.lexsort((latest.members, latest.rows))]
-
-
-def _no_events(columns: IntRows, keys: IntRows) -> EventArrays:
+def _no_events(words: int, columns: int) -> EventArrays:
     none = np.zeros(0, np.int64)
-    return EventArrays(
-        np.zeros(0, np.int32), none, none, none, keys[:0], columns[:0], none, none, np.zeros(1, np.int64)
-    )
+    keys, values = np.zeros((0, words), np.int64), np.zeros((0, columns), np.int64)
+    return EventArrays(np.zeros(0, np.int32), none, none, none, keys, values, none, none, np.zeros(1, np.int64))
