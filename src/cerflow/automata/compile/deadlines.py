@@ -8,11 +8,11 @@ from dataclasses import replace
 from cerflow.automata.compile.conditions import guarded
 from cerflow.automata.compile.negation import ExcludedRuns
 from cerflow.automata.compile.run_sets import RunSet
-from cerflow.automata.model.clock import PAUSE, TICK, reads_tick
-from cerflow.automata.model.fragment import Fragment, track, without_dead_states
+from cerflow.automata.model.clock import PAUSE, TICK, parted, reads_tick
+from cerflow.automata.model.fragment import Fragment, reachable_states, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
-from cerflow.conditions.connectives import conjunction
+from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.conditions.guards import InWindow, Measure, Satisfied, Stored
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Attribute, Condition, IsNull, Not
@@ -20,7 +20,7 @@ from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindo
 from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
 
-__all__ = ["not_followed_by", "refuse_deadline", "settled", "waits_for_ticks", "waits_for_time"]
+__all__ = ["ending_marked", "not_followed_by", "refuse_deadline", "settled", "waits_for_ticks", "waits_for_time"]
 
 
 def waits_for_ticks(root: Node) -> bool:
@@ -42,21 +42,23 @@ def not_followed_by(
     """
     begun = Stored(registers.add(Register(Accumulation.VALUE, 1, f"where the deadline of {show(window)} begins")), 0)
     waiting, done = operand.states, operand.states + 1
-    opening = Write(begun.register, (Measure(window),), fresh=True)
-    measured = [IsNull(Attribute(None, window.attribute), True)] if isinstance(window, AttributeWindow) else []
-    opened = [
-        replace(guarded(t.moved(t.source, waiting), measured), writes=(*t.writes, opening)) for t in operand.endings()
-    ]
-    waits = _waits(waiting, done, InWindow(begun, window), ticking)
+    before = InWindow(begun, window)
+    if any(reads_tick(t) for t in operand.endings()):
+        operand, last = _knowing_last(operand, window, registers)
+        opened = [each for t in operand.endings() for each in _opened_late(t, waiting, done, begun, last, window)]
+    else:
+        opened = [_opened(t, waiting, begun, window) for t in operand.endings()]
+    waits = _waits(waiting, done, before, ticking)
     whole = Fragment(done + 1, operand.initial, {done}, [*operand.transitions, *opened, *waits])
     watch = ExcludedRuns(excluded, registers)
+    patient = not any(reads_tick(t) for t in excluded.transitions)
 
     def step(memory: RunSet | None, t: Transition) -> Iterator[tuple[RunSet | None, Transition]]:
         if t.target == waiting and t.source != waiting:
             yield watch.followed.beginning(), t
         elif memory is None:
             yield None, t
-        elif reads_tick(t):
+        elif patient and reads_tick(t):
             yield None if t.target == done else memory, t
         else:
             for after, changed in watch.past(memory, t):
@@ -64,6 +66,73 @@ def not_followed_by(
 
     start: RunSet | None = None
     return without_dead_states(track(whole, start, step))
+
+
+def _opened(t: Transition, waiting: int, begun: Stored, window: Window) -> Transition:
+    """The transition that completes φ with an event, now into waiting."""
+    opening = Write(begun.register, (Measure(window),), fresh=True)
+    measured = [IsNull(Attribute(None, window.attribute), True)] if isinstance(window, AttributeWindow) else []
+    return replace(guarded(t.moved(t.source, waiting), measured), writes=(*t.writes, opening))
+
+
+def _opened_late(
+    t: Transition, waiting: int, done: int, begun: Stored, last: Stored, window: Window
+) -> Iterator[Transition]:
+    """The same for one that may complete φ with a tick: the deadline begins with the ``last`` event before it.
+
+    Perhaps it has passed as well.
+    """
+    if not reads_tick(t):
+        yield _opened(t, waiting, begun, window)
+        return
+    before = InWindow(last, window)
+    wait = replace(t.moved(t.source, waiting), writes=(*t.writes, Write(begun.register, (last,), fresh=True)))
+    if isinstance(window, CountWindow):
+        yield wait
+        return
+    known = [IsNull(last, True)] if isinstance(window, AttributeWindow) else []
+    yield guarded(wait, [*known, _still(before)])
+    yield guarded(t.moved(t.source, done), [Not(before)])
+
+
+def _knowing_last(operand: Fragment, window: Window, registers: RegisterFile) -> tuple[Fragment, Stored]:
+    """The runs, that store the measure of the last event where they may end with a tick."""
+    last = Stored(registers.add(Register(Accumulation.VALUE, 1, f"last event, measured for {show(window)}")), 0)
+    keep = Write(last.register, (Measure(window),), fresh=True)
+    ticks: list[list[int]] = [[] for _ in range(operand.states)]
+    for t in operand.transitions:
+        if reads_tick(t):
+            ticks[t.target].append(t.source)
+    ending = reachable_states((t.source for t in operand.endings() if reads_tick(t)), ticks)
+    found: list[Transition] = []
+    for t in operand.transitions:
+        if t.target not in ending or reads_tick(t):
+            found.append(t)
+            continue
+        for each in parted(t):
+            stores = {TICK, PAUSE}.isdisjoint(conjuncts(each.test))
+            found.append(replace(each, writes=(*each.writes, keep)) if stores else each)
+    return operand.with_transitions(found), last
+
+
+def ending_marked(operand: Fragment) -> Fragment:
+    """The runs, of which those that end with a tick have labelled the last event before it."""
+
+    def step(marked: bool, t: Transition) -> Iterator[tuple[bool, Transition]]:
+        if reads_tick(t):
+            if marked or t.target not in operand.final:
+                yield marked, t
+            return
+        for each in parted(t):
+            event = {TICK, PAUSE}.isdisjoint(conjuncts(each.test))
+            yield bool(each.labels) if event else marked, each
+
+    return without_dead_states(track(operand, False, step))
+
+
+def _still(before: InWindow) -> Condition:
+    """That a deadline has not been reached; an event without the attribute reaches none."""
+    return Not(Satisfied(Not(before))) if isinstance(before.window, AttributeWindow) else before
 
 
 def _waits(waiting: int, done: int, before: InWindow, ticking: bool) -> list[Transition]:
@@ -77,11 +146,9 @@ def _waits(waiting: int, done: int, before: InWindow, ticking: bool) -> list[Tra
             Transition(waiting, done, test, (Not(before),)),
             *loops,
         ]
-    # An event without the attribute does not reach the deadline.
-    still: Condition = Not(Satisfied(Not(before))) if isinstance(before.window, AttributeWindow) else before
     return [
         Transition(waiting, waiting, Not(TICK)),
-        Transition(waiting, waiting, TICK, (still,)),
+        Transition(waiting, waiting, TICK, (_still(before),)),
         Transition(waiting, done, TICK, (Not(before),)),
     ]
 

@@ -10,7 +10,7 @@ from cerflow.analysis.scopes import Scopes, condition_labels, relation_names, re
 from cerflow.automata.compile.aggregates import between_bounds, gather, without_some
 from cerflow.automata.compile.conditions import several
 from cerflow.automata.compile.contiguity import begin_at_once, contiguous
-from cerflow.automata.compile.deadlines import not_followed_by, refuse_deadline, settled, waits_for_ticks
+from cerflow.automata.compile.deadlines import ending_marked, not_followed_by, refuse_deadline, settled, waits_for_ticks
 from cerflow.automata.compile.filters import apply_filter
 from cerflow.automata.compile.negation import unless, without
 from cerflow.automata.compile.neighbours import neighbours
@@ -20,7 +20,7 @@ from cerflow.automata.compile.repetition import needs_counter, repeat
 from cerflow.automata.compile.selection import preferred
 from cerflow.automata.compile.sremo.expressions import compile_sremo
 from cerflow.automata.compile.windows import hides_events, know_ends, restrict
-from cerflow.automata.model.clock import on_events, with_patience
+from cerflow.automata.model.clock import on_events, reads_tick, with_patience
 from cerflow.automata.model.fragment import (
     Fragment,
     atom,
@@ -273,8 +273,15 @@ class _FormulaCompiler:
         if not isinstance(current, All):
             if isinstance(current, Sequence):
                 return sequence(below[0], below[1], optional)
-            joined = sequence_strictly(below[0], below[1], optional)
-            return with_patience(joined) if self.ticking else joined
+            left, right = below
+            late = any(reads_tick(t) for t in left.endings())
+            if not late:
+                joined = sequence_strictly(left, right, optional)
+                return with_patience(joined) if self.ticking else joined
+            whole = sequence_strictly(
+                ending_marked(left.copy()), right, (optional[0], False), lambda t: bool(t.labels) or reads_tick(t)
+            )
+            return with_patience(union(whole, left) if optional[1] else whole)
         alone = [operand.copy() for operand, other in zip(below, reversed(optional)) if other]
         return reduce(union, alone, product_all(below[0], below[1]))
 
@@ -335,8 +342,6 @@ def _no_choice(strategy: Strategy) -> UnsupportedQueryError:
 def _refuse_deadlines(current: Formula, below: list[Fragment]) -> None:
     """Raise `UnsupportedQueryError` where an operand must be complete with an event and ends with a deadline."""
     match current:
-        case StrictSequence():
-            refuse_deadline(below[0], "in front of :", "Behind ; what follows begins with any later event.")
         case StrictIteration() | Repetition(strict=True):
             refuse_deadline(below[0], "below :+ or :{…}", "+ and {…} let other events come between.")
         case Conjunction():
@@ -344,11 +349,6 @@ def _refuse_deadlines(current: Formula, below: list[Fragment]) -> None:
                 refuse_deadline(operand, "below AND", "Write (φ AND χ) NOT FOLLOWED BY ψ FOR … instead.")
         case Selection(strategy) if strategy is not Strategy.STRICT and waits_for_ticks(current.operand):
             raise _no_choice(strategy)
-        case NotFollowedBy():
-            refuse_deadline(below[0], "in front of NOT FOLLOWED BY", "Join the excluded parts by OR.")
-            refuse_deadline(below[1], "behind NOT FOLLOWED BY", "Let what is excluded end with an event.")
-        case Unless() | Without():
-            refuse_deadline(below[1], "behind UNLESS or WITHOUT", "Let what is excluded end with an event.")
 
 
 def _leaves_of(condition: Condition, scope: int) -> list[Of]:

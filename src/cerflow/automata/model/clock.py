@@ -8,6 +8,7 @@ So all matches of one moment are detected together.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from cerflow.automata.model.fragment import Fragment
@@ -18,7 +19,17 @@ from cerflow.language.condition import Not
 from cerflow.language.formula import DurationWindow
 from cerflow.language.node import walk
 
-__all__ = ["PAUSE", "TICK", "deadlines_of", "has_ticks", "on_events", "opened_by", "reads_tick", "with_patience"]
+__all__ = [
+    "PAUSE",
+    "TICK",
+    "deadlines_of",
+    "has_ticks",
+    "on_events",
+    "opened_by",
+    "parted",
+    "reads_tick",
+    "with_patience",
+]
 
 #: The tests that only a tick or only a pause satisfies. No event has such a type.
 TICK = TypeTest("\0a deadline has passed")
@@ -36,6 +47,19 @@ def on_events(t: Transition) -> Transition:
     if any(isinstance(part, TypeTest) for part in parts):
         return t
     return replace(t, test=conjunction([*parts, Not(TICK), Not(PAUSE)]))
+
+
+def parted(t: Transition) -> Iterator[Transition]:
+    """The versions of a transition that read events only, and no events."""
+    parts = conjuncts(t.test)
+    if PAUSE in parts or TICK in parts:
+        yield t
+        return
+    event = on_events(t)
+    yield event
+    for thing in (PAUSE, TICK):
+        if event.test != t.test and Not(thing) not in parts:
+            yield replace(t, test=conjunction([thing, *(p for p in parts if p not in (Not(PAUSE), Not(TICK)))]))
 
 
 def with_patience(operand: Fragment) -> Fragment:

@@ -182,11 +182,19 @@ def sequence(left: Fragment, right: Fragment, optional: tuple[bool, bool] = (Fal
     return _joined(whole, left, right, entering, optional)
 
 
-def sequence_strictly(left: Fragment, right: Fragment, optional: tuple[bool, bool] = (False, False)) -> Fragment:
-    """``φ : ψ``: a state without a loop stands between the last marked event of φ and the first of ψ."""
+def sequence_strictly(
+    left: Fragment,
+    right: Fragment,
+    optional: tuple[bool, bool] = (False, False),
+    joins: Callable[[Transition], bool] = lambda t: bool(t.labels),
+) -> Fragment:
+    """``φ : ψ``: a state without a loop stands between the last marked event of φ and the first of ψ.
+
+    ``joins`` says which endings of φ stand directly behind that event: those that mark it, unless ticks do, too.
+    """
     whole = _beside(left, right)
     between = whole.add_state()
-    entering = [t.moved(t.source, between) for t in left.endings() if t.labels]
+    entering = [t.moved(t.source, between) for t in left.endings() if joins(t)]
     leaving = [t.moved(between, t.target) for t in right.beginnings() if t.labels]
     return _joined(whole, left, right, [*entering, *leaving], optional)
 

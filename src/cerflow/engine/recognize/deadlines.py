@@ -216,9 +216,7 @@ class Deadlines:
         numbers = (events.position, none[:ticks] - 1, moments.positions, none[: added[2]] - 1)
         woven = EventArrays(
             signature=np.append(events.signature, np.repeat([tick, pause, tick], added).astype(np.int32))[order],
-            position=np.concatenate([events.position, none[:ticks] - 1, moments.positions, none[: added[2]] - 1])[
-                order
-            ],
+            position=np.concatenate(numbers)[order],
             measure=np.append(events.measure, np.full(fill, NOT_BEGUN))[order],
             bound=np.append(events.bound, np.full(fill, NO_BOUND))[order],
             keys=np.concatenate([events.keys, passed.keys, passed.keys[paused], events.keys[reached]])[order],
