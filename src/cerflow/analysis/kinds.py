@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 import pyarrow as pa
 
+from cerflow.analysis.kind_checks import a_kind, check_moment, check_ordered, check_string, kind_name
 from cerflow.errors import QueryError, nearest
 from cerflow.language.condition import (
     DATE_PARTS,
@@ -17,6 +18,7 @@ from cerflow.language.condition import (
     Expression,
     Function,
     If,
+    IsNull,
     Literal,
     Negative,
     TruthValue,
@@ -27,10 +29,6 @@ from cerflow.schema import Kind, Schema
 __all__ = [
     "ADDITIVE",
     "Sort",
-    "a_kind",
-    "check_moment",
-    "check_ordered",
-    "check_string",
     "common_sort",
     "in_ticks",
     "inexact",
@@ -97,7 +95,29 @@ def kind_of_expression(expression: Expression, schema: Schema) -> Kind:
 
 def sort_of(expression: Expression, schema: Schema) -> Sort:
     """The same with None for NULL, and with what its numbers count."""
-    return fold(expression, lambda current, below: sort_of_node(current, below, schema))
+
+    def visit(current: Node, below: Sequence[Sort]) -> Sort:
+        if isinstance(current, Attribute) and _is_opaque(current, schema):
+            return Sort(Kind.OTHER)
+        if not isinstance(current, IsNull):
+            refuse(zip(current.children, below))
+        return sort_of_node(current, below, schema)
+
+    def refuse(parts: Iterable[tuple[Node, Sort]]) -> None:
+        # Values of other types can only be tested for null.
+        for part, sort in parts:
+            if sort.kind is Kind.OTHER:
+                sort_of_node(part, (), schema)
+
+    found = fold(expression, visit)
+    refuse([(expression, found)])
+    return found
+
+
+def _is_opaque(attribute: Attribute, schema: Schema) -> bool:
+    """Whether the values of an attribute are of a type that nothing computes with."""
+    known = schema.has(attribute.name) and schema.kind(attribute.name) is Kind.OTHER
+    return known and not pa.types.is_null(schema.columns.field(attribute.name).type)
 
 
 def sort_of_node(current: Node, below: Sequence[Sort], schema: Schema) -> Sort:
@@ -215,7 +235,7 @@ def _sort_of_time_arithmetic(current: Arithmetic, left: Sort, right: Sort, schem
     found = TIME_ARITHMETIC.get((sign, kinds[0], kinds[1]))  # type: ignore[arg-type]
     if found is None:
         refuse_mixture(
-            f"'{sign}' combines no {_name(left.kind)} with {a_kind(right.kind)}", current, left, right, schema
+            f"'{sign}' combines no {kind_name(left.kind)} with {a_kind(right.kind)}", current, left, right, schema
         )
     return Sort(found)
 
@@ -248,15 +268,6 @@ def refuse_mixture(reason: str, place: Node, left: Sort, right: Sort, schema: Sc
     raise QueryError(reason, span=place.span, hint=hint)
 
 
-def a_kind(kind: Kind | None) -> str:
-    """The name of a kind with its article."""
-    return f"{'an' if kind is Kind.INTEGER else 'a'} {_name(kind)}"
-
-
-def _name(kind: Kind | None) -> str:
-    return "NULL" if kind is None else str(kind)
-
-
 def _numeric(kind: Kind | None, operand: Node, what: str, schema: Schema) -> Kind | None:
     if kind is Kind.DECIMAL:
         raise inexact(operand, f"cannot be computed with by {what}", schema)
@@ -279,12 +290,6 @@ def inexact(operand: Node, why: str, schema: Schema) -> QueryError:
         span=operand.span,
         hint=f"Cast '{name}' to a decimal of at most 15 digits (or 18 without a fraction), to double or to bigint.",
     )
-
-
-def check_string(kind: Kind | None, operand: Node, what: str) -> None:
-    """Raise `QueryError` for an operand of another kind than a string."""
-    if kind not in (None, Kind.STRING):
-        raise QueryError(f"{what} needs a string, but this is {a_kind(kind)}", span=operand.span)
 
 
 def _kind_of_function(function: Function, argument: Kind | None, schema: Schema) -> Kind | None:
@@ -362,28 +367,3 @@ def _kind_of_aggregate(aggregate: Aggregate, argument: Kind | None, schema: Sche
         case "min" | "max":
             check_ordered(argument, aggregate.argument, aggregate.name)
     return argument
-
-
-def check_ordered(kind: Kind | None, operand: Node, what: str) -> None:
-    """Raise `QueryError` for values that have no order."""
-    if kind is Kind.BOOLEAN:
-        raise QueryError(f"{what} needs values that have an order, but this is a boolean", span=operand.span)
-
-
-def check_moment(expression: Expression, place: Node, sign: str | None = None) -> None:
-    """Raise `QueryError` for a string beside a timestamp that is no literal, or does not say a time."""
-    if not isinstance(expression, Literal):
-        verb = "be compared with a string" if sign is None else "meet a string"
-        raise QueryError(
-            f"a timestamp cannot {verb}",
-            span=expression.span or place.span,
-            hint="Only a string that is written out, as in '2024-02-29', is a timestamp.",
-        )
-    try:
-        datetime.datetime.fromisoformat(str(expression.value))
-    except ValueError:
-        raise QueryError(
-            f"'{expression.value}' is no timestamp",
-            span=expression.span,
-            hint="Write it as in '2024-02-29', '2024-02-29 13:45:00' or '2024-02-29T13:45:00+01:00'.",
-        ) from None

@@ -7,11 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+from cerflow.analysis.kind_checks import a_kind, check_moment, check_ordered, check_string
 from cerflow.analysis.kinds import (
-    a_kind,
-    check_moment,
-    check_ordered,
-    check_string,
     inexact,
     kind_of_attribute,
     refuse_mixture,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from cerflow.conditions.connectives import FALSE, UNKNOWN, conjuncts, constant, folded, spelled_out
+from cerflow.conditions.connectives import FALSE, TRUE, UNKNOWN, conjuncts, constant, folded, spelled_out
 from cerflow.conditions.evaluate import constant_value
 from cerflow.conditions.guards import Satisfied, TypeTest
 from cerflow.language.condition import (
@@ -18,6 +18,7 @@ from cerflow.language.condition import (
     Constant,
     Expression,
     Function,
+    If,
     In,
     IsNull,
     LabelReference,
@@ -75,6 +76,8 @@ def _simpler(current: Node) -> Node:
             return _comparison(current)
         case Between() | In(_, (_,)):
             return transform(spelled_out(current), _simpler)
+        case If(condition, then, otherwise) if isinstance(condition, Constant) or condition == UNKNOWN:
+            return then if condition == TRUE else otherwise
         case Like() | Regexp() | In() | IsNull():
             positive = _positive(replace(current, negated=False))
             return _negation(positive) if current.negated else positive

@@ -14,6 +14,7 @@ EVENTS = pa.table(
         "s": ["p", None, "P", "q", "p"],
         "t": pa.array([0, 1, 1, 2, 3], pa.timestamp("ms")),
         "d": pa.array([1, None, 1, 2, 2], pa.duration("s")),
+        "raw": [b"", b"", None, b"", b""],
         "b": [True, None, True, False, True],
         "exact": pa.array([1, None, 1, 2, 2], pa.decimal128(30, 2)),
     }
@@ -46,6 +47,8 @@ def column(text, runner=None):
         ("CASE WHEN near(x.v, y.v) THEN y.v ELSE -1 END", [2, -1, 1]),
         ("near(count(y), max(x.v) + 0.5)", [True, True, True]),
         ("(y.s IS NULL)", [True, False, False]),
+        ("(y.raw IS NULL)", [False, True, False]),
+        ("CASE WHEN y.raw IS NOT NULL THEN y.v END", [2, None, 1]),
         ("(time(y) - time(x) > y.d)", [None, False, False]),
     ],
 )
@@ -107,6 +110,9 @@ def test_predicates_are_those_of_the_beginning(predicate):
         ("(x[v > 1])", "a bracket cannot stand inside a computed column"),
         ("(SOME y: y.v > 1)", "SOME cannot stand inside a computed column"),
         ("nears(x.v, 1)", "unknown function or predicate 'nears'"),
+        ("CASE WHEN x.v = 1 THEN x.raw END", "attribute 'raw' has type binary, which cannot be computed with"),
+        ("x.raw", "attribute 'raw' has type binary"),
+        ("(x.raw = x.raw)", "attribute 'raw' has type binary"),
         ("(x.s > 1)", "a string cannot be compared with an integer"),
         ("(x.v > 1) + 1", "this is a condition, but a value is expected here"),
     ],

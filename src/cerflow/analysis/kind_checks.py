@@ -1,0 +1,53 @@
+"""What values of one kind can be used for, and the names of kinds in messages."""
+
+from __future__ import annotations
+
+import datetime
+
+from cerflow.errors import QueryError
+from cerflow.language.condition import Expression, Literal
+from cerflow.language.node import Node
+from cerflow.schema import Kind
+
+__all__ = ["a_kind", "check_moment", "check_ordered", "check_string", "kind_name"]
+
+
+def a_kind(kind: Kind | None) -> str:
+    """The name of a kind with its article."""
+    return f"{'an' if kind is Kind.INTEGER else 'a'} {kind_name(kind)}"
+
+
+def kind_name(kind: Kind | None) -> str:
+    """The name of a kind."""
+    return "NULL" if kind is None else str(kind)
+
+
+def check_string(kind: Kind | None, operand: Node, what: str) -> None:
+    """Raise `QueryError` for an operand of another kind than a string."""
+    if kind not in (None, Kind.STRING):
+        raise QueryError(f"{what} needs a string, but this is {a_kind(kind)}", span=operand.span)
+
+
+def check_ordered(kind: Kind | None, operand: Node, what: str) -> None:
+    """Raise `QueryError` for values that have no order."""
+    if kind is Kind.BOOLEAN:
+        raise QueryError(f"{what} needs values that have an order, but this is a boolean", span=operand.span)
+
+
+def check_moment(expression: Expression, place: Node, sign: str | None = None) -> None:
+    """Raise `QueryError` for a string beside a timestamp that is no literal, or does not say a time."""
+    if not isinstance(expression, Literal):
+        verb = "be compared with a string" if sign is None else "meet a string"
+        raise QueryError(
+            f"a timestamp cannot {verb}",
+            span=expression.span or place.span,
+            hint="Only a string that is written out, as in '2024-02-29', is a timestamp.",
+        )
+    try:
+        datetime.datetime.fromisoformat(str(expression.value))
+    except ValueError:
+        raise QueryError(
+            f"'{expression.value}' is no timestamp",
+            span=expression.span,
+            hint="Write it as in '2024-02-29', '2024-02-29 13:45:00' or '2024-02-29T13:45:00+01:00'.",
+        ) from None
