@@ -42,6 +42,9 @@ def test_queries_that_are_fine(query):
         ("SELECT * WHERE A ; (B AS x)+ ; C FILTER x.v = 1 AND A.v = D.v", "D.v", "unknown label 'D'", None),
         ("SELECT * WHERE (A FILTER x.v = 1) ; (B AS x)+", "x.v", "label 'x' is not bound here", None),
         ("SELECT bye WHERE A AS buy", "bye", "unknown label 'bye'", "buy"),
+        ("SELECT * WHERE (A NOT FOLLOWED BY B AS y FOR 1 DAY) FILTER y.v = 1", "y.v", "label 'y' is not bound", None),
+        ("SELECT y.v AS v WHERE A NOT FOLLOWED BY B AS y FOR 1 DAY", "y.v", "unknown label 'y'", None),
+        ("SELECT * WHERE A+ NOT FOLLOWED BY (B FILTER B.v = A.v) FOR 1 DAY", "A.v", "label 'A' is not bound", None),
         ("SELECT A, bye.v AS v WHERE A AS buy", "bye.v", "unknown label 'bye'", "buy"),
         ("SELECT A WHERE A [A -> b]", "A", "unknown label 'A'", None),
         ("SELECT x.v AS v WHERE A+ AS x", "x.v", "'x' may have several events in one match", None),
@@ -147,3 +150,17 @@ def test_calls_that_are_fine(predicate):
     check_query(
         parse_query("SELECT * WHERE (A AS x ; B AS y) FILTER x[odd((v), x.v)] AND y[spread((v), y) OR odd(EVENT)]")
     )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT y WHERE A NOT FOLLOWED BY B AS y FOR 1 DAY",
+        "SELECT * WHERE (A UNLESS B AS y) FILTER y.v = 1",
+        "SELECT * WHERE (A AS x FILTER x.v > y.v) WITHOUT B AS y",
+    ],
+)
+def test_labels_of_excluded_parts_belong_to_no_match(query):
+    with pytest.raises(QueryError) as caught:
+        check_query(parse_query(query))
+    assert str(caught.value.hint).startswith("'y' stands in a part that is excluded, so no match has it")

@@ -242,6 +242,8 @@ def test_conditions_of_not_are_checked():
         ("SELECT * WHERE A WITHIN 5 [name]", "a window needs a numeric attribute, but 'name' is a string"),
         ("SELECT * WHERE A WITHIN 5 [nam]", "unknown attribute 'nam'"),
         ("SELECT * WHERE (A WITHIN 5 [ts]) ; B", "a window needs a numeric attribute"),
+        ("SELECT * WHERE A NOT FOLLOWED BY B FOR 5 [name]", "a window needs a numeric attribute, but 'name' is a"),
+        ("SELECT * WHERE A NOT FOLLOWED BY (B FILTER B.nam = 1) FOR 1 EVENT", "unknown attribute 'nam'"),
         ("SELECT * WHERE A PARTITION BY idd", "unknown partition key 'idd'"),
         ("SELECT * WHERE A PARTITION BY tags", "partition key 'tags' has type list<item: string>"),
         ("SELECT * WHERE A PARTITION BY [id, name]", "'id' is an integer and 'name' a string"),
@@ -257,8 +259,9 @@ def test_queries_that_do_not_fit(query, message):
     assert caught.value.span is not None
 
 
-def test_windows_of_time_need_a_time_column():
-    query = parse_query("SELECT * WHERE A ; (B ; C) WITHIN 5 MINUTES")
+@pytest.mark.parametrize("formula", ["A ; (B ; C) WITHIN 5 MINUTES", "A ; (B NOT FOLLOWED BY C FOR 5 MINUTES)"])
+def test_windows_of_time_need_a_time_column(formula):
+    query = parse_query(f"SELECT * WHERE {formula}")
     check_types(query, SCHEMA)
     with pytest.raises(QueryError, match="needs a time column"):
         check_types(query, UNTIMED)

@@ -7,7 +7,7 @@ from collections.abc import Sequence as Many
 
 from cerflow.analysis.condition_checks import check_expression
 from cerflow.analysis.multiplicity import multiplicity
-from cerflow.analysis.scopes import Labels, condition_labels, resolve
+from cerflow.analysis.scopes import Labels, condition_labels, excluded_label, resolve
 from cerflow.errors import QueryError, nearest
 from cerflow.language.condition import (
     Aggregate,
@@ -62,14 +62,14 @@ def check_query(select: Select) -> None:
     several = multiplicity(select.formula, scopes)
     for item in select.projection.items:
         if isinstance(item, LabelItem):
-            _check_label(item.label, item, labels)
+            _check_label(item.label, item, labels, select.formula)
         elif isinstance(item, CountItem):
             if len(select.projection.items) > 1:
                 raise QueryError("COUNT(*) stands alone: it counts matches instead of reporting them", span=item.span)
         else:
             check_expression(item.expression, column=True)
             for label, place in condition_labels(item.expression).items():
-                _check_label(label, place, labels)
+                _check_label(label, place, labels, select.formula)
             for label, place in _single_labels(item.expression):
                 if label in several.several or (several.types and label not in labels.assigned):
                     raise QueryError(
@@ -95,7 +95,7 @@ def _check_optional(root: Formula) -> None:
             )
 
 
-def _check_label(label: str, place: Node, labels: Labels) -> None:
+def _check_label(label: str, place: Node, labels: Labels, formula: Formula) -> None:
     # EVENT and NOT give their event the name of its type, which may be anything.
     if label not in labels.assigned and not labels.wildcard:
         known = ", ".join(sorted(labels.assigned))
@@ -103,7 +103,8 @@ def _check_label(label: str, place: Node, labels: Labels) -> None:
             f"unknown label '{label}'",
             span=place.span,
             suggestion=nearest(label, labels.assigned),
-            hint=f"The labels of the formula are {known}." if known else "The formula gives no labels.",
+            hint=excluded_label(label, formula)
+            or (f"The labels of the formula are {known}." if known else "The formula gives no labels."),
         )
 
 

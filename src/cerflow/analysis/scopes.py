@@ -19,6 +19,7 @@ from cerflow.language.formula import (
     Conjunction,
     Disjunction,
     EventType,
+    Exclusion,
     Filter,
     Formula,
     Iteration,
@@ -33,7 +34,7 @@ from cerflow.language.formula import (
 from cerflow.language.node import Node, fold, walk
 from cerflow.language.sremo import Regular, Terminal
 
-__all__ = ["Labels", "Scopes", "condition_labels", "labels_of", "relation_names", "resolve"]
+__all__ = ["Labels", "Scopes", "condition_labels", "excluded_label", "labels_of", "relation_names", "resolve"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +239,7 @@ def resolve(formula: Formula) -> Scopes:
             if above is not None:
                 bindings[label] = above
             elif not wildcard:
-                raise _unbound(label, place, known)
+                raise _unbound(label, place, known, formula)
         outer[index] = bindings
         _check_some(condition, bindings.keys() | (own if isinstance(current, NotEvent) else labels[index].bound))
     return Scopes(outer, labels)
@@ -259,7 +260,16 @@ def _check_some(condition: Condition, single: Set[str]) -> None:
                 )
 
 
-def _unbound(label: str, place: Node, known: frozenset[str]) -> QueryError:
+def excluded_label(label: str, formula: Formula) -> str | None:
+    """That no match has an event of a label which only parts give that are excluded; None for other labels."""
+    if label in labels_of(formula).assigned:
+        return None
+    if not any(isinstance(n, Exclusion) and label in labels_of(n.right).assigned for n in walk(formula)):
+        return None
+    return f"'{label}' stands in a part that is excluded, so no match has it; a condition on it belongs into that part."
+
+
+def _unbound(label: str, place: Node, known: frozenset[str], formula: Formula) -> QueryError:
     if label not in known:
         hint = _listing(known)
         if isinstance(place, LabelReference):
@@ -269,7 +279,8 @@ def _unbound(label: str, place: Node, known: frozenset[str]) -> QueryError:
         f"label '{label}' is not bound here: the filtered formula does not assign it, and no enclosing formula gives "
         "it exactly one event",
         span=place.span,
-        hint="A label under + or in one branch of OR may have many events or none; move the FILTER to a formula that "
+        hint=excluded_label(label, formula)
+        or "A label under + or in one branch of OR may have many events or none; move the FILTER to a formula that "
         f"contains the whole of '{label}'.",
     )
 
