@@ -20,7 +20,7 @@ from cerflow.spark.frames.plan import JobPlan, make_plan
 from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
 from cerflow.spark.placing.ordering import Selected, recognized, selected
 from cerflow.spark.placing.placement import place
-from cerflow.spark.streaming.matching import LatePolicy, match_stream, refuse_deadlines
+from cerflow.spark.streaming.matching import LatePolicy, match_stream
 from cerflow.stream_inputs import EventRoles
 from cerflow.values.units import TimeUnit
 
@@ -103,7 +103,6 @@ def match(
         "max_matches": max_matches,
     }
     if isinstance(df, DataFrame) and df.isStreaming:
-        refuse_deadlines(without_definitions(query).tree)
         if max_matches is not None:
             raise ValueError("max_matches is for batches: a stream goes on; LIMIT n bounds the matches of each event")
         plan = plan_of(query, df, on_bad_record, **arguments)

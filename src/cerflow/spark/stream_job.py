@@ -17,7 +17,7 @@ from cerflow.query import Query
 from cerflow.spark.batch import MatchArguments, plan_of
 from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
 from cerflow.spark.streaming.checkpoint import Checkpoint, check_query
-from cerflow.spark.streaming.matching import BadPolicy, PreparedStream, check_spark, prepare, refuse_deadlines
+from cerflow.spark.streaming.matching import BadPolicy, PreparedStream, check_spark, prepare
 from cerflow.spark.streaming.processor import ProcessorOptions
 from cerflow.spark.streaming.running import FILES, RunningStream, Sink, StreamOutput
 from cerflow.values.units import TimeUnit
@@ -95,7 +95,6 @@ def stream(
         )
     check_spark()
     compiled = without_definitions(query)
-    refuse_deadlines(compiled.tree)
     plan = plan_of(compiled, df, "fail" if on_bad_record == "fail" else "skip", **arguments)
     ids = match_ids or format == "kafka"
     letters = dead_letter is not None

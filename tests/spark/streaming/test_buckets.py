@@ -1,5 +1,6 @@
 """The buckets of streaming queries without Spark: cuts, disorder and accidents change nothing."""
 
+import datetime as dt
 from unittest import mock
 
 import pyarrow as pa
@@ -10,12 +11,16 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow import limits
 from cerflow.errors import BadRecordError, SnapshotError, UnsupportedQueryError
+from cerflow.schema import Schema
 from cerflow.spark.streaming import remembering
+from cerflow.spark.streaming.deadlines import clock_value
 from cerflow.spark.streaming.packing import PACKED, Packing, unpacked_rows
+from cerflow.values.units import DAY
 from support.generators.conditions import Fragment
-from support.generators.queries import cases
+from support.generators.queries import cases, streams
 from support.runners import examples
-from support.spark.buckets import StreamingRun, assert_as_sorted
+from support.spark.buckets import END, StreamingRun, assert_as_sorted
+from support.spark.results import bag
 
 COLUMNS = pa.schema(
     [
@@ -61,6 +66,74 @@ def test_disorder_cuts_and_accidents_change_nothing(case, data):
         run.end()
     assert not run.late
     assert_as_sorted(run, rows)
+
+
+ABSENCE = "SELECT a.v AS v WHERE (A AS a NOT FOLLOWED BY B FOR 5 MILLISECONDS) {more} PARTITION BY [k]"
+
+
+@given(streams(nulls=False, max_size=14), st.data())
+@examples(60)
+def test_the_watermark_shows_that_deadlines_pass(rows, data):
+    query = ABSENCE.format(more=data.draw(st.sampled_from(("", "; C", "OR C"))))
+    delay = data.draw(st.sampled_from((0, 4)), "delay")
+    rows = [{**row, "seq": place} for place, row in enumerate(rows)]
+    arrivals = [row["t"] + data.draw(st.integers(0, delay)) for row in rows]
+    coming = [rows[k] for k in sorted(range(len(rows)), key=lambda k: (arrivals[k], -k))]
+    run = StreamingRun(query, COLUMNS, lambda row: row["k"], delay)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=6), "cuts"))
+    with mock.patch.multiple(limits, STREAM_LOG_BYTES=data.draw(st.sampled_from((0, 1 << 16))), STREAM_LOG_RATIO=0):
+        for begin, end in zip([0, *cuts], [*cuts, len(rows)]):
+            run.batch(coming[begin:end], rehearsed=data.draw(st.booleans()))
+            if data.draw(st.booleans()):
+                run.elsewhere()
+        run.end()
+    table = pa.Table.from_pylist(rows, schema=COLUMNS)
+    expected = run.query.match(table, time="t", sequence="seq", positions=False, until=END).to_arrow()
+    moments = ("detected_at", "detected_time")
+    found = [{name: value for name, value in row.items() if name not in moments} for row in run.rows]
+    assert bag(pa.Table.from_pylist(found)) == bag(pa.Table.from_pylist(expected.drop_columns(moments).to_pylist()))
+
+
+def test_a_deadline_passes_in_a_silent_bucket():
+    run = StreamingRun(ABSENCE.format(more=""), COLUMNS, lambda row: row["k"], 0)
+    first, *others = rows_of(("A", 1, 1, 7), ("C", 5, 2, 1), ("C", 7, 2, 1))
+    run.batch([first])
+    run.batch([others[0]])
+    run.batch([])
+    assert not run.rows
+    run.batch([others[1]])
+    run.batch([])
+    run.end()
+    assert [(row["v"], row["detected_time"]) for row in run.rows] == [(7, 6)]
+
+
+@pytest.mark.parametrize("change", ["LIMIT 1", "CONSUME BY PARTITION"])
+def test_queries_to_which_the_moment_of_a_deadline_matters_are_refused(change):
+    with pytest.raises(UnsupportedQueryError, match="detected at the same moment"):
+        StreamingRun(f"{ABSENCE.format(more='')} {change}", COLUMNS, lambda row: 0, 0)
+    with pytest.raises(UnsupportedQueryError, match="detected at the same moment"):
+        StreamingRun(ABSENCE.format(more="").replace("SELECT", "SELECT LAST"), COLUMNS, lambda row: 0, 0)
+
+
+CLOCKS = [
+    (pa.int64(), None, 1_500_000, 1500),
+    (pa.int64(), "s", 1_500_000, 2),
+    (pa.int64(), "ns", 1_500, 1_500_000),
+    (pa.date32(), None, DAY + 1, dt.datetime(1970, 1, 3)),
+    (pa.timestamp("us"), None, 1_500_001, dt.datetime(1970, 1, 1, 0, 0, 1, 500_001)),
+    (pa.timestamp("us", "Europe/Berlin"), None, 0, dt.datetime(1970, 1, 1, tzinfo=dt.UTC)),
+]
+
+
+@pytest.mark.parametrize(("type", "unit", "watermark", "value"), CLOCKS)
+def test_the_watermark_as_a_time_of_the_column(type, unit, watermark, value):
+    schema = Schema(pa.schema([("type", pa.string()), ("t", type)]), "type", "t", None, unit)
+    assert clock_value(schema, watermark) == value
+
+
+def test_the_watermark_is_rounded_down_where_times_are_floats():
+    schema = Schema(pa.schema([("type", pa.string()), ("t", pa.float64())]), "type", "t", None, "s")
+    assert 0.099999 < clock_value(schema, 100_000) < 0.1
 
 
 def rows_of(*events):

@@ -126,6 +126,18 @@ def test_no_warning_where_keys_divide_the_stream(stream):
         match(PAIRS, stream.add(LAST).frame(), time="t", delay="1 second")
 
 
+def test_deadlines_pass_with_the_watermark(stream):
+    query = "SELECT a.v AS v WHERE (A AS a NOT FOLLOWED BY B FOR 300 MILLISECONDS) PARTITION BY [k]"
+    table = events(90)
+    for begin in (0, 45):
+        stream.add(disordered(table.slice(begin, 45), 200))
+    found, _ = stream.run(match(query, stream.add(LAST).frame(), time="t", sequence="seq", delay="1 second", buckets=3))
+    expected = cerflow.parse(query).match(table, time="t", sequence="seq", positions=False, until=99_000).to_arrow()
+    moments = ["detected_at", "detected_time"]
+    assert bag(found.drop_columns(moments)) == bag(expected.drop_columns(moments))
+    assert 3 < expected.num_rows < 30
+
+
 UTC = dt.UTC
 TIMES = [
     ("bigint", None, [0, 1500, -3, 2**62, None], ["1970-01-01 00:00:00", "1970-01-01 00:00:01.5", "-", None, None]),

@@ -98,7 +98,7 @@ class StreamingRun:
     def _process(self, bucket, blobs, *, expired):
         store = self.stores.setdefault(bucket, MemoryStore())
         step = remembering.process(self.work, "q", bucket, store, blobs, self.watermark * 1000, expired=expired)
-        self.rows += step.matches.to_arrow().to_pylist()
+        self.rows += [row for matches in step.matches for row in matches.to_arrow().to_pylist()]
         self.late += step.late.to_pylist()
         self.counts.update(events=step.events, held=step.held, steps=1)
 

@@ -54,15 +54,15 @@ def needs_positions(select: Select, schema: Schema) -> bool:
     return any(isinstance(n, Function) and n.name in reading for n in walk(select))
 
 
-def separable_by_key(select: Select, schema: Schema | None = None) -> bool:
+def separable_by_key(select: Select, schema: Schema | None = None, *, clocked: bool = False) -> bool:
     """Whether the substreams of different keys may be recognised apart from each other, even on different machines.
 
     With a schema also whether values that are one key to the engine are equal to any other system that brings the
-    events of a key together.
+    events of a key together. ``clocked`` says that a clock shows each of them that deadlines pass.
     """
     if not select.partition or select.consume is Consumption.ANY or numbers_matches(select.projection):
         return False
-    if waits_for_time(select.formula):
+    if waits_for_time(select.formula) and not clocked:
         # Events of one key show that deadlines of others have passed.
         return False
     return schema is None or all(_surely_equal(key, schema) for key in select.partition)

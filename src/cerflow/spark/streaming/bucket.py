@@ -16,6 +16,7 @@ from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.errors import SnapshotError
 from cerflow.programs.recognizer import ProgramRecognizer
 from cerflow.spark.frames.tasks import Recognition
+from cerflow.spark.streaming.deadlines import clock_value
 from cerflow.spark.streaming.packing import INSTANT, packed_rows, unpacked_rows
 
 __all__ = ["Bucket", "StreamWork"]
@@ -28,12 +29,13 @@ class StreamWork:
     """The work on each bucket: what is recognised, and by which columns events are ordered.
 
     ``columns`` is the serialised schema of packed rows, which ends with the instant: the event's time in whole
-    microseconds.
+    microseconds. With ``deadlines`` the watermark shows the recogniser that deadlines pass.
     """
 
     recognition: Recognition
     sequence: str | None
     columns: bytes
+    deadlines: bool = False
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -73,12 +75,6 @@ class Bucket:
         """The number of events that wait."""
         return int(self._waiting.num_rows)
 
-    @property
-    def next_instant(self) -> int | None:
-        """The least instant of an event that waits."""
-        least: int | None = pc.min(self._waiting.column(INSTANT)).as_py()
-        return least
-
     def add(self, blobs: Sequence[bytes], watermark: int) -> tuple[pa.RecordBatch | None, pa.Table]:
         """Take packed events that are not before the watermark (microseconds).
 
@@ -93,15 +89,29 @@ class Bucket:
         (batch,) = taken.combine_chunks().to_batches()
         return batch, rows.filter(late)
 
-    def release(self, watermark: int) -> tuple[Matches, int]:
+    def release(self, watermark: int) -> tuple[list[Matches], int]:
         """Recognise the events before the watermark; gives what they detect, and how many they were."""
-        names = self._work.recognition.columns.names
+        recognition = self._work.recognition
         due = pc.less(self._waiting.column(INSTANT), watermark)
         rows = self._waiting.filter(due)
         if rows.num_rows:
             self._waiting = self._waiting.filter(pc.invert(due)).combine_chunks()
-            rows = sort_by_time(rows, self._work.recognition.time, self._work.sequence)
-        return self.recognizer.push(rows.select(names)), rows.num_rows
+            rows = sort_by_time(rows, recognition.time, self._work.sequence)
+        matches = [self.recognizer.push(rows.select(recognition.columns.names))]
+        if self._work.deadlines:
+            matches.append(self.recognizer.advance(clock_value(recognition.described, watermark)))
+        return matches, rows.num_rows
+
+    @property
+    def timer(self) -> int | None:
+        """The watermark (milliseconds) from which on there is something to release, as far as that is known."""
+        instant: int | None = pc.min(self._waiting.column(INSTANT)).as_py()
+        return None if instant is None else instant // 1000 + 1
+
+    @property
+    def waits_for_deadlines(self) -> bool:
+        """Whether a deadline may pass without events."""
+        return self._work.deadlines and self.recognizer.live["configurations"] > 0
 
     def snapshot(self) -> bytes:
         """All that is remembered, as bytes."""

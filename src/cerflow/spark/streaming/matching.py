@@ -15,13 +15,13 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as F  # noqa: N812
 
-from cerflow.automata.compile.deadlines import waits_for_ticks
 from cerflow.conditions.connectives import TRUE
+from cerflow.engine.recognize.columns_needed import separable_by_key
 from cerflow.errors import InputError, QueryWarning, UnsupportedQueryError, at_least_one
-from cerflow.language.node import Node
 from cerflow.language.parser import duration_in_microseconds
 from cerflow.language.printer import show
 from cerflow.programs.program import read_query
+from cerflow.query import Query
 from cerflow.schema import Kind
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan
@@ -29,6 +29,7 @@ from cerflow.spark.frames.pushdown import pushdown
 from cerflow.spark.frames.schemas import spark_schema
 from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.streaming.bucket import StreamWork
+from cerflow.spark.streaming.deadlines import check_deadlines
 from cerflow.spark.streaming.packing import BUCKET, INSTANT, PACKED, REASON, Packing, unpacked_rows
 from cerflow.spark.streaming.processor import COUNTED, COUNTS, MATCHES, RESULT, BucketProcessor, ProcessorOptions
 from cerflow.values.units import DAY
@@ -43,7 +44,6 @@ __all__ = [
     "match_stream",
     "number_of_buckets",
     "prepare",
-    "refuse_deadlines",
     "stream_work",
     "unpacked",
 ]
@@ -148,7 +148,7 @@ def unpacked(rows: DataFrame, kind: str, schema: pa.Schema) -> DataFrame:
 def number_of_buckets(plan: JobPlan, buckets: int) -> int:
     """One bucket if one task has to see the whole stream, which is said as a warning."""
     at_least_one(buckets, "buckets")
-    if plan.by_key and not plan.positions:
+    if not plan.positions and (plan.by_key or _clocked_by_key(plan)):
         return buckets
     if plan.positions:
         why = "positions count all events"
@@ -159,6 +159,12 @@ def number_of_buckets(plan: JobPlan, buckets: int) -> int:
     text = f"one task at a time recognises the whole stream: {why}"
     warnings.warn(QueryWarning(text), stacklevel=4)
     return 1
+
+
+def _clocked_by_key(plan: JobPlan) -> bool:
+    """Whether keys need each other only to know that deadlines pass, which the watermark shows here."""
+    query = read_query(plan.text, plan.language)
+    return isinstance(query, Query) and separable_by_key(query.tree, plan.schema, clocked=True)
 
 
 def stream_work(plan: JobPlan, *, whole: bool = False) -> StreamWork:
@@ -182,7 +188,8 @@ def stream_work(plan: JobPlan, *, whole: bool = False) -> StreamWork:
         time_unit=schema.time_unit,
         forget=schema.forget,
     )
-    return StreamWork(recognition, plan.sequence, packed.serialize().to_pybytes())
+    deadlines = check_deadlines(read_query(plan.text, plan.language))
+    return StreamWork(recognition, plan.sequence, packed.serialize().to_pybytes(), deadlines)
 
 
 def _fingerprint(work: StreamWork, buckets: int) -> str:
@@ -277,16 +284,6 @@ class _Unpacking:
         for batch in batches:
             for blob in batch.column(0):
                 yield from unpacked_rows([blob.as_py()], schema).to_batches()
-
-
-def refuse_deadlines(tree: Node) -> None:
-    """Raise `UnsupportedQueryError` for a query with deadlines, which a watermark does not show yet."""
-    if waits_for_ticks(tree):
-        raise UnsupportedQueryError(
-            "the deadlines of NOT FOLLOWED BY are not recognised in streaming DataFrames yet",
-            span=tree.span,
-            hint="Match the DataFrame of a batch, or push the events into Query.recognizer and advance its clock.",
-        )
 
 
 def check_spark() -> None:

@@ -155,11 +155,12 @@ class BucketProcessor(StatefulProcessor):
         live = step.bucket.recognizer.live
         self._check_limit(number, step.bucket.waiting, live)
         count, seen = 0, Counter[str]()
-        for batch in step.matches.to_batches(limits.RESULT_ROWS, flat=recognition.flat, counts=recognition.counts):
-            if batch.num_rows:
-                count += batch.num_rows
-                batch = with_identifiers(batch, self._query, seen) if options.ids else batch
-                yield _ROW(number, MATCHES, packed_rows(batch), *_NOTHING)
+        for matches in step.matches:
+            for batch in matches.to_batches(limits.RESULT_ROWS, flat=recognition.flat, counts=recognition.counts):
+                if batch.num_rows:
+                    count += batch.num_rows
+                    batch = with_identifiers(batch, self._query, seen) if options.ids else batch
+                    yield _ROW(number, MATCHES, packed_rows(batch), *_NOTHING)
         if options.letters and step.late.num_rows:
             reasons = pa.array([_lateness(recognition, watermark)] * step.late.num_rows)
             arrays = [*map(one_array, step.late.columns[:-1]), reasons]

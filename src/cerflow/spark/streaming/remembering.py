@@ -81,7 +81,7 @@ class Step(NamedTuple):
     ``state_bytes`` is the size of the state, and ``held`` says that the bucket was in memory.
     """
 
-    matches: Matches
+    matches: list[Matches]
     late: pa.Table
     events: int
     released: int
@@ -115,8 +115,8 @@ def process(
     bucket, held = _recalled(work, query, number, store, head)
     added, late = bucket.add(blobs, watermark)
     matches, released = bucket.release(watermark)
-    instant = bucket.next_instant
-    timer = None if instant is None else instant // 1000 + 1
+    # Nobody tells when the next deadline passes, so the watermark is shown whenever it moves.
+    timer = watermark // 1000 + 1 if bucket.waits_for_deadlines else bucket.timer
     before = None if head is None or expired else head.timer
     if timer != before:
         store.set_timer(before, timer)
