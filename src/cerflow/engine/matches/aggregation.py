@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.kernels.matches.fold import GREATEST, LEAST, PLUS
 from cerflow.engine.matches.counting import detecting, refuse_if_cut
 from cerflow.engine.matches.folding import EXACT, Folding, Values, ranked
@@ -53,6 +54,11 @@ class _Wanted:
         """Whether it is computed from sums."""
         return self.over in ("sum", "avg")
 
+    @property
+    def adds_durations(self) -> bool:
+        """Whether durations are added, as whole microseconds."""
+        return self.kind is Kind.DURATION and self.function in ("sum", "avg")
+
 
 class Aggregation:
     """The requested aggregates; `rows` computes them for the detecting events of a part."""
@@ -75,6 +81,8 @@ class Aggregation:
         self.schema = pa.schema([*leading, *keys, *fields])
 
     def _type(self, wanted: _Wanted) -> pa.DataType:
+        if wanted.adds_durations:
+            return pa.duration("us")
         if wanted.over == "avg":
             return pa.float64()
         if wanted.function == "count":
@@ -112,7 +120,7 @@ def _resolved(report: Report, name: str, of: Any) -> _Wanted:
     if attribute is None and function != "count":
         raise ValueError(f"'{name}': {function} needs an attribute")
     kind = Kind.INTEGER if attribute is None else check_attribute(report, attribute)
-    if kind is Kind.OTHER or (function in ("sum", "avg") and not kind.numeric):
+    if kind is Kind.OTHER or (function in ("sum", "avg") and not (kind.numeric or kind is Kind.DURATION)):
         raise QueryError(f"{function} of '{attribute}': its values are of kind {kind}")
     if len(of) == 3:
         # All events of all matches at once: least of the least, sum of sums.
@@ -187,7 +195,7 @@ class _Pooled:
         if wanted.function != "count":
             given = pc.fill_null(values, pa.scalar(0, values.type))
             self._sum = sums.add(Values.of(given))
-            if wanted.kind is Kind.INTEGER:
+            if wanted.kind in (Kind.INTEGER, Kind.DURATION):
                 sums.add(Values.of(given, sizes=True))
         self._without = sums.add(Values.without(pc.is_valid(values).to_numpy(zero_copy_only=False)))
 
@@ -201,6 +209,10 @@ class _Pooled:
             divisors = self._sums.numbers(0)
             if wanted.function == "sum":
                 divisors = [n - w for n, w in zip(divisors, self._sums.numbers(self._without))]
+        if wanted.adds_durations:
+            # Halves are rounded away from zero.
+            means = [(2 * abs(s) + d) // (2 * d) * (1 if s > 0 else -1) if d else None for s, d in zip(sums, divisors)]
+            return as_count_array(means, target)
         return pa.array([s / d if d else None for s, d in zip(sums, divisors)], target)
 
 
@@ -245,14 +257,17 @@ def _column(wanted: _Wanted, sums: _Sums, values: MarkValues, part: Part, begins
         having = np.append(False, values.having(wanted.label))
         given = pa.array(np.ones(len(having), np.int64), mask=~having)
     else:
-        given = values.values(wanted.label, wanted.attribute)
+        read = values.numbers if wanted.adds_durations else values.values
+        given = read(wanted.label, wanted.attribute)
     return _Pooled(wanted, sums, given) if wanted.pools else _Extreme(wanted, given, part, begins)
 
 
 def as_count_array(values: list[Any], target: pa.DataType) -> pa.Array:
-    """Numbers as an array; raises TooManyMatchesError for integers of more than 38 digits."""
+    """Numbers as an array, durations beyond 64 bits as null; raises TooManyMatchesError for more than 38 digits."""
     if pa.types.is_decimal(target):
         beyond = [v for v in values if v is not None and abs(v) >= 10**38]
         if beyond:
             raise TooManyMatchesError(f"{readable_number(beyond[0])} does not fit 38 digits")
+    if pa.types.is_duration(target):
+        values = [v if v is not None and abs(v) <= MOST else None for v in values]
     return pa.array(values, target)

@@ -11,11 +11,13 @@ import pyarrow.compute as pc
 from cerflow.analysis.scopes import labels_of
 from cerflow.automata.model.transducer import TYPE_LABEL
 from cerflow.engine import layout
+from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import Report
 from cerflow.errors import QueryError, nearest
 from cerflow.schema import Kind
 from cerflow.values.array_types import Floats, Mask
+from cerflow.values.units import MICROSECONDS
 
 __all__ = ["MarkValues", "check_attribute", "check_label"]
 
@@ -85,3 +87,16 @@ class MarkValues:
         values = self._column(attribute)
         values = pc.if_else(pa.array(self.having(label)), values, pa.scalar(None, values.type))
         return pa.concat_arrays([pa.nulls(1, values.type), values])
+
+    def numbers(self, label: str, attribute: str) -> pa.Array:
+        """The same, durations as whole microseconds (rounded down, null beyond 64 bits)."""
+        values = self.values(label, attribute)
+        if not pa.types.is_duration(values.type):
+            return values
+        size = MICROSECONDS[values.type.unit]
+        known = values.cast(pa.int64())
+        if size < 1:
+            lacking = ~values.is_valid().to_numpy(zero_copy_only=False)
+            return pa.array(known.fill_null(0).to_numpy() // size.denominator, mask=lacking)
+        held = pc.less_equal(pc.abs(known), MOST // size.numerator)
+        return pc.multiply(pc.if_else(held, known, pa.scalar(None, pa.int64())), size.numerator)

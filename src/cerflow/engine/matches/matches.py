@@ -279,7 +279,8 @@ class Matches:
         Nulls (and NaN) do not count, as in SQL. An aggregate without any value is null, and a match whose sum is null
         does not count over the matches; counts are 0 instead. Counts and sums of integers are exact:
         ``decimal128(38, 0)``. Sums of floats are float64, added in the order of the graph. Averages are float64.
-        ``min`` and ``max`` have the type of the attribute, or int64 for counts.
+        ``min`` and ``max`` have the type of the attribute, or int64 for counts. Sums and averages of durations are
+        ``duration[us]``, null beyond 64 bits.
 
         Raises `QueryError` for labels and attributes that the query does not report, `ValueError` for an invalid
         aggregate, `UnsupportedQueryError` for one that the graph cannot give and if LIMIT or ANY leaves open which

@@ -260,7 +260,7 @@ class First:
                 raise ValueError(f"{function} needs an attribute")
             return
         kind = check_attribute(report, attribute)
-        if kind is Kind.OTHER or (function == "sum" and not kind.numeric):
+        if kind is Kind.OTHER or (function == "sum" and not (kind.numeric or kind is Kind.DURATION)):
             raise QueryError(f"{function} of '{attribute}': its values are of kind {kind}")
 
     def start(self, report: Report, limit: int | None) -> PartPicker:
@@ -282,7 +282,7 @@ class First:
         if function == "count":
             return PLUS, _ones(values.is_valid().to_numpy(zero_copy_only=False)), 0
         if function == "sum":
-            return PLUS, Values.of(values), float("nan")
+            return PLUS, Values.of(marks.numbers(label, attribute)), float("nan")
         return (LEAST if function == "min" else GREATEST), ranked(values)[0], float("nan")
 
 
