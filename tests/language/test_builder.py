@@ -346,3 +346,14 @@ def test_values_can_be_copied_compared_and_hashed() -> None:
 def test_errors(use: Callable[[], object], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         use()
+
+
+def test_durations_are_timedeltas():
+    text = "SELECT b.t - a.t AS gap WHERE (A AS a ; B AS b) FILTER b.t - a.t < 5 MINUTES AND a.d = -1 DAY"
+    a, b = label("a"), label("b")
+    formula = (event("A").as_(a) >> event("B").as_(b)).filter(
+        (b.t - a.t < timedelta(minutes=5)) & (a.d == timedelta(days=-1))
+    )
+    assert select(formula, (b.t - a.t).as_("gap")) == parse_query(text)
+    with pytest.raises(QueryError, match="do not fit into 64 bits"):
+        literal(timedelta.max)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import groupby
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import assume, event, given
@@ -209,3 +210,16 @@ def test_a_window_as_long_as_the_stream_is_left_to_one_thread():
     matches = query.match(table, threads=2)
     assert isinstance(matches.parts, InSlices)
     assert matches.count() == query.match(table).count()
+
+
+@pytest.mark.usefixtures("short")
+def test_threads_compute_with_times():
+    rng = np.random.default_rng(1)
+    moments = np.cumsum(rng.integers(0, 3, 300)) * 10**6
+    table = pa.table({"type": rng.choice(list("AB"), 300), "t": pa.array(moments, pa.timestamp("us"))})
+    query = cerflow.parse(
+        "SELECT time(b) - time(a) AS gap, a.t + (b.t - a.t) / 2 AS middle WHERE A AS a ; B AS b "
+        "FILTER b.t - a.t >= INTERVAL '2' SECOND WITHIN 5 SECONDS"
+    )
+    assert query.match(table, time="t").count() > 100
+    assert_alike(query, table, 3, time="t")

@@ -11,7 +11,7 @@ from hypothesis import Phase, assume, given, settings
 import cerflow
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import Strategy
-from cerflow.spark import match
+from cerflow.spark import explain, match
 from cerflow.stream_inputs import Input
 from support.generators.queries import cases
 from support.golden import PHI1, PHI2, PHI3, PHI4, SENSORS
@@ -319,3 +319,23 @@ def test_keys_begin_anew(spark):
         query = f"SELECT * WHERE {where}"
         assert len(assert_same(spark, query, table, time="t", forget="2 seconds")) == found
         assert "begins anew" in cerflow.spark.explain(query, spark.createDataFrame(table), time="t", forget="2 seconds")
+
+
+DURATIONS = (
+    "SELECT time(b) - time(a) AS gap, b.span * 2 AS double, a.t + (b.t - a.t) / 2 AS middle WHERE A AS a ; B AS b "
+    "FILTER b.t - a.t >= 2 SECONDS AND a.span < INTERVAL '40' SECOND PARTITION BY k WITHIN 5 SECONDS",
+    "SELECT a[span], max(b.span) AS most WHERE A AS a ; B{2} AS b FILTER b[span IS NOT NULL] WITHIN 9 SECONDS",
+    "SELECT COUNT(*) AS n WHERE A AS a ; B AS b FILTER a.t + a.span > b.t AND b.v > 3 WITHIN 4 SECONDS",
+)
+
+
+@pytest.mark.parametrize("query", DURATIONS)
+def test_durations_come_and_go(spark, query):
+    table = many(200)
+    spans = [None if v % 5 == 0 else datetime.timedelta(seconds=2 * v) for v in table.column("v").to_pylist()]
+    table = table.append_column("span", pa.array(spans, pa.duration("us")))
+    assert assert_same(spark, query, table, time="t", sequence="seq")
+    # No comparison of durations is left to Spark.
+    told = explain(query, spark.createDataFrame(table), time="t", sequence="seq").partition("columns")
+    assert "SECOND" not in told[0].partition("left to the tasks")[0]
+    assert "span" in told[2]

@@ -1,10 +1,13 @@
 """Aggregates over matches, first matches in an order and samples, compared with the list of all matches."""
 
+import datetime
 import math
 from collections import Counter, defaultdict
 from decimal import Decimal
 from itertools import pairwise
 
+import pyarrow as pa
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -219,3 +222,34 @@ def test_longer_streams(rows, width, seed):
     assert matches.first(3, by="start", descending=True).to_pylist() == first
     sample = matches.sample(2, seed=seed).to_pylist()
     assert Counter(map(frozen, sample)) <= Counter(frozen(r) for rows in expected.values() for r in rows)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_durations(unit):
+    spans = [datetime.timedelta(seconds=n) for n in (1, -4, 9, 2)]
+    rows = pa.array([*spans[:2], None, spans[2], None, spans[3]], pa.duration(unit))
+    table = pa.table({"type": list("AAAABA"), "d": rows})
+    matches = cerflow.parse("SELECT * WHERE A+ AS a ; B").match(table)
+    wanted = {(f, over): ("a", "d", f, over) for f, over in (("sum", "max"), ("sum", "min"), ("sum", "avg"))}
+    wanted |= {(f,): ("a", "d", f) for f in ("sum", "avg", "min", "max", "count")}
+    (found,) = matches.aggregate({" ".join(name): of for name, of in wanted.items()}).to_pylist()
+    known = [[e["d"] for e in m["events"] if "a" in e["labels"] and e["d"] is not None] for m in matches]
+    # Nanoseconds come as times of pandas.
+    listed = [[datetime.timedelta(seconds=d.total_seconds()) for d in some] for some in known]
+    nothing = datetime.timedelta()
+    everything, sums = [d for some in listed for d in some], [sum(some, nothing) for some in listed if some]
+    assert found["sum"] == sum(everything, nothing)
+    assert found["avg"] == sum(everything, nothing) / len(everything)
+    assert (found["min"], found["max"]) == (spans[1], spans[2])
+    assert (found["sum max"], found["sum min"]) == (max(sums), min(sums))
+    assert found["sum avg"] == sum(sums, nothing) / len(sums)
+    best, *_ = matches.first(1, by=("a", "d", "sum"), descending=True)
+    assert sum((e["d"] for e in best["events"] if e["d"] is not None), nothing) == max(sums)
+
+
+def test_sums_of_durations_beyond_64_bits_are_null():
+    table = pa.table({"type": list("AAB"), "d": pa.array([2**62, 2**62, None], pa.duration("us"))})
+    matches = cerflow.parse("SELECT * WHERE A+ AS a ; B").match(table)
+    (found,) = matches.aggregate({"all": ("a", "d", "sum"), "mean": ("a", "d", "avg")}).to_pylist()
+    assert found["all"] is None
+    assert found["mean"] == datetime.timedelta(microseconds=2**62)

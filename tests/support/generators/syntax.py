@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from datetime import timedelta
 from typing import TypeAlias
 
 from hypothesis import strategies as st
@@ -59,13 +60,15 @@ def _some(names: Names) -> SearchStrategy[str]:
 
 
 def literals() -> SearchStrategy[c.Literal]:
-    """Numbers of 64 bits, finite floats, strings, TRUE, FALSE and NULL."""
-    values: SearchStrategy[int | float | str | bool | None] = st.one_of(
+    """Numbers of 64 bits, finite floats, strings, durations, TRUE, FALSE and NULL."""
+    values: SearchStrategy[int | float | str | bool | timedelta | None] = st.one_of(
         st.integers(-10, 10),
         st.integers(-(2**63), 2**63 - 1),
         st.floats(allow_nan=False, allow_infinity=False),
         st.sampled_from((0.1, 1e300, 5e-324, -0.5, "it's", "''", '"', "--", "/*", "a\nb", "\\")),
         st.text(st.characters(exclude_categories=("Cs",)), max_size=5),
+        st.sampled_from((timedelta(minutes=5), timedelta(microseconds=-1), timedelta(0))),
+        st.integers(-(2**62), 2**62).map(lambda size: timedelta(microseconds=size)),
         st.booleans(),
         st.none(),
     )
