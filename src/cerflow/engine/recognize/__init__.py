@@ -1,4 +1,5 @@
-"""The recognisers: a plan made from a query and a schema, and the machines that batches and single events go through.
+"""The recognisers: they turn queries and events into matches.
 
-In come queries and events, out come matches. `cerflow.query`, `cerflow.query_set`, slices and Spark's tasks call it.
+A plan makes a query ready for a schema; machines process batches and single events. `cerflow.query`,
+`cerflow.query_set`, slices and Spark's tasks call this room.
 """

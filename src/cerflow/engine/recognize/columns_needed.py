@@ -1,4 +1,4 @@
-"""What a query needs of its input: which columns, where events stand in the whole stream, and whether together."""
+"""The needs of a query: which columns, the positions of events, and whether all events must be in one place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["columns_needed", "holding", "needs_positions", "separable_by_key"]
 def columns_needed(select: Select, schema: Schema) -> tuple[str, ...]:
     """The columns that a query reads or reports, in the order of the input.
 
-    Recognising on these columns alone gives the same result. The query must fit the schema.
+    Other columns do not change the result. The query must fit the schema.
     """
     found = set(Report(select, schema, positions=False, position=None).stored)
     found.update(name for name in (schema.time, schema.stream) if name is not None)
@@ -32,7 +32,7 @@ def columns_needed(select: Select, schema: Schema) -> tuple[str, ...]:
 
 
 def holding(schema: Schema, selects: Iterable[Select]) -> Schema:
-    """The schema that says which columns some queries have values of, see `Schema.held`."""
+    """The schema with the columns whose values some queries hold, see `Schema.held`."""
     held: dict[str, int] = {}
     for select in selects:
         found = attributes_in(select) | (set(readable(schema)) if shows_events(select) else set())
@@ -57,8 +57,8 @@ def needs_positions(select: Select, schema: Schema) -> bool:
 def separable_by_key(select: Select, schema: Schema | None = None, *, clocked: bool = False) -> bool:
     """Whether the substreams of different keys may be recognised apart from each other, even on different machines.
 
-    With a schema also whether values that are one key to the engine are equal to any other system that brings the
-    events of a key together. ``clocked`` says that a clock shows each of them that deadlines pass.
+    With a schema, it must also be certain that another system, which brings the events of a key together, finds the
+    same keys equal as the engine does. ``clocked`` says that a clock shows each substream that deadlines pass.
     """
     if not select.partition or select.consume is Consumption.ANY or numbers_matches(select.projection):
         return False
@@ -70,5 +70,5 @@ def separable_by_key(select: Select, schema: Schema | None = None, *, clocked: b
 
 def _surely_equal(key: tuple[str, ...], schema: Schema) -> bool:
     types = {schema.columns.field(schema.column(name)).type for name in key}
-    # Elsewhere times of different types may be compared in the time zone of a session, and decimals be rounded.
+    # Other systems may compare times of different types in the time zone of a session, and may round decimals.
     return len(types) == 1 or schema.key_kind(key) not in (Kind.TIMESTAMP, Kind.DURATION, Kind.DECIMAL)

@@ -1,8 +1,8 @@
-"""The deadlines of NOT FOLLOWED BY: what a machine reads beside events, so that no key waits for an event of its own.
+"""The deadlines of NOT FOLLOWED BY: a machine reads ticks beside events, so no key waits for an event of its own.
 
-An event that may complete the left side opens a deadline. Once an event of whatever partition shows that it has
-passed, the partition of the opening event reads a tick; see `cerflow.automata.model.clock`. The automaton knows whether
-anything still waits for it there, so opening events are all that is remembered.
+An event that may complete the left side opens a deadline. Once an event of any partition shows that the deadline has
+passed, the partition of the opening event reads a tick; see `cerflow.automata.model.clock`. The automaton knows
+whether anything still waits for the tick, so only opening events are remembered.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NOTHING = np.zeros(0, np.int64)
 
 @dataclass(frozen=True)
 class _Opened:
-    """Opening events in the order of the stream: their positions, and what the duration measures of them."""
+    """Opening events in the order of the stream: their positions, and their measures for the duration."""
 
     positions: Ints
     measures: Ints
@@ -51,8 +51,8 @@ class _Opened:
 class _Passed:
     """Deadlines that have passed, at most one at each time in each partition.
 
-    ``rows`` show it, ``times`` (Arrow's, and as integers in the same order) are where they lay, ``members`` the
-    positions of events of the partitions. They are in the order of the rows, then of partitions, then of times.
+    ``rows`` are the rows that show it, ``keys`` the partitions, ``members`` positions of events of these, ``times`` the
+    times of the deadlines, and ``order`` the same times as integers. Deadlines are sorted by row, partition and time.
     """
 
     rows: Ints
@@ -66,7 +66,7 @@ class _Passed:
         return _Passed(self.rows[some], self.keys[some], self.members[some], times, self.order[some])
 
     def begins(self) -> Mask:
-        """Which are the first of their row and partition."""
+        """Marks the first deadline of each row and partition."""
         differs = (np.diff(self.rows) != 0) | (np.diff(self.keys, axis=0) != 0).any(axis=1)
         return np.append([True] * bool(len(self.rows)), differs).astype(bool)
 
@@ -92,9 +92,9 @@ class Deadlines:
     ) -> tuple[EventArrays, Ints, Moments]:
         """The relevant events of a batch, with ticks and pauses between them.
 
-        ``whole`` are all events of the input, of which these are the rows ``at_rows``; ``measured`` gives the rows of
-        some of them, by number. Returns also where each comes from (numbers of events; greater ones for what was
-        added), and the moments that pauses are.
+        ``whole`` are all events of the input; ``events`` are its rows ``at_rows``. ``measured`` gives the rows of some
+        events, by number. Returns also the number of the event that each comes from (greater numbers for ticks and
+        pauses), and the moments of the pauses.
         """
         schema = self._tables.schema
         found: list[tuple[_Opened, Ints, IntRows]] = []
@@ -141,7 +141,7 @@ class Deadlines:
     # -- the clock -----------------------------------------------------------------------------------------------------
 
     def until(self, clock: pa.Array) -> tuple[EventArrays, Moments]:
-        """The ticks and pauses up to a time before which no other event comes, and the moments that pauses are.
+        """The ticks and pauses up to a time before which no more events come, and the moments of the pauses.
 
         ``clock`` is an array with that time.
         """
@@ -164,7 +164,7 @@ class Deadlines:
         return woven, moments
 
     def _at(self, times: pa.Array) -> BatchRows:
-        """Rows of which only the times are known."""
+        """Rows that have nothing but times."""
         schema = self._tables.schema
         assert schema.time is not None
         rows = pa.RecordBatch.from_arrays([times], names=[schema.time])
@@ -173,7 +173,7 @@ class Deadlines:
     # -- ticks and pauses ----------------------------------------------------------------------------------------------
 
     def _columns(self, rows: BatchRows) -> IntRows:
-        """The event columns of ticks, of which they read nothing but the time."""
+        """The event columns of ticks; only those that measure time have values."""
         columns = np.full((rows.count, max(1, len(self._tables.columns))), NULL)
         for k, column in enumerate(self._tables.columns):
             if isinstance(column.window, DurationWindow):
@@ -184,11 +184,12 @@ class Deadlines:
     def _woven(
         self, events: EventArrays, passed: _Passed, at: Ints, own: Mask, places: pa.Array, times: pa.Array
     ) -> tuple[EventArrays, Ints, Moments]:
-        """Events, with a tick for each deadline that has passed, before the event ``at`` that number.
+        """Events with a tick for each passed deadline, put before the event with number ``at``.
 
-        A pause stands for the moment where that event is not of the tick's ``own`` partition; ``places`` and ``times``
-        are those of pauses. If deadlines lie at values of an attribute, every event has a tick before it. Returns also
-        where each comes from: numbers of events, and greater ones for what was added.
+        If that event is not of the tick's ``own`` partition, a pause follows the tick and stands for the moment;
+        ``places`` and ``times`` are those of pauses. If deadlines lie at values of an attribute, every event has a tick
+        before it. Returns also the number of the event that each comes from (greater numbers for ticks and pauses),
+        and the moments of the pauses.
         """
         n, ticks = len(events.signature), len(passed.rows)
         begins = passed.begins()
@@ -241,13 +242,13 @@ class Deadlines:
     # -- snapshots -----------------------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, Ints]:
-        """What a snapshot needs, beside the opening events."""
+        """The arrays that a snapshot holds beside the opening events: their positions, for each deadline."""
         return {_name(k): each.positions for k, each in enumerate(self._open)}
 
     def restorer(self, arrays: Mapping[str, Any], rows: pa.Table, kept: Ints) -> Callable[[], None]:
-        """How to go on from a snapshot with these arrays and events, which are at positions ``kept``.
+        """A function that continues from a snapshot with these arrays, and events at the positions ``kept``.
 
-        Raises `SnapshotError` if the arrays name other events, or in another order.
+        Raises `SnapshotError` if the arrays name other events, or are not in order.
         """
         restored: list[_Opened] = []
         for k, window in enumerate(self._tables.deadlines):
@@ -266,7 +267,7 @@ class Deadlines:
         return restore
 
     def checkpoint(self) -> Callable[[], None]:
-        """How to go back to what is remembered now."""
+        """A function that goes back to the present state."""
         now = list(self._open)
 
         def undo() -> None:
@@ -276,8 +277,8 @@ class Deadlines:
 
 
 def ascending(*positions: Ints) -> Ints:
-    """All of these positions, each once; every array ascends."""
-    # Merging what is sorted already costs much less than `np.unique`.
+    """All of these positions in order, each once; every array must ascend."""
+    # A stable sort merges sorted stretches, which costs much less than `np.unique`.
     whole = np.sort(np.concatenate([_NOTHING, *positions]), kind="stable")
     return whole[np.diff(whole, prepend=-1) > 0]
 

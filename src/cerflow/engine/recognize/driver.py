@@ -1,6 +1,6 @@
-"""The driver of a recogniser: each push is checked, read and kept once, and passes the machines of all its queries.
+"""The driver of a recogniser checks, reads and keeps each push once, and takes it through the machines of all queries.
 
-A push is processed wholly or not at all. A query costs in proportion to the events that may be relevant to it.
+A push is processed wholly or not at all. The cost of a query is proportional to the events that may be relevant to it.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ __all__ = ["Driver", "columns_kept"]
 
 
 def columns_kept(plans: Mapping[str, Plan], schema: Schema) -> list[str]:
-    """The columns of the events that queries keep in common: all of the queries but those of some streams only."""
+    """The columns of the events that queries keep in common, see `Plan.shares_events`."""
     wanted = {name for plan in plans.values() if plan.shares_events for name in plan.columns}
     return [name for name in schema.attributes if name in wanted]
 
 
 class Driver:
-    """Lets a stream pass the machines of some plans, which are for the schema of the checker.
+    """Takes a stream through the machines of some plans, all made for the schema of the checker.
 
-    ``store`` keeps the events of all queries that number them alike; by default it is a new one. A query of some
-    streams only numbers and keeps events for itself.
+    ``store`` keeps the events of all queries that share them (`Plan.shares_events`); by default it is a new one. Other
+    queries number and keep their events themselves.
     """
 
     def __init__(self, plans: Mapping[str, Plan], checker: RecordChecker, store: EventStore | None = None) -> None:
@@ -60,13 +60,13 @@ class Driver:
         self.machines = {**common, **self._apart}
         self._kept = [(store, list(common.values())), *((m.store, [m]) for m in self._apart.values())]
         self._reader = SharedReader(common, checker.schema)
-        #: The machines that read batches for themselves, as one query alone does.
+        #: The machines that read batches themselves, as a single query does.
         self._alone = self._apart if len(common) > 1 else self.machines
         self._in_use = Lock()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """For one caller at a time; raises `InUseError` if there is another."""
+        """Hold the recogniser for one caller; raises `InUseError` if another one has it."""
         if not self._in_use.acquire(blocking=False):
             raise InUseError("the recogniser")
         try:
@@ -81,7 +81,7 @@ class Driver:
 
         See `Recognizer.push` for the events and the errors.
         """
-        # Single events come here often, and a context manager takes as long as a part of their way.
+        # No context manager here: for single events its cost would count.
         if not self._in_use.acquire(blocking=False):
             raise InUseError("the recogniser")
         try:
@@ -107,7 +107,7 @@ class Driver:
         return found
 
     def checkpoint(self, rows: int | None = None) -> Callable[[], None]:
-        """How to go back to what is remembered now, should a push of so many rows fail (None: after any push)."""
+        """A function that goes back to the present state if a push of ``rows`` rows fails (None: after any push)."""
         machines, strict = self.machines.values(), self.checker.policy != "skip"
         # When a later slice or a later query fails, machines have processed events already.
         processed = rows is None or rows > limits.BATCH_ROWS
@@ -123,7 +123,7 @@ class Driver:
         return undo
 
     def advance(self, time: object) -> dict[str, list[Part]]:
-        """What each query detects now that no event before a time is to come; see `Recognizer.advance`."""
+        """The detections of each query once no event before a time is to come; see `Recognizer.advance`."""
         with self.alone():
             clock = clock_time(time, self.checker.schema)
             undo = self.checkpoint(1)
@@ -136,12 +136,12 @@ class Driver:
             return found
 
     def until(self, clock: pa.Array) -> Iterator[tuple[str, list[Part]]]:
-        """What queries detect that wait for deadlines, up to the time in an array."""
+        """The detections, up to the time in an array, of the queries that wait for deadlines."""
         for name, machine in self._apart.items():
             yield name, machine.until(clock)
 
     def process(self, rows: pa.RecordBatch, begin: int) -> Iterator[tuple[str, list[Part]]]:
-        """What queries detect in rows that the checker let through; row ``begin`` of these is the first one."""
+        """The detections in rows that the checker accepted of a push; the first is row ``begin`` of all accepted."""
         checker = self.checker
         first = checker.numbered
         checker.accept_rows(rows)
@@ -184,7 +184,7 @@ class Driver:
             for name, machine, events in read:
                 found[name] = machine.advance(events, refused.append)
             if refused:
-                # The checker refuses it, as one of a batch; no other query has processed it.
+                # The checker refuses it as a batch of one event; no other query has processed it.
                 self.store.drop_last()
                 return self._push_rows(as_batch(event, self._columns))
             if self.store.wants_cleaning:
@@ -205,10 +205,10 @@ class Driver:
         store.forget(np.unique(np.concatenate([np.zeros(0, np.int64), *needed])))
 
     def take_over(self, counts: Mapping[str, Any], parts: Sequence[Contents], common: Contents | None = None) -> None:
-        """Go on from what the checker counted and the machines remembered, in place of what was seen so far.
+        """Replace the present state by the counts of a checker and the contents of machines.
 
-        ``common`` holds the events that queries keep in common, if their parts do not. Raises `SnapshotError` if
-        anything could not be remembered by a recogniser of these queries; then nothing has changed.
+        ``common`` holds the events that queries keep in common, if their parts do not. Raises `SnapshotError` if no
+        recogniser of these queries could have such a state; then nothing has changed.
         """
         check_counts(counts, self.checker.schema)
         if common is not None:

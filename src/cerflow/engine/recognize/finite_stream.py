@@ -1,4 +1,4 @@
-"""A finite stream: a table of usable events in their order, recognised where it is."""
+"""A finite stream: a table of usable events in their order, recognised in place."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["FiniteStream"]
 
 
 class FiniteStream:
-    """The parts of the matches of some plans in a table with their schema; recognised anew by every iteration.
+    """The parts of the matches of some plans in a table of their schema; every iteration recognises them anew.
 
-    ``numbers`` are the numbers of the rows in the input, by which errors name them, if they are others. ``until`` is an
-    array with a time before which no other event comes, if one is known.
+    ``numbers`` are the numbers of the rows in the input, for errors, if they differ from those in the table. ``until``
+    is an array with a time before which no more events come, if one is known.
     """
 
     def __init__(
@@ -38,10 +38,10 @@ class FiniteStream:
         self._schema = schema
         self._numbers = numbers
         self._until = until
-        #: The number of events that the latest iteration has come to.
+        #: The number of events that the latest iteration has processed.
         self.reached = 0
         self._store = WholeTable(table.select(columns_kept(plans, schema)))
-        # Queries of some streams only number events for themselves, and keep those.
+        # Queries that do not share events keep their own.
         read = {
             name for plan in plans.values() for name in (*plan.reads, *(() if plan.shares_events else plan.columns))
         }
@@ -53,7 +53,7 @@ class FiniteStream:
             yield from parts
 
     def detected(self) -> Iterator[tuple[str, list[Part]]]:
-        """What each query detects, batch by batch; raises as `detected_between`."""
+        """The detections of each query, batch by batch; raises as `detected_between`."""
         driver = self.driver(0)
         for start in range(0, self.table.num_rows, limits.BATCH_ROWS):
             self.reached = start

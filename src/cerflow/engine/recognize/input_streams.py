@@ -17,10 +17,10 @@ __all__ = ["InputStreams"]
 
 
 class InputStreams:
-    """Lets the events of the named streams through.
+    """Lets the events of the named streams through; without FROM all events.
 
-    Positions are those of the whole input, so they go along in a column where events of other streams are left out.
-    ``schema`` and ``position`` describe what comes out. Without FROM the names of streams do not count.
+    Positions are those of the whole input, so a column carries them if events of other streams are left out.
+    ``schema`` and ``position`` describe the events that come out.
     """
 
     def __init__(self, select: Select, schema: Schema, position: str | None) -> None:
@@ -33,7 +33,7 @@ class InputStreams:
             self.schema = replace(schema, columns=schema.columns.append(pa.field(POSITION, pa.int64())))
 
     def admit(self, rows: pa.RecordBatch, first: int) -> tuple[pa.RecordBatch, Ints]:
-        """The rows that are input, and which they are; the first row given is number ``first`` of all events."""
+        """The rows of the named streams, and their indexes; the first row given is number ``first`` of all events."""
         if self._column is None:
             return rows, np.arange(rows.num_rows)
         mask = pc.is_in(rows.column(self._column).cast(pa.string()), value_set=self._names)

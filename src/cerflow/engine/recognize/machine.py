@@ -1,4 +1,4 @@
-"""What recognises the matches of one query: its tables and its memory, apart from who checks and keeps the events."""
+"""A machine recognises the matches of one query with its tables and memory; its driver checks events and calls it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from cerflow.values.array_types import Ints
 
 __all__ = ["Machine"]
 
-#: Told of a row (of those given) that cannot be used after all.
+#: Is called with the number of a given row that cannot be used after all.
 Refuse = Callable[[int], None]
 
 
 class _StateBefore:
-    """A state to go back to; it is copied by `keep`, to be called before the state changes."""
+    """A state to go back to. Call `keep`, which copies it, before the state changes."""
 
     def __init__(self, state: State) -> None:
         self.state = state
@@ -49,25 +49,25 @@ class Machine:
     def __init__(self, plan: Plan, store: EventStore) -> None:
         self.plan = plan
         self.store = store
-        # What asks predicates is made for one recogniser only.
+        # Tables that call predicates serve one recogniser only.
         self.tables = plan.tables()
         self.reader = EventReader(self.tables, plan.select.partition, plan.streams.position, plan.evaluation)
         self.memory = Memory(self.tables)
-        #: What is read beside events; None if deadlines do not matter.
+        #: The ticks and pauses that are read beside events; None if deadlines do not matter.
         self.deadlines = Deadlines(self.reader, store) if self.tables.ticking else None
-        #: The events of the query's streams so far, if these are not all streams.
+        #: The number of events of the query's streams so far, if these are not all streams.
         self._admitted = 0
-        #: The matches handed out so far, if they are numbered.
+        #: The number of matches handed out so far, if they are numbered.
         self._reported = 0
         #: Where the window of the last event begins.
         self.last_bound = layout.NO_BOUND
-        #: The state before a push that may fail here, to be kept before it changes.
+        #: The state before a push that may fail here; it must be copied before it changes.
         self._before: _StateBefore | None = None
         #: The greatest values so far of the columns that must not decrease, if known.
         self._greatest: Ints | None = None
 
     def process(self, rows: pa.RecordBatch, accepted: int, refuse: Refuse) -> list[Part]:
-        """Process rows of the input, before which ``accepted`` others came; events are kept in the store."""
+        """Process rows of the input, which follow ``accepted`` earlier ones; relevant events go into the store."""
         whole = rows
         rows, index = self.plan.streams.admit(rows, accepted)
         first = accepted if self.plan.counts_all else self._admitted
@@ -77,7 +77,7 @@ class Machine:
         events, chosen = self.reader.read(rows, first)
         if not len(chosen) and self.deadlines is None:
             return []
-        # The last batch is not looked through before there is another.
+        # Clean up only when another batch comes, so that the last batch of a stream costs nothing.
         if self.store.wants_cleaning:
             self.store.forget(self.live_positions())
         self.store.keep(first, rows, chosen)
@@ -99,26 +99,26 @@ class Machine:
         return BatchRows(whole, self.tables.schema, places, self.reader.unit)
 
     def until(self, clock: pa.Array) -> list[Part]:
-        """What is detected now that no event before a time is to come; ``clock`` is an array with that time."""
+        """The detections once no event before a time is to come; ``clock`` is an array with that time."""
         if self.deadlines is None:
             return []
         events, moments = self.deadlines.until(clock)
         return self.advance(events, _nobody, moments) if len(moments.members) else []
 
     def matches(self, parts: Iterable[Part]) -> Matches:
-        """The matches in what was found just now."""
+        """The matches in parts that were found just now."""
         report, limit = self.plan.report, self.plan.limit
         if not report.numbers_matches:
             return Matches(parts, report, limit)
         found = Matches(parts, report, limit, before=self._reported)
-        # Beyond 64 bits none can be listed.
+        # No match with a number beyond 64 bits can be listed.
         self._reported = min(self._reported + found.count(), 2**63 - 1)
         return found
 
     def advance(self, events: EventArrays, refuse: Refuse, moments: Moments | None = None) -> list[Part]:
-        """Let prepared events pass, which are in the store; ``refuse`` is told of those that cannot be used.
+        """Process prepared events, which are in the store; ``refuse`` is called for those that cannot be used.
 
-        ``moments`` are those of pauses among them.
+        ``moments`` are those of the pauses among them.
         """
         parts: list[Part] = []
         at = 0
@@ -164,14 +164,14 @@ class Machine:
     # -- snapshots -----------------------------------------------------------------------------------------------
 
     def identity(self) -> dict[str, object]:
-        """What must be the same for a snapshot to make sense."""
+        """The facts that a snapshot and its machine must have in common."""
         plan = self.plan
         return {
             "query": show(plan.select),
             "columns": plan.schema.columns.serialize().to_pybytes().hex(),
             "type": plan.schema.type,
             "time": plan.schema.time,
-            # Not to name a unit is to say milliseconds.
+            # The default is milliseconds, so both spellings are equal.
             "time_unit": None if plan.schema.time_unit == "ms" else plan.schema.time_unit,
             "stream": plan.schema.stream,
             "forget": plan.schema.forget,
@@ -187,7 +187,7 @@ class Machine:
         return check_number(description, "accepted" if self.plan.counts_all else "next", least=0)
 
     def contents(self, counts: Mapping[str, object], events: StoredEvents) -> Contents:
-        """All that is remembered, with what the checker of records counted and the events to keep."""
+        """All that is remembered, with the counts of the record checker and the events to keep."""
         description = {
             **self.identity(),
             **counts,
@@ -201,9 +201,9 @@ class Machine:
         return Contents(description, arrays, events.rows, events.positions)
 
     def restorer(self, contents: Contents, positions: Ints) -> Callable[[], None]:
-        """How to go on from a snapshot of the same plan; ``positions`` are those of the events that are kept.
+        """A function that continues from a snapshot of the same plan; ``positions`` are those of the kept events.
 
-        Raises `SnapshotError` if it is of another plan, or if anything in it could lead astray.
+        Raises `SnapshotError` if the snapshot is of another plan, or if the kernels could not rely on it.
         """
         header = contents.description
         if {name: header.get(name) for name in self.identity()} != self.identity():
@@ -232,18 +232,18 @@ class Machine:
 
     @property
     def may_refuse(self) -> bool:
-        """Whether it may refuse an event that the checker let through, as what its window measures decreases."""
+        """Whether it may refuse an event that the checker accepted, since a value that measures a window decreases."""
         return len(self.tables.arrays.checked) > 0
 
     def may_fail(self, *, strict: bool) -> bool:
-        """Whether it may fail after some events were processed; ``strict`` says that a refused event is a failure."""
+        """Whether it may fail after processing some events; ``strict`` says that a refused event is a failure."""
         return (self.may_refuse and strict) or self.tables.asks
 
     def checkpoint(self, *, processed: bool, strict: bool) -> Callable[[], None]:
-        """How to go back to what is remembered now; ``processed`` says whether events may have been processed then.
+        """A function that goes back to the present state; ``processed`` says whether events may be processed by then.
 
-        Otherwise this machine alone may fail, once events are prepared; ``strict`` says that a refused event is a
-        failure.
+        Otherwise only this machine may fail, and only once events are prepared. ``strict`` says that a refused event
+        is a failure.
         """
         memory = self.memory
         counts = (self._admitted, self.last_bound, self._reported)
@@ -264,7 +264,7 @@ class Machine:
         return undo
 
     def _surely_passes(self, events: EventArrays) -> bool:
-        """Whether no event can fail, as it asks no predicate and all that measures windows ascends."""
+        """Whether no event can fail: no predicate is called, and the values that measure windows ascend."""
         if self.tables.asks:
             return False
         checked = self.tables.arrays.checked

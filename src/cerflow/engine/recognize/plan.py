@@ -1,4 +1,4 @@
-"""A query made ready for events of one schema: all that recognisers of it have in common."""
+"""A plan: a query made ready for events of one schema. All recognisers of the query and schema share it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CONSUME = {Consumption.NONE: 0, Consumption.ANY: 1, Consumption.PARTITION: 2}
 
 
 def lasting(select: Select) -> bool:
-    """Whether one program serves many recognisers.
+    """Whether many recognisers can share the tables of a query: whether it calls no predicates.
 
     Predicates are looked up whenever recognition begins, and may know the strings of one recogniser.
     """
@@ -45,13 +45,13 @@ def lasting(select: Select) -> bool:
 
 
 class Plan:
-    """What `Recognizer` needs of a query, a schema and where positions come from.
+    """A query made ready for a schema and a source of positions, for `Recognizer`.
 
-    ``precomputed`` are conditions that are evaluated already, by whoever hands over the events with a column
-    `PRECOMPUTED` (see `cerflow.engine.evaluate.precomputed_conditions`); columns that nothing else reads need not be
-    in the schema then. Whoever hands over these or the ``transducer`` has checked the query. Raises `QueryError` if the
-    query does not fit the schema, `InputError` if the positions are no integers, and `UnsupportedQueryError` if the
-    engine cannot evaluate it.
+    ``precomputed`` are conditions that the caller has evaluated; the events come with their truth values in a column
+    `PRECOMPUTED` (see `cerflow.engine.evaluate.precomputed_conditions`). The schema may then lack columns that
+    nothing else reads. A caller that gives these or the ``transducer`` must have checked the query. Raises
+    `QueryError` if the query does not fit the schema, `InputError` if the positions are no integers, and
+    `UnsupportedQueryError` if the engine cannot evaluate the query.
     """
 
     def __init__(
@@ -78,13 +78,13 @@ class Plan:
         self._precomputed = precomputed
         self.streams = InputStreams(select, schema, position)
         inner = self.streams.schema
-        # A column of the caller is always reported; one that FROM needs, only if asked for.
+        # A position column of the caller is always reported; one that only FROM needs is reported on request.
         numbered = positions or position is not None
         self.report = Report(select, inner, positions=numbered, position=self.streams.position)
         self.columns = self.report.stored
         self.stored = pa.schema([inner.columns.field(name) for name in self.columns])
         self.limit = limit_of(select)
-        #: The query as it is evaluated, see `fitted`; ``transducer`` is its.
+        #: The query as it is evaluated, see `fitted`; ``transducer`` is made from it.
         self.evaluated = fitted(select, inner, times=not precomputed)
         self.transducer = compile_select(self.evaluated) if transducer is None else transducer
         if schema.forget is not None and has_ticks(self.transducer):
@@ -95,13 +95,13 @@ class Plan:
             )
         self._tables = self._make()
         self.evaluation = Evaluation.of(self._tables)
-        #: The columns that recognition reads, in the order of the input; at least one says how many rows there are.
+        #: The columns that recognition reads, in the order of the input; never none, or the rows could not be counted.
         self.reads = [name for name in schema.attributes if name in self._read() | {schema.type}]
 
     def _read(self) -> frozenset[str]:
         tables = self._tables
         if not lasting(self.select):
-            # Predicates may be shown whole events.
+            # Predicates may get whole events.
             return frozenset(self.schema.attributes)
         windows = [tables.transducer.window, *(column.window for column in tables.columns)]
         timed = self.schema.forget is not None or any(isinstance(window, DurationWindow) for window in windows)
@@ -110,12 +110,12 @@ class Plan:
 
     @property
     def needs(self) -> frozenset[str]:
-        """The columns without which nothing can be recognised or reported, the type of events only if it is read."""
+        """The columns that recognition and report need; the type of events is among them only if it is read."""
         return self._read() | self.report.shown_columns
 
     @property
     def tests(self) -> list[Condition]:
-        """The conditions on one event alone that its transitions have."""
+        """The conditions on one event alone that stand on its transitions."""
         return self._tables.tests
 
     def reading(self, test: Condition) -> frozenset[str]:
@@ -144,7 +144,7 @@ class Plan:
 
     @property
     def shares_events(self) -> bool:
-        """Whether it may read and keep events together with other queries."""
+        """Whether the query may read and keep events together with other queries."""
         return self.counts_all and not self._tables.ticking
 
     def tables(self) -> TransducerTables:
@@ -167,7 +167,7 @@ class Plans:
         self._checked: Schema | None = None
 
     def check(self, schema: Schema) -> None:
-        """Whether the query fits a schema; raises `QueryError`."""
+        """Raises `QueryError` unless the query fits a schema."""
         if schema == self._checked:
             return
         if not self._lasting:
@@ -177,13 +177,13 @@ class Plans:
         self._checked = schema if self._lasting else None
 
     def transducer(self) -> Transducer:
-        """The automaton of the query; raises `UnsupportedQueryError`."""
+        """The automaton of the query. Raises `UnsupportedQueryError` if the engine cannot evaluate it."""
         if self._transducer is None:
             self._transducer = compile_select(self._select)
         return self._transducer
 
     def plan(self, schema: Schema, position: str | None = None, positions: bool = True) -> Plan:
-        """The plan for events of a schema; see `Plan` for what it raises."""
+        """The plan for events of a schema; raises as `Plan`."""
         for plan in self._plans:
             if plan.fits(schema, position, positions):
                 return plan

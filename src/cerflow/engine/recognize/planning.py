@@ -1,4 +1,4 @@
-"""How a query is divided between its automaton, what the engine compares while it runs, and what it leaves out."""
+"""The division of a query: which part becomes its automaton, and which matches the engine compares itself."""
 
 from __future__ import annotations
 
@@ -37,36 +37,36 @@ __all__ = [
     "with_one_run_each",
 ]
 
-#: What the engine calls the strategies that it evaluates itself.
+#: The engine's numbers of the strategies that it evaluates itself.
 _STRATEGIES = {Strategy.NEXT: layout.EARLIEST, Strategy.LAST: layout.LATEST}
 
 
 def compile_select(select: Select) -> Transducer:
-    """The transducer that evaluates a query; raises `UnsupportedQueryError` for what the engine cannot evaluate."""
+    """The transducer that evaluates a query; raises `UnsupportedQueryError` if the engine cannot evaluate it."""
     return made_ready(select, transducer_of(select))
 
 
 def fitted(select: Select, schema: Schema, *, times: bool = True) -> Select:
-    """The query as it is evaluated on events that it fits: with windows of time, and without arithmetic on ``times``.
+    """The query as it is evaluated on events of a schema: with windows of time, and without arithmetic on ``times``.
 
-    Without ``times`` the query must have none; then columns may be missing that others have evaluated.
+    With ``times=False`` the query must have no such arithmetic; the schema may lack columns of precomputed conditions.
     """
     select = _with_windows_of_time(select, schema)
     return with_times_as_numbers(select, schema) if times else select
 
 
 def _with_windows_of_time(select: Select, schema: Schema) -> Select:
-    """The same query with windows of time for those on an attribute that is the numeric time column; else itself.
+    """The query with windows of time in place of windows on the numeric time column; the query itself if none is.
 
-    They mean the same, but time never decreases in the whole stream: what is over for one key is over for all, and
-    events that cannot be used are refused before. A window of less than a microsecond more or less stays as it is.
+    Both mean the same. But time never decreases in the whole stream, so a window that is over for one key is over
+    for all, and the checker refuses late events. A window that is not a whole number of microseconds stays as it is.
     """
     if schema.time is None or not schema.kind(schema.time).numeric:
         return select
 
     def of_time(current: Node) -> Node:
         if isinstance(current, AttributeWindow) and current.attribute == schema.time:
-            # A float means the decimal that is written, as long as it is small enough to be that.
+            # A float means the decimal as it is written, unless it is too large to have fractions.
             exact = isinstance(current.size, int) or abs(current.size) >= 2**53
             size = (Fraction(current.size) if exact else Fraction(repr(current.size))) * schema.microseconds
             if size.denominator == 1:
@@ -86,14 +86,14 @@ def made_ready(select: Select, transducer: Transducer) -> Transducer:
 
 
 def detects_only(select: Select) -> bool:
-    """Whether nobody asks for the matches of an event, only whether there are any."""
+    """Whether the query asks only whether an event completes matches, not for the matches."""
     return select.projection.kind is ProjectionKind.NONE
 
 
 def with_one_run_each(transducer: Transducer) -> Transducer:
-    """The transducer determinised on its outputs if it has to be and can be, else itself.
+    """The transducer, determinised on its outputs if that is necessary and possible.
 
-    Where it cannot, the engine joins the runs with equal outputs as it goes.
+    If it is necessary but impossible, the engine joins runs of equal outputs while it recognises.
     """
     determinized = determinized_on_outputs(transducer) if ambiguous(transducer) else None
     return transducer if determinized is None else replace(determinized, one_support=transducer.one_support)
@@ -130,9 +130,9 @@ def transducer_of(select: Select) -> Transducer:
 
 
 def strategy_of(select: Select, transducer: Transducer) -> tuple[int, int]:
-    """What the engine is to choose as numbers of `cerflow.engine.layout`: as it recognises, and when matches are read.
+    """Two strategies, as numbers of `cerflow.engine.layout`: for recognition, and for the reading of matches.
 
-    In a window the latter costs less: what is chosen while recognising is another choice for every start.
+    In a window the second one costs less, since during recognition every start would need a choice of its own.
     """
     divided = _divided(select)
     if divided.strategy is Strategy.MAX:
@@ -146,7 +146,7 @@ def strategy_of(select: Select, transducer: Transducer) -> tuple[int, int]:
 
 
 def compared_labels(select: Select) -> frozenset[str]:
-    """The labels whose events the strategy compares as matches are read or recognised; empty for all events."""
+    """The labels whose events the strategy compares; empty if it compares all events."""
     return frozenset(str(reference.label) for reference in _divided(select).by)
 
 
@@ -158,13 +158,13 @@ def limit_of(select: Select) -> int | None:
 
 
 def _divided(select: Select) -> Select:
-    """The same query with NEXT and LAST of all matches as its strategy, and any other strategy in its formula.
+    """The query with MAX, and NEXT and LAST without labels, as its strategy; STRICT and the others in its formula.
 
-    So is MAX. STRICT, and NEXT and LAST by labels, are left to the automaton: for STRICT it does not matter whether the
-    window comes before. The others cost less where the engine compares whole matches.
+    The engine evaluates the strategy of the query, since it compares whole matches at less cost; the automaton
+    evaluates the formula. STRICT may move there because it gives the same before and after the window.
 
-    Where only detections are asked for, a strategy of the whole query makes no difference: of finitely many matches
-    of an event, if there are any, some are such that none is preferred to them. STRICT does, it compares none.
+    Without output a strategy of the whole query makes no difference: among finitely many matches of an event there is
+    always one to which none is preferred. STRICT makes one, as it compares no matches.
     """
     if detects_only(select):
         select = _without_preference(select)
@@ -187,7 +187,7 @@ def _divided(select: Select) -> Select:
 
 
 def _without_preference(select: Select) -> Select:
-    """The same query without the strategies that only say which of the matches of an event are reported."""
+    """The query without the strategies that only choose among the matches of an event."""
     if select.strategy is not Strategy.STRICT:
         select = replace(select, strategy=Strategy.ALL, by=())
         # A window comes before the strategy of the query, but after one in the formula.

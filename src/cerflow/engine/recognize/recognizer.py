@@ -1,4 +1,4 @@
-"""The recogniser: events in, matches out, with all that is remembered in between."""
+"""The recogniser of one query takes events, returns matches, and remembers between calls."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _NAME = "query"
 class Recognizer:
     """Recognises the matches of one query in a stream that comes in batches.
 
-    ``schema`` describes the batches; ``position`` names a column that holds each event's position in the whole
-    stream (otherwise events are counted as they come, and ``positions=False`` leaves positions null). ``on_bad_record``
-    says what happens to events that cannot be used: ``"fail"`` raises `BadRecordError`, ``"skip"`` leaves them out,
-    a callable gets them as a table with the columns ``row`` and ``reason`` in addition. Raises `QueryError` if the
-    query does not fit the schema and `UnsupportedQueryError` if the engine cannot evaluate it. A ``plan`` for the
-    query, schema and positions saves making one.
+    ``schema`` describes the batches. ``position`` names a column that holds each event's position in the whole
+    stream; without it events are counted as they come, and ``positions=False`` leaves positions null.
+    ``on_bad_record`` says what happens to events that cannot be used: ``"fail"`` raises `BadRecordError`, ``"skip"``
+    leaves them out, and a callable gets them as a table with two more columns, ``row`` and ``reason``. A ``plan`` for
+    the query, schema and positions saves making one. Raises `QueryError` if the query does not fit the schema and
+    `UnsupportedQueryError` if the engine cannot evaluate it.
 
     A recogniser is for one caller at a time: `push` and `snapshot` raise `InUseError` while another call runs. The
     matches that it has returned may be read at any time, in any thread.
@@ -70,12 +70,12 @@ class Recognizer:
 
     @property
     def report(self) -> Report:
-        """What makes record batches of matches (for other parts of cerflow)."""
+        """The report, which makes record batches of matches (for other parts of cerflow)."""
         return self._plan.report
 
     @property
     def live(self) -> dict[str, int]:
-        """How much is remembered: configurations, nodes of the match graph, events, partitions; and work done."""
+        """How many configurations, nodes of the match graph, events, … are remembered; ``visited`` counts work done."""
         c = self._machine.memory.state.counters
         return {
             "configurations": int(c[layout.N_LIVE]),
@@ -93,11 +93,11 @@ class Recognizer:
 
     @property
     def may_fail(self) -> bool:
-        """Whether a push may fail amid its events, by a predicate or a window (for other parts of cerflow)."""
+        """Whether a predicate or a window may make a push fail amid its events (for other parts of cerflow)."""
         return self._machine.may_fail(strict=True)
 
     def checkpoint(self) -> Callable[[], None]:
-        """How to go back to what is remembered now, after a later push (for other parts of cerflow)."""
+        """A function that goes back to the present state after later pushes (for other parts of cerflow)."""
         return self._driver.checkpoint()
 
     def snapshot(self) -> bytes:
@@ -109,10 +109,10 @@ class Recognizer:
 
     @classmethod
     def restore(cls, query: object, data: bytes, *, on_bad_record: BadRecordPolicy = "fail") -> Recognizer:
-        """The recogniser that a snapshot was taken of, for the same query; it goes on where that one stood.
+        """A recogniser of the query that continues from a snapshot.
 
-        Raises `SnapshotError` if the bytes are no snapshot, or one of another query or version, or if anything in it
-        could not be remembered by a recogniser. Who can change a snapshot can change what is found, but no more.
+        Raises `SnapshotError` if the bytes are no snapshot, if they are one of another query or version, or if no
+        recogniser could have such a state. A forged snapshot can change which matches are found, and nothing else.
         """
         select = getattr(query, "tree", query)
         if not isinstance(select, Select):
@@ -136,22 +136,22 @@ class Recognizer:
         return restored
 
     def push(self, events: Any) -> Matches:
-        """Process events, in the order of the rows, or one event given as a mapping; returns the matches they detect.
+        """Process events in the order of the rows, or one event given as a mapping; returns the matches they detect.
 
-        Events are given as to `Query.match`, with the columns of the recogniser; others are left out.
-        An event given as a mapping lacks (as null) the attributes that are not named there. Raises `InputError` if
-        events do not fit the schema, `BadRecordError` by policy, `PredicateError` if the function of a predicate
-        fails; then nothing of them has been processed. Raises `InUseError` while another call runs.
+        Events come in the forms that `Query.match` takes, with the columns of the recogniser; other columns are left
+        out. Attributes that a mapping does not name are null. Raises `InputError` if events do not fit the schema,
+        `BadRecordError` by policy, and `PredicateError` if the function of a predicate fails; then none of the events
+        has been processed. Raises `InUseError` while another call runs.
         """
         return self._machine.matches(self._driver.push(events).get(_NAME, ()))
 
     def advance(self, time: Any) -> Matches:
-        """What is detected now that no event before ``time`` is still to come (spec §10, deadlines).
+        """Let the time pass: returns the matches detected once no event before ``time`` is to come (spec §10).
 
-        Deadlines at or before it have passed: their matches have no ``detected_at``, and the deadline as their
-        ``detected_time``. Events before ``time`` are late from now on, as if an event of that time had come. It is a
-        value of the time column, for timestamps also a datetime or a text of ISO 8601. Raises `InputError` for other
-        values and without a time column, and `InUseError` while another call runs.
+        Deadlines at or before ``time`` have passed. Their matches have no ``detected_at``; their ``detected_time`` is
+        the deadline. From now on events before ``time`` are late, as if an event of that time had come. ``time`` is a
+        value of the time column; for timestamps it may also be a datetime or a text of ISO 8601. Raises `InputError`
+        for other values and without a time column, and `InUseError` while another call runs.
         """
         return self._machine.matches(self._driver.advance(time).get(_NAME, ()))
 

@@ -1,4 +1,4 @@
-"""The recogniser of a set of queries: events in, the matches of each query out."""
+"""The recogniser of a set of queries takes events and returns the matches of each query."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["SetRecognizer"]
 class SetRecognizer:
     """Recognises the matches of several queries in a stream that comes in batches; see `QuerySet.recognizer`.
 
-    Like a `Recognizer` it is for one caller at a time.
+    It is for one caller at a time, like a `Recognizer`.
     """
 
     def __init__(self, plans: Mapping[str, Plan], schema: Schema, on_bad_record: BadRecordPolicy) -> None:
@@ -38,15 +38,15 @@ class SetRecognizer:
 
     @property
     def bad_records(self) -> int:
-        """The number of events refused so far, those included that only some of the queries refuse."""
+        """The number of events refused so far, including events that only some of the queries refuse."""
         return self._driver.checker.refused
 
     def push(self, events: Any) -> dict[str, Matches]:
-        """Process events; returns the matches they detect, of each query that has any. See `Recognizer.push`."""
+        """Process events; returns the matches of each query that they detect any of. See `Recognizer.push`."""
         return self._matches(self._driver.push(events))
 
     def advance(self, time: Any) -> dict[str, Matches]:
-        """What is detected now that no event before ``time`` is to come, as by `push`. See `Recognizer.advance`."""
+        """Let the time pass; returns matches as `push` does. See `Recognizer.advance`."""
         return self._matches(self._driver.advance(time))
 
     def _matches(self, found: Mapping[str, list[Part]]) -> dict[str, Matches]:
@@ -72,9 +72,9 @@ class SetRecognizer:
             return snapshot.write_snapshot(snapshot.SET, contents)
 
     def take_over(self, data: bytes) -> None:
-        """Go on from a snapshot of the same queries, in place of what was seen so far.
+        """Replace the present state by a snapshot of the same queries.
 
-        Raises `SnapshotError` if it is of others; then nothing has changed.
+        Raises `SnapshotError` if the snapshot is damaged or of other queries; then nothing has changed.
         """
         with self._driver.alone():
             whole = snapshot.read_snapshot(snapshot.SET, data)
@@ -87,7 +87,7 @@ class SetRecognizer:
 
 
 def _part(whole: Contents, k: int, name: str) -> Contents:
-    """What a snapshot of a set holds of its query number ``k``."""
+    """The contents that a snapshot of a set holds for its query number ``k``."""
     if f"part {k}" not in whole.arrays:
         raise SnapshotError(f"the snapshot is damaged: it lacks the query '{name}'")
     return snapshot.read_snapshot(snapshot.RECOGNIZER, whole.arrays[f"part {k}"].tobytes())

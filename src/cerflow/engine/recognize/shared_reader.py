@@ -1,4 +1,4 @@
-"""Reading events once for several queries: what the texts of an event say decides which queries look at it at all."""
+"""Reads events once for several queries; the texts of an event decide which of the queries look at it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Member", "SharedReader"]
 
 
 class Member:
-    """One query among others: ``numbers`` are those that its tests have for all of them."""
+    """One query among others; ``numbers`` gives the number that a test has for all queries in common."""
 
     def __init__(self, name: str, machine: Machine, numbers: Mapping[Condition, int]) -> None:
         self.name = name
@@ -37,26 +37,26 @@ class Member:
 
     @cached_property
     def singles(self) -> SingleEvents:
-        """What prepares single events."""
+        """The object that prepares single events for the query."""
         return SingleEvents(self.machine.plan, self.machine.tables, self._signatures)
 
     @cached_property
     def columns(self) -> frozenset[str]:
-        """The columns that are read beyond texts that are tested."""
+        """The columns that the query reads for more than its tests of texts."""
         tables = self.machine.tables
         read: list[Node] = [tables.tests[t] for t in self._signatures.others]
         read += [column.expression for column in tables.columns if column.expression is not None]
         return frozenset(name for tree in read for name in columns_of_test(tree, tables))
 
     def satisfied(self, common: frozenset[int]) -> frozenset[int]:
-        """Of the common tests that hold, those of the query, with its own numbers."""
+        """The tests of the query among common tests that hold, by the query's own numbers."""
         found = self._satisfied.get(common)
         if found is None:
             found = self._satisfied[common] = frozenset(self._own[t] for t in common if t in self._own)
         return found
 
     def relevant(self, common: frozenset[int]) -> bool:
-        """Whether events may be relevant to the query that satisfy just these tests of text."""
+        """Whether events that satisfy exactly these tests of texts may be relevant to the query."""
         return self.machine.tables.counted or self._signatures.may_be_relevant(self.satisfied(common))
 
 
@@ -79,7 +79,7 @@ class SharedReader:
     # -- batches -------------------------------------------------------------------------------------------------
 
     def read(self, rows: pa.RecordBatch, first: int) -> Iterator[tuple[Member, EventArrays, Ints]]:
-        """For each query that has any the relevant events, and their rows; the first row is number ``first``."""
+        """The relevant events of each query that has any, and their rows; the first row is number ``first``."""
         if not self._members:
             return
         here = self._members[0].machine.reader.rows(rows, first)
@@ -118,13 +118,13 @@ class SharedReader:
 
     @cached_property
     def single(self) -> SingleEvents | None:
-        """What looks at single events first, for all queries; None if no query takes them."""
+        """The object that first checks single events, for all queries; None if no query takes single events."""
         return next((member.singles for member in self._members if member.singles.ready), None)
 
     def takers(self, values: Mapping[str, Any]) -> _Takers | None:
         """The queries to which a single event may be relevant; None if one of these needs it as a batch.
 
-        For each there is what prepares the event for it, and those of its own tests of text that hold.
+        Each comes with the object that prepares the event for it, and with its own tests of texts that hold.
         """
         satisfied = self._texts.of(values)
         try:
@@ -135,7 +135,7 @@ class SharedReader:
 
     def _ready_for(self, satisfied: frozenset[int]) -> _Takers | None:
         members = self._relevant_to(satisfied)
-        # One query may refuse an event that decreases its window after others have processed it.
+        # A query whose window decreases could refuse the event after others have processed it.
         alone = len(members) == 1
         if not all(m.singles.ready and (alone or not m.machine.may_refuse) for m in members):
             return None
@@ -143,7 +143,7 @@ class SharedReader:
 
 
 def _texts(machines: list[Machine], numbers: Mapping[Condition, int], schema: Schema) -> TextTests:
-    """The tests of text of all queries; what one query alone found out about texts, its other recognisers know."""
+    """The tests of texts of all queries. A single query keeps its own, whose results its other recognisers share."""
     if len(machines) == 1:
         return machines[0].reader.signatures.texts
     tests: dict[str, dict[int, Condition]] = {}
@@ -155,7 +155,7 @@ def _texts(machines: list[Machine], numbers: Mapping[Condition, int], schema: Sc
 
 
 def _share_columns(rows: BatchRows, members: Iterable[Member]) -> None:
-    """Read the columns at once that several queries read."""
+    """Read the columns that several queries read, once for all rows."""
     seen: set[str] = set()
     for member in members:
         for name in member.columns:

@@ -1,6 +1,6 @@
-"""One event at a time, given as a mapping: prepared without arrays of one row, in a few microseconds.
+"""Prepares a single event, given as a mapping, in a few microseconds, without making Arrow arrays of one row.
 
-Events and queries that need more than this go the way of batches, as a batch of one event.
+Events and queries that need more become a batch of one event.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _bits_of = struct.Struct("<q").unpack
 _float_as_bytes = struct.Struct("<d").pack
 _NAN = int(np.array([np.nan]).view(np.int64)[0])
 
-#: The word of a value in an event column or key, and that of an event and its position.
+#: Functions that give the 64-bit word for an event column or key: from a value, or from an event and its position.
 _Word = Callable[[Any], int]
 _OfEvent = Callable[[Mapping[str, Any], int], int]
 
 
 class SingleEvents:
-    """Prepares single events for one program; ``ready`` says whether that is possible at all."""
+    """Prepares single events for one query; ``ready`` says whether the query allows that."""
 
     def __init__(self, plan: Plan, tables: TransducerTables, signatures: SignatureReader) -> None:
         schema, keys = plan.schema, plan.select.partition
@@ -62,7 +62,7 @@ class SingleEvents:
             or any(test is None for _, test in tests)
             or any(column is None for column in columns)
             or any(word is None for key in words for _, word in key)
-            # Where integers meet floats, those that are no float exactly are refused.
+            # Where a key has integers and floats, integers that are no float exactly are refused.
             or any(
                 self._kinds[name] is int and schema.key_kind(key) is Kind.FLOAT
                 for key in keys
@@ -90,7 +90,7 @@ class SingleEvents:
             ranks=np.zeros(1, np.int64),
         )
 
-    # -- what is read of an event --------------------------------------------------------------------------------
+    # -- columns and keys ----------------------------------------------------------------------------------------
 
     def _word(self, name: str) -> _Word | None:
         kind = self._kinds[self._schema.column(name)]
@@ -134,7 +134,7 @@ class SingleEvents:
         return value_of
 
     def _measured(self, window: Window) -> tuple[Callable[[Mapping[str, Any], int], int | None], int] | None:
-        """What a window measures and its size, both in whole units; None if these are not whole numbers."""
+        """The function that gives an event's measure for a window, and its size; None if these are no whole numbers."""
         if isinstance(window, CountWindow):
             return lambda event, position: position, window.events
         if isinstance(window, DurationWindow):
@@ -162,7 +162,7 @@ class SingleEvents:
     # -- events --------------------------------------------------------------------------------------------------
 
     def plain(self, event: Mapping[str, Any], latest: int | float | None) -> dict[str, Any] | None:
-        """The columns of an event, None if it has to be looked at more closely: unusual values, or a bad record.
+        """The columns of an event; None if a batch must check it, because of unusual values or as a bad record.
 
         ``latest`` is the time of the event before.
         """
@@ -195,7 +195,7 @@ class SingleEvents:
     def read(self, values: Mapping[str, Any], position: int, satisfied: frozenset[int]) -> EventArrays | None:
         """The event as the kernels read it, valid until the next call; None if it is not relevant.
 
-        ``satisfied`` are the tests of text that hold, see `TextTests.of`; with these it may be relevant.
+        ``satisfied`` are the tests of texts that hold, see `TextTests.of`; they must allow that it is relevant.
         """
         tables = self.tables
         held = [number for number, test in self._tests if test(values) is True]
@@ -215,7 +215,7 @@ class SingleEvents:
         if self._window is not None:
             measure, size = self._window
             value = measure(values, position)
-            # Without a measure an event can neither begin nor end a complex event, and forgets nothing.
+            # An event without a measure can neither begin nor end a complex event, and ends no window.
             events.measure[0] = NOT_BEGUN if value is None else value
             events.bound[0] = NO_BOUND if value is None else _bound(value, size)
         return events
@@ -227,11 +227,11 @@ def as_batch(event: Mapping[str, Any], columns: pa.Schema) -> pa.RecordBatch:
 
 
 def _plain(data_type: pa.DataType) -> tuple[type | None, int]:
-    """What a column holds if it can be taken as it is, and the greatest whole number."""
+    """The Python type of a column whose values need no conversion, else None; and the greatest whole number."""
     if pa.types.is_dictionary(data_type):
         data_type = data_type.value_type
     if pa.types.is_signed_integer(data_type):
-        # The least one of 64 bits stands for null.
+        # The least integer of 64 bits stands for null.
         return int, 2 ** (data_type.bit_width - 1) - 1
     if pa.types.is_float64(data_type):
         return float, 0
@@ -240,7 +240,7 @@ def _plain(data_type: pa.DataType) -> tuple[type | None, int]:
     if pa.types.is_boolean(data_type):
         return bool, 1
     if pa.types.is_timestamp(data_type):
-        # Of nanoseconds 64 bits hold some centuries only.
+        # 64 bits of nanoseconds hold only some centuries.
         return datetime.datetime, -1 if data_type.unit == "ns" else 0
     return None, 0
 

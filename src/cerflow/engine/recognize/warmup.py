@@ -29,7 +29,7 @@ _QUERIES = (
     "SELECT MAX * WHERE A+ ; B WITHIN 6 EVENTS",
 )
 _EVENTS = 200
-#: What another process does meanwhile: the kernels that only some queries need.
+#: The work of a second process: it compiles the kernels that only some queries need.
 _HELP = "from cerflow.engine.kernels.step.units import prepare_all; prepare_all()"
 
 
@@ -40,10 +40,10 @@ def kernels_are_compiled() -> bool:
 
 @cache
 def ensure_compiled() -> None:
-    """See to it that all kernels are on disk; unlike `warm_up` do nothing else if they are.
+    """Compile all kernels unless they are on disk; unlike `warm_up` load nothing if they are.
 
-    For processes that come and go, such as the tasks of a cluster: they load what they need. Where nothing can be
-    kept, they compile what they need.
+    It is meant for short processes, such as the tasks of a cluster, which load only the kernels they need. Where no
+    cache can be written, it does nothing, and they compile the kernels they need.
     """
     if kernels_folder() is not None and not kernels_are_compiled():
         warm_up()
@@ -53,9 +53,9 @@ def ensure_compiled() -> None:
 def warm_up() -> None:
     """Compile all kernels that recognise and unfold, or load them from the cache on disk if they are there.
 
-    They are compiled once per machine, by two processes; others that start at the same time wait for these. The
-    cache is beside the package where that can be written to, else in the user's cache directory, else in one for
-    temporary files; the environment variable ``CERFLOW_CACHE_DIR`` says otherwise.
+    Two processes compile them, once per machine; others that start at the same time wait. The cache is beside the
+    package if that can be written to, else in the user's cache directory, else in one for temporary files. The
+    environment variable ``CERFLOW_CACHE_DIR`` names another place.
     """
     if not kernels_are_compiled():
         compile_once(_compile)
@@ -65,7 +65,7 @@ def warm_up() -> None:
 
 @cache
 def load_kernels() -> None:
-    """Load what every query needs, so that it does not count as part of the first one; `warm_up` loads everything."""
+    """Load the kernels that every query needs, so that the first query is no slower; `warm_up` loads all kernels."""
     _use(_QUERIES[:1])
 
 
@@ -79,7 +79,7 @@ def _compile() -> None:
 
 @contextmanager
 def _help() -> Iterator[None]:
-    """Another process compiles while the body runs; if it cannot, what it leaves is compiled here afterwards."""
+    """Compile kernels in a second process while the body runs; the caller compiles afterwards all that it leaves."""
     # The same modules as here: -P keeps the working directory out unless it is on the path of this process.
     path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
     command = [sys.executable or "python", "-P", "-c", _HELP]
@@ -91,7 +91,7 @@ def _help() -> Iterator[None]:
     try:
         yield
     except BaseException:
-        # What it was to help with has been given up.
+        # The compilation that it helps has failed.
         helper.kill()
         raise
     finally:
