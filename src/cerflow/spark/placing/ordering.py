@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
+from cerflow.conditions.connectives import TRUE
 from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.events import IDENTIFIER, POSITION, EventColumns
 from cerflow.spark.frames.plan import JobPlan
@@ -51,8 +52,8 @@ def selected(df: DataFrame, plan: JobPlan, *, skip: bool) -> Selected:
     frame = events.renamed(df)
     if skip:
         frame = frame.filter(events.usable())
-    if plan.keys and not plan.positions:
-        # They belong to no substream, and nothing counts them.
+    if plan.keys and not plan.positions and (plan.by_key or plan.relevance.condition != TRUE):
+        # They belong to no substream, and nothing counts them. Where all events go to one task, they may show the time.
         frame = frame.filter(events.has_keys(plan))
     found = Selected(frame, events, df.schema, skip)
     if not plan.positions:

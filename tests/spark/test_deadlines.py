@@ -1,0 +1,51 @@
+"""NOT FOLLOWED BY on Spark: one task sees the whole stream, as any event may show that a deadline has passed."""
+
+import random
+
+import pyarrow as pa
+import pytest
+
+import cerflow
+from cerflow.spark import explain
+from support.spark.parquet_streams import recognised, write
+from support.spark.results import assert_same, bag
+
+pytestmark = pytest.mark.slow
+
+CART = "SELECT * WHERE (cart AS c NOT FOLLOWED BY checkout FOR 5 SECONDS) PARTITION BY [user]"
+
+
+def shop(count):
+    draw = random.Random(3)
+    users = [draw.choice(["ann", "bob", "cleo", None]) for _ in range(count)]
+    return pa.table(
+        {
+            "type": [draw.choice(["cart", "checkout", "view"]) for _ in range(count)],
+            "t": pa.array(sorted(draw.randint(0, 300_000) for _ in range(count))),
+            "user": users,
+        }
+    )
+
+
+def test_events_of_other_keys_show_deadlines(spark):
+    table = shop(300)
+    assert assert_same(spark, CART, table, positions=True, time="t")
+    assert assert_same(spark, CART, table, time="t")
+    # What the query does not name shows the time, too.
+    assert "any event of the whole stream may show that a deadline has passed" in explain(
+        CART, spark.createDataFrame(table), time="t"
+    )
+
+
+def test_deadlines_of_attributes_are_shown_by_events_of_the_key(spark):
+    query = "SELECT * WHERE (cart AS c NOT FOLLOWED BY checkout FOR 5000 [at]) PARTITION BY [user]"
+    table = shop(300)
+    assert assert_same(spark, query, table.append_column("at", table["t"]), time="t")
+
+
+def test_the_data_source(tmp_path):
+    table = shop(2000)
+    write(tmp_path, table, [(100,) * 10, (100,) * 5])
+    found = recognised(CART, tmp_path, time="t")
+    expected = cerflow.parse(CART).match(table, time="t", positions=False).to_arrow()
+    assert bag(found) == bag(expected)
