@@ -8,11 +8,11 @@ from dataclasses import replace
 from cerflow.automata.compile.conditions import guarded
 from cerflow.automata.compile.negation import ExcludedRuns
 from cerflow.automata.compile.run_sets import RunSet
-from cerflow.automata.model.clock import PAUSE, TICK, parted, reads_tick
+from cerflow.automata.model.clock import PAUSE, TICK, parted, reads_events, reads_tick
 from cerflow.automata.model.fragment import Fragment, reachable_states, track, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
-from cerflow.conditions.connectives import conjunction, conjuncts
+from cerflow.conditions.connectives import conjunction
 from cerflow.conditions.guards import InWindow, Measure, Satisfied, Stored
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Attribute, Condition, IsNull, Not
@@ -110,8 +110,7 @@ def _knowing_last(operand: Fragment, window: Window, registers: RegisterFile) ->
             found.append(t)
             continue
         for each in parted(t):
-            stores = {TICK, PAUSE}.isdisjoint(conjuncts(each.test))
-            found.append(replace(each, writes=(*each.writes, keep)) if stores else each)
+            found.append(replace(each, writes=(*each.writes, keep)) if reads_events(each) else each)
     return operand.with_transitions(found), last
 
 
@@ -124,8 +123,7 @@ def ending_marked(operand: Fragment) -> Fragment:
                 yield marked, t
             return
         for each in parted(t):
-            event = {TICK, PAUSE}.isdisjoint(conjuncts(each.test))
-            yield bool(each.labels) if event else marked, each
+            yield bool(each.labels) if reads_events(each) else marked, each
 
     return without_dead_states(track(operand, False, step))
 

@@ -27,6 +27,7 @@ __all__ = [
     "on_events",
     "opened_by",
     "parted",
+    "reads_events",
     "reads_tick",
     "with_patience",
 ]
@@ -39,6 +40,11 @@ PAUSE = TypeTest("\0no event")
 def reads_tick(t: Transition) -> bool:
     """Whether a transition reads ticks only."""
     return TICK in conjuncts(t.test)
+
+
+def reads_events(t: Transition) -> bool:
+    """Whether a transition may read an event, for one whose test does not leave that open (see `parted`)."""
+    return {TICK, PAUSE}.isdisjoint(conjuncts(t.test))
 
 
 def on_events(t: Transition) -> Transition:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from cerflow import limits
-from cerflow.automata.model.clock import TICK, reads_tick
+from cerflow.automata.model.clock import TICK, has_ticks, reads_tick
 from cerflow.automata.model.transducer import Transducer, Transition
 from cerflow.conditions.connectives import conjuncts
 from cerflow.conditions.guards import InWindow, Satisfied
@@ -52,6 +52,10 @@ class Moves:
         self._precomputed = numbered_conditions(precomputed)
         self._test_numbers: dict[Condition, int] = {}
         self.tests: list[Condition] = []
+        #: The states in which what is read is looked at though no run may stay: the initial ones, and beside ticks all.
+        self._met = transducer.initial
+        if has_ticks(transducer):
+            self._met |= {t.source for t in transducer.transitions}
         #: For each state the tests of its loops that change nothing: where one holds, a run may stay as it is.
         self.loops = self._loops()
         self.rows = self._rows()
@@ -133,12 +137,12 @@ class Moves:
     def _leaves(self, satisfied: frozenset[int]) -> tuple[int, ...]:
         """The states in which no run may stay over an event that satisfies these tests, but may over other events.
 
-        States without any such loop are left out (except initial ones): for them, every event in between counts.
+        States without any such loop are left out (except some): for them, every event in between counts.
         """
         return tuple(
             q
             for q, loops in enumerate(self.loops)
-            if (loops or q in self._transducer.initial) and not any(needs <= satisfied for needs in loops)
+            if (loops or q in self._met) and not any(needs <= satisfied for needs in loops)
         )
 
     def _rows(self) -> list[Move]:

@@ -130,6 +130,7 @@ class TransducerTables:
         # Starts of windows may also be kept among other values; the measured column tells.
         windows = [self.transducer.window, *(column.window for column in self.columns)]
         strict = any(not loops and q not in self.transducer.final for q, loops in enumerate(self.moves.loops))
+        strict = strict and not self.ticking
         return self.partitioned and (strict or any(isinstance(w, CountWindow) for w in windows))
 
     @property
@@ -253,7 +254,8 @@ class TransducerTables:
         windows = Windows(self.transducer, self.slots, self.atoms, partitioned=self.partitioned)
         expiring, expiring_start = windows.expiring()
         states = self.transducer.states
-        skips = [bool(loops) for loops in self.moves.loops]
+        # Ticks come between events, so there no run may be told by the event that it last read.
+        skips = [bool(loops) or self.ticking for loops in self.moves.loops]
         # Sets of several members are processed as a whole.
         indexed = [not self.grouped and skip for skip in skips]
         self._indexes = Indexes(compared, [row[layout.T_SOURCE] for row in transitions], indexed)
