@@ -123,8 +123,6 @@ def compile_formula(
             whole = know_ends(whole, left)
         if choice is not None:
             try:
-                if compiler.ticking:
-                    raise _no_choice(choice)
                 whole = preferred(whole, choice, compiler.registers, by, each_start=left is not None)
             except UnsupportedQueryError as error:
                 error.span = error.span or formula.span
@@ -332,13 +330,6 @@ class _FormulaCompiler:
         return apply_filter(operand, condition, resolve, scopes, index, self.registers)
 
 
-def _no_choice(strategy: Strategy) -> UnsupportedQueryError:
-    return UnsupportedQueryError(
-        f"{strategy} does not compare formulas with NOT FOLLOWED BY … FOR a duration or an attribute here",
-        hint="SELECT NEXT and SELECT LAST do, without BY, among the matches of one moment.",
-    )
-
-
 def _refuse_deadlines(current: Formula, below: list[Fragment]) -> None:
     """Raise `UnsupportedQueryError` where an operand must be complete with an event and ends with a deadline."""
     match current:
@@ -347,8 +338,6 @@ def _refuse_deadlines(current: Formula, below: list[Fragment]) -> None:
         case Conjunction():
             for operand in below:
                 refuse_deadline(operand, "below AND", "Write (φ AND χ) NOT FOLLOWED BY ψ FOR … instead.")
-        case Selection(strategy) if strategy is not Strategy.STRICT and waits_for_ticks(current.operand):
-            raise _no_choice(strategy)
 
 
 def _leaves_of(condition: Condition, scope: int) -> list[Of]:
