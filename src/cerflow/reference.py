@@ -21,6 +21,7 @@ from cerflow.schema import Kind, Schema, kind_of
 from cerflow.semantics.deadlines import Time
 from cerflow.semantics.programs import Entry, defined, read_by
 from cerflow.semantics.queries import Match, evaluate
+from cerflow.values.arrow_columns import rows_as_columns, values_as_array
 from cerflow.values.events import Stream, as_value, raw_time
 from cerflow.values.units import DAY, MICROSECONDS
 
@@ -106,7 +107,7 @@ def _flat(table: pa.Table, report: Report) -> pa.Table:
             ]
             found = [event[column.field] for event in having]
             values.append(found if column.several else next(iter(found), None))
-        table = table.append_column(pa.field(column.name, column.type), [pa.array(values, column.type)])
+        table = table.append_column(pa.field(column.name, column.type), [values_as_array(values, column.type)])
     return table
 
 
@@ -232,7 +233,7 @@ class _Writer:
         # To the semantics some decimals are floats.
         decimals = [f.name for f in schema if pa.types.is_decimal(f.type)]
         plain = [{**row, **{n: _decimal(row.get(n), schema.field(n).type) for n in decimals}} for row in rows]
-        return pa.Table.from_pylist(plain, schema)
+        return pa.Table.from_batches([rows_as_columns(plain, schema)])
 
     def place(self, position: int | None) -> int | None:
         return position if self.positions else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ __all__ = [
     "plain_type",
     "python_rows",
     "python_values",
+    "rows_as_columns",
+    "values_as_array",
     "with_plain_columns",
 ]
 
@@ -92,6 +95,35 @@ def plain_array(column: pa.Array, target: pa.DataType) -> pa.Array:
 def hides_nulls(column: pa.Array) -> bool:
     """Whether values of a dictionary are null, which do not count as nulls of the column."""
     return bool(pa.types.is_dictionary(column.type) and column.dictionary.null_count)
+
+
+def values_as_array(values: Sequence[Any], target: pa.DataType | None) -> pa.Array:
+    """Python's values as an array of a type; None leaves the type to Arrow, whose errors are raised.
+
+    Arrow before version 23 does not make every dictionary from Python's values, but casts to all of them.
+    """
+    if target is None:
+        return pa.array(values)
+    spelt = _without_dictionaries(target)
+    return pa.array(values, spelt) if spelt == target else pa.array(values, spelt).cast(target)
+
+
+def _without_dictionaries(data_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(data_type):
+        return data_type.value_type
+    if pa.types.is_struct(data_type):
+        return pa.struct([field.with_type(_without_dictionaries(field.type)) for field in data_type])
+    if pa.types.is_list(data_type):
+        return pa.list_(data_type.value_field.with_type(_without_dictionaries(data_type.value_type)))
+    return data_type
+
+
+def rows_as_columns(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+    """Dicts as a batch with the columns of a schema, null where a dict lacks one; raises as `values_as_array`."""
+    columns = [values_as_array([row.get(field.name) for row in rows], field.type) for field in schema]
+    if not columns:
+        return pa.RecordBatch.from_pylist(list(rows), schema)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def python_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from cerflow import limits
 from cerflow.errors import InputError
-from cerflow.values.arrow_columns import with_plain_columns
+from cerflow.values.arrow_columns import values_as_array, with_plain_columns
 
 __all__ = ["as_rows", "from_rows", "supposed", "to_table", "unknown_types"]
 
@@ -159,7 +159,7 @@ def _column(rows: Sequence[Mapping[str, Any]], name: str, target: pa.DataType | 
         # Arrow would cut fractions off.
         if target is not None and pa.types.is_integer(target) and any(type(v) is float and v % 1 != 0 for v in some):
             raise ValueError("not whole")
-        return pa.array(some, target)
+        return values_as_array(some, target)
 
     try:
         return array(values)

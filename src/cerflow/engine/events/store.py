@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from cerflow import limits
 from cerflow.values.array_types import Ints
+from cerflow.values.arrow_columns import rows_as_columns
 
 __all__ = ["EventStore", "StoredEvents", "WholeTable", "one_batch"]
 
@@ -28,7 +29,7 @@ class Latest:
     def rows(self, positions: Ints, schema: pa.Schema) -> pa.RecordBatch:
         """The events at these positions."""
         at = np.searchsorted(self.positions, positions).tolist()
-        return pa.RecordBatch.from_pylist([self.events[k] for k in at], schema)
+        return rows_as_columns([self.events[k] for k in at], schema)
 
 
 class StoredEvents:
