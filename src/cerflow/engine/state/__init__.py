@@ -1,1 +1,1 @@
-"""The state between events: its arrays, how they grow and are cleaned up, and snapshots, which are checked first."""
+"""The state between events: its arrays, their growth and clean-up, and snapshots, which are checked before use."""

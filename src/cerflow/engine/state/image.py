@@ -1,8 +1,8 @@
-"""The image of a state: what has to be kept of it, so that everything else can be made anew.
+"""The image of a state: the arrays from which the whole state can be made anew.
 
-A state is full of numbers that lead from one array into another. An image holds only those that nothing else tells, and
-no capacity: configurations stand in the order of their lists, classes are numbered in their order, members and words of
-collections stand in the order in which they are used. Lists, hash tables, indexes, free places and counters follow.
+In a state many numbers point from one array into another. An image leaves out those that follow from its order, and
+spare room: configurations stand in the order of their lists, classes are numbered in their order, members and words of
+collections stand in the order of their use. Lists, hash tables, indexes, free places and counters are computed.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class Image(NamedTuple):
     configs: SmallRows  # (configurations, 5), by partition and group, the latest of each list first
     config_long: IntRows  # (configurations, 2)
     values: IntRows  # (configurations, slots)
-    members: Smalls  # the states of the members of all configurations of several, one after the other
+    members: Smalls  # the states of the members of all configurations of several, one configuration after the other
     member_values: IntRows  # (members, slots)
     moved: Smalls  # (partitions,)
     partition_long: IntRows  # (partitions, words)
-    set_sizes: Ints  # words of each collection, of which the first is empty
+    set_sizes: Ints  # words of each collection; the first collection is empty
     set_words: Ints
 
 
@@ -87,7 +87,7 @@ def image_of(state: State, tables: TransducerTables, order: Smalls) -> Image:
 
 
 def _places_in_order(state: State, config: Smalls) -> Smalls:
-    """The class of each configuration by its place among those of all partitions; 0 for that without events."""
+    """The class of each configuration by its place among those of all partitions; 0 for the class without events."""
     own = config[:, layout.C_CLASS]
     partition_of = np.zeros(len(state.classes), np.int32)
     partition_of[own] = config[:, layout.C_PARTITION]
@@ -128,7 +128,7 @@ def set_widths(image: Image, tables: TransducerTables) -> Ints:
 
 
 def _with_sets(image: Image, state: State, tables: TransducerTables) -> Image:
-    """The image with the collections that it holds, numbered anew."""
+    """The image, with the collections that its registers hold; these are numbered anew."""
     holders = set_holders(image, tables)
     if not holders:
         return image
@@ -142,9 +142,9 @@ def _with_sets(image: Image, state: State, tables: TransducerTables) -> Image:
 
 
 def state_of(image: Image, tables: TransducerTables, empty: State) -> State:
-    """The state of which a valid image was taken, but for hashes and what is found by them (see `Memory.take_over`).
+    """The state that a valid image was taken of, without hashes and hash tables (`Memory.take_over` adds these).
 
-    ``empty`` is the state of a recogniser that has seen nothing.
+    ``empty`` is the state of a recogniser that has seen no events.
     """
     configs, nodes, members = len(image.configs), len(image.nodes), len(image.members)
     partitions, sets = len(image.moved), len(image.set_sizes)
@@ -205,7 +205,7 @@ def _power(least: int, at_least: int) -> int:
 
 
 def _in(array: NDArray[Any], rows: int) -> NDArray[Any]:
-    """A copy of an array with room for so many rows."""
+    """A copy of an array, with room for this number of rows."""
     larger = np.zeros((rows, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger
@@ -235,7 +235,7 @@ def _link_configurations(image: Image, state: State, tables: TransducerTables) -
 
 
 def _link_classes(image: Image, state: State, count: int) -> None:
-    """The lists of classes: those of a partition follow each other, from the worst to the best."""
+    """Link the classes of each partition into a list, from the worst to the best."""
     own = image.configs[:, CLASS]
     state.config[: len(own), layout.C_CLASS] = own
     partition = np.full(count, -1, np.int64)

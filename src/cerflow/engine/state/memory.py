@@ -1,4 +1,4 @@
-"""The state of the engine as arrays, and how they grow and are cleaned up."""
+"""The memory of the engine: it holds the state as arrays, makes room in them, and cleans them up."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _grown(array: NDArray[W], rows: int) -> NDArray[W]:
 
 
 class Memory:
-    """Arrays of one recogniser. They are replaced, not resized: who holds the old nodes can still read them."""
+    """The arrays of one recogniser. Arrays are replaced, never resized, so holders of old nodes can still read them."""
 
     def __init__(self, tables: TransducerTables) -> None:
         slots = int(tables.arrays.options[layout.O_SLOTS])
@@ -53,7 +53,7 @@ class Memory:
         counters[layout.N_CLASSES] = 1
         forgets = int(tables.arrays.options[layout.O_FORGET])
         partitions = 1
-        # A class is held by a configuration; only strategies have more than the one that needs none.
+        # Only strategies have classes beside the one without events; a configuration holds each of these.
         classes = 65 if tables.arrays.options[layout.O_STRATEGY] else 1
         if not tables.partitioned:
             counters[layout.N_PARTITIONS] = 1
@@ -93,13 +93,13 @@ class Memory:
         self._last_request = (-1, -1)
         prepare(tables.arrays)
         self._shared = SharedArrays()
-        #: The groups of arrays that kernels see now.
+        #: The groups of arrays that the kernels see at present.
         self._shown: tuple[object, ...] = (None,) * 5
 
     def advance(self, events: EventArrays, at: int) -> tuple[int, int]:
-        """Process events from number ``at`` on; returns (what stopped it, the first event not processed).
+        """Process events from number ``at`` on; returns the reason for stopping, and the first event not processed.
 
-        What was given last time costs least, also if its arrays hold other events now.
+        The same ``events`` object as in the last call costs least, even if its arrays now hold other events.
         """
         return advance(self._address(events), at, len(events.signature))  # type: ignore[no-any-return]
 
@@ -122,8 +122,8 @@ class Memory:
         return shared.address
 
     def make_room(self, lacking: int, events: EventArrays, k: int) -> None:
-        """Make room for event ``k``, for which the kernel lacked it."""
-        # Cleaning up may not be enough for an event that needs very much; then it is asked for again.
+        """Make room for event ``k``; ``lacking`` says which room the kernel lacked for it."""
+        # If an event needs very much, cleaning up may not be enough. Then the kernel asks again, and the array grows.
         request = (lacking, int(events.position[k]))
         again = request == self._last_request
         self._last_request = request
@@ -172,14 +172,14 @@ class Memory:
         return self._tables.global_window
 
     def _collect_nodes(self, bound: int, *, grow: bool = False) -> None:
-        """Copy what is alive to a new arena, which is larger if that is more than half of the old one."""
+        """Copy the living nodes to a new arena, which is larger if they fill more than half of the old one."""
         state = self.state
         configs = int(state.counters[layout.N_CONFIGS])
         top = int(state.counters[layout.N_NODES])
         roots = state.config[:configs, layout.C_ROOT].astype(np.int64)
         living = np.flatnonzero((roots >= 0) & (state.config[:configs, layout.C_DEAD] == 0))
         roots = np.ascontiguousarray(roots[living])
-        # A window that does not hold for all partitions ends in each where its own last event says.
+        # Unless one window holds for all partitions, the last event of each says where its window begins.
         bounds = np.full(len(roots), bound)
         if not self._bound_is_global:
             bounds = np.ascontiguousarray(state.partition_long[state.config[living, layout.C_PARTITION], -1])
@@ -268,11 +268,11 @@ class Memory:
     def _clean_sets(self, *, grow: bool) -> None:
         """Renumber the collections that some register still holds; make room for twice as many."""
         holders = self._set_holders()
-        # To find the holders members are moved.
+        # Finding the holders replaces the state, as it moves members.
         state = self.state
         old = np.unique(np.concatenate([array[rows, slot] for array, rows, slot in holders] or [np.zeros(0, np.int64)]))
         old = np.union1d(old, [0])
-        # The table below is probed with a mask, so its size is a power of two.
+        # The table below is probed with a mask, so its size must be a power of two.
         capacity = len(state.set_index)
         while capacity < 4 * len(old):
             capacity *= 2
@@ -323,7 +323,7 @@ class Memory:
         return holders
 
     def image(self) -> Image:
-        """What has to be kept of the state, for a snapshot."""
+        """The image of the state, for a snapshot."""
         order = np.empty(int(self.state.counters[layout.N_LIVE]), np.int32)
         count = list_configurations(self._address(), order)
         return image_of(self.state, self._tables, order[:count])
@@ -335,7 +335,7 @@ class Memory:
         self.rehash()
 
     def rehash(self) -> None:
-        """Registers were rewritten, so the hashes of configurations have to be computed anew."""
+        """Compute the hashes of configurations and all hash tables anew, after registers were rewritten."""
         rehash(self._address())
         self._rebuild()
 

@@ -1,12 +1,12 @@
 """Snapshots as bytes: named arrays and a description, with a version and a checksum, and never any code.
 
 A snapshot begins with a line of text that holds its version. A checksum of all that follows comes next, then an index
-in JSON: the kind of the snapshot, and for each section its name, type, shape and length. The sections stand one after
-the other, compressed by LZ4 where that makes them smaller. Numbers are divided into their bytes before (all first
-bytes, all second ones, …), which are much alike.
+in JSON: the kind of the snapshot, and for each section its name, type, shape and length. The sections follow one after
+the other, compressed by LZ4 where that makes them smaller. Before that the bytes of numbers are regrouped (all first
+bytes, all second ones, …), because bytes of one place are similar.
 
-The checksum tells accidents, not forgeries: `cerflow.engine.state.validation` checks what the arrays say. LZ4 makes
-nothing more than 255 times as small, so reading takes memory in proportion to the length of the snapshot.
+The checksum detects accidents, not forgeries; `cerflow.engine.state.validation` checks the content of the arrays. LZ4
+makes nothing more than 255 times smaller, so reading takes memory in proportion to the length of the snapshot.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LENGTH = struct.Struct("<I")
 _RATIO = 255
 _CODEC = pa.Codec("lz4")
 _TYPES: dict[str, type[np.generic]] = {"int32": np.int32, "int64": np.int64, "bytes": np.uint8}
-#: What reading raises if the bytes say something else than they should.
+#: Exceptions that damaged bytes may cause while they are read.
 _DAMAGES = (
     *(ValueError, KeyError, TypeError, IndexError, AttributeError, OSError),
     *(struct.error, RecursionError, MemoryError, pa.ArrowException),
@@ -47,7 +47,7 @@ _DAMAGES = (
 
 
 class Contents:
-    """What a snapshot holds: a ``description`` (JSON), ``arrays`` by name, and ``events`` with their ``positions``."""
+    """The contents of a snapshot: a ``description`` (JSON), ``arrays`` by name, ``events`` with their ``positions``."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ def write_snapshot(kind: str, contents: Contents) -> bytes:
 def read_snapshot(kind: str, data: bytes) -> Contents:
     """The contents of a snapshot of some kind.
 
-    Raises `SnapshotError` if the bytes are none, are damaged, or of another version.
+    Raises `SnapshotError` if the bytes are no such snapshot, are damaged, or have another version.
     """
     body = _body(kind, data)
     try:
@@ -113,7 +113,7 @@ def read_snapshot(kind: str, data: bytes) -> Contents:
 
 
 def _body(kind: str, data: bytes) -> memoryview:
-    """What the checksum stands for."""
+    """The bytes that the checksum covers; raises `SnapshotError` if it is wrong."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise SnapshotError(f"a snapshot is bytes, not {type(data).__name__}")
     whole = memoryview(data).cast("B")
@@ -173,7 +173,7 @@ def _unpacked(kept: memoryview, dtype: type[np.generic], shape: list[int]) -> ND
 
 
 def decoded(data: pa.Buffer) -> pa.Table:
-    """The events in Arrow's format for streams, in which nothing may be compressed: its size is not bounded."""
+    """The events in Arrow's stream format. Compressed buffers are refused, since their real size is not bounded."""
     for message in pa.ipc.MessageReader.open_stream(data):
         if _is_compressed(message.metadata.to_pybytes()):
             raise SnapshotError("the snapshot is damaged: its events are compressed twice")

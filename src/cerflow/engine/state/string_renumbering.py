@@ -1,4 +1,4 @@
-"""Forgetting strings: a stream of ever new identifiers must not fill the memory."""
+"""Forgets strings that are no longer needed, so that a stream of ever new identifiers does not fill the memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["forget_strings"]
 def forget_strings(tables: TransducerTables, memory: Memory) -> None:
     """Renumber the strings that registers and partition keys still hold; the order of their codes stays."""
     if tables.collects_strings:
-        # Collections are shared by content, whatever it means, so their words cannot be renumbered.
+        # Collections are shared by content, with or without strings, so their words cannot be renumbered.
         tables.strings.replace(tables.strings.texts)
         return
     state = memory.state

@@ -1,7 +1,7 @@
-"""Whether the image of a state is one: everything that kernels rely on, so that no snapshot makes them go astray.
+"""Checks the image of a state: everything that kernels rely on, so that no snapshot makes them go astray.
 
-Each function checks one structure, and raises `SnapshotError` with what is wrong. What is only looked up, such as the
-values of attributes, may be anything; what leads somewhere must lead to something that is there.
+Each function checks one structure, and raises `SnapshotError`, which says what is wrong. Numbers that point somewhere
+must point to something that exists. Values that are only compared, such as those of attributes, may be anything.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def image_in(arrays: Mapping[str, NDArray[Any]], empty: State) -> Image:
 
 
 def check_image(image: Image, tables: TransducerTables, positions: Ints, events: int, strings: int) -> None:
-    """Check everything: an image beside ``strings`` known ones and the ``positions`` of kept events.
+    """Check a whole image. There are ``strings`` known strings, and events are kept at ``positions``.
 
-    ``events`` events came in all.
+    ``events`` is the number of events that came.
     """
     check_marks(image, tables, positions)
     check_nodes(image, tables)
@@ -71,7 +71,7 @@ def check_image(image: Image, tables: TransducerTables, positions: Ints, events:
 
 
 def check_counts(header: Mapping[str, Any], schema: Schema) -> None:
-    """What the checker of records counted: numbers of events, and the latest time as the time column has it."""
+    """Check the counts of the record checker: numbers of events, and the latest time as the time column has it."""
     check_number(header, "accepted", least=0)
     check_number(header, "refused", least=0)
     check_number(header, "late", least=0)
@@ -235,7 +235,7 @@ def check_members(image: Image, tables: TransducerTables) -> None:
     require(int(counts.sum()) == len(members) == len(values), "configurations do not have the members that are there")
     require(_within(members, 0, tables.transducer.states), "a member is in a state that the query does not have")
     arrays = tables.arrays
-    # Registers that are not of the state, and the one of which the greatest value is kept, do not count.
+    # Slots that the state does not use, and the slot that keeps only its greatest value, do not count.
     slot = np.arange(values.shape[1])
     counts_not = (slot >= arrays.slots[members][:, None]) | (slot == arrays.dominated[members][:, None])
     words = np.column_stack([members, np.where(counts_not, 0, values)])
