@@ -1,1 +1,1 @@
-"""From the match graph to the result for users: matches listed, counted, folded, picked, numbered and shown."""
+"""Makes the result for users from the match graph: lists, counts, folds, picks, numbers and shows matches."""

@@ -94,7 +94,7 @@ class Detected:
 
 
 class Listing:
-    """The rows of some matches; ``numbers`` are theirs, if the query asks for them."""
+    """The rows of some matches; ``numbers`` are the numbers of the matches, if the query asks for them."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class Listing:
         return self._rows.column(self._report.events.type).cast(pa.string())
 
     def _of_label(self, label: str | None) -> tuple[Smalls, Smalls]:
-        """The events with a label in each match: where those of a match begin, and their numbers."""
+        """The events with a label: where the events of each match begin, and the numbers of all."""
         if label not in self._by_label:
             self._by_label[label] = self._found_by(label)
         return self._by_label[label]
@@ -234,7 +234,7 @@ class Listing:
         return np.append(0, np.cumsum(having)).astype(np.int32)[shown.offsets], shown.events[having]
 
     def _having(self, label: str) -> Mask:
-        """Which events have a label."""
+        """Marks the events that have a label."""
         numbers = self._shown.labels
         found = np.array([label in s for s in self._labels], bool)[numbers]
         open_ = np.array([TYPE_LABEL in s for s in self._labels], bool)[numbers]
@@ -254,7 +254,7 @@ class Listing:
 
     @property
     def keys(self) -> Ints:
-        """A number for each event, the same for an event with the same label set in other listings of the query."""
+        """A number for each event; the same event with the same label set has the same number in all listings."""
         return self._shown.positions * len(self._all_labels) + self._shown.labels
 
     def renumber(self, numbers: Smalls, events: pa.StructArray) -> None:
@@ -273,7 +273,7 @@ class Listing:
 
 
 def join_dictionaries(listings: Sequence[Listing]) -> None:
-    """Make the matches of several listings refer to the same array of events, each of which occurs once."""
+    """Make the matches of several listings refer to one array of events, without repetitions."""
     keys = [listing.keys for listing in listings]
     _, first, which = np.unique(np.concatenate(keys), return_index=True, return_inverse=True)
     events = pa.concat_arrays([listing.events for listing in listings]).take(pa.array(first))

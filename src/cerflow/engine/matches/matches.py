@@ -41,8 +41,7 @@ class Matches:
     """The matches of a query, in the order of their detection.
 
     Matches are unfolded only when they are read, in batches of bounded size, so there may be more of them than fit in
-    memory.
-    Iterating gives one dict per match, with the columns of ``schema``.
+    memory. Iterating gives one dict per match, with the columns of ``schema``.
 
     The truth value says whether there is any match, without unfolding. ``len`` is the number of items that iterating
     gives. ``matches[i]`` and ``matches[i:j]`` find matches by number, without unfolding those before. Libraries that
@@ -104,7 +103,7 @@ class Matches:
         return sum(sum(numbers) for part in self._to_count() for _, numbers in [count_detections(part, self._limit)])
 
     def _rows(self) -> int:
-        """The number of rows: one for each match, or for each detecting event if matches are only counted."""
+        """The number of rows: one per match, or one per detecting event if matches are only counted."""
         if not self._report.counts:
             return self.count()
         total = sum(len(detecting(part.detections)[0]) for part in self._found)
@@ -211,7 +210,7 @@ class Matches:
                 return
 
     def _numbered_rows(self, numbers: Iterator[int], size: int) -> Ints:
-        """The numbers of so many matches, if the query asks for them."""
+        """The numbers of the next ``size`` matches, if the query asks for them."""
         if not self._report.numbers_matches:
             return np.zeros(0, np.int64)
         found = list(islice(numbers, size))
@@ -268,13 +267,10 @@ class Matches:
 
         - ``"count"``: the number of matches;
         - ``(label, attribute, function)``: ``count``, ``sum``, ``avg``, ``min`` or ``max`` of an attribute over all
-          events with
-          a label in all matches; an event counts once for each match that contains it. ``count`` counts values, and
-          with None
-          for the attribute it counts events;
+          events with a label in all matches; an event counts once for each match that contains it. ``count`` counts
+          values, and with None for the attribute it counts events;
         - ``(label, attribute, function, over)``: ``sum``, ``avg``, ``min`` or ``max`` over the matches, of ``count`` or
-          ``sum``
-          in each match; also ``min`` or ``max`` over the matches, of ``min`` or ``max`` in each.
+          ``sum`` in each match; also ``min`` or ``max`` over the matches, of ``min`` or ``max`` in each.
 
         Nulls (and NaN) do not count, as in SQL. An aggregate without any value is null, and a match whose sum is null
         does not count over the matches; counts are 0 instead. Counts and sums of integers are exact:

@@ -1,4 +1,4 @@
-"""The moments of detections that no event of their own partition makes: deadlines that have passed (spec §10)."""
+"""The moments of detections that no event of their own partition causes: deadlines that have passed (spec §10)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FIRST = -2
 class Moments:
     """Moments by number: the reported position of the event that showed each (null: the clock did), and the time.
 
-    ``members`` are positions of stored events, one of the partition that each moment is of.
+    ``members`` has the position of a stored event of each moment's partition.
     """
 
     places: pa.Array  # int64
@@ -33,7 +33,7 @@ class Moments:
 
     @staticmethod
     def among(positions: Ints) -> Mask:
-        """Which detections are at such a moment."""
+        """Marks the detections that are at such a moment."""
         return positions <= _FIRST
 
     @staticmethod

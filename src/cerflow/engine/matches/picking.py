@@ -72,7 +72,7 @@ def picked(part: Part, picks: Iterable[Pick], max_rows: int) -> Iterator[Unfolde
             part.marks[used, layout.M_POSITION],
             part.marks[used, layout.M_LABEL],
         )
-        # This also finds the ends of each match.
+        # Hiding no events still finds the ends of each match.
         yield whole.without(np.zeros(len(used), bool))
 
 
@@ -173,7 +173,7 @@ class NumberRange:
         return PartSpan(self, report, limit)
 
     def among(self, begin: int, stop: int | None, step: int) -> NumberRange:
-        """The numbers that fall among these."""
+        """The selection with numbers begin, begin + step, … below stop among these."""
         ends = [end for end in (self.stop, None if stop is None else self.begin + stop * self.step) if end is not None]
         return NumberRange(self.begin + begin * self.step, min(ends, default=None), self.step * step, self.of)
 
@@ -195,12 +195,12 @@ class PartSpan:
 
     @property
     def done(self) -> bool:
-        """Whether all have been passed."""
+        """Whether later matches have no chosen number."""
         stop = self._span.stop
         return (stop is not None and self._at >= stop) or (self._inner is not None and self._inner.done)
 
     def next(self, number: int) -> range:
-        """The chosen ones among the next ``number`` matches, counted from 0 here."""
+        """The chosen ones among the next ``number`` matches, which are numbered from 0 here."""
         span, at = self._span, self._at
         self._at += number
         passed = max(0, -((span.begin - at) // span.step))

@@ -35,7 +35,7 @@ class ChosenParts:
 
 
 def _picked(part: Part) -> Iterator[Part]:
-    """A part as parts of a bounded size, if that suffices for the detections of one event."""
+    """The matches that NEXT or LAST choose, as parts of bounded size, unless one event needs a larger part."""
     place = np.zeros(len(part.nodes), np.int32)
     seen = np.zeros(len(part.nodes), np.int32)
     stack = np.empty(2 * len(part.nodes) + 256, np.int32)
@@ -56,7 +56,7 @@ def _picked(part: Part) -> Iterator[Part]:
 
 
 def _largest(part: Part) -> Iterator[Part]:
-    """The same for MAX."""
+    """The matches that MAX chooses, in the same way."""
     compared = np.array([bool(labels & part.by) if part.by else bool(labels) for labels in part.label_sets])
     counts = compared[part.marks[:, layout.M_LABEL]]
     size = min(limits.CHOSEN_NODES_EACH * len(part.detections), limits.CHOSEN_NODES)

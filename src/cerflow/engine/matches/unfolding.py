@@ -23,9 +23,9 @@ NO_LIMIT = 2**62
 class Part:
     """Detections with the nodes, marks and events they refer to; the detections of one event are never split.
 
-    With a ``pick`` (see `cerflow.engine.layout`), `ChosenParts` has yet to apply the strategy. ``alone`` says that it
-    will leave one match of every event, ``by`` which labels it compares (empty for all events). ``moments`` are those
-    of detections that are not at events.
+    With a ``pick`` (see `cerflow.engine.layout`), `ChosenParts` has yet to apply the strategy. ``alone`` says that the
+    strategy will leave one match of every event; ``by`` has the labels that it compares (empty for all events).
+    ``moments`` are the moments of detections that are not at events.
     """
 
     detections: IntRows
