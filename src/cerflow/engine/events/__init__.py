@@ -1,1 +1,1 @@
-"""From rows to the input of the kernels: records checked and kept, columns and signatures of a batch."""
+"""Makes the input of the kernels from rows: checks and keeps records, reads columns and signatures of a batch."""

@@ -122,7 +122,7 @@ class EventReader:
             data = codes[vector.data] if len(codes) else np.zeros(vector.data.shape, np.int64)
             return Vector(Kind.INTEGER, data, vector.nulls).integers()
         if as_float:
-            # One bit pattern for zero, and one for null.
+            # Zero has one bit pattern, and so has null.
             floats = vector.floats() + 0.0
             return np.where(np.isnan(floats), np.nan, floats).view(np.int64)
         if vector.kind is Kind.FLOAT:
@@ -150,7 +150,7 @@ class EventReader:
         bound = bounds(window, rows, self.tables.schema)
         if not n or (measure.min() != NULL and bound.min() != NULL):
             return measure, bound
-        # Without a measure an event can neither begin nor end a complex event, and makes none expire.
+        # An event without a measure can neither begin nor end a complex event, and makes none expire.
         return np.where(measure == NULL, NOT_BEGUN, measure), np.where(bound == NULL, NO_BOUND, bound)
 
 

@@ -52,13 +52,13 @@ class RecordChecker:
         self._limits = limits(schema)
         self._dictionaries = [k for k, field in enumerate(schema.columns) if pa.types.is_dictionary(field.type)]
         self.policy = policy
-        #: Whether times must not decrease; otherwise they are not read once events are let through.
+        #: Whether times must not decrease; otherwise the times of accepted events are not read.
         self.in_order = in_order
-        #: The events that have a position in the stream, those refused at once, and those refused later.
+        #: The numbers of events that have a position in the stream, were refused at once, and were refused later.
         self.numbered = 0
         self._at_once = 0
         self._late = 0
-        #: The number of the first row of the last batch, and its rows that were let through (None: all).
+        #: The number of the first row of the last batch, and its rows that were accepted (None: all).
         self._begin = 0
         self.rows = numbers
         #: The rows of the last batch that were refused later; several queries may refuse the same row.

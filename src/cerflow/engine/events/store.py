@@ -117,7 +117,7 @@ class EventStore:
 
     Results stay valid, because batches never change in place. As in merge sort, the store joins small pieces to larger
     ones, so a stream of single events costs no more than one of large batches. Small batches stay whole until there
-    are some of them, because taking rows out of one costs more than all else that it needs.
+    are some of them, because taking rows out of a small batch costs more than all its other work.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -160,7 +160,7 @@ class EventStore:
         self._recent_rows += rows.num_rows
 
     def add_one(self, position: int, event: Mapping[str, Any]) -> None:
-        """Keep an event, given as values of the columns (and others); its position is beyond all kept before."""
+        """Keep an event, given as values of at least the columns; its position is beyond all kept before."""
         if len(self._latest.positions) >= limits.SINGLE_EVENTS:
             self._join()
         self._latest.positions.append(position)
@@ -242,7 +242,7 @@ class EventStore:
 
 
 class WholeTable(EventStore):
-    """All events of a finite stream whose table exists anyway: nothing is copied or dropped."""
+    """All events of a finite stream, whose table exists anyway; no event is copied or dropped."""
 
     def __init__(self, table: pa.Table) -> None:
         super().__init__(table.schema)
@@ -257,7 +257,7 @@ class WholeTable(EventStore):
             first += piece.num_rows
 
     def keep(self, first: int, rows: pa.RecordBatch, chosen: Ints) -> None:
-        """The events are kept already."""
+        """Do nothing: the events are kept already."""
 
 
 def one_batch(table: pa.Table) -> pa.RecordBatch:

@@ -1,7 +1,7 @@
-"""Relevance by text alone: the events that may be relevant according to their texts, above all their types.
+"""Relevance by text: finds the events that may be relevant according to their texts, above all their types.
 
-Tests that read one column of text are evaluated once per distinct text, ever. Their results together give each event a
-class. There are few classes, and most let no transition fire, whatever else holds.
+Tests that read one column of text are evaluated only once for each distinct text. Their results together give each
+event a class. There are few classes, and in most of them no transition can fire.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _TextColumn:
         return self._known([text])[text] if found is None else found
 
     def _known(self, texts: Sequence[str | None]) -> Mapping[str | None, int]:
-        """The classes of texts, at least of these."""
+        """The classes of texts, among them these."""
         known = self._of_text
         unseen = [text for text in texts if text not in known]
         if not unseen:

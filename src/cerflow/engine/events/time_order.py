@@ -1,4 +1,4 @@
-"""Tables of events in the order of time."""
+"""Sorts tables of events by time."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def extent(table: pa.Table, schema: Schema) -> tuple[float | None, float | None]
 
 
 def usable_in_order(table: pa.Table, checker: RecordChecker, sequence: str | None) -> tuple[pa.Table, Ints | None]:
-    """The rows that a checker lets through, ordered as by `sort_by_time`, and the number of each in ``table``.
+    """The rows that a checker accepts, ordered as by `sort_by_time`, and the number of each in ``table``.
 
-    No numbers if they are the same. Raises the checker's errors.
+    The numbers are None if all rows are accepted and stay in place. Raises the checker's errors.
     """
     usable = checker.usable(table)
     order = _order(usable, checker.schema.time, sequence)
