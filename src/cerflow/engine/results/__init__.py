@@ -1,1 +1,1 @@
-"""The rows that a query reports: which columns, of which types, computed from the events of matches."""
+"""The rows that a query reports: their columns and types, computed from the events of matches."""

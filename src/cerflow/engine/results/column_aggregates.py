@@ -23,7 +23,7 @@ __all__ = ["Grouping", "aggregated", "chosen", "in_order"]
 
 @dataclass(frozen=True)
 class Grouping:
-    """Values in groups that follow one another: those of group g are ``[starts[g], starts[g] + sizes[g])``."""
+    """Values in groups that follow one another: group g has the values ``[starts[g], starts[g] + sizes[g])``."""
 
     sizes: Ints
 
@@ -43,13 +43,13 @@ class Grouping:
         return np.asarray(total[self.starts + self.sizes] - total[self.starts])
 
     def sums_in_order(self, values: Floats) -> Floats:
-        """The sum of each group, each value added to that of the ones before."""
-        # Other ways of adding in NumPy take the values in pairs, which rounds otherwise.
+        """The sum of each group; values are added one after the other."""
+        # NumPy's other sums add values in pairs, which rounds differently.
         return np.asarray(np.bincount(self.of, weights=values, minlength=len(self.sizes)), np.float64)
 
 
 def chosen(name: str, groups: Grouping, values: Vector | None) -> Ints:
-    """Which value is the first, last, least or greatest (known) one of each group, -1 in an empty group.
+    """The index of the first, last, least or greatest (known) value of each group, -1 for an empty group.
 
     ``values`` may be left out for the first and the last. If all values of a group are null, one of them is chosen.
     """
@@ -85,7 +85,7 @@ def _places(values: Vector) -> Ints:
 def aggregated(name: str, groups: Grouping, values: Vector | None) -> Vector:
     """``count`` (also of distinct values), ``sum``, ``avg`` or ``stddev`` of each group.
 
-    To count events no values are needed.
+    Counting events needs no values.
     """
     if values is None:
         return Vector(Kind.INTEGER, groups.sizes)
@@ -135,7 +135,7 @@ def in_order(name: str, groups: Grouping, values: Vector) -> TruthVector:
 
 
 def _float_sums(groups: Grouping, values: Vector) -> Floats:
-    """The sum of each group as a float; of whole numbers that nearest to it."""
+    """The sum of each group as a float; for whole numbers the float nearest to the exact sum."""
     if values.kind is Kind.FLOAT:
         return groups.sums_in_order(np.asarray(word(values, high=False).data, np.float64))
     high, low = _words(groups, values)

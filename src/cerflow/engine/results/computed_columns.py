@@ -54,7 +54,7 @@ ARROW_TYPES = {
     Kind.BOOLEAN: pa.bool_(),
     Kind.TIMESTAMP: pa.timestamp("us"),
     Kind.DURATION: pa.duration("us"),
-    # Nothing is computed with decimals: they are handed on in their own type.
+    # Decimals are only handed on, in their own type; no operation computes them.
     Kind.DECIMAL: pa.null(),
     Kind.OTHER: pa.null(),
 }
@@ -66,7 +66,7 @@ _SELECTING = ("min", "max", "first", "last")
 
 
 def computed_type(expression: Expression, schema: Schema) -> pa.DataType:
-    """The type of an expression that is more than an attribute; timestamps have the zone of those they are made of."""
+    """The type of an expression that is more than an attribute; timestamps keep the time zone of their attributes."""
     kind = kind_of_expression(expression, schema)
     if kind is not Kind.TIMESTAMP:
         return ARROW_TYPES[kind]
@@ -81,7 +81,7 @@ def selected_attribute(expression: Expression) -> Attribute | None:
 
 
 class LabelAttributes:
-    """The attributes of the events of labels, one row per match, under flat names; ``numbers`` are those of matches."""
+    """The attributes of labelled events, one row per match, under flat names; ``numbers`` are the matches' numbers."""
 
     def __init__(
         self, found: Unfolded, label_sets: Sequence[frozenset[str]], kept: StoredEvents, report: Report, numbers: Ints
@@ -105,7 +105,7 @@ class LabelAttributes:
         column = self.attribute(expression)
         if column is not None:
             return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column.cast(target)
-        # Times come as their microseconds.
+        # Columns of times hold microseconds.
         flat = fold(as_microseconds(expression, self.schema), self.flatten)
         return _array(self._rows(flat).value(cast(Expression, flat)), target, len(self.found))
 
@@ -216,7 +216,7 @@ class LabelAttributes:
         predicate = self.predicates[call.name]
         if predicate.kind is PredicateKind.SET:
             return self._answers_about_sets(predicate, call)
-        # An event that is not there is null; one that is there never is.
+        # A missing event is null; an event is never null.
         asked = np.ones(len(self.found), bool)
         given: list[Expression] = []
         for argument in call.arguments:
@@ -272,7 +272,7 @@ class _LabelEvents:
     numbered: str | None
 
     def value(self, argument: Expression) -> Vector:
-        """An expression on each event."""
+        """The value of an expression on each event."""
         own = bare(argument)
         assert isinstance(own, Expression)
         return self._rows().value(own).over(len(self.positions))

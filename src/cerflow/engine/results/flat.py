@@ -1,6 +1,6 @@
-"""The flat form of a result: for every label and every field of its events a column of its own.
+"""The flat form of a result has a column for every label and every field of its events.
 
-Which columns there are, and which of them hold lists, follows from the query and never from the events.
+The columns, and which of them hold lists, follow from the query and never from the events.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 __all__ = ["FlatColumn", "flat_columns"]
 
-#: What stands in place of a label for events of EVENT and NOT that have none of the others.
+#: Stands in place of a label for events of EVENT and NOT that have none of the other labels.
 OTHERS = "EVENT"
 
 
 @dataclass(frozen=True)
 class FlatColumn:
-    """``field`` of the events with a label, a list of them if there may be several.
+    """A column with a ``field`` of the event with a label, or a list if there may be ``several`` such events.
 
     The label None stands for events that have none of the labels with columns. ``attribute`` is the column of the
-    input, None for the position and the type.
+    input; it is None for the position and the type.
     """
 
     name: str
@@ -51,8 +51,8 @@ class FlatColumn:
 def flat_columns(report: Report) -> list[FlatColumn]:
     """The columns that stand in place of ``events``.
 
-    They are named ``label_field``; a name that is taken gets an underscore, and upper and lower case count as equal,
-    as in SQL.
+    They are named ``label_field``. A name that is taken gets an underscore; upper and lower case count as equal, as
+    in SQL.
     """
     if not report.select.projection.has_events:
         return []
@@ -87,7 +87,7 @@ def _labels(select: Select) -> list[tuple[str | None, bool, frozenset[str] | Non
             listed[item.label] = None if item.attributes is None or before is None else before.union(item.attributes)
     if listed:
         return [(label, several(label), attributes) for label, attributes in listed.items()]
-    # The name of an event type says nothing new of events that have another label as well.
+    # The name of an event type adds nothing to events that always have another label too.
     alone = unaccompanied(select.formula, scopes)
     shown = (known.assigned - known.relations) | alone.labels
     found: list[tuple[str | None, bool, frozenset[str] | None]]

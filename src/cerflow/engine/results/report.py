@@ -1,4 +1,4 @@
-"""What the result of a query looks like: its Arrow schema, and the input columns that it is made of."""
+"""The form of a query's result: its Arrow schema, and the input columns that it is made of."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from cerflow.schema import Kind, Schema
 
 __all__ = ["COUNT_TYPE", "POSITION", "CountForm", "EventForm", "Report", "kept_labels"]
 
-#: How the events of a match are given: each with its attributes, or as numbers of events that stand there once.
+#: The forms of the events of a match: each with its attributes, or as its number in a dictionary of events.
 EventForm = Literal["structs", "dictionary"]
 
-#: How numbers of matches are given: as decimals of up to 38 digits, or as text of any length.
+#: The forms of numbers of matches: decimals of up to 38 digits, or text of any length.
 CountForm = Literal["decimal", "text"]
 
 #: The stored column with an event's position in the whole stream, if the caller numbers events.
@@ -47,7 +47,7 @@ def kept_labels(select: Select) -> frozenset[str] | None:
 
 
 class Report:
-    """The columns of the result of one query, and what is in them."""
+    """The columns of the result of one query, and the attributes that fill them."""
 
     def __init__(self, select: Select, schema: Schema, *, positions: bool, position: str | None) -> None:
         self.select = select
@@ -63,7 +63,7 @@ class Report:
         self.keep = kept_labels(select)
         #: Whether matches are numbered, see `MATCH_NUMBER`.
         self.numbers_matches = numbers_matches(select.projection)
-        #: The predicates that computed columns call, whatever is registered later.
+        #: The predicates that computed columns call; later registrations do not change them.
         self.predicates = {predicate.name: predicate for predicate in predicates_in(select.projection)}
         self.time_type = pa.int64() if schema.time is None else schema.columns.field(schema.time).type
         #: The columns before the partition keys.
@@ -90,7 +90,7 @@ class Report:
 
     @property
     def stored(self) -> list[str]:
-        """The input columns that results are made of, and one at least."""
+        """The input columns that results are made of, at least one."""
         return [n for n in self.events.attributes if n in self.shown_columns or n == self.events.type]
 
     @property
@@ -173,7 +173,7 @@ class Report:
         flat: bool = False,
         counts: CountForm = "decimal",
     ) -> pa.Schema:
-        """The schema of some columns, with events and counts in a form. Raises `ValueError` for what there is not."""
+        """The schema of some columns, with events and counts in a form; raises `ValueError` for unknown ones."""
         if counts not in ("decimal", "text"):
             raise ValueError(f"counts must be 'decimal' or 'text', not {counts!r}")
         if events not in ("structs", "dictionary"):
@@ -201,7 +201,7 @@ class Report:
 
 
 def _common(kind: Kind, types: Sequence[pa.DataType], unit: str) -> pa.DataType:
-    """A type for the values of several types of a kind; integers are those of 64 bits that can be used."""
+    """A type for the values of several types of a kind; int64 holds all integers that can be used."""
     match kind:
         case Kind.INTEGER:
             return pa.int64()
