@@ -59,10 +59,10 @@ def _modules(folder: Traversable, name: str) -> Iterator[tuple[str, Traversable]
 
 @cache
 def kernels_folder() -> Path | None:
-    """Where kernels are kept: None if there is no place that can be written to, by nobody else.
+    """The folder of compiled kernels; None if there is no place that this user, and nobody else, can write to.
 
-    In `cache_folder` if ``CERFLOW_CACHE_DIR`` names one, else in ``$NUMBA_CACHE_DIR``, else beside the sources, else
-    in `cache_folder` wherever that is.
+    It is in `cache_folder` if ``CERFLOW_CACHE_DIR`` names one, else in ``$NUMBA_CACHE_DIR``, else beside the sources,
+    else in the default `cache_folder`.
     """
     return next(filter(None, map(usable, _places())), None)
 
@@ -106,11 +106,11 @@ class _Locator:
         return str(self._folder)
 
     def get_source_stamp(self) -> str:
-        """What has changed if the kernel has to be compiled again."""
+        """The stamp of the kernels; if it changes, the kernel must be compiled again."""
         return kernels_stamp()
 
     def get_disambiguator(self) -> str:
-        """What tells functions of the same name apart."""
+        """The line of the function, which tells functions of the same name apart."""
         return str(self._line)
 
 

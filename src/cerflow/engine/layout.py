@@ -49,17 +49,17 @@ LOCAL_COLUMN, LOCAL_LESS = range(2)
 # fire there, what stays in the state, the event column by which the index of the state finds configurations (or -1),
 # whether one configuration that can go on from there is enough
 ROW_STATE, ROW_FIRST, ROW_END, ROW_LEAVES, ROW_KEY, ROW_ENOUGH = range(6)
-# In ROW_LEAVES: everything stays, nothing does, or what no transition took on
+# In ROW_LEAVES: whether all configurations stay, all leave, or those leave that fired a transition
 STAYS, LEAVES, LEAVES_FIRED = range(3)
 
-# What is asked of a program: whether an atom holds, the value of a step, a collection with more rows
+# The questions to a program: whether an atom holds, the value of a step, or a collection with more rows
 TEST, VALUE, ROWS = range(3)
 
 # Steps of a transition, applied to the registers of the target: operation, slot, source kind, source, fields
 S_OPERATION, S_SLOT, S_SOURCE, S_INDEX, S_KIND, S_FIELDS_END = range(6)
 WRITE, LEAST, GREATEST, SAME, NEW_SET, ADD_ROW = range(6)
-# where a value comes from: an event column, a register slot before the transition, or a program (of which the last
-# instruction stands in S_FIELDS_END, in a field of a row in the third column)
+# The source of a value: an event column, a register slot before the transition, or a program (whose last instruction
+# stands in S_FIELDS_END, and for a field of a row in the third column)
 FROM_COLUMN, FROM_SLOT, FROM_PROGRAM = range(3)
 
 # Columns of TableArrays.fields, for each field of a row that is added to a collection: the source of its value
@@ -70,8 +70,8 @@ FIELD_SOURCE, FIELD_INDEX, FIELD_END, FIELD_COMPARES = range(4)
 # greater (for integers and floats; null is the worst), or anything
 SAME_BITS, LEAST_INT, GREATEST_INT, LEAST_FLOAT, GREATEST_FLOAT, ANYTHING = range(6)
 
-# What adds rows to a collection reads others: in TableArrays.products the first and last of their ranges, and of the
-# instructions of a condition on their rows; the step has its number in the place of the source
+# Columns of TableArrays.products, for a step that adds rows and reads other collections: the first and last of their
+# ranges, and of the instructions of a condition on their rows. The step has the number of its product as its source
 Q_RANGE, Q_RANGE_END, Q_FILTER, Q_FILTER_END = range(4)
 
 # Columns of TableArrays.copies: slot of the target, slot of the source, bound column of a window register or -1
@@ -162,7 +162,7 @@ M_POSITION, M_LABEL = range(2)
 #: The mark that stands for none.
 NO_MARK = 0
 
-# What `advance` answers
+# The results of `advance`
 (
     DONE,
     FULL_SCRATCH,
@@ -198,7 +198,7 @@ class TableArrays(NamedTuple):
     expiring: SmallRows  # (entries, 3), by state; see `TransducerTables`
     expiring_start: Smalls  # (states + 1,) into expiring
     initial: Smalls  # (states,): 1 if initial
-    dominated: Smalls  # (states,): slot of which only the greatest value matters among runs of equal output, or -1
+    dominated: Smalls  # (states,): slot whose greatest value alone matters among runs of equal output, or -1
     indexes: SmallRows  # (states, 4)
     checked: Smalls  # columns that must never decrease in a substream
     local: SmallRows  # (columns, 2)
@@ -255,7 +255,7 @@ class EventArrays(NamedTuple):
 
 
 class State(NamedTuple):
-    """What the engine remembers between events. Kernels rely on the following, and check none of it.
+    """The memory of the engine between events. Kernels rely on the following, and check none of it.
 
     - Nodes point to older nodes or to none (-1), and to a mark that is there. A child leaves the window no earlier than
       the node, its neighbours in the heap no later. The rank is one more than that of the right neighbour, if there is
@@ -264,13 +264,13 @@ class State(NamedTuple):
     - A configuration that is in use has a root; it is in the list of its partition and group, which is its state, or
       one beyond all states for sets of two or more members, in one chain of ``table``, and in the index of its state,
       if that has one. Members of a set are sorted by state and registers, each once. ``L_START`` is the measure of the
-      root (but where only detection is asked for, and the root is `BOTTOM`).
+      root (unless the query only detects; then the root is `BOTTOM`).
     - The classes of a partition are a list, in the order of their numbers; each is held by a configuration.
     - Slots of collections hold numbers of ``set_index``, whose words are whole rows; slots, keys and rows of strings
       hold codes of known strings or `NULL`. All other values may be anything.
 
-    A snapshot keeps a part of this and makes the rest anew (`cerflow.engine.state.image`); what it keeps is checked
-    (`cerflow.engine.state.validation`).
+    A snapshot keeps a part of this, which is checked when it is read (`cerflow.engine.state.validation`); the rest is
+    made anew (`cerflow.engine.state.image`).
     """
 
     counters: Ints
