@@ -8,7 +8,9 @@ from typing import Any, Literal
 from cerflow.analysis.columns import attributes_in
 from cerflow.analysis.scopes import Labels, labels_of, relation_names, resolve
 from cerflow.analysis.types import check_types
+from cerflow.automata.compile.deadlines import waits_for_time
 from cerflow.automata.compile.formulas import hoist_window
+from cerflow.automata.model.clock import PAUSE, TICK
 from cerflow.automata.model.transducer import Transducer
 from cerflow.automata.optimise.ambiguity import ambiguous
 from cerflow.automata.optimise.detection import latest_starts
@@ -24,7 +26,7 @@ from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import UnsupportedQueryError
 from cerflow.explaining.text import as_text
 from cerflow.from_automata.diagrams import show_condition, show_expression, show_guard, show_labels, show_write, to_dot
-from cerflow.language.condition import numbers_matches
+from cerflow.language.condition import Not, numbers_matches
 from cerflow.language.formula import AnyEvent, Filter, Formula, NotEvent, Within
 from cerflow.language.node import walk
 from cerflow.language.printer import show
@@ -275,6 +277,7 @@ def _evaluation(select: Select, transducer: Transducer, tables: TransducerTables
             "per": f"distinct value of {by_string[k]}" if k in by_string else "event",
         }
         for k, test in enumerate(tables.tests)
+        if (test.operand if isinstance(test, Not) else test) not in (TICK, PAUSE)
     ]
     facts["expressions"] = [
         {
@@ -336,6 +339,8 @@ def _spark(select: Select, schema: Schema | None) -> _Facts:
         reason = "without PARTITION BY every event may belong to every match"
     elif select.consume is Consumption.ANY:
         reason = "CONSUME BY ANY forgets across keys"
+    elif waits_for_time(select.formula):
+        reason = "events of one key show that deadlines of others have passed"
     elif numbers_matches(select.projection):
         reason = "MATCH_NUMBER() counts the matches of all keys"
     else:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cerflow.automata.model.clock import has_ticks
+from cerflow.automata.model.clock import has_ticks, outlasts_ticks
 from cerflow.automata.model.run_windows import window_of_runs
 from cerflow.automata.model.transducer import Transducer
 from cerflow.engine.evaluate.measures import is_global
 from cerflow.engine.recognize.planning import detects_only, limit_of
 from cerflow.language.condition import PredicateCall, numbers_matches
-from cerflow.language.formula import CountWindow, Window
+from cerflow.language.formula import CountWindow, DurationWindow, NotFollowedBy, Window
 from cerflow.language.node import walk
 from cerflow.language.select import Consumption, Select
 from cerflow.schema import Schema
@@ -66,4 +66,8 @@ def keys_kept(select: Select, transducer: Transducer, schema: Schema | None = No
     if window is not None and is_global(window, partitioned=True):
         return None
     why = "no window bounds its matches" if window is None else "its window passes with its own events only"
+    if has_ticks(transducer):
+        kept = f"one with a partial match is remembered for good, as {why}; WITHIN and a duration set a time"
+        alone = any(isinstance(n, NotFollowedBy) and not isinstance(n.window, DurationWindow) for n in walk(select))
+        return kept if alone or outlasts_ticks(transducer) else None
     return f"one with a partial match is remembered for good, as {why}; forget= (--key-timeout) sets a time"

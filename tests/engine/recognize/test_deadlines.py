@@ -248,3 +248,13 @@ def test_many_that_wait_for_one_key():
     # The states of a run that waits, of one whose deadline has passed, and before these.
     assert recognizer.live["visited"] < 4 * 20_000
     assert recognizer.advance(34_998).count() == 14_999
+
+
+def test_what_explain_says():
+    schema = cerflow.Schema(shop().schema, time="at")
+    said = " ".join(CART.explain(schema=schema).split())
+    assert "all: any event may show that a deadline has passed" in said
+    assert "events of one key show that deadlines of others have passed" in said
+    assert "remembered for good" not in said
+    then = cerflow.parse("SELECT * WHERE (cart NOT FOLLOWED BY checkout FOR 30 MINUTES) ; view PARTITION BY [user]")
+    assert "WITHIN and a duration set a time" in then.keys_kept(schema)

@@ -8,14 +8,14 @@ So all matches of one moment are detected together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.transducer import Transducer, Transition
 from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.conditions.guards import InWindow, Measure, TypeTest
-from cerflow.language.condition import Not
+from cerflow.language.condition import Condition, Not
 from cerflow.language.formula import DurationWindow
 from cerflow.language.node import walk
 
@@ -26,6 +26,7 @@ __all__ = [
     "has_ticks",
     "on_events",
     "opened_by",
+    "outlasts_ticks",
     "parted",
     "reads_events",
     "reads_tick",
@@ -87,6 +88,19 @@ def with_patience(operand: Fragment) -> Fragment:
 def has_ticks(transducer: Transducer) -> bool:
     """Whether a transducer reads ticks."""
     return any(reads_tick(t) for t in transducer.transitions)
+
+
+def outlasts_ticks(transducer: Transducer) -> bool:
+    """Whether a run that has begun may stay as it is, whatever ticks and pauses come."""
+    able: list[set[int]] = []
+    for thing in (TICK, PAUSE):
+        loops = [(t.source, conjuncts(t.test)) for t in transducer.transitions if t.stays]
+        able.append({q for q, parts in loops if Not(thing) not in parts and _types(parts) <= {thing}})
+    return not able[0] & able[1] <= transducer.initial
+
+
+def _types(parts: Iterable[Condition]) -> set[Condition]:
+    return {part for part in parts if isinstance(part, TypeTest)}
 
 
 def deadlines_of(transducer: Transducer) -> tuple[DurationWindow, ...]:
