@@ -48,7 +48,7 @@ def test_what_does_not_fit_goes_to_spark_if_there_is_one(source, monkeypatch):
     monkeypatch.setattr(choosing, "java_problem", lambda: "there is no java")
     choice = choose_runner([source], [])
     assert not choice.spark
-    assert choice.warning == f"{figures}, and is read in this process nevertheless, for there is no java"
+    assert choice.warning == f"{figures}, but it is read in this process, because there is no java"
     monkeypatch.setattr(choosing, "find_spec", lambda _: None)
     assert "PySpark is not installed (pip install" in (choose_runner([source], []).warning or "")
 
@@ -100,4 +100,4 @@ def test_a_run_says_where_it_went(source, monkeypatch):
     assert "in this process" not in run("--runner", "local")
     monkeypatch.setattr(choosing, "available_memory", lambda: 1)
     monkeypatch.setattr(choosing, "find_spec", lambda _: None)
-    assert run().startswith("warning: the input needs about 36 bytes of 1 bytes of free memory, and is read in this")
+    assert run().startswith("warning: the input needs about 36 bytes of 1 bytes of free memory, but it is read in this")

@@ -194,7 +194,7 @@ def test_bad_records_are_kept(dirty, tmp_path, short):
         ),
         (["--input", "{farm}", "--time-column", "when"], "the time column 'when' is not in the input"),
         (["--input", "{farm}", "--output", "no/such/o.csv"], "there is no directory 'no/such'"),
-        (["--input", "{farm}", "--output", "o.txt"], "say --output-format"),
+        (["--input", "{farm}", "--output", "o.txt"], "give --output-format"),
         (["--input", "-"], "--input-format"),
         (["--input", "{farm}", "--on-bad-record", "dead-letter=no/such/d.csv"], "there is no directory 'no/such'"),
     ],

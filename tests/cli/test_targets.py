@@ -107,7 +107,7 @@ def test_an_owner_that_cannot_be_kept_is_told(tmp_path, monkeypatch, capsys):
     other = os.stat_result([*path.stat()[:4], 99_999, *path.stat()[5:]])
     monkeypatch.setattr(targets, "_status", lambda _: other)
     write(path)
-    assert "belonged to somebody else" in capsys.readouterr().err
+    assert "belonged to another user" in capsys.readouterr().err
     assert stat.S_IMODE(path.stat().st_mode) == 0o755
 
 
@@ -215,14 +215,14 @@ def stream(tmp_path):
         (["-i", "in/events.csv", "-o", "soft.csv"], "that is the input"),
         (["-i", "soft.csv", "-o", "hard.csv"], "that is the input 'soft.csv'"),
         (["-i", "in/*.csv", "-o", "hard.csv"], "that is the input"),
-        (["-i", "in", "-o", "in/out.csv"], "in the directory 'in', all of which is read"),
+        (["-i", "in", "-o", "in/out.csv"], "in the directory 'in', which is read as a whole"),
         (["-i", "in/events.csv", "--dead-letter", "hard.csv"], "dead letters cannot be written to 'hard.csv'"),
         (["-i", "in/events.csv", "-o", "o.csv", "--dead-letter", "in/../o.csv"], "the matches go there"),
         (["-i", "in/events.csv", "--dead-letter", "-"], "the matches go there"),
         (["-i", "in/events.csv", "--dead-letter", "out.jsonl", "-o", "-"], "the matches go there"),
         (["-i", "in/events.csv", "-o", "q.ceql", "--output-format", "csv"], "'q.ceql', which is read"),
         (["-i", "in/events.csv", "-o", "in", "--output-mode", "overwrite"], "the input 'in/events.csv' is in it"),
-        (["-i", "in", "-o", "in/matches", "--output-mode", "append"], "in the directory 'in', all of which is read"),
+        (["-i", "in", "-o", "in/matches", "--output-mode", "append"], "which is read as a whole"),
     ],
 )
 def test_nothing_is_read_and_written(tmp_path, monkeypatch, stream, arguments, says):

@@ -1,7 +1,6 @@
 """The command line: ``cerflow run``, ``check``, ``explain``, ``generate`` and ``warmup`` (spec §8).
 
-Arguments come in; rows go to files or standard output, everything said to people to standard error. Nothing in
-cerflow may import this room.
+Matches go to files or standard output, messages to standard error. Nothing in cerflow may import this room.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The commands and their options. Each reads its arguments, hands over, and reports."""
+"""The commands and their options. Each command checks its arguments, calls the code that does the work, and reports."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def run(
 
     one_query(query, expression)
     if not inputs:
-        usage("say what to read with --input PATH", "--input")
+        usage("name the events to read with --input PATH", "--input")
     if runner is Runner.LOCAL and (master or conf):
         usage("--master and --conf are settings of Spark; they do not go with --runner local", "--runner")
     if runner is Runner.LOCAL and (output_mode or partition_by):
@@ -210,7 +210,7 @@ def check(
     key_timeout: KeyTimeout = None,
     predicates: Predicates = None,
 ) -> None:
-    """Say whether a query is sound, by itself or for the given inputs."""
+    """Check whether a query is sound, by itself or for the given inputs."""
     from cerflow.cli.commands.checking import summarise_query
 
     one_query(query, expression)
@@ -241,7 +241,7 @@ def explain(
     predicates: Predicates = None,
     output_format: ExplainFormatOption = ExplainFormat.TEXT,
 ) -> None:
-    """Show what a query is compiled to."""
+    """Show how a query is compiled and evaluated."""
     from cerflow.cli.commands.checking import explanation_of
 
     one_query(query, expression)
@@ -285,7 +285,7 @@ def generate(
 
 @app.command()
 def warmup() -> None:
-    """Compile the kernels of the engine for this machine, so that the first run need not."""
+    """Compile the kernels of the engine for this machine before the first run needs them."""
     with errors_reported():
         if not compile_kernels(PhaseTimer()):
             note("the kernels are compiled already")
@@ -293,15 +293,15 @@ def warmup() -> None:
 
 def main() -> None:
     """Entry point of the command ``cerflow``."""
-    # Being ended from outside is an exception like any other, so that temporary files are removed.
+    # Signals that end the process raise an exception, so that temporary files are removed.
     for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
             signal.signal(number, _interrupt)
-    # All time until now counts as starting.
+    # The phase "starting" began with the process.
     app(obj=time.perf_counter() - time.process_time())
 
 
 def _interrupt(number: int, _frame: object) -> NoReturn:
-    # Libraries would log what the exception breaks off.
+    # Otherwise libraries would log the work that the exception interrupts.
     logging.disable()
     raise Interrupted(number)

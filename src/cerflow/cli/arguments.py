@@ -1,4 +1,4 @@
-"""What all commands do with their arguments before they hand over."""
+"""Checks of arguments that all commands share."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def spark_settings(conf: list[str] | None) -> list[tuple[str, str]]:
 
 
 def one_query(query: str | None, expression: str | None) -> None:
-    """Refuse a command that names no query, or two."""
+    """Refuse a command unless it names exactly one query."""
     if (query is None) == (expression is None):
         usage("give either a query file or a query behind -e", "QUERY")
 
 
 def usage(message: str, parameter: str) -> NoReturn:
-    """Refuse a command, with the option that is to blame."""
+    """Refuse a command with a message; ``parameter`` is the option that is wrong."""
     raise typer.BadParameter(visible(message), param_hint=f"'{parameter}'")

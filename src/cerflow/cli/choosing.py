@@ -1,4 +1,4 @@
-"""``--runner auto``: in this process where the input fits its memory, else on Spark."""
+"""``--runner auto``: a query runs in this process if the input fits its memory, else on Spark."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ except ImportError:  # Windows, where processes have no limits of their own
 
 __all__ = ["Choice", "available_memory", "choose_runner", "memory_needed"]
 
-#: How many times the bytes of a file its rows need in memory, with the copies that are made on the way.
+#: Bytes of memory that rows need for each byte of their file, including temporary copies.
 _TEXT = {InputFormat.CSV: 4, InputFormat.JSON: 8}
-#: Bytes of a value of formats that say how many there are, with copies.
+#: Bytes of memory for each value, including copies, for formats that tell the number of values.
 _VALUE = 48
 _INSTALL = "pip install 'cerflow[spark]'"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Whether to run on Spark, why, as told in the end, and what must be told at once, if anything."""
+    """Whether to run on Spark, and the reason for the closing line; ``note`` and ``warning`` are said at once."""
 
     spark: bool
     reason: str = ""
@@ -41,7 +41,7 @@ class Choice:
 
 
 def choose_runner(sources: Sequence[Source], spark_options: Iterable[str]) -> Choice:
-    """Decide for inputs; ``spark_options`` are options that were given and that only Spark knows."""
+    """Decide by the inputs; ``spark_options`` are the given options that only Spark knows."""
     given = next(iter(spark_options), None)
     if given is not None:
         return Choice(True, f"on Spark, because of {given}")
@@ -55,12 +55,12 @@ def choose_runner(sources: Sequence[Source], spark_options: Iterable[str]) -> Ch
     missing = java_problem() if find_spec("pyspark") is not None else f"PySpark is not installed ({_INSTALL})"
     if missing is None:
         return Choice(True, note=f"on Spark: {figures}")
-    warning = f"{figures}, and is read in this process nevertheless, for {missing}"
+    warning = f"{figures}, but it is read in this process, because {missing}"
     return Choice(False, warning=warning)
 
 
 def memory_needed(file: Path, input_format: InputFormat) -> int:
-    """About how many bytes the rows of a file need while they are matched, as far as can be told without reading."""
+    """An estimate, without reading the rows, of the bytes that the rows of a file need while they are matched."""
     try:
         size = file.stat().st_size
         if input_format is InputFormat.PARQUET:
@@ -71,7 +71,7 @@ def memory_needed(file: Path, input_format: InputFormat) -> int:
             found = pyarrow.orc.ORCFile(file)
             return max(size, _VALUE * int(found.nrows * len(found.schema)))
     except (OSError, pa.ArrowException):
-        # Whoever reads it says what is wrong.
+        # The reader of the file will report the error.
         return 0
     return size * COMPRESSIONS.get(file.suffix.lower(), 1) * _TEXT[input_format]
 
@@ -92,7 +92,7 @@ def available_memory() -> int:
 
 
 def _groups(processes: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")) -> Iterable[int]:
-    """What the control groups of this process leave it, of either version; pages of files that can go are not used."""
+    """The bytes that each control group (version 1 or 2) leaves this process; cached pages of files count as free."""
     try:
         lines = processes.read_text().splitlines()
     except OSError:
@@ -105,7 +105,7 @@ def _groups(processes: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys
         limit, used = ("memory.limit_in_bytes", "memory.usage_in_bytes") if kinds else ("memory.max", "memory.current")
         place = base / name.lstrip("/")
         for folder in (place, *place.parents):
-            # A group may be hidden behind the one that a container shows as its root.
+            # In a container the path of a group may lie above the root that the container sees.
             if folder.is_relative_to(base):
                 try:
                     figures = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())

@@ -110,7 +110,7 @@ TimeColumn = Annotated[
     list[str] | None,
     typer.Option(
         metavar="[NAME=]COLUMN",
-        help="Column with the time of each event; without it, order is that of the rows.",
+        help="Column with the time of each event; without it, the order is that of the rows.",
         show_default=False,
     ),
 ]
@@ -119,7 +119,7 @@ KeyTimeout = Annotated[
     typer.Option(
         "--key-timeout",
         metavar="DURATION",
-        help="Let a key begin anew whose next event comes later than this after its last one, as in '30 minutes'.",
+        help="A key begins anew after a pause between its events that is longer than this, as in '30 minutes'.",
         show_default=False,
     ),
 ]
@@ -137,7 +137,7 @@ TimeUnitOption = Annotated[
     typer.Option(
         "--time-unit",
         metavar="[NAME=]UNIT",
-        help="What a time column of numbers counts: s, ms, us or ns (default: ms).",
+        help="Unit of a time column of numbers: s, ms, us or ns (default: ms).",
         show_default=False,
     ),
 ]
@@ -164,8 +164,8 @@ ColumnTypes = Annotated[
     typer.Option(
         "--column-type",
         metavar="[NAME=]COLUMN=TYPE",
-        help="Type of a column: text, integer, float, timestamp or boolean, instead of what follows from its values. "
-        "May be repeated.",
+        help="Type of a column, in place of the one that its values suggest: text, integer, float, timestamp or "
+        "boolean. May be repeated.",
         show_default=False,
     ),
 ]
@@ -196,7 +196,7 @@ OutputFormatOption = Annotated[
 OutputModeOption = Annotated[
     OutputMode | None,
     typer.Option(
-        help="Have Spark write a directory of files; what to do if it is there (error, with --partition-by).",
+        help="Let Spark write a directory of files, and say what to do if it exists (with --partition-by: error).",
         show_default=False,
     ),
 ]
@@ -204,7 +204,7 @@ PartitionBy = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN",
-        help="Have Spark write a directory for each value of this column of the result. May be repeated.",
+        help="Let Spark write a directory for each value of this column of the result. May be repeated.",
         show_default=False,
     ),
 ]
@@ -216,7 +216,7 @@ Master = Annotated[
 ]
 MaxMatches = Annotated[
     str,
-    typer.Option(metavar="N|none", help="Write at most so many matches, else stop with an error; 'none': write all."),
+    typer.Option(metavar="N|none", help="Stop with an error if there are more matches than this; 'none': write all."),
 ]
 Conf = Annotated[
     list[str] | None,

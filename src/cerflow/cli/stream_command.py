@@ -1,4 +1,4 @@
-"""The command ``cerflow stream`` and the options that it alone has."""
+"""The command ``cerflow stream`` and its own options."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ StreamInput = Annotated[
         "--input",
         "-i",
         metavar="DIR|kafka://HOST:PORT/TOPIC",
-        help="Directory into which files of events come, or a topic of Kafka with messages in JSON.",
+        help="Directory that receives files of events, or a topic of Kafka with messages in JSON.",
         show_default=False,
     ),
 ]
@@ -60,19 +60,19 @@ CheckpointPath = Annotated[
     typer.Option(
         "--checkpoint",
         metavar="DIR",
-        help="Where to keep what is remembered; a later start with the same query goes on there.",
+        help="Directory for the state of the stream; a later start with the same query continues from it.",
         show_default=False,
     ),
 ]
 StatusOf = Annotated[
     str | None,
-    typer.Option("--status", metavar="CHECKPOINT", help="Only tell how far a stream is.", show_default=False),
+    typer.Option("--status", metavar="CHECKPOINT", help="Only show how far a stream has come.", show_default=False),
 ]
 Delay = Annotated[
     str | None,
     typer.Option(
         metavar="DURATION",
-        help="How long an event may come after later ones, as in '10 seconds'; '0 seconds' if they come in order.",
+        help="How late an event may come, as in '10 seconds'; '0 seconds' if events come in order.",
         show_default=False,
     ),
 ]
@@ -80,7 +80,7 @@ Trigger = Annotated[
     str | None,
     typer.Option(metavar="DURATION", help="Time between micro-batches (default: none).", show_default=False),
 ]
-AvailableNow = Annotated[bool, typer.Option("--available-now", help="Read what is there, then end.")]
+AvailableNow = Annotated[bool, typer.Option("--available-now", help="Read the events that are there, then end.")]
 Flush = Annotated[
     bool | None,
     typer.Option(
@@ -89,7 +89,9 @@ Flush = Annotated[
         show_default=False,
     ),
 ]
-Buckets = Annotated[int, typer.Option(min=1, help="Parts into which keys are divided; fixed by the first start.")]
+Buckets = Annotated[
+    int, typer.Option(min=1, help="Number of parts into which keys are divided; fixed by the first start.")
+]
 Late = Annotated[
     Literal["drop", "fail", "dead-letter"], typer.Option(help="What to do with events that come after the delay.")
 ]
@@ -104,11 +106,11 @@ LettersFolder = Annotated[
 ]
 IdleTimeout = Annotated[
     str | None,
-    typer.Option(metavar="DURATION", help="When no event comes for so long, wait for no more.", show_default=False),
+    typer.Option(metavar="DURATION", help="After this time without events, process all that wait.", show_default=False),
 ]
 StateLimit = Annotated[
     int | None,
-    typer.Option(min=1, help="End with an error when a bucket remembers more than so much.", show_default=False),
+    typer.Option(min=1, help="End with an error if a bucket remembers more objects than this.", show_default=False),
 ]
 
 
@@ -123,7 +125,7 @@ def stream(
     type_column: Annotated[str, typer.Option(help="Column with the type of each event.")] = "type",
     time_column: Annotated[str, typer.Option(help="Column with the time of each event.")] = "time",
     time_unit: Annotated[
-        Literal["s", "ms", "us", "ns"] | None, typer.Option(help="What times that are numbers count.")
+        Literal["s", "ms", "us", "ns"] | None, typer.Option(help="Unit of times that are numbers.")
     ] = None,
     sequence_column: Annotated[
         str | None, typer.Option(help="Column that orders events of equal time (Kafka: partition and offset).")

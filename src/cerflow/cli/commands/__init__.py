@@ -1,1 +1,1 @@
-"""The commands once their options are read: they make a request, check a query, or run it in this process."""
+"""The work of the commands after their options are read: make a request, check a query, or run it in this process."""

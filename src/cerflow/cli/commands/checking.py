@@ -61,9 +61,9 @@ def summarise_query(
     *,
     language: Language | None = None,
 ) -> str:
-    """The summary of a sound query; raises the error of one that is not.
+    """The summary of a sound query; raises the error of an unsound one.
 
-    Warns of what is probably not meant: types that never occur, parts that never match, branches that add nothing.
+    Warns of probable mistakes: types that never occur, parts that never match, branches that add nothing.
     """
     query = load_query(path, expression, language)
     schema = None
@@ -118,19 +118,19 @@ def _read(
 
 
 def types_in(events: pa.Table, type_column: str) -> frozenset[str]:
-    """The types that events have."""
+    """The types of the events."""
     return frozenset(str(v) for v in pc.unique(events.column(type_column)).to_pylist())
 
 
 def warn_of_types(named: Iterable[str], occurring: Collection[str]) -> None:
-    """Say which of the types that a query names no event has, and what was perhaps meant."""
+    """Warn of each named type that no event has, and suggest a similar one."""
     for name in sorted(set(named).difference(occurring)):
         near = nearest(name, occurring)
         warn(f"no event of the input has the type '{name}'" + (f"; did you mean '{near}'?" if near else ""))
 
 
 def event_types(query: Query | Program) -> set[str]:
-    """The types of events of the input that a query names: of SREMO those that the type read is compared with."""
+    """The types of input events that a query names; in SREMO, the texts that the type of the event is compared with."""
     if isinstance(query, Program):
         statements = [*query.definitions.values(), query.query]
         return set[str]().union(*map(event_types, statements)).difference(query.definitions)
@@ -145,7 +145,7 @@ def event_types(query: Query | Program) -> set[str]:
 
 
 def _gap(query: Query, events: pa.Table, schema: Schema) -> QueryWarning | None:
-    """A warning if the query skips no events, and keys that it reads have events of types that it does not name."""
+    """A warning if the query skips no events, but its keys also have events of types that it does not name."""
     nodes = list(walk(query.tree))
     strict = next((n for n in nodes if type(n) in _SIGNS or (isinstance(n, Repetition) and n.strict)), None)
     if strict is None or any(isinstance(n, AnyEvent | NotEvent) for n in nodes):
@@ -182,7 +182,7 @@ def _texts(expressions: Iterable[Expression]) -> Iterator[str]:
 
 
 def _columns(schema: Schema) -> str:
-    """The columns of the input with the types that they are read as, one a line."""
+    """The columns of the input and their types, one per line."""
     words = {Kind.STRING: "text", Kind.OTHER: ""}
     width = max((len(field.name) for field in schema.columns), default=0)
     lines = ["columns:"]

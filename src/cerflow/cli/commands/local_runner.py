@@ -26,7 +26,7 @@ __all__ = ["run_local"]
 
 
 def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary:
-    """Do what is asked; ``show`` is told what is being done. Raises InputError and the errors of the query."""
+    """Run a request in this process; ``show`` displays the progress. Raises InputError and the errors of the query."""
     bad_records, columns = request.bad_records, request.inputs.columns
     if not compile_kernels(watch):
         load_kernels()
@@ -39,7 +39,7 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
         bad_records.refuse(events.refused)
     watch.done("reading")
 
-    # The engine numbers the rows it was given; rows refused before that are not among them.
+    # The engine numbers the rows that it gets, which leave out rows that were refused before.
     def refuse(rows: pa.Table) -> None:
         if events.rows is not None:
             index = rows.schema.get_field_index("row")
@@ -62,7 +62,7 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
     warn_of_types(event_types(request.query), types_in(events.table, columns.type))
     written = 0
     if request.output == STANDARD_OUTPUT and sys.stdout.isatty():
-        # The matches are to be seen there.
+        # The matches go to the same terminal.
         show.stop()
     else:
         show.bar("recognising", len(events.table), matches.reached, " events")
@@ -77,7 +77,7 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
             watch.done("writing")
             show(f"recognising, {written:,} matches")
         watch.done("recognising")
-        # Before the matches take their name: where there are matches, their dead letters are complete.
+        # Write them before the matches get their name: then matches that exist always have complete dead letters.
         bad_records.write()
     watch.done("writing")
     usable = len(events.table) - (bad_records.count - (len(events.refused) if events.refused is not None else 0))
@@ -85,7 +85,7 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
 
 
 def _time(text: str | None, events: pa.Table, column: str | None) -> str | int | float | None:
-    """A time as typed, as a number where the time column has numbers."""
+    """The value of a typed time: a number if the time column has numbers, else the text."""
     if text is None or column is None or not kind_of(events.schema.field(column).type).numeric:
         return text
     try:
@@ -95,13 +95,13 @@ def _time(text: str | None, events: pa.Table, column: str | None) -> str | int |
     try:
         return float(text)
     except ValueError:
-        # The query says what is wrong.
+        # The query will report the error.
         return text
 
 
 @contextmanager
 def _rows_of_the_input(events: ReadEvents) -> Iterator[None]:
-    """Errors name rows of the input, of which those are not among the events that could not even be read."""
+    """Make errors name rows of the input; their numbers count also rows that could not be read."""
     try:
         yield
     except BadRecordError as error:

@@ -1,4 +1,4 @@
-"""Which columns of which input mean what: ``--type-column``, ``--constant-type``, ``--rename`` and the like."""
+"""Gives the columns of inputs their roles and names: ``--type-column``, ``--constant-type``, ``--rename``, …"""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Given = Sequence[str] | None
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """The options as given, each ``VALUE`` for all inputs or ``NAME=VALUE`` for the input of that name; None for none.
+    """The options as given: ``VALUE`` is for all inputs, ``NAME=VALUE`` for the input of that name; None if not given.
 
-    The values of ``rename`` are ``NEW=OLD``, those of ``column_types`` ``COLUMN=TYPE``. ``encoding`` is that of all
-    files of text, ``key_timeout`` one duration for all.
+    The values of ``rename`` are ``NEW=OLD``, those of ``column_types`` ``COLUMN=TYPE``. ``encoding`` is for all files
+    of text, ``key_timeout`` is one duration for all inputs.
     """
 
     type: Given = None
@@ -42,7 +42,7 @@ class ColumnOptions:
 
 
 def mapped(sources: Sequence[Source], options: ColumnOptions) -> tuple[tuple[Input[Source], ...], Roles]:
-    """The inputs with what the options say of each, and what the columns with a role are called in all of them.
+    """The inputs with their options, and the names that columns with a role have in all inputs together.
 
     Raises typer's BadParameter for options that name no input or contradict each other, and InputError if only some
     of the inputs have a role.
@@ -79,7 +79,7 @@ def mapped(sources: Sequence[Source], options: ColumnOptions) -> tuple[tuple[Inp
 
 
 def _units(values: Given, names: Sequence[str]) -> tuple[TimeUnit | None, dict[str, TimeUnit]]:
-    """The unit of the times of all inputs, and those of single ones."""
+    """The unit of time for all inputs, and the units for single inputs."""
     known: dict[str, TimeUnit] = {unit: unit for unit in get_args(TimeUnit)}
     common, own = _assigned("--time-unit", values, names)
     for given in (common, *own.values()):
@@ -89,7 +89,7 @@ def _units(values: Given, names: Sequence[str]) -> tuple[TimeUnit | None, dict[s
 
 
 def checked_timeout(options: ColumnOptions) -> str | None:
-    """The pause after which a key begins anew; raises typer's BadParameter for what is no duration."""
+    """The pause after which a key begins anew; raises typer's BadParameter if it is no duration."""
     try:
         duration_in_microseconds(options.key_timeout)
     except ValueError as error:
@@ -98,7 +98,7 @@ def checked_timeout(options: ColumnOptions) -> str | None:
 
 
 def _assigned(option: str, values: Given, names: Sequence[str]) -> tuple[str | None, dict[str, str]]:
-    """The value for all inputs, and those for single ones."""
+    """The value for all inputs, and the values for single inputs."""
     common: str | None = None
     own: dict[str, str] = {}
     for text in values or ():
@@ -140,7 +140,7 @@ def _typed(values: Given, names: Sequence[str]) -> dict[str, dict[str, pa.DataTy
 
 
 def _pairs(option: str, form: str, values: Given, names: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """What an option of the form ``[NAME=]A=B`` says of each input: its name, A and B."""
+    """The values ``[NAME=]A=B`` of an option as (name, A, B), for each input that they are about."""
     for text in values or ():
         *of, first, second = text.split("=") if text.count("=") in (1, 2) else ("", "", "")
         if not first or not second:

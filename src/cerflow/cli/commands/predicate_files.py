@@ -17,9 +17,9 @@ __all__ = ["load_predicates"]
 
 
 def load_predicates(sources: Iterable[str]) -> None:
-    """Run files (``*.py``, or anything with a path) and import modules (``package.module``), in their order.
+    """Run files (``*.py``, or anything with a path) and import modules (``package.module``), in the given order.
 
-    Raises InputError for what cannot be found or fails, and warns of what registers nothing.
+    Raises InputError if one cannot be found or fails, and warns if one registers no predicates.
     """
     for source in sources:
         before = registered_predicates()
@@ -43,9 +43,9 @@ def load_predicates(sources: Iterable[str]) -> None:
 
 
 def _run(path: Path) -> None:
-    """Run a file as a module that nobody can import.
+    """Run a file as a module that cannot be imported.
 
-    Its functions then travel to the workers of Spark with all they need, not by the name of a module.
+    Its functions are then sent to the workers of Spark as a whole, not as the name of a module.
     """
     if not path.is_file():
         raise InputError(f"there is no file '{path}' with predicates")
@@ -54,7 +54,7 @@ def _run(path: Path) -> None:
     if spec is None or spec.loader is None:
         raise InputError(f"'{path}' is no file of Python: its name must end in .py")
     module = importlib.util.module_from_spec(spec)
-    # While it runs it must be known by its name: dataclasses look there.
+    # While the file runs, dataclasses look the module up by its name.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)

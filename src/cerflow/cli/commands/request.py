@@ -29,7 +29,7 @@ __all__ = ["Inputs", "Request", "load_query", "query_source"]
 
 @dataclass(frozen=True)
 class Inputs:
-    """The inputs to be read. ``named`` says that events of several streams must be told apart."""
+    """The inputs to read. ``named`` says that events of several streams must be told apart."""
 
     inputs: tuple[Input[Source], ...]
     columns: ColumnRoles
@@ -39,7 +39,7 @@ class Inputs:
     def prepare(
         cls, query: Query | Program, inputs: Sequence[str], input_format: InputFormat | None, options: ColumnOptions
     ) -> Inputs:
-        """Find the files, and check what the options say of them.
+        """Find the files, and check the options for them.
 
         Raises InputError, and typer's BadParameter for options that do not go together.
         """
@@ -53,9 +53,11 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Request:
-    """A run, ready to begin. ``directory`` says how to write a directory of files, None that one file is written.
-    ``max_matches`` are written at most (None: all), and ``counts`` says how ``COUNT(*)`` is written. ``until`` is the
-    time up to which the events are complete, as typed.
+    """A run, ready to begin.
+
+    ``directory`` says how to write a directory of files; None stands for one file. ``max_matches`` is the greatest
+    number of matches to write (None: all). ``counts`` is the form of ``COUNT(*)``. ``until`` is the time, as typed, up
+    to which the events are complete.
     """
 
     query: Query | Program
@@ -89,7 +91,7 @@ class Request:
         until: str | None = None,
         read_too: Sequence[str] = (),
     ) -> Request:
-        """Check what can be checked without reading; raises as `Inputs.prepare`, and OutputError.
+        """Check all that needs no reading of events; raises as `Inputs.prepare`, and OutputError.
 
         ``read_too`` are files that are read besides the inputs: the query, predicates.
         """
@@ -124,7 +126,7 @@ def query_source(path: str | None, expression: str | None) -> str:
         return expression or ""
     try:
         with Path(path).open(encoding="utf-8") as file:
-            # One more than a query may have: what is too long says so, and is not read to its end.
+            # One character more than a query may have, so a text that is too long is refused without reading it all.
             return file.read(limits.QUERY_CHARACTERS + 1)
     except FileNotFoundError as error:
         hint = "; a query on the command line goes behind -e" if " " in path else ""

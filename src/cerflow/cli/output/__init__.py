@@ -1,1 +1,1 @@
-"""What the commands write: matches into files, standard output or directories, refused rows, progress and summaries."""
+"""The output of the commands: matches in files, standard output or directories, refused rows, progress, summaries."""

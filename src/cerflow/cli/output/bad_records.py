@@ -25,7 +25,7 @@ class Policy(StrEnum):
 
 
 def parse_policy(on_bad_record: str, dead_letter: str | None) -> tuple[Policy, str | None]:
-    """The policy and the dead letters' path; ``dead-letter=PATH`` says both. Raises ValueError if they do not fit."""
+    """The policy and the path of the dead letters; ``dead-letter=PATH`` gives both. Raises ValueError if they clash."""
     name, _, path = on_bad_record.partition("=")
     if name not in list(Policy):
         raise ValueError(f"'{on_bad_record}' is not one of fail, skip, dead-letter, dead-letter=PATH")
@@ -43,7 +43,7 @@ def parse_policy(on_bad_record: str, dead_letter: str | None) -> tuple[Policy, s
 
 @dataclass
 class BadRecords:
-    """Counts refused records, and keeps them if they are to be written."""
+    """Counts refused records, and keeps them if they will be written."""
 
     policy: Policy
     path: str | None = None
@@ -66,7 +66,7 @@ class BadRecords:
             self._kept.append(as_refused(rows))
 
     def write(self) -> None:
-        """Write the dead letters; without any, an empty file says so."""
+        """Write the dead letters; if there are none, write an empty file."""
         if self.path is None:
             return
         table = as_refused(pa.table({"row": pa.array([], pa.int64()), "reason": pa.array([], pa.string())}))

@@ -1,4 +1,4 @@
-"""No file is read and written in one run, or written twice: files are told apart by identity, not by name."""
+"""Refuses runs that would write a file that they read, or write one twice; compares identities of files, not names."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from cerflow.files.sources import STANDARD_INPUT, Source
 
 __all__ = ["refuse_clashes"]
 
-#: The identity of a file: device and inode, and for one that is not there yet those of its directory.
+#: The identity of a file: device and inode; for a file that does not exist yet, those of its directory and its name.
 _Identity = tuple[int | str, ...]
 
 
 def refuse_clashes(
     sources: Sequence[Source], read_too: Iterable[str], *, output: str, directory: bool, dead_letters: str | None
 ) -> None:
-    """Raise OutputError if the matches or the dead letters would replace each other or anything that is read.
+    """Raise OutputError if the matches or the dead letters would replace each other or a file that is read.
 
     ``directory`` says that the output is a directory of files; ``read_too`` are files besides the inputs.
     """
@@ -32,7 +32,7 @@ def refuse_clashes(
         for file in source.files:
             read[_identity(str(file))] = f"the input '{file}'"
         if source.path == STANDARD_INPUT:
-            read[_identity_of(sys.stdin)] = "what standard input comes from"
+            read[_identity_of(sys.stdin)] = "the file that standard input reads"
     if directory:
         _refuse_in_directory(Path(written.pop("matches").removeprefix("file://")), sources, dead_letters)
     seen: dict[_Identity | None, str] = {}
@@ -49,7 +49,7 @@ def refuse_clashes(
             if _would_be_read(target, source):
                 raise OutputError(
                     f"the {what} cannot be written to '{target}': that is in the directory '{source.path}', "
-                    "all of which is read"
+                    "which is read as a whole"
                 )
 
 
@@ -63,7 +63,7 @@ def _refuse_in_directory(path: Path, sources: Sequence[Source], dead_letters: st
             if file.resolve().is_relative_to(place):
                 raise OutputError(f"{refused}: the input '{file}' is in it")
         if _would_be_read(str(path), source):
-            raise OutputError(f"{refused}: that is in the directory '{source.path}', all of which is read")
+            raise OutputError(f"{refused}: that is in the directory '{source.path}', which is read as a whole")
 
 
 def _would_be_read(target: str, source: Source) -> bool:
@@ -71,12 +71,12 @@ def _would_be_read(target: str, source: Source) -> bool:
     if target == STANDARD_OUTPUT or not os.path.isdir(source.path):
         return False
     place, directory = Path(os.path.realpath(target)), Path(source.path).resolve()
-    # Names with a dot or an underscore in front are not read.
+    # Files and directories whose names begin with a dot or an underscore are not read.
     return place.is_relative_to(directory) and not any(p[0] in "._" for p in place.relative_to(directory).parts)
 
 
 def _identity(path: str) -> _Identity | None:
-    """The identity of the file at a path; None for devices and sockets, in which nothing is lost."""
+    """The identity of the file at a path; None for devices and sockets, which lose nothing when they are written."""
     number = descriptor_of(path)
     if path == STANDARD_OUTPUT or number == 1:
         return _identity_of(sys.stdout) or ("standard output",)

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Directory", "OutputMode"]
 
-#: As in `cerflow.spark.run`; that module needs PySpark.
+#: The same as in `cerflow.spark.run`, which cannot be imported without PySpark.
 OutputMode = Literal["error", "overwrite", "append", "ignore", "overwrite-partitions"]
 
-#: What Spark calls a format that it has another name for, and what its writer must be told.
+#: Spark's names of formats where they differ, and options for its writers.
 _NAMES = {OutputFormat.JSONL: "json"}
 _OPTIONS = {OutputFormat.CSV: {"header": "true"}}
 
 
 @dataclass(frozen=True)
 class Directory:
-    """A directory of files; raises ValueError for what does not go together."""
+    """A directory of files; raises ValueError for options that do not go together."""
 
     path: str
     mode: OutputMode = "error"
@@ -33,12 +33,12 @@ class Directory:
 
     def __post_init__(self) -> None:
         if self.path == STANDARD_OUTPUT:
-            raise ValueError("--output-mode and --partition-by are for directories; say where with --output PATH")
+            raise ValueError("--output-mode and --partition-by are for directories; name one with --output PATH")
         if self.mode == "overwrite-partitions" and not self.partition_by:
             raise ValueError("--output-mode overwrite-partitions needs --partition-by COLUMN")
 
     def ignored(self, spark: SparkSession) -> bool:
-        """Whether nothing is to be done; raises InputError if something is there that must not be."""
+        """Whether the mode says to leave an existing output alone; raises InputError if it must not exist."""
         from cerflow.spark.frames.output import exists
 
         if self.mode == "ignore":
@@ -48,7 +48,7 @@ class Directory:
         return False
 
     def write(self, result: DataFrame, output_format: OutputFormat) -> int:
-        """Write the rows of the result; gives their number."""
+        """Write the rows of the result; returns their number."""
         from cerflow.spark.frames.output import write_frame
 
         return write_frame(
@@ -62,5 +62,5 @@ class Directory:
 
     @property
     def _uri(self) -> str:
-        # A path is one of this machine, as those of inputs are; other file systems have addresses.
+        # A path without an address lies on this machine, as for inputs; other file systems have addresses.
         return self.path if "://" in self.path else f"file://{Path(self.path).absolute()}"

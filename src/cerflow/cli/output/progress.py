@@ -1,4 +1,4 @@
-"""How far a run has come, on a terminal; how long its phases took; and the kernels, which are compiled once."""
+"""Shows on a terminal how far a run has come, measures its phases, and compiles the kernels before the first run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PhaseTimer:
         self._at = time.perf_counter() if started is None else started
 
     def done(self, phase: str) -> float:
-        """What was done since the last call was this phase; gives its seconds."""
+        """Count the time since the last call as this phase; returns its seconds."""
         now = time.perf_counter()
         took, self._at = now - self._at, now
         self.phases[phase] = self.phases.get(phase, 0.0) + took
@@ -41,7 +41,7 @@ class PhaseTimer:
 
 
 class Progress:
-    """Says what is being done, with a bar where it is known how much there is to do; nothing but on a terminal."""
+    """Shows the current work, with a bar if the amount of work is known; shows nothing unless on a terminal."""
 
     def __init__(self, console: Console) -> None:
         self._bars = _Polled(
@@ -54,29 +54,29 @@ class Progress:
             TimeRemainingColumn(compact=True),
             console=console,
             transient=True,
-            # Matches may go there.
+            # Matches may go to standard output.
             redirect_stdout=False,
         )
         self._shown = console.is_terminal
 
     def __call__(self, doing: str) -> None:
-        """Something that takes as long as it takes; what has a bar keeps it and gets new words."""
+        """Show work whose amount is unknown; a bar that is shown already stays and gets the new text."""
         if self._shown:
             self._bars.say(visible(doing))
 
     def bar(self, doing: str, total: int, reached: Callable[[], int], unit: str) -> None:
-        """Something of which there is so much; ``reached`` says how much of it is done, whenever it is asked."""
+        """Show work of the amount ``total``; ``reached`` returns how much of it is done, at any time."""
         if self._shown:
             self._bars.begin(visible(doing), total, reached, unit)
 
     def stop(self) -> None:
-        """Show nothing any more."""
+        """Stop showing anything."""
         if self._bars.task_ids:
             self._bars.stop()
 
 
 class _Polled(Bars):
-    """A bar that asks how far it is whenever it is drawn."""
+    """A bar that calls a function for its position whenever it is drawn."""
 
     _reached: Callable[[], int] | None = None
     _unit = ""
@@ -109,7 +109,7 @@ def _short(number: float) -> str:
 
 @contextmanager
 def progress() -> Iterator[Progress]:
-    """What shows how far a run has come, until the end of the block; lines said meanwhile stand above it."""
+    """Show how far a run has come until the end of the block; other lines on standard error appear above."""
     shown = Progress(Console(stderr=True))
     try:
         yield shown
@@ -118,9 +118,9 @@ def progress() -> Iterator[Progress]:
 
 
 def bytes_read(files: Sequence[Path]) -> tuple[int, Callable[[], int]]:
-    """The size of files that are read one after the other, and what says how much of it has been read.
+    """The total size of files that are read one after the other, and a function that returns how much has been read.
 
-    That is seen from what this process has open, where the system tells (Linux); elsewhere it stays 0.
+    The function looks at the open files of this process, which only Linux shows; elsewhere it returns 0.
     """
     sizes = [file.stat().st_size for file in files]
     places = {os.path.realpath(file): number for number, file in enumerate(files)}
@@ -139,7 +139,7 @@ def bytes_read(files: Sequence[Path]) -> tuple[int, Callable[[], int]]:
                     position = Path(f"/proc/self/fdinfo/{number}").read_text().split()[1]
                     most = max(most, sum(sizes[:place]) + min(int(position), sizes[place]))
             except OSError:
-                # Closed meanwhile.
+                # The file was closed meanwhile.
                 continue
         return most
 
@@ -147,7 +147,7 @@ def bytes_read(files: Sequence[Path]) -> tuple[int, Callable[[], int]]:
 
 
 def compile_kernels(watch: PhaseTimer) -> bool:
-    """Compile the kernels unless that has been done on this machine, and say so in one line; gives whether it did."""
+    """Compile the kernels, with a line that says so, unless this machine has them; returns whether it compiled them."""
     from cerflow.engine.recognize.warmup import kernels_are_compiled, warm_up
 
     if kernels_are_compiled():

@@ -1,6 +1,6 @@
 """Messages on standard error: errors, warnings, and a closing line.
 
-Nothing that it says makes a terminal do anything: see `cerflow.errors.visible`.
+Control characters in messages are made visible, so a terminal does not obey them: see `cerflow.errors.visible`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ __all__ = ["Interrupted", "RunSummary", "counted", "errors_reported", "located",
 class RunSummary:
     """The result of a run: usable events, matches written, records refused, the seconds of each phase.
 
-    ``where`` says where it ran, if that was for the run to decide; ``ignored`` that there was an output already, and
-    nothing was done.
+    ``where`` says where the query ran if that was not given; ``ignored`` says that nothing was done because the output
+    existed.
     """
 
     events: int
@@ -57,22 +57,22 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
 
 def note(message: str) -> None:
-    """A line for the person at the terminal."""
+    """Write a line of information."""
     typer.echo(visible(message), err=True)
 
 
 def warn(message: str) -> None:
-    """A line about something that is probably not meant."""
+    """Write a line about a probable mistake."""
     _say("warning", "yellow", message)
 
 
 def _say(kind: str, colour: str, message: str) -> None:
-    # Texts of data, files and queries are in messages, and a terminal would obey what they hold.
+    # Messages quote data, file names and queries, and a terminal would obey control characters in them.
     typer.echo(f"{typer.style(f'{kind}:', fg=colour, bold=True)} {visible(message)}", err=True)
 
 
 def located(error: Exception, place: str | None) -> str:
-    """The message of an error or warning; if it has a line, with the file (``place``) that this is in."""
+    """The message of an error or warning; if it names a line, the file (``place``) stands before it."""
     message = str(error)
     return f"{place}, {message}" if place is not None and getattr(error, "line", None) is not None else message
 
@@ -97,7 +97,7 @@ def errors_reported(place: str | None = None) -> Iterator[None]:
         with _warnings_reported():
             yield
     except BrokenPipeError as error:
-        # Whoever read our output has had enough.
+        # The reader of our output has closed the pipe.
         _close_standard_output()
         raise typer.Exit(0) from error
     except KeyboardInterrupt as error:
@@ -112,7 +112,7 @@ def errors_reported(place: str | None = None) -> Iterator[None]:
 
 
 def _close_standard_output() -> bool:
-    """Flush standard output; if that fails (gives False), see to it that Python does not complain at its end, too."""
+    """Flush standard output; if that fails, return False and keep Python from complaining again at exit."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

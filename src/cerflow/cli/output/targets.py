@@ -1,7 +1,7 @@
-"""Where output goes: files that are replaced as a whole, and pipes and devices, which are written into.
+"""The targets of output: files are replaced as a whole; pipes and devices are written into.
 
 A file is written under a temporary name beside its place and renamed when it is complete, so there is never half an
-output. As long as it is written it is locked: a temporary file without a lock was left by a process that is gone.
+output. It is locked while it is written, so a temporary file without a lock was left by a process that is gone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cerflow.errors import OutputError
 
 try:
     import fcntl
-except ImportError:  # Windows, where a file that is open cannot be removed anyway
+except ImportError:  # Windows, where an open file cannot be removed anyway
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["STANDARD_OUTPUT", "OutputStream", "check_writable", "descriptor_of", "free_space", "open_target"]
@@ -38,8 +38,8 @@ _NAME = 40
 class OutputStream:
     """A binary stream that counts its bytes; its errors are OutputErrors that name the target.
 
-    With ``patient`` an error in `write` is kept for `check`, and what is written after it is dropped: for writers that
-    do not survive errors of their streams.
+    With ``patient`` an error in `write` is kept for `check`, and later bytes are dropped. That is for writers that do
+    not survive errors of their streams.
     """
 
     closed = False
@@ -72,18 +72,18 @@ class OutputStream:
             raise self.failure
 
     def flush(self) -> None:
-        """Hand over what is buffered."""
+        """Write buffered bytes to the stream below."""
         self.check()
         with self._named():
             self._below.flush()
 
     def sync(self) -> None:
-        """See to it that what was written is on the disk."""
+        """Force all written bytes to the disk."""
         with self._named():
             os.fsync(self._below.fileno())
 
     def tell(self) -> int:
-        """The number of bytes written; also where the stream below cannot tell."""
+        """The number of bytes written, even if the stream below cannot tell."""
         return self._size
 
     def writable(self) -> bool:
@@ -91,7 +91,7 @@ class OutputStream:
         return True
 
     def close(self) -> None:
-        """Nothing: whoever opened the stream closes it."""
+        """Do nothing: the code that opened the stream below closes it."""
 
     def _look_at_disk(self) -> None:
         if self._directory is None or self._size < self._look:
@@ -110,7 +110,7 @@ class OutputStream:
             yield
         except OSError as error:
             own = isinstance(error, OutputError | BrokenPipeError)
-            # Writers of formats put errors of streams into their own, so it is kept.
+            # Writers of formats wrap errors of streams in their own, so this one is kept.
             self.failure = error if own else _failed(self._name, error)
             raise self.failure from None if own else error
 
@@ -146,7 +146,7 @@ def descriptor_of(target: str) -> int | None:
 
 
 def free_space(target: str) -> int | None:
-    """The bytes that are free on the disk that a target is a file of, None if it is no file."""
+    """The free bytes on the disk of a target; None if the target is no file."""
     if target == STANDARD_OUTPUT or descriptor_of(target) is not None:
         return None
     status = _status(target)
@@ -159,9 +159,8 @@ def free_space(target: str) -> int | None:
 def open_target(target: str) -> Iterator[OutputStream]:
     """A stream to a target.
 
-    A file (behind a link: the file that it leads to) is replaced at the end of the block and keeps its mode and
-    owner; on an error inside the block it stays as it was. What is no file is opened and written into. Raises
-    OutputError.
+    A file (for a link, the file it leads to) is replaced at the end of the block and keeps its mode and owner; on an
+    error inside the block it stays as it was. Pipes and devices are opened and written into. Raises OutputError.
     """
     number = descriptor_of(target)
     if target == STANDARD_OUTPUT:
@@ -176,7 +175,7 @@ def open_target(target: str) -> Iterator[OutputStream]:
             yield stream
         return
     try:
-        # Writing to an open output goes on from where it stands, as a shell's redirection does.
+        # Writing to an open descriptor continues at its position, as a shell's redirection does.
         below = os.fdopen(os.dup(number) if number is not None else os.open(target, os.O_WRONLY), "wb")
     except OSError as error:
         raise _failed(repr(target), error) from error
@@ -186,13 +185,13 @@ def open_target(target: str) -> Iterator[OutputStream]:
             yield stream
     finally:
         with suppress(OSError):
-            # It was flushed, unless there is an error already.
+            # It has been flushed, unless there was an error.
             below.close()
 
 
 @contextmanager
 def _reported(stream: OutputStream) -> Iterator[OutputStream]:
-    """The stream, flushed at the end; its own error, if it has one, is that of the block."""
+    """The stream, flushed at the end; an error of the stream replaces the error of the block."""
     try:
         yield stream
         stream.flush()
@@ -228,12 +227,12 @@ def _replacing(target: str, path: Path, old: os.stat_result | None) -> Iterator[
 
 
 def _partial(path: Path, old: os.stat_result | None) -> tuple[Path, int]:
-    """A new file beside a path, open and locked; if it is to replace one, for nobody else to read before."""
+    """A new file beside a path, open and locked; if it will replace a file, nobody else can read it until then."""
     while True:
         name = f".{path.name[:_NAME]}.{os.getpid()}-{secrets.token_hex(4)}.partial"
         partial = path.with_name(name)
         number = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if old is None else 0o600)
-        # Somebody who removes what others left behind may have been faster.
+        # Another process that removes abandoned files may have removed it before it was locked.
         if _lock(number) is not False and partial.exists():
             return partial, number
         os.close(number)
@@ -253,12 +252,12 @@ def _lock(number: int) -> bool | None:
 
 
 def _remove_left_behind(path: Path) -> None:
-    """Remove temporary files for a path whose processes were killed; those of others that are running are locked."""
+    """Remove temporary files for a path whose processes were killed; files of running processes are locked."""
     left = re.compile(re.escape(f".{path.name[:_NAME]}.") + r"\d+-[0-9a-f]{8}\.partial")
     for name in os.listdir(path.parent):
         if left.fullmatch(name) is None:
             continue
-        # We leave files that we cannot open or remove: others own them.
+        # Files that cannot be opened or removed stay: others own them.
         with suppress(OSError):
             number = os.open(path.with_name(name), os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
@@ -278,7 +277,7 @@ def _like(target: str, path: Path, old: os.stat_result, number: int) -> None:
             with suppress(PermissionError):
                 os.fchown(number, -1, old.st_gid)
             mode &= ~(stat.S_ISUID | stat.S_ISGID)
-            warn(f"'{target}' belonged to somebody else, who cannot be kept as its owner")
+            warn(f"'{target}' belonged to another user, who cannot be kept as its owner")
     if hasattr(os, "listxattr"):
         with suppress(OSError):
             for name in os.listxattr(path):
@@ -287,7 +286,7 @@ def _like(target: str, path: Path, old: os.stat_result, number: int) -> None:
 
 
 def _status(target: str) -> os.stat_result | None:
-    """What stands at a path, behind all links; None if nothing does. Raises OutputError if that cannot be seen."""
+    """The status of the file at a path, behind all links; None if there is none. Raises OutputError on other errors."""
     try:
         return os.stat(target)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""How many matches a run writes: known before they are unfolded, told if they are many, and bounded."""
+"""The number of matches that a run writes: counted before they are unfolded, announced if large, and bounded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Volume", "parse_most"]
 
 
 def parse_most(text: str) -> int | None:
-    """The number of matches that are written at most, None for any; raises ValueError."""
+    """The greatest number of matches to write, None for any; raises ValueError for other texts."""
     if text.strip().lower() in ("none", "0"):
         return None
     plain = text.replace("_", "").replace(",", "")
@@ -28,7 +28,7 @@ def parse_most(text: str) -> int | None:
 
 
 class Volume:
-    """The batches of matches; ``total`` is the number of their rows once that is known, or at least so many."""
+    """The batches of matches; ``total`` is the number of their rows or a lower bound, once it is known."""
 
     def __init__(self, matches: Matches, most: int | None) -> None:
         self._matches = matches
@@ -38,14 +38,14 @@ class Volume:
         self.total: int | None = None
 
     def batches(self, max_rows: int, *, flat: bool, counts: CountForm) -> Iterator[pa.RecordBatch]:
-        """The matches in batches. Raises TooManyMatchesError before any of those beyond the bound is unfolded."""
+        """The matches in batches; raises TooManyMatchesError before it unfolds matches beyond the bound."""
         return self._matches.announced(self._tell).to_batches(max_rows, flat=flat, counts=counts)
 
     def _tell(self, rows: int, exact: bool) -> None:
         self._bound.add(rows, exact)
         if self._bound.known <= limits.MATCHES_COUNTED or self.total is not None:
             return
-        # Recognising once more costs little beside writing so many.
+        # Recognising once more costs little compared with writing so many matches.
         ahead = Bound(self._most)
         for _ in self._matches.announced(ahead.add).parts:
             pass
@@ -53,7 +53,7 @@ class Volume:
         warn(f"{'' if ahead.exact else 'more than '}{readable_number(self.total)} matches will be written; {LESS}")
 
     def look_at_room(self, target: str, sink: Sink, written: int) -> None:
-        """Warn, once, if what is still to be written will probably not fit on the disk of the target."""
+        """Warn, once, if the remaining matches will probably not fit on the disk of the target."""
         before, self._written = self._written, written
         if self.total is None or not before < limits.ROWS_WEIGHED <= written:
             return

@@ -29,7 +29,7 @@ from cerflow.values.arrow_columns import python_rows, python_values
 
 __all__ = ["OutputFormat", "Sink", "open_sink", "output_format_of"]
 
-#: Begins texts that stand for numbers with more digits than Python's own; no data has it.
+#: Begins texts that stand for numbers with more digits than Python's floats have; being random, it occurs in no data.
 _MARK = f"number {secrets.token_hex(16)} "
 _MARKED = re.compile(rf'"{_MARK}(-?[0-9.]+)"')
 
@@ -52,7 +52,7 @@ _FORMATS = {
 
 
 class Sink(Protocol):
-    """Somewhere batches go; ``size`` is the number of bytes written, but for what is still held back."""
+    """A writer of batches; ``size`` is the number of bytes written, without those still held back."""
 
     @property
     def size(self) -> int: ...  # noqa: D102  # said above
@@ -61,11 +61,11 @@ class Sink(Protocol):
         """Write the rows of a batch."""
 
     def close(self) -> None:
-        """Write what is still missing; the stream below stays open."""
+        """Write all that is held back; the stream below stays open."""
 
 
 def output_format_of(target: str, given: OutputFormat | None = None) -> OutputFormat:
-    """The format that was given, else that of the suffix, else (standard output) JSON lines; or InputError."""
+    """The format that was given, else that of the suffix, else JSON lines for standard output; raises InputError."""
     if given is not None:
         return given
     if target == STANDARD_OUTPUT:
@@ -74,14 +74,14 @@ def output_format_of(target: str, given: OutputFormat | None = None) -> OutputFo
     if found is None:
         raise InputError(
             f"the output format does not follow from the name '{target}'; "
-            f"say --output-format {'|'.join(f.value for f in OutputFormat)}"
+            f"give --output-format {'|'.join(f.value for f in OutputFormat)}"
         )
     return _FORMATS[found]
 
 
 @contextmanager
 def open_sink(target: str, output_format: OutputFormat, schema: pa.Schema) -> Iterator[Sink]:
-    """A sink for rows of a schema. On an error inside the block the file's old state, or its absence, remains.
+    """A sink for rows of a schema; on an error inside the block the target stays as it was.
 
     Raises OutputError, which names the target, if it cannot be written to.
     """
@@ -189,7 +189,7 @@ class _Columnar(_Sized):
         self._writer.close()
 
     def abandon(self) -> None:
-        # Else the writer would write its footer when it is collected, to a stream that is gone by then.
+        # Otherwise the writer would write its footer when it is collected, to a stream that is closed by then.
         self._writer.is_open = False
 
     def _flush(self) -> None:
@@ -207,7 +207,7 @@ class _Orc(_Columnar):
         stream.patient = True
         writer = pyarrow.orc.ORCWriter(stream)
         try:
-            # The file gets its schema from what is written, which may be nothing.
+            # The file gets its schema from the first table, so write an empty one in case there are no matches.
             writer.write(self._schema.empty_table())
         except pa.ArrowNotImplementedError as error:
             raise InputError(f"the result cannot be written as ORC: {error}") from error
@@ -223,7 +223,7 @@ class _Orc(_Columnar):
 
 
 def _readable(schema: pa.Schema) -> pa.Schema:
-    """The schema with timestamps in microseconds, which is what Python's datetime holds."""
+    """The schema with timestamps in microseconds, the unit of Python's datetime."""
     return pa.schema([pa.field(f.name, _microseconds(f.type)) for f in schema])
 
 
@@ -250,7 +250,7 @@ def _json(value: Any) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no infinity and no NaN: they become text and null."""
+    """A value for JSON, which has no infinity and no NaN: they become text and null."""
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
     if isinstance(value, list):

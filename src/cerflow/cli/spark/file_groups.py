@@ -1,4 +1,4 @@
-"""Which files of an input Spark may read at once: those whose columns are the same, or it would mix them up."""
+"""Groups the files of an input that Spark may read at once: those with the same columns."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["file_groups"]
 
 
 def file_groups(source: Source, *, together: bool) -> list[tuple[Path, ...]]:
-    """The Parquet or ORC files of a source in groups with the same columns; unless ``together``, each by itself.
+    """The Parquet or ORC files of a source, in groups with the same columns; without ``together`` each is a group.
 
-    Spark reads several files in an order of its own, so they can only be read together if a time orders the events.
+    Spark reads several files in any order, so they can only be read together if a time orders the events.
     Raises InputError for files that cannot be read.
     """
     groups: dict[Hashable, list[Path]] = {}
@@ -31,7 +31,7 @@ def file_groups(source: Source, *, together: bool) -> list[tuple[Path, ...]]:
 
 
 def _columns(file: Path, input_format: InputFormat) -> tuple[Sequence[str], Hashable]:
-    """The names of the columns of a file, and what tells it apart from others that Spark must not mix it up with."""
+    """The names of the columns of a file, and a value that is equal for files that Spark may read together."""
     try:
         if input_format is InputFormat.PARQUET:
             schema = pyarrow.parquet.read_schema(file)

@@ -1,4 +1,4 @@
-"""Whether Spark will find a Java that it can use."""
+"""Checks whether Spark will find a Java that it can use."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def java_problem() -> str | None:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
     except (OSError, subprocess.TimeoutExpired):
         said = ""
-    # The first quoted thing is the version: "17.0.15", "21", or "1.8.0_292" for Java 8.
+    # The first text in quotes is the version: "17.0.15", "21", or "1.8.0_292" for Java 8.
     version = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', said)
     if version is None:
         return f"'{java}' does not tell its version; Spark needs Java {OLDEST} or newer; {_ADVICE}"

@@ -1,7 +1,7 @@
-"""Parquet files that the tasks of Spark may read themselves, which is many times faster than rows of Spark.
+"""Lets the tasks of Spark read Parquet files themselves, which is many times faster than rows of Spark.
 
-That is left to the data source where it gives what the ordinary way gives: one stream of plain files with the same
-columns, of the types that the query takes them for, and none of whose events can be bad, as their footers say.
+The data source does this if its result is sure to be the same: for one stream of plain files with the same columns,
+of the types that the query expects, whose footers show that no event is bad.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 __all__ = ["InTasks", "parquet_in_tasks"]
 
-#: Roles that the data source calls otherwise.
+#: Roles for which the data source has another name.
 _OPTIONS = {"time_unit": "timeUnit"}
 
 
 @dataclass(frozen=True)
 class InTasks:
-    """The matches as a DataFrame, and how they are read."""
+    """The matches as a DataFrame, and the plan by which tasks read the files."""
 
     matches: DataFrame
     planned: Planned
 
 
 def parquet_in_tasks(spark: SparkSession, request: Request, inputs: Inputs) -> InTasks | None:
-    """The matches of a request whose input the tasks read themselves; None where Spark has to read it."""
+    """The matches of a request whose input the tasks read themselves; None if Spark has to read it."""
     unit = inputs.columns.time_unit
     if isinstance(request.query, Program) or inputs.columns.forget is not None:
-        # The readers do not know definitions, and leave out events although every one keeps its key.
+        # The readers know no definitions, and they leave out events, while with a timeout every event keeps its key.
         return None
     if inputs.named or not all(_plain(one) and one.time_unit in (None, unit) for one in inputs.inputs):
         return None
@@ -51,7 +51,7 @@ def parquet_in_tasks(spark: SparkSession, request: Request, inputs: Inputs) -> I
         options = _options(request, request.query, inputs, spark.sparkContext.defaultParallelism)
         planned = _planned(options)
     except (InputError, UnsupportedQueryError):
-        # Spark may still read it; if not, that way says what is wrong in its own words.
+        # Spark may still be able to read it; if not, that error is the one to report.
         return None
     if not (planned.certain and planned.alike and _typed(planned, inputs)):
         return None
@@ -82,7 +82,7 @@ def _options(request: Request, query: Query, inputs: Inputs, cores: int) -> dict
 
 
 def _plain(one: Input[Source]) -> bool:
-    """Whether an input is Parquet files of which nothing further was said, not even by the names of directories."""
+    """Whether an input is Parquet files without roles and names of their own, and without partition directories."""
     source = one.events
     return (
         source.format is InputFormat.PARQUET
@@ -93,6 +93,6 @@ def _plain(one: Input[Source]) -> bool:
 
 
 def _typed(planned: Planned, inputs: Inputs) -> bool:
-    """Whether no column is text that the query takes for a number."""
+    """Whether the query takes no column of text for numbers."""
     numbers = inputs.columns.usage.numbers | inputs.columns.usage.ordered
     return not any(planned.events.kind(n) is Kind.STRING for n in numbers if planned.events.has(n))

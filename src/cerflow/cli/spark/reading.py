@@ -1,8 +1,8 @@
-"""Input files become one DataFrame of usable events; rows that cannot be used are told apart by their reason.
+"""Makes one DataFrame of usable events from input files; rows that cannot be used are kept with their reason.
 
-Files without types of their own (CSV, JSON) are read in the tasks, each file or piece of a large file by one, by what
-reads them in-process (`cerflow.files.input_plans`). Parquet and ORC are read by Spark; text in them that has to become
-numbers or times is converted by what converts it in-process.
+The tasks read files without types of their own (CSV, JSON), one file or piece of a large file each, with the same code
+as in-process (`cerflow.files.input_plans`). Spark reads Parquet and ORC; the code for in-process reading converts their
+texts to numbers or times where necessary.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ __all__ = ["SparkEvents", "read_frame"]
 _ROW = "_cerflow_row"
 _PACKED = "number bigint, payload binary"
 _Batches = Iterator[pa.RecordBatch]
-#: A file or a piece of it, with what is found there.
+#: A file or a piece of it, with its survey.
 _Piece = tuple[Content, FileSurvey]
 
 
@@ -63,8 +63,8 @@ _Piece = tuple[Content, FileSurvey]
 class _InputRows:
     """Rows of an input, named as errors call them.
 
-    ``everything`` has a row for each row of the part, ``usable`` leaves out those that cannot be used; both may be
-    the same where it costs nothing to leave them out. ``refused`` takes the number of the rows before the part.
+    ``everything`` has a row for each row of the part; ``usable`` has only those that can be used. Both may be the same
+    where leaving rows out costs nothing. ``refused`` takes the number of the rows before the part.
     """
 
     name: str
@@ -78,10 +78,10 @@ class _InputRows:
 
 @dataclass(frozen=True)
 class RowCounts:
-    """Facts about the rows that cost no pass of their own: how many can be used, and how many cannot.
+    """Facts about the rows that need no pass of their own: how many can be used, and how many cannot.
 
-    If times are numbers, also the least and the greatest, and of the event types asked for those that occur, perhaps
-    only in other upper and lower case; else None.
+    If times are numbers, ``times`` are the least and the greatest, and ``types`` the requested event types that occur
+    (as they are written, if only upper and lower case differ); else both are None.
     """
 
     usable: int
@@ -94,9 +94,9 @@ class RowCounts:
 class SparkEvents:
     """The events of the inputs as DataFrames.
 
-    ``everything`` has a row for each row of the input, its columns converted (those that cannot be used may be
-    missing); ``usable`` leaves out those that cannot be used. ``schema`` says which columns have a role. ``stream``
-    and ``remarks`` are as in `cerflow.files.reading.ReadEvents`.
+    ``everything`` has a row for each row of the input, with converted columns (rows that cannot be used may be
+    missing); ``usable`` has only the rows that can be used. ``schema`` says which columns have a role. ``stream`` and
+    ``remarks`` are as in `cerflow.files.reading.ReadEvents`.
     """
 
     everything: DataFrame
@@ -114,7 +114,7 @@ class SparkEvents:
         if self.schema.time is not None and self.schema.kind(self.schema.time).numeric:
             time = F.col(_quoted(self.schema.time))
             own = F.col(_quoted(self.schema.type)).cast("string")
-            # Of all that differ in letters only, the type itself is the one that counts.
+            # Prefer the type as the query writes it to types that differ in upper and lower case.
             alike = [F.max(F.when(F.lower(own) == name.lower(), own)) for name in types]
             found = [F.coalesce(F.max(F.when(own == name, own)), some) for name, some in zip(types, alike)]
             (row,) = self.usable.agg(F.min(time), F.max(time), *found).collect()
@@ -171,7 +171,7 @@ def _in_common_unit(part: _InputRows, one: Input[Source], columns: ColumnRoles) 
 def _together(
     frames: Sequence[tuple[str, str, DataFrame]], columns: ColumnRoles, stream: str | None, empty: bool
 ) -> DataFrame:
-    """The rows of all parts, in columns that have a type also where they have no values."""
+    """The rows of all parts; columns without values get a type, too."""
     named = [(part, f.select("*", F.lit(name).alias(stream)) if stream else f) for part, name, f in frames]
     found = union_frames(named, last=stream)
     schema = arrow_schema(found)
@@ -185,7 +185,7 @@ def _together(
 
 
 def _surveyed(spark: SparkSession, one: Input[Source], columns: ColumnRoles) -> list[list[_Piece]]:
-    """The pieces of each file of an input, each looked at by one task."""
+    """The pieces of each file of an input, each surveyed by one task."""
     source = one.events
     contents = _cut(spark, source)
     as_text = texts(one, columns)
@@ -200,7 +200,7 @@ def _surveyed(spark: SparkSession, one: Input[Source], columns: ColumnRoles) -> 
 
 
 def _cut(spark: SparkSession, source: Source) -> list[Content]:
-    """The files of a source, large ones in pieces where that can be done."""
+    """The files of a source, with large ones in pieces where possible."""
     contents = [piece for file in source.files for piece in cut_file(source, file)]
     doubtful = [content for content in contents if isinstance(content, FilePiece) and source.format is InputFormat.CSV]
     if not doubtful:
@@ -219,7 +219,7 @@ def _in_tasks(spark: SparkSession, plan: InputPlan, found: Sequence[Sequence[_Pi
     """Files without types, each piece read by one task."""
     source = plan.one.events
     files, name = source.files, source_name(source)
-    # Each with the number of rows before its file, and of those before it in the file.
+    # Each piece, its survey, the number of rows before its file, and the number before it in the file.
     todo: list[tuple[Content, str, int, int]] = []
     rows = 0
     for of_file in found:
@@ -228,7 +228,7 @@ def _in_tasks(spark: SparkSession, plan: InputPlan, found: Sequence[Sequence[_Pi
             todo.append((content, each.name, begin, rows - begin))
             rows += each.rows
     assert plan.schema is not None
-    # Spark's functions have no columns without a type.
+    # Spark's functions cannot return columns without a type.
     schema = pa.schema([field for field in plan.schema if not pa.types.is_null(field.type)])
 
     def use(batches: _Batches) -> _Batches:
@@ -262,14 +262,14 @@ def _by_spark(
 ) -> tuple[InputPlan, _InputRows]:
     """Files with types, which Spark reads."""
     source = one.events
-    # Not as_uri(), which escapes what Spark does not unescape.
+    # Not as_uri(), which escapes characters that Spark does not unescape.
     uris = [literal_path(f"file://{file.absolute()}") for file in files]
     reader = spark.read
     partitions = list(partition_values(source, files[0]))
     if partitions and source.root is not None:
         reader = reader.option("basePath", f"file://{source.root.absolute()}")
     frame = reader.format(source.format.value).load(uris)
-    # What directories say is text, whatever the session takes it for.
+    # Values in names of directories are text, whatever type the session infers.
     frame = frame.withColumns({name: F.col(_quoted(name)).cast("string") for name in partitions})
     schema = arrow_schema(frame)
     rows = frame.count()
@@ -304,7 +304,7 @@ def _by_spark(
 
 
 def _plain(frame: DataFrame, plan: InputPlan) -> tuple[DataFrame, Column]:
-    """The frame with the columns that all inputs have, and which of its rows have no type or no time."""
+    """The frame with the columns that all inputs have, and the condition of rows without a type or time."""
     values = []
     for field in arrow_schema(frame):
         target = plan.target(field.name, field.type)
@@ -323,7 +323,7 @@ def _plain(frame: DataFrame, plan: InputPlan) -> tuple[DataFrame, Column]:
 
 
 def _looks(frame: DataFrame, one: Input[Source], columns: ColumnRoles, file: Path) -> dict[str, Look]:
-    """The forms of the values of these columns."""
+    """The forms that the values of these columns have."""
 
     def look(batches: _Batches) -> _Batches:
         found = [survey_file(one, columns, file, [_block(batch)]).columns for batch in batches]
@@ -334,7 +334,7 @@ def _looks(frame: DataFrame, one: Input[Source], columns: ColumnRoles, file: Pat
 
 
 def _block(batch: pa.RecordBatch) -> Block:
-    """A batch of Spark, which is in its own column of numbers, if it has that."""
+    """A batch of Spark as a block; its rows have the numbers of its number column, if it has one."""
     table = pa.Table.from_batches([batch])
     if _ROW not in table.column_names:
         return Block(table, np.arange(len(table)))
@@ -342,7 +342,7 @@ def _block(batch: pa.RecordBatch) -> Block:
 
 
 def _tasks(spark: SparkSession, count: int) -> DataFrame:
-    """A frame that gives each of so many tasks its number."""
+    """A frame that gives each of ``count`` tasks its number."""
     return spark.range(0, count, 1, numPartitions=max(count, 1))
 
 

@@ -1,4 +1,4 @@
-"""``cerflow run --runner spark``: Spark reads the events and moves them, `cerflow.spark` recognises in its tasks."""
+"""``cerflow run --runner spark``: Spark reads and moves the events, and `cerflow.spark` recognises in its tasks."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ _OWN_ERROR = re.compile(r"cerflow\.errors\.\w+: (.*)")
 def run_on_spark(
     request: Request, show: Progress, watch: PhaseTimer, *, master: str | None, settings: Sequence[tuple[str, str]]
 ) -> RunSummary:
-    """Do what is asked in a Spark session; ``show`` is told what is being done.
+    """Run a request in a Spark session; ``show`` displays the progress.
 
-    Raises InputError (also where Spark itself fails, with what it says) and the errors of the query.
+    Raises InputError (also if Spark itself fails, with its message) and the errors of the query.
     """
     query = request.query
     if (master or "local").startswith("local"):
-        # Here, where it is told, and not in the tasks.
+        # Compile here, where a message says so, and not in the tasks.
         compile_kernels(watch)
     show("starting Spark")
     with _in_files(request.inputs) as inputs, spark_session(master, settings) as spark:
-        # These need PySpark, which the session has just made sure of.
+        # These need PySpark, which the session has checked.
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
@@ -66,7 +66,7 @@ def run_on_spark(
             show("reading")
             found = parquet_in_tasks(spark, request, inputs)
             if found is not None:
-                # There are no bad records, which is for the dead letters to say.
+                # There are no bad records; the file of dead letters must say so.
                 request.bad_records.write()
                 usable, result = found.planned.rows, found.matches
                 query.warn_of_times(found.planned.events, found.planned.times)
@@ -83,14 +83,14 @@ def run_on_spark(
         except PySparkException as error:
             raise InputError(sentence(str(error))) from error
         except Py4JJavaError as error:
-            # What PySpark has no exception for, for example from the readers of files.
+            # PySpark has no exception of its own for some errors, for example of readers of files.
             raise InputError(sentence(str(error.java_exception))) from error
         return RunSummary(usable, written, request.bad_records.count, watch.phases)
 
 
 @contextmanager
 def _in_files(inputs: Inputs) -> Iterator[Inputs]:
-    """The inputs, with standard input in a file, as tasks read nothing else."""
+    """The inputs, with standard input copied to a file, since tasks read only files."""
     with TemporaryDirectory(prefix="cerflow-") as directory:
         found: list[Input[Source]] = []
         for one in inputs.inputs:
@@ -105,10 +105,10 @@ def _in_files(inputs: Inputs) -> Iterator[Inputs]:
 
 
 def _refuse(events: SparkEvents, query: Query | Program, request: Request) -> int:
-    """Hand over the rows that cannot be used, and write them; gives the number of the others."""
+    """Take out the rows that cannot be used, and write them; returns the number of the other rows."""
     bad_records = request.bad_records
     types = sorted(event_types(query))
-    # Each is an expression of Spark, so of very many nothing is said.
+    # Each type costs an expression of Spark, so very many are not looked for.
     types = types if len(types) <= limits.TYPES_LOOKED_FOR else []
     counts = events.counts(types)
     query.warn_of_times(events.schema, counts.times)
@@ -122,7 +122,7 @@ def _refuse(events: SparkEvents, query: Query | Program, request: Request) -> in
             bad_records.refuse(pa.Table.from_batches([batch]))
     else:
         bad_records.count = refused
-    # Before the matches: where there are matches, the dead letters belonging to them are complete.
+    # Write them before the matches: then matches that exist always have complete dead letters.
     bad_records.write()
     return counts.usable
 
@@ -148,12 +148,12 @@ def _matched(request: Request, inputs: Inputs, events: SparkEvents) -> DataFrame
 def _write(request: Request, result: DataFrame, show: Progress, watch: PhaseTimer) -> int:
     if request.directory is not None:
         rows = request.directory.write(result, request.output_format)
-        # The tasks that recognise write, too.
+        # The same tasks recognise and write.
         watch.done("recognising")
         return rows
     from cerflow.spark.frames.schemas import arrow_schema
 
-    # Tasks stop at as many each; what they found together is known when it comes.
+    # Each task stops at the greatest number of matches; their sum is checked as the matches arrive.
     written = Bound(request.max_matches)
     with open_sink(request.output, request.output_format, arrow_schema(result)) as sink:
         for batch in arrow_batches(result):
@@ -170,11 +170,11 @@ def _write(request: Request, result: DataFrame, show: Progress, watch: PhaseTime
 def arrow_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
     """The rows of a DataFrame as Arrow batches, computed by all tasks at once, fetched one partition at a time.
 
-    What waits to be fetched lies on the disks of the executors.
+    Batches wait on the disks of the executors until they are fetched.
     """
     from pyspark import StorageLevel
 
-    # Not persist(): what is persisted is planned without adapting the number of its partitions.
+    # Not persist(): Spark does not adapt the number of partitions of a persisted frame.
     packed = frame.mapInArrow(_pack, "payload binary").localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
     for row in packed.toLocalIterator():
         with pa.ipc.open_stream(row["payload"]) as reader:
@@ -195,4 +195,4 @@ def sentence(text: str) -> str:
     if own:
         return str(own[-1])
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"Spark failed: {lines[0] if lines else 'without a word'}"
+    return f"Spark failed: {lines[0] if lines else 'it gave no message'}"

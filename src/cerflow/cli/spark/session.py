@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["spark_session"]
 
-#: Settings that a run needs or that keep it quiet; ``--conf`` overrides them.
+#: Settings that a run needs, or that keep Spark quiet; ``--conf`` overrides them.
 _SETTINGS = {
     # Times without a zone in files stay as they are, whatever the zone of the machine.
     "spark.sql.session.timeZone": "UTC",
@@ -33,7 +33,7 @@ _SETTINGS = {
 
 @contextmanager
 def spark_session(master: str | None, settings: Sequence[tuple[str, str]]) -> Iterator[SparkSession]:
-    """A session with these settings, ended afterwards unless it was there before.
+    """A session with these settings; the block ends it unless it existed before.
 
     Raises InputError, which says what to install, if PySpark or a suitable Java is missing.
     """
@@ -48,7 +48,7 @@ def spark_session(master: str | None, settings: Sequence[tuple[str, str]]) -> It
     problem = java_problem()
     if problem is not None:
         raise InputError(problem)
-    # Workers must run this very interpreter: cerflow may not be installed in another.
+    # Workers must run this interpreter: others may not have cerflow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     with as_file(files("cerflow.cli") / "log4j2.properties") as log:
@@ -64,16 +64,16 @@ def spark_session(master: str | None, settings: Sequence[tuple[str, str]]) -> It
         interrupt = signal.getsignal(signal.SIGINT)
         spark = builder.getOrCreate()
         if threading.current_thread() is threading.main_thread():
-            # PySpark's own way asks Java to cancel jobs amid a call of Java; the end of the session cancels them, too.
+            # PySpark's handler would call Java amid another call; the end of the session cancels the jobs as well.
             signal.signal(signal.SIGINT, interrupt)
         try:
             spark.sparkContext.setLogLevel("ERROR")
             if (master or "local").startswith("local") and "spark.sql.shuffle.partitions" not in given:
-                # More tasks than cores would only cost their starts.
+                # More tasks than cores would only cost time to start.
                 spark.conf.set("spark.sql.shuffle.partitions", spark.sparkContext.defaultParallelism)
             yield spark
         except KeyboardInterrupt:
-            # Tasks that are broken off need not say so.
+            # Cancelled tasks must not fill the terminal with errors.
             spark.sparkContext.setLogLevel("OFF")
             raise
         finally:

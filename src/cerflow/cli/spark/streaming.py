@@ -1,4 +1,4 @@
-"""``cerflow stream``: files that come into a directory, or the messages of Kafka, and a line for each micro-batch."""
+"""``cerflow stream`` reads files that come into a directory, or Kafka, and writes a line for each micro-batch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["StreamRequest", "noted_status", "run_stream", "shown_status"]
 
 _KAFKA = re.compile(r"kafka://([^/]+)/(.+)")
-#: The columns that a message of Kafka has besides those of its JSON.
+#: The columns of a message of Kafka beside those of its JSON.
 _MESSAGE = ("kafka_value", "kafka_partition", "kafka_offset")
 #: Orders events of equal time by partition and offset.
 _KAFKA_SEQUENCE = "kafka_sequence"
@@ -35,7 +35,7 @@ _STATUS_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class StreamRequest:
-    """What a stream is asked for. ``arguments`` are those of `cerflow.spark.stream` that have the same name here."""
+    """The request for a stream; ``arguments`` are passed to `cerflow.spark.stream` under the same names."""
 
     query: Query | Program
     input: str
@@ -52,9 +52,9 @@ class StreamRequest:
 def run_stream(
     request: StreamRequest, watch: PhaseTimer, *, master: str | None, settings: Sequence[tuple[str, str]]
 ) -> None:
-    """Run a stream until it has read all (``available_now``) or is interrupted, and say how it goes.
+    """Run a stream until it has read all events (``available_now``) or is interrupted, and report on it.
 
-    Raises InputError (also where Spark itself fails, with what it says) and the errors of the query.
+    Raises InputError (also if Spark itself fails, with its message) and the errors of the query.
     """
     if (master or "local").startswith("local"):
         compile_kernels(watch)
@@ -107,7 +107,7 @@ def _print(matches: DataFrame, batch: int) -> None:
 
 
 def _input(request: StreamRequest, spark: SparkSession, kept: Any) -> tuple[DataFrame, str | None]:
-    """The events, and a column that orders those of equal time, if the input has one by itself."""
+    """The events, and the column of the input's own that orders events of equal time, if it has one."""
     from pyspark.sql import functions as F  # noqa: N812
 
     noted = kept.read("input.json")
@@ -118,7 +118,7 @@ def _input(request: StreamRequest, spark: SparkSession, kept: Any) -> tuple[Data
         sequence = None
     else:
         if columns is None:
-            raise InputError("say what messages hold, as in --columns 'type string, time timestamp, v int'")
+            raise InputError("give the columns of the messages, as in --columns 'type string, time timestamp, v int'")
         options = {"kafka.bootstrap.servers": found[1], "subscribe": found[2], "startingOffsets": "earliest"}
         messages = spark.readStream.format("kafka").options(**options).load()
         text = F.col("value").cast("string")
@@ -141,7 +141,7 @@ def _files(request: StreamRequest, spark: SparkSession, columns: str | None) -> 
     options = {"header": "true", "inferSchema": "true"} if format == "csv" else {}
     if columns is None:
         schema = spark.read.format(format).options(**options).load(request.input).schema
-        # For the next start: what is inferred may be something else by then.
+        # Keep the schema for the next start, which could infer another one.
         columns = schema.toDDL()
     return spark.readStream.format(format).options(**options).schema(columns).load(request.input), columns
 
@@ -155,12 +155,12 @@ def _format_in(path: str) -> str:
     )
     if len(found) != 1:
         names = ", ".join(sorted(found)) or "no files whose names tell a format"
-        raise InputError(f"there are {names} in '{path}'; say which come with --input-format")
+        raise InputError(f"there are {names} in '{path}'; name the format of the events with --input-format")
     return str(found.pop())
 
 
 def _follow(running: RunningStream) -> None:
-    """Wait for the end, with a line for each micro-batch."""
+    """Wait for the end, and write a line for each micro-batch."""
     shown = -1 if running.status is None else running.status.batch
     ended = False
     while not ended:
