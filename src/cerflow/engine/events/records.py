@@ -263,7 +263,7 @@ def _numbers(column: pa.Array) -> Ints | Floats:
         return floats
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))
-    # A value that does not fit is refused, whatever its number.
+    # A value that does not fit is refused anyway.
     whole = column.cast(pa.int64(), safe=False)
     known: Ints = (pc.fill_null(whole, 0) if whole.null_count else whole).to_numpy(zero_copy_only=False)
     return known
