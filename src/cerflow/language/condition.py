@@ -6,6 +6,7 @@ hand and has ``label=None``.
 
 from __future__ import annotations
 
+from dataclasses import field
 from datetime import timedelta
 from types import UnionType
 
@@ -80,9 +81,14 @@ class Rounded(float):
 
 @node
 class Literal(Expression):
-    """A number, string, boolean, duration or NULL."""
+    """A number, string, boolean, duration or NULL.
+
+    ``duration`` is the duration that a number was made from. It is shown in place of the number, and takes no part in
+    equality.
+    """
 
     value: int | float | str | bool | timedelta | None
+    duration: timedelta | None = field(default=None, kw_only=True, compare=False)
 
 
 @node

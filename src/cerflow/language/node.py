@@ -23,7 +23,7 @@ R = TypeVar("R")
 class Node:
     """A node of a syntax tree. ``span`` says where it stood in the text and takes no part in equality."""
 
-    span: Span | None = field(default=None, kw_only=True)
+    span: Span | None = field(default=None, kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
         # Trees do not change and are walked and compared often, so this is computed once.
@@ -83,10 +83,10 @@ _known_parts: dict[type[Node], tuple[str, ...]] = {}
 
 
 def _parts(kind: type[Node]) -> tuple[str, ...]:
-    """The names of the fields of a kind of node, but the span."""
+    """The names of the fields of a kind of node that take part in equality."""
     known = _known_parts.get(kind)
     if known is None:
-        known = _known_parts[kind] = tuple(f.name for f in fields(kind) if f.name != "span")
+        known = _known_parts[kind] = tuple(f.name for f in fields(kind) if f.compare)
     return known
 
 

@@ -123,7 +123,7 @@ def _attributes(names: Iterable[str]) -> str:
 
 
 def _literal(node: c.Literal, _: int) -> tuple[int, list[_Piece]]:
-    value = node.value
+    value = node.value if node.duration is None else node.duration
     if value is None:
         return _PRIMARY, ["NULL"]
     if isinstance(value, bool):

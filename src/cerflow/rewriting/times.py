@@ -77,7 +77,7 @@ class _Rewritten:
                 assert isinstance(moment, datetime.datetime)
                 return Literal(microseconds_since_epoch(moment), span=tree.span)
             case Literal(datetime.timedelta() as duration):
-                return Literal(duration // datetime.timedelta(microseconds=1), span=tree.span)
+                return Literal(duration // datetime.timedelta(microseconds=1), span=tree.span, duration=duration)
             case Aggregate(name, argument):
                 # Rounding down changes no order.
                 return Aggregate(name, Microseconds(argument), span=tree.span)
@@ -154,7 +154,9 @@ def _alike(sides: Sequence[_Rewritten], schema: Schema) -> list[Node]:
 def _ticks(duration: _Rewritten, schema: Schema) -> Expression:
     """A duration as a number of what the numeric time column counts."""
     if isinstance(duration.tree, Literal):
-        return Literal(in_ticks(duration.tree, schema), span=duration.tree.span)
+        literal = duration.tree
+        assert isinstance(literal.value, datetime.timedelta)
+        return Literal(in_ticks(literal, schema), span=literal.span, duration=literal.value)
     size = schema.microseconds
     if size < 1:
         return Arithmetic("*", duration.number, Literal(float(1 / size)))
