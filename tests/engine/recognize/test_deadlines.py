@@ -258,3 +258,24 @@ def test_what_explain_says():
     assert "remembered for good" not in said
     then = cerflow.parse("SELECT * WHERE (cart NOT FOLLOWED BY checkout FOR 30 MINUTES) ; view PARTITION BY [user]")
     assert "WITHIN and a duration set a time" in then.keys_kept(schema)
+
+
+@pytest.mark.parametrize("strategy", ["NEXT", "LAST", "MAX", "NEXT BY A", "LAST BY A"])
+@pytest.mark.parametrize(
+    "formula", ["{}(A NOT FOLLOWED BY B FOR 5 SECONDS)", "{}((A+ NOT FOLLOWED BY B FOR 5 SECONDS)) ; C"]
+)
+def test_strategies_in_a_formula_choose_at_each_deadline(strategy, formula):
+    events = [{"type": a, "t": t} for a, t in (("A", 0), ("A", 1), ("C", 9))]
+    query = cerflow.parse(f"SELECT * WHERE {formula.format(strategy)}")
+    matches = query.match(events, time="t", time_unit="s")
+    assert bag(matches.to_pylist()) == bag(query.match(events, time="t", time_unit="s", runner="semantics").to_pylist())
+    assert {row["start"] for row in matches.to_pylist()} >= {0}
+
+
+@pytest.mark.parametrize("strategy", ["NEXT", "LAST"])
+def test_choices_by_labels_at_an_event_that_shows_several_deadlines_are_refused(strategy):
+    query = cerflow.parse(f"SELECT {strategy} BY A * WHERE A NOT FOLLOWED BY B FOR 5 SECONDS")
+    with pytest.raises(UnsupportedQueryError, match=f"SELECT {strategy} BY does not compare") as caught:
+        query.check()
+    assert caught.value.column == 16
+    cerflow.parse(f"SELECT {strategy} BY A * WHERE A NOT FOLLOWED BY B FOR 5 EVENTS").check()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from cerflow.analysis.scopes import condition_labels
-from cerflow.automata.compile.deadlines import waits_for_time
+from cerflow.automata.compile.deadlines import waits_for_ticks, waits_for_time
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.compile.selection import next_of_each_start, with_few_tests
 from cerflow.automata.model.clock import has_ticks
@@ -175,11 +175,18 @@ def _divided(select: Select) -> Select:
                 select, formula=Selection(Strategy.STRICT, formula, span=formula.span), strategy=Strategy.ALL
             )
         case Strategy.NEXT | Strategy.LAST if select.by:
+            if waits_for_ticks(formula):
+                # In a formula it would choose at each deadline, not at the event that shows several.
+                raise UnsupportedQueryError(
+                    f"SELECT {select.strategy} BY does not compare matches that wait for deadlines",
+                    span=select.by[0].span,
+                    hint=f"SELECT {select.strategy} without BY does.",
+                )
             inner = formula if window is None else Within(formula, window)
             chosen = Selection(select.strategy, inner, select.by, span=formula.span)
             return replace(select, formula=chosen, window=None, strategy=Strategy.ALL, by=())
         case Strategy.ALL | Strategy.ANY:
-            if isinstance(formula, Selection) and window is None:
+            if isinstance(formula, Selection) and window is None and not waits_for_ticks(formula):
                 by = formula.by
                 if formula.strategy is Strategy.MAX or (formula.strategy in _STRATEGIES and not by):
                     return replace(select, formula=formula.operand, strategy=formula.strategy, by=by)
