@@ -1,10 +1,10 @@
-"""Queries on Spark: a DataFrame of events goes in, a DataFrame of matches comes out.
+"""Queries on Spark: make a DataFrame of matches from a DataFrame of events.
 
-Spark moves and orders the events, the recognisers of `cerflow.engine` run in its tasks. `batch` is the front door,
-`job` writes matches and bad records to files and counts them, `explanation` tells how a query is evaluated. The room
-`frames` prepares events as columns of DataFrames and leaves out those that need not be sent; `placing` decides which
-task gets which events, and puts them in order. `stream_job` starts streaming queries; their state is the matter of the
-room `streaming`. `source` is another way, for Parquet files that tasks read themselves.
+Spark moves and orders the events; the recognisers of `cerflow.engine` run in its tasks. `batch` has the functions for
+batches, `job` writes matches and bad records to files and counts them, `explanation` tells how a query is evaluated.
+The room `frames` prepares events as columns of DataFrames and leaves out irrelevant ones; `placing` decides which task
+gets which events, and orders them. `stream_job` starts streaming queries, and the room `streaming` keeps their state.
+`source` is another way, for Parquet files that tasks read themselves.
 """
 
 from importlib.util import find_spec

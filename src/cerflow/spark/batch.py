@@ -1,4 +1,4 @@
-"""The front door: match a query in a batch DataFrame."""
+"""The public functions for batches: match a query in a DataFrame."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def match(
     and then by where they stand in the DataFrame (partition, and row within it); without a time by the latter alone,
     so the DataFrame must come from a source that keeps an order, as files do.
 
-    Queries whose matches a window bounds run in slices of time that overlap by the window, if the input is large;
-    other queries with PARTITION BY run in parallel by key, and what is left in one task that sees all events;
-    `explain` says which, and why. A program runs in slices if windows of time bound all its statements, and by key if
+    Queries whose matches a window bounds run in slices of time that overlap by the window, if the input is large.
+    Other queries with PARTITION BY run in parallel by key, and the rest in one task that sees all events; `explain`
+    says which, and why. A program runs in slices if windows of time bound all its statements, and by key if
     all of them have that key; with ``positions`` it runs in one task, since positions count events of definitions.
     To decide, a large input is read once, for the ordering column alone (at this call).
 
@@ -120,9 +120,9 @@ def explain(
     on_bad_record: Literal["fail", "skip"] = "fail",
     **arguments: Unpack[MatchArguments],
 ) -> str:
-    """What `match` would do with a query and a DataFrame, as text; `Query.explain` tells the rest of a query.
+    """A text that says how `match` would evaluate a query on a DataFrame; `Query.explain` tells the rest of a query.
 
-    That is which events and columns are sent to the tasks, and how they are divided: one task, by key or slices of
+    It says which events and columns are sent to the tasks, and how they are divided: one task, by key or slices of
     time, with the reason. Takes and raises what `match` does, and runs the jobs by which `match` decides.
     """
     whole, plan, rows = _prepared(query, df, on_bad_record, **arguments)

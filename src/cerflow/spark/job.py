@@ -1,4 +1,4 @@
-"""A whole batch job: matches to files, bad records to others, and the counts of both."""
+"""A whole batch job: writes matches and bad records to files, and counts both."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ __all__ = ["RunResult", "run"]
 class RunResult:
     """The result of a job.
 
-    ``events`` is the number of usable events, ``bad_records`` that of the others, ``reasons`` says how many of these
-    there were for which reason; None and nothing if they were not counted. ``matches`` is the number of rows written
-    (by this job, not those that were there). ``written`` is False if the output was there and ``mode="ignore"``:
-    nothing was read then. ``seconds`` is the time it took.
+    ``events`` is the number of usable events, ``bad_records`` the number of other events, ``reasons`` their number for
+    each reason; None and empty if they were not counted. ``matches`` is the number of rows that this job wrote.
+    ``written`` is False if the output existed and ``mode="ignore"``; then nothing was read. ``seconds`` is the time
+    that the job took.
     """
 
     matches: int
@@ -56,7 +56,7 @@ def run(
     count_events: bool = True,
     **arguments: Unpack[MatchArguments],
 ) -> RunResult:
-    """Write the matches of a query in a batch DataFrame to a directory, and say what that came to.
+    """Write the matches of a query in a batch DataFrame to a directory; returns counts.
 
     The query and all ``arguments`` that are not named here are those of `match`. ``output`` is a directory on any file
     system that Spark knows, ``format`` any of Spark's (in ``"csv"`` lists are JSON text), ``options`` are those of its
@@ -76,7 +76,7 @@ def run(
     counted while they are written. All counts are exact, also if tasks fail and are repeated.
 
     Raises what `match` raises, `InputError` for an output that is there (``mode="error"``) or columns that are not,
-    and `ValueError` for arguments that do not go together; all before any job. What Spark raises, passes through.
+    and `ValueError` for arguments that do not go together; all before any job. Errors of Spark pass through.
     """
     started = clock.perf_counter()
     check_output(mode, partition_by)
@@ -128,7 +128,7 @@ def _letters_mode(
 
 
 class _RecordCounter:
-    """Counts the events of a DataFrame: all, and those that cannot be used, by reason."""
+    """Counts the events of a DataFrame: all events, and for each reason those that cannot be used."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema

@@ -1,4 +1,4 @@
-"""The front door of streams: match a query in a streaming DataFrame, and write the matches as they come."""
+"""The public function for streams: match a query in a streaming DataFrame, and write the matches as they come."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _checked_output(
 
 
 def _description(query: Query | Program, prepared: PreparedStream) -> dict[str, Any]:
-    """What must stay the same as long as a checkpoint is used."""
+    """The facts that must stay the same as long as a checkpoint is used."""
     recognition, schema = prepared.work.recognition, prepared.work.schema
     return {
         "query": show(query.tree),

@@ -1,1 +1,1 @@
-"""DataFrames in and out: the columns a query needs, conditions for Spark, the tasks that recognise, the result."""
+"""Prepares DataFrames: the columns that a query needs, conditions for Spark, the tasks that recognise, the result."""

@@ -81,10 +81,7 @@ class Axis:
         return column.cast(self.data_type) if self.data_type in ("bigint", "double") else column
 
     def literals(self, keys: Sequence[int]) -> list[int | float | str | None]:
-        """For each key what a value must not be less than to have at least this key; null for the ends.
-
-        They are to be cast to ``data_type``.
-        """
+        """For each key the least value with at least this key; null for the ends. Cast them to ``data_type``."""
         return [None if key in (LEAST, GREATEST, NULL) else self._literal(key) for key in keys]
 
     def _literal(self, key: int) -> int | float | str:

@@ -1,4 +1,4 @@
-"""What a query or program demands of a job: columns, positions, events together, and how far back matches reach."""
+"""The demands of a query or program on a job: columns, positions, events together, and how far back matches reach."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Demands:
 
 
 def demands_of_query(query: Query, schema: Schema, *, positions: bool) -> Demands:
-    """The demands of a query, of which ``positions`` are reported or not."""
+    """The demands of a query; ``positions`` says whether it reports positions."""
     select = query.tree
     by_key = separable_by_key(select, schema)
     positions = positions or needs_positions(select, schema)
@@ -49,13 +49,13 @@ def demands_of_query(query: Query, schema: Schema, *, positions: bool) -> Demand
         by_key=by_key,
         positions=positions,
         division=divided(select, transducer, schema),
-        # What is numbered before is not counted any more.
+        # By key, events are numbered before irrelevant ones are dropped.
         relevance=relevant_events(select, transducer, schema, counted=positions and not by_key),
     )
 
 
 def demands_of_program(plan: ProgramPlan, *, positions: bool) -> Demands:
-    """The demands of a program, of which ``positions`` are reported or not."""
+    """The demands of a program; ``positions`` says whether it reports positions."""
     schema, statements = plan.schema, plan.statements
     read = {schema.type, schema.time, schema.stream}
     read.update(*(columns_needed(s.query.tree, s.schema) for s in statements))
@@ -74,7 +74,7 @@ def demands_of_program(plan: ProgramPlan, *, positions: bool) -> Demands:
 
 
 def _common_keys(statements: Sequence[Statement], schema: Schema) -> list[tuple[str, ...]]:
-    """The keys of PARTITION BY that all statements have: an event of a definition has those of what it goes back to."""
+    """The keys of PARTITION BY that all statements have; an event of a definition has the keys of its match."""
     if not all(separable_by_key(s.query.tree, s.schema) for s in statements):
         return []
     roles = {schema.type, schema.time, schema.stream}
@@ -87,7 +87,7 @@ def _common_keys(statements: Sequence[Statement], schema: Schema) -> list[tuple[
 
 
 def _division(statements: Sequence[Statement], schema: Schema) -> Division:
-    """A window of time in which a match of the last statement lies with all that its events go back to."""
+    """A window of time that contains a match of the last statement and all input events that it depends on."""
     assert schema.time is not None
     if schema.kind(schema.time) is Kind.FLOAT:
         return Division(None, "windows of definitions are not added up where times are floats")
@@ -95,7 +95,7 @@ def _division(statements: Sequence[Statement], schema: Schema) -> Division:
     for statement in statements:
         select = statement.query.tree
         transducer = statement.query.plan(statement.schema).transducer
-        # What LIMIT takes must be the same everywhere, since other statements read it.
+        # LIMIT must choose the same matches in every slice, since other statements read them.
         found = divided(select, transducer, statement.schema, threads=statement.name is not None)
         of = f"the definition '{statement.name}'" if statement.name is not None else "the last query"
         if found.window is None:
@@ -122,13 +122,13 @@ def _relevance(statements: Sequence[Statement], schema: Schema) -> Relevance:
 
 
 def _of_input(condition: Condition, statement: Statement, schema: Schema) -> Condition:
-    """A proposition about the events that a statement reads, for those of the input; perhaps true of more of them."""
+    """A proposition about the events that a statement reads, made for input events; it may be true of more events."""
 
     def known(leaf: Condition) -> Condition:
         names = attributes_in(leaf)
         stream = statement.schema.stream
         if stream is not None and stream != schema.stream and stream in names:
-            # No column of the input: all its events are of the one stream that is no definition.
+            # The input has no such column: all its events belong to the one stream that is no definition.
             match leaf:
                 case Comparison(Operator.EQ, Attribute(None), Literal(name)):
                     return TRUE if name == statement.inputs[0] else FALSE
@@ -141,7 +141,7 @@ def _of_input(condition: Condition, statement: Statement, schema: Schema) -> Con
 
 
 def _same(name: str, read: Schema, schema: Schema) -> bool:
-    """Whether a column holds the same for an event of the input and for that event as a statement reads it."""
+    """Whether a column has the same value in the input and in the events that a statement reads."""
     if not schema.has(name):
         return False
     one, other = (some.columns.field(some.column(name)).type for some in (read, schema))

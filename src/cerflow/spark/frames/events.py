@@ -1,7 +1,7 @@
 """Events as Spark expressions: bad records, order, keys.
 
-Inside, the columns of the input are called ``c0``, ``c1``, …: names that differ in case only, or that have dots in
-them, then need no care.
+Internally the columns of the input are called ``c0``, ``c1``, …, so names that differ only in case, or that contain
+dots, need no care.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ class EventColumns:
         return SparkConditions({field.name: field.dataType for field in types.fields}, self._plain, self.schema.type)
 
     def reason(self) -> Column:
-        """Why an event cannot be used, null if it can; the engine says the same (spec §7)."""
+        """The reason why an event cannot be used, null if it can; the same text as the engine's (spec §7)."""
         return F.coalesce(*[F.when(bad, F.lit(text)) for text, bad in self.reasons().items()])
 
     def reasons(self) -> dict[str, Column]:
-        """Each reason why an event may not be usable, and whether it is one; the first one counts."""
+        """The reasons why an event cannot be used, each with its condition; the first that holds counts."""
         schema = self.schema
         found = {f"no event type in '{schema.type}'": F.col(self.plain(schema.type)).isNull()}
         if schema.time is not None:
             found[f"no time in '{schema.time}'"] = self._missing(schema.time)
         for name, most in limits(schema).items():
-            # Spark's times are all held.
+            # All of Spark's times fit 64 bits.
             if schema.kind(name) is Kind.INTEGER:
                 value = F.col(self.plain(name)).cast("bigint")
                 found[f"a value of '{name}' {why(name, schema, most)}"] = (value < -most) | (value > most)
@@ -92,19 +92,19 @@ class EventColumns:
         return known | ~self.usable()
 
     def leading(self) -> Column:
-        """What an `Axis` measures: the time, or, without one, the identifier of the row."""
+        """The value that an `Axis` measures: the time, or, without one, the identifier of the row."""
         return F.col(IDENTIFIER if self.schema.time is None else self.plain(self.schema.time))
 
     def order(self, plan: JobPlan) -> list[Column]:
-        """What orders the events of the input: time, sequence, and then as they came (nulls last, as in-process)."""
+        """The columns that order the input: time, sequence, and then place (nulls last, as in-process)."""
         names = [name for name in (plan.schema.time, plan.sequence) if name is not None]
         return [F.col(self.plain(name)).asc_nulls_last() for name in names] + [F.col(IDENTIFIER).asc()]
 
 
 def halved(value: Column, cuts: Sequence[object], data_type: str) -> Column:
-    """The number of cuts (ascending, to be cast to a type) that are not greater than a value, all for null.
+    """The number of cuts (ascending, to be cast to a type) that are not greater than a value; all of them for null.
 
-    Found by halving, so a row costs a few comparisons.
+    A binary search finds it, so a row costs a few comparisons.
     """
 
     def search(low: int, high: int) -> Column:

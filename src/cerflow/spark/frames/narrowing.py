@@ -1,7 +1,7 @@
-"""Conditions that Spark evaluates so that the columns which only they read need not be sent.
+"""Lets Spark evaluate conditions, so that columns that only they read need not be sent.
 
-What Spark found travels as the bits of one integer column (see `cerflow.engine.evaluate.precomputed_conditions`). Types
-of events and texts that only conditions read never leave Spark so.
+The results travel as bits of one integer column (see `cerflow.engine.evaluate.precomputed_conditions`). So types of
+events, and texts that only conditions read, never leave Spark.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from cerflow.spark.frames.pushdown import relevant
 
 __all__ = ["conditions_to_precompute", "narrowed"]
 
-#: The bits of so many conditions fit a column of 32.
+#: The number of conditions whose bits fit a column of 32.
 _NARROW = 15
 
 
 def narrowed(query: Query | Program, plan: JobPlan, df: DataFrame, *, skip: bool) -> tuple[JobPlan, DataFrame]:
-    """A plan that needs fewer columns of a DataFrame, which has one more; both as they are if that does not pay.
+    """A plan that needs fewer columns, and the DataFrame with the column of bits; both unchanged if that does not pay.
 
-    So it is for programs, whose statements read different events. Only the relevant events of the DataFrame are left.
+    It never pays for programs, whose statements read different events. Only relevant events of the DataFrame are left.
     """
     if isinstance(query, Program):
         return plan, df
@@ -50,7 +50,7 @@ def narrowed(query: Query | Program, plan: JobPlan, df: DataFrame, *, skip: bool
     conditions = events.conditions(df.schema)
     stream = plan.schema.stream if query.tree.streams else None
     transducer = query.plan(plan.schema).transducer
-    # Ticks have a type, which must be sent then.
+    # Ticks have a type, so types must be sent.
     unfit = plan.positions or has_ticks(transducer)
     precomputed = () if unfit else conditions_to_precompute(query, plan.schema, conditions, stream)
     if not precomputed:
@@ -63,7 +63,7 @@ def narrowed(query: Query | Program, plan: JobPlan, df: DataFrame, *, skip: bool
         frame = frame.filter(events.usable())
     frame = relevant(frame, plan, df.schema, events, skip=skip)
     bits = _bits(precomputed, plan.schema, conditions, stream).cast("bigint" if wide else "int")
-    # What has no type is a bad record, also where types are not sent.
+    # An event without a type is a bad record, even if types are not sent.
     bits = F.when(F.col(events.plain(schema.type)).isNotNull(), bits)
     needed = tuple(name for name in schema.attributes if name in engine.needs)
     plan = replace(plan, schema=schema, needed=needed, precomputed=precomputed, relevance=Relevance(TRUE))
@@ -73,8 +73,8 @@ def narrowed(query: Query | Program, plan: JobPlan, df: DataFrame, *, skip: bool
 def conditions_to_precompute(
     query: Query, schema: Schema, conditions: SparkConditions, stream: str | None
 ) -> tuple[Condition, ...]:
-    """The conditions to evaluate in Spark: none if that saves no column, or only one that costs no more than bits."""
-    # Without the columns nobody knows what times are; numbers of them are what the tasks compute with.
+    """The conditions to evaluate in Spark; none if that saves no column, or only one no larger than the bits."""
+    # Predicates get the values of columns, and arithmetic on times depends on the types of columns.
     if predicates_in(query.tree) or with_times_as_numbers(query.tree, schema) is not query.tree:
         return ()
     engine = query.plan(schema)
@@ -98,7 +98,7 @@ def _leaves(condition: Condition, schema: Schema, stream: str | None) -> list[Co
 
 
 def _known(condition: Condition, schema: Schema, stream: str | None) -> tuple[Condition, Condition]:
-    """That a condition is true, and that it is false."""
+    """Two conditions: that a condition is true, and that it is false."""
     return plainly(is_true(condition), schema, stream), plainly(is_true(Not(condition)), schema, stream)
 
 

@@ -1,4 +1,4 @@
-"""Rows of a DataFrame become a directory of files, by Spark's own writers and committers."""
+"""Writes rows of a DataFrame as a directory of files, with Spark's own writers and committers."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from cerflow.errors import InputError, nearest
 
 __all__ = ["OutputMode", "check_output", "check_partition_columns", "exists", "literal_path", "write_frame"]
 
-#: What happens to what is there already; see `cerflow.spark.run`.
+#: The treatment of an existing output; see `cerflow.spark.run`.
 OutputMode = Literal["error", "overwrite", "append", "ignore", "overwrite-partitions"]
 
 _NESTED = (ArrayType, MapType, StructType)
-#: Nulls as in the JSON lines of the command line, and quotes as in everybody else's CSV.
+#: Options that write nulls as the command line does in JSON lines, and quotes as is usual in CSV.
 _JSON = {"ignoreNullFields": "false"}
 _OPTIONS = {"json": _JSON, "csv": {"escape": '"'}}
 
 
 def check_output(mode: str, partition_by: Sequence[str]) -> None:
-    """Raise `ValueError` for a mode that there is not, or that needs partitions."""
+    """Raise `ValueError` for an unknown mode, or one that needs partitions."""
     if mode not in get_args(OutputMode):
         raise ValueError(f"the output mode must be one of {', '.join(get_args(OutputMode))}, not {mode!r}")
     if mode == "overwrite-partitions" and not partition_by:
@@ -47,14 +47,14 @@ def check_partition_columns(frame: DataFrame, partition_by: Sequence[str]) -> No
 
 
 def literal_path(path: str) -> str:
-    """A path for Spark's readers, which take it for a pattern, as its writers do not."""
+    """A path for Spark's readers, which unlike its writers read paths as patterns."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
 
 
 def exists(spark: SparkSession, path: str) -> bool:
     """Whether there is anything at a path, on whatever file system Spark finds it."""
     try:
-        # Files of any kind; only their names are looked at.
+        # This format takes files of any kind, and reads only their names here.
         _ = spark.read.format("binaryFile").load(literal_path(path)).schema
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
@@ -72,7 +72,7 @@ def write_frame(
     partition_by: Sequence[str] = (),
     options: Mapping[str, str] | None = None,
 ) -> int:
-    """Write the rows, and say how many there were. Raises `InputError` for columns to partition by that do not fit.
+    """Write the rows; returns their number. Raises `InputError` for columns that the rows cannot be partitioned by.
 
     In CSV, which holds no lists, lists and structs become JSON text.
     """
@@ -82,7 +82,7 @@ def write_frame(
             f.name: F.to_json(_column(f.name), _JSON) for f in frame.schema.fields if isinstance(f.dataType, _NESTED)
         }
         frame = frame.withColumns(nested)
-    # The last stage of the job counts: each of its tasks once, however often it is tried.
+    # The last stage of the job counts, and each of its tasks counts once, even if it is repeated.
     counted = Observation()
     frame = frame.observe(counted, F.count(F.lit(1)).alias("rows"))
     partitions = "dynamic" if mode == "overwrite-partitions" else "static"

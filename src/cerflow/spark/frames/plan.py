@@ -1,4 +1,4 @@
-"""How a query or program is evaluated on a DataFrame: which columns travel, what may run in parallel."""
+"""The plan of a query or program for a DataFrame: which columns travel, and what may run in parallel."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = ["JobPlan", "make_plan"]
 
 @dataclass(frozen=True)
 class JobPlan:
-    """How a query is evaluated on a DataFrame.
+    """The plan of a query for a DataFrame.
 
     ``needed`` are the columns that the query reads or reports; ``keys`` the partition keys, each a tuple of columns
-    of which the first that is not null counts. ``by_key`` says that substreams may be evaluated apart from each
-    other, otherwise one task sees the whole stream. ``positions`` says that positions are reported or read.
+    whose first value that is not null counts. ``by_key`` says that substreams may be evaluated apart from each other,
+    otherwise one task sees the whole stream. ``positions`` says that positions are reported or read.
     ``predicates`` are those that the query calls, packed to travel. ``division`` says whether and how the stream may be
     cut into slices, ``relevance`` which events have to be sent, and ``precomputed`` which conditions Spark evaluates so
     that less of them has to. ``counts`` and ``flat`` are forms of the result. No task lists more than ``max_matches``.
@@ -64,13 +64,13 @@ def make_plan(
     max_matches: int | None = None,
     **roles: Unpack[EventRoles],
 ) -> JobPlan:
-    """Check the query against the columns of the input and decide.
+    """Check a query against the columns of the input, and make its plan.
 
     Raises `InputError` for roles that are not in the input, `QueryError` if the query does not fit it and
     `UnsupportedQueryError` if the engine cannot evaluate it.
     """
     schema = schema_of(columns, **roles)
-    # Orders nothing: it knows what to say of a sequence column that is not there.
+    # Raises the error for a missing sequence column.
     sort_by_time(columns.empty_table(), schema.time, sequence)
     if isinstance(query, Program):
         plan = query.plan(schema)
@@ -80,7 +80,7 @@ def make_plan(
         # The plan's schema says which values must be held.
         schema = query.plan(schema).schema
         report, demands = query.plan(schema).report, demands_of_query(query, schema, positions=positions)
-    # Raises if types are no text.
+    # Raises if the type column holds no text.
     RecordChecker(schema, "skip")
     return JobPlan(
         text=as_text(query),

@@ -1,7 +1,7 @@
-"""Irrelevant events stay where they are: Spark drops them, where it can while it reads the files.
+"""Lets Spark drop irrelevant events, if possible while it reads the files.
 
-`cerflow.pushdown.relevance` says which events are relevant; of that condition Spark gets the part that it surely
-evaluates as the engine does (see `cerflow.pushdown.spark`).
+`cerflow.pushdown.relevance` gives the condition for relevant events; Spark gets the part of it that it is sure to
+evaluate as the engine does (see `cerflow.pushdown.spark`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Pushdown:
 
 
 def pushdown(relevance: Relevance, types: StructType, events: EventColumns) -> Pushdown:
-    """The part of what is relevant that Spark can decide; ``types`` is the schema of the input."""
+    """The part of the condition for relevant events that Spark can decide; ``types`` is the schema of the input."""
     conditions = events.conditions(types)
     whole = relevance.condition
     if len(leaves_of(whole)) > limits.PUSHED_LEAVES:
@@ -45,7 +45,7 @@ def pushdown(relevance: Relevance, types: StructType, events: EventColumns) -> P
 
 
 def relevant(frame: DataFrame, plan: JobPlan, types: StructType, events: EventColumns, *, skip: bool) -> DataFrame:
-    """The relevant events of a frame with plain column names, and bad records if these must be told."""
+    """The relevant events of a frame with plain column names, and bad records unless these are skipped."""
     if plan.relevance.condition == TRUE:
         return frame
     pushed = pushdown(plan.relevance, types, events)

@@ -56,7 +56,7 @@ def streams(
 
 
 def renamed(one: Input[DataFrame], names: Sequence[str]) -> DataFrame:
-    """The events of an input with these names of columns, the last of which may be that of the constant type."""
+    """The events of an input with these column names; the last may name the column of the constant type."""
     frame = one.events
     if one.constant_type is not None:
         # Spark looks up names without regard to case, so there may be such a column; a selection adds another.

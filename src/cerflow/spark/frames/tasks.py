@@ -1,4 +1,4 @@
-"""The tasks: Arrow batches of events in, Arrow batches of matches out, neither ever all at once."""
+"""The tasks: they turn Arrow batches of events into batches of matches, and never hold all of either."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Recognition:
     def described(self) -> Schema:
         """The columns with their roles."""
         columns = self.columns
-        # Perhaps not even the type is sent.
+        # Even the type may not be sent.
         type = self.type if self.type in columns.names else PRECOMPUTED
         return Schema(columns, type, self.time, self.stream, self.time_unit, self.forget)
 
@@ -94,7 +94,7 @@ class Recognition:
 
         The query is parsed and compiled once for all of them.
         """
-        # Before the first events, so that the processes of a node do not all compile what the first one needs.
+        # Compile before the first events, or each process of a node would compile the same kernels.
         ensure_compiled()
         schema = self.described
         predicates = () if self.predicates is None else _unpacked(self.predicates)
@@ -103,7 +103,7 @@ class Recognition:
         precomputed = None
         if self.precomputed:
             assert isinstance(query, Query)
-            # Queries with predicates have none of these.
+            # Queries with predicates have no precomputed conditions.
             precomputed = Plan(
                 query.tree, schema, position=self.position, positions=self.positions, precomputed=self.precomputed
             )
@@ -146,7 +146,7 @@ def pack(query: Query | Program) -> bytes | None:
     try:
         packed: bytes = cloudpickle.dumps(predicates)  # type: ignore[no-untyped-call]
     except Exception as error:
-        # Pickling fails with whatever the objects raise that a function holds on to.
+        # Objects that a function refers to may raise anything when they are pickled.
         names = ", ".join(f"'{predicate.name}'" for predicate in predicates)
         raise UnsupportedQueryError(
             f"the predicates {names} cannot be sent to the tasks of Spark: {error}",
@@ -157,7 +157,7 @@ def pack(query: Query | Program) -> bytes | None:
 
 @lru_cache(maxsize=64)
 def _unpacked(packed: bytes) -> tuple[Predicate, ...]:
-    """The predicates in bytes; those of one query once in each process, or each task would compile them."""
+    """The predicates in bytes; unpacked once per process and query, or each task would compile them."""
     predicates: tuple[Predicate, ...] = cloudpickle.loads(packed)
     return predicates
 

@@ -42,7 +42,7 @@ class Selected:
     skip: bool
 
     def relevant(self, frame: DataFrame, plan: JobPlan) -> DataFrame:
-        """The relevant ones."""
+        """The relevant events of a frame."""
         return relevant(frame, plan, self.types, self.events, skip=self.skip)
 
 
@@ -53,19 +53,19 @@ def selected(df: DataFrame, plan: JobPlan, *, skip: bool) -> Selected:
     if skip:
         frame = frame.filter(events.usable())
     if plan.keys and not plan.positions and (plan.by_key or plan.relevance.condition != TRUE):
-        # They belong to no substream, and nothing counts them. Where all events go to one task, they may show the time.
+        # Events without keys belong to no substream, and no position counts them. In one task they may show the time.
         frame = frame.filter(events.has_keys(plan))
     found = Selected(frame, events, df.schema, skip)
     if not plan.positions:
         found = replace(found, frame=found.relevant(frame, plan))
-    # Without a type an event cannot be used, also where types are not sent.
+    # Without a type an event cannot be used, even if types are not sent.
     names = [events.plain(name) for name in (*plan.needed, plan.schema.type)]
     extra = [] if plan.sequence is None else [events.plain(plan.sequence)]
     return replace(found, frame=found.frame.select(*dict.fromkeys(names + extra)))
 
 
 def recognized(given: Selected, plan: JobPlan, placement: Placement) -> DataFrame:
-    """The matches in selected events that are placed so."""
+    """The matches in selected events, recognised as a placement says."""
     match placement.how:
         case Cut() as how:
             return _in_slices(given.frame, plan, given.events, how)
@@ -80,7 +80,7 @@ def _ordered(given: Selected, plan: JobPlan, *, by_key: bool, numbered: bool) ->
     """All events in one task, or those of a key."""
     frame, events = given.frame, given.events
     names = [events.plain(name) for name in plan.needed]
-    # Before any shuffle: this is the order of the input.
+    # Number rows before any shuffle, in the order of the input.
     frame = frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
     order = events.order(plan)
     if numbered:

@@ -58,7 +58,7 @@ class Clustered:
 
 @dataclass(frozen=True)
 class Placement:
-    """The decision, and why."""
+    """The decision, and the reason for it."""
 
     kind: PlacementKind
     reason: str
@@ -193,7 +193,7 @@ def _quantiles(keys: Ints, parts: int) -> list[int]:
 
 
 def _shares(slices: list[Slice[int]], keys: Ints) -> tuple[float, float]:
-    """What slices read in addition to their own and what the largest one reads, as shares of all, by a sample."""
+    """Shares of all events, by a sample: the events that slices read besides their own, and the largest slice."""
     begins, starts, stops = (
         np.searchsorted(keys, [getattr(s, name) for s in slices]) for name in ("begin", "start", "stop")
     )

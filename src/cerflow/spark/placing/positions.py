@@ -39,7 +39,7 @@ def number_rows(frame: DataFrame) -> DataFrame:
 
 
 def number_sorted(frame: DataFrame, leading: str, order: Sequence[Column]) -> DataFrame:
-    """The frame with the position of each row in the given order, of which the column ``leading`` is the first.
+    """The frame with the position of each row in the given order, whose first column is ``leading``.
 
     Runs two jobs: one for quantiles of ``leading``, which cut the stream into parts of about the same size, and one
     that counts the parts. The result shuffles and sorts all rows; a part is numbered by one task.

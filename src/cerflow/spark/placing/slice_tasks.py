@@ -27,16 +27,16 @@ CHANGED = (
     "the events are not those that were counted when the query was prepared; "
     "store or cache the DataFrame before it is matched"
 )
-#: What columns are called that are none of the input.
+#: The names of columns that are not in the input.
 _SEQUENCE, _LAST = "\0sequence", "\0last"
 
 
 @dataclass(frozen=True)
 class OwnSlices:
-    """A query for tasks that get slices: rows in order, and last the number of the slice, twice, one more if its own.
+    """A query for tasks that get slices: rows in order, and in the last column `SLICE` of `slice_frames`.
 
-    ``first`` are the positions of the first event of each slice that has any, where positions are asked for; ``counts``
-    how many events are each slice's own, where something relies on that.
+    ``first`` has the position of the first event of each slice, if positions are needed; ``counts`` has the number of
+    each slice's own events, if the result relies on it.
     """
 
     recognition: Recognition
@@ -81,12 +81,12 @@ class PartitionInOrder:
 
 @dataclass(frozen=True)
 class PartitionsInOrder:
-    """A query for tasks that get partitions as they are, of which the last column is the number.
+    """A query for tasks that get partitions as they are; the last column has the number of the partition.
 
-    Matches detected between the pairs of ``edges`` (keys, each pair up to but without the second) are reported by
-    `OwnSlices`. With ``in_order`` the rows come in their order, otherwise they are put there, holding as few as
-    possible; with ``sequence`` the last column but one orders those of one time. ``numbered`` says that positions are
-    asked for; pieces have ``piece`` rows.
+    `OwnSlices` reports the matches detected between the pairs of ``edges`` (keys, each pair without the second one).
+    With ``in_order`` the rows come in order, otherwise the task orders them and holds as few as possible; with
+    ``sequence`` the last column but one orders rows of one time. ``numbered`` says that positions are needed; pieces
+    have ``piece`` rows.
     """
 
     recognition: Recognition
@@ -142,7 +142,7 @@ class _Partition:
         self._waiting: list[pa.Table] = []
 
     def push(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        """What is detected when one more piece has been read."""
+        """The matches that are detected after one more piece has been read."""
         keys = self._keys(rows)
         self._check(keys)
         self._piece += 1
@@ -166,7 +166,7 @@ class _Partition:
         return self._axis.keys(rows.column(self._time))
 
     def _check(self, keys: Ints) -> None:
-        """The rows must be those that were counted; if they were sorted since, as a whole only."""
+        """Check that the rows are those that were counted; if they were sorted since, check only their whole range."""
         pieces = self._pieces
         if self._piece >= len(pieces.count):
             raise InputError(CHANGED)
@@ -178,7 +178,7 @@ class _Partition:
             raise InputError(CHANGED)
 
     def finish(self) -> None:
-        """All rows have been read."""
+        """Finish after all rows have been read."""
         if self._count != self._pieces.total:
             raise InputError(CHANGED)
 
@@ -202,7 +202,7 @@ def _given(recognition: Recognition, numbered: object) -> list[str]:
 
 
 def _runs(codes: Ints) -> Iterator[tuple[int, int]]:
-    """Where equal values stand together."""
+    """The ranges of equal values that stand together."""
     ends = [*(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
     yield from zip([0, *ends[:-1]], ends, strict=True)
 

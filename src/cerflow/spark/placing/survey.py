@@ -1,6 +1,6 @@
-"""A survey of a DataFrame before it is matched: how large it is, how its rows lie, and in which order.
+"""Surveys a DataFrame before it is matched: its size, the distribution of its rows, and their order.
 
-All of it costs reading the ordering column only, in the JVM; nothing depends on a classic session.
+A survey reads only the ordering column, in the JVM, and works with Spark Connect too.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Estimate:
 
 
 def estimate(frame: DataFrame) -> Estimate:
-    """Ask Spark for its plan of a DataFrame; if the plan cannot be had, nothing is known."""
+    """Spark's estimate, from its plan of a DataFrame; without a plan nothing is known."""
     text = _explained(frame)
     logical, _, physical = text.partition("== Physical Plan ==")
     found = _SIZE.search(logical)

@@ -50,8 +50,8 @@ class DataFile:
 def find_files(paths: Sequence[str]) -> list[DataFile]:
     """The files of paths: files, directories and patterns, each with or without the scheme of a filesystem.
 
-    They come in the order of the paths, those of a directory or pattern in the order of their names. What begins with
-    ``_`` or ``.`` in a directory is left out, as everybody does. Raises `InputError` for what is not there.
+    They come in the order of the paths; files of a directory or pattern come in the order of their names. Names in a
+    directory that begin with ``_`` or ``.`` are left out, as is usual. Raises `InputError` for missing files.
     """
     found = [file for path in paths for file in _found(path)]
     if not found:

@@ -1,4 +1,4 @@
-"""The options of the data source: strings under names of which the case does not count."""
+"""The options of the data source: strings under names whose upper and lower case do not matter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A read of the data source as it is planned: the query is checked, the stream cut, the tasks described."""
+"""Plans a read of the data source: checks the query, cuts the stream, and describes the tasks."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _work(query: Query, options: Options, schema: Schema, files: Sequence[DataFi
     positions = options.positions or needs_positions(query.tree, schema)
     read_columns = pa.schema([schema.columns.field(name) for name in needed])
     sent = replace(schema, columns=read_columns)
-    # Raises if types are no text.
+    # Raises if the type column holds no text.
     RecordChecker(sent, "skip")
     report = Report(query.tree, sent, positions=positions, position=None)
     return Work(

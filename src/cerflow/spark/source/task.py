@@ -1,4 +1,4 @@
-"""A task: it reads the events of its slice, recognises, and hands on the matches that are its own."""
+"""A task reads the events of its slice, recognises, and returns the matches that are its own."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class Bucket:
     def add(self, blobs: Sequence[bytes], watermark: int) -> tuple[pa.RecordBatch | None, pa.Table]:
         """Take packed events that are not before the watermark (microseconds).
 
-        Gives those taken (None if there are none), and the others, which are late.
+        Returns the events taken (None if there are none), and the others, which are late.
         """
         rows = unpacked_rows(blobs, self._work.schema)
         late = pc.less(rows.column(INSTANT), watermark)
@@ -90,7 +90,7 @@ class Bucket:
         return batch, rows.filter(late)
 
     def release(self, watermark: int) -> tuple[list[Matches], int]:
-        """Recognise the events before the watermark; gives what they detect, and how many they were."""
+        """Recognise the events before the watermark; returns the matches that they detect, and the number of events."""
         recognition = self._work.recognition
         due = pc.less(self._waiting.column(INSTANT), watermark)
         rows = self._waiting.filter(due)

@@ -1,7 +1,7 @@
-"""What cerflow keeps in the checkpoint of a streaming query, beside Spark's own files: a folder ``cerflow``.
+"""The folder ``cerflow`` in the checkpoint of a streaming query, beside Spark's own files.
 
-``query.json`` says what the checkpoint is of, ``status.json`` how far the query is, and in ``clock`` lie files with
-times up to which the stream is known to be complete.
+``query.json`` describes the query, ``status.json`` says how far it has come, and the files in ``clock`` hold times up
+to which the stream is known to be complete.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Checkpoint:
 
 
 def check_query(checkpoint: Checkpoint, description: dict[str, Any]) -> None:
-    """Note what a checkpoint is of, or compare it with what was noted; raises `InputError` with the differences."""
+    """Note the description of a query in a checkpoint, or compare it with the noted one; raises `InputError`."""
     noted = checkpoint.read(QUERY)
     if noted is None:
         checkpoint.write(QUERY, description)

@@ -81,7 +81,7 @@ def match_stream(
 class PreparedStream:
     """A plan for a streaming DataFrame; ``fingerprint`` tells whether a checkpoint is one of it.
 
-    ``bad`` says what becomes of events that cannot be used: ``"fail"``, ``"skip"``, or ``"tell"``, as dead letters.
+    ``bad`` says how to treat events that cannot be used: ``"fail"``, ``"skip"``, or ``"tell"`` for dead letters.
     """
 
     plan: JobPlan
@@ -193,7 +193,7 @@ def stream_work(plan: JobPlan, *, whole: bool = False) -> StreamWork:
 
 
 def _fingerprint(work: StreamWork, buckets: int) -> str:
-    """What must be the same for a checkpoint to make sense."""
+    """A hash of the facts that a checkpoint and the query must have in common."""
     r = work.recognition
     query = show(read_query(r.query, r.language).tree)
     roles = (query, r.language, r.type, r.time, r.stream, r.time_unit, r.forget, r.positions, work.sequence, buckets)
@@ -250,7 +250,7 @@ def _reason(events: EventColumns) -> Column:
 
 def _sendable(frame: DataFrame, df: DataFrame, plan: JobPlan, events: EventColumns, *, skip: bool) -> DataFrame:
     """The events that the tasks need, and bad records if these must be told."""
-    # What a clock tells is no event.
+    # Rows of the clock are no events.
     event = ~F.col(_TICK)
     usable = _reason(events).isNull()
     sent = usable & event
@@ -267,7 +267,7 @@ def _sendable(frame: DataFrame, df: DataFrame, plan: JobPlan, events: EventColum
 
 
 def _observed() -> list[Column]:
-    """What Spark's progress reports say of each micro-batch: sums over the buckets that it came to."""
+    """The counts in Spark's progress reports for each micro-batch: sums over the buckets that it reached."""
     counts = F.col("kind") == COUNTS
     found = [F.sum(name).alias(name) for name in COUNTED]
     return [F.count_if(counts).alias("buckets"), *found]

@@ -1,4 +1,4 @@
-"""The stateful part of a streaming query: what Spark calls for each bucket of a micro-batch."""
+"""The stateful part of a streaming query, which Spark calls for each bucket of a micro-batch."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _NOTHING = (None,) * len(COUNTED)
 
 @dataclass(frozen=True)
 class ProcessorOptions:
-    """What becomes of late events, and what comes out.
+    """The treatment of late events, and the form of the output.
 
     ``letters`` says that late events come out, ``ids`` that matches have an identifier in a last column.
     ``state_limit`` bounds the events, configurations and nodes that one bucket remembers.

@@ -1,4 +1,4 @@
-"""What is done for one bucket in one micro-batch, on a state that a store keeps: a snapshot, and a log of events since.
+"""The work on one bucket in one micro-batch, with a state that a store keeps: a snapshot, and a log of events since.
 
 Each micro-batch appends its events to the log. When the log outgrows the snapshot, a new snapshot takes the place of
 both. A process keeps buckets in memory, too; a nonce, new with every change, tells whether they are what the store
@@ -29,7 +29,7 @@ _ENTRY_BYTES = 100
 
 
 class StateHead(NamedTuple):
-    """What is known of a bucket in a store: sizes in bytes, the watermark in microseconds, the timer in milliseconds.
+    """Facts about a bucket in a store: sizes in bytes, the watermark in microseconds, the timer in milliseconds.
 
     ``query`` is a fingerprint of the query and its columns. Without a timer it is None.
     """
@@ -47,7 +47,7 @@ class BucketStore(Protocol):
     """Where one bucket is kept, and what calls when the watermark passes its timer."""
 
     def head(self) -> StateHead | None:
-        """What was set last; None at first."""
+        """The head that was set last; None at first."""
         ...
 
     def set_head(self, head: StateHead) -> None:
@@ -76,7 +76,7 @@ class BucketStore(Protocol):
 
 
 class Step(NamedTuple):
-    """What a micro-batch came to: matches, late events, the numbers of events that came and were released.
+    """The result of a micro-batch: matches, late events, the numbers of events that came and were released.
 
     ``state_bytes`` is the size of the state, and ``held`` says that the bucket was in memory.
     """
@@ -155,7 +155,7 @@ def _recalled(
     bucket = Bucket(work, b"".join(store.chunks()) if head.snapshot else None)
     if head.log:
         bucket.add(list(store.log()), _ALL)
-    # What this detects was reported when the events came.
+    # These detections were reported when the events came.
     bucket.release(head.watermark)
     return bucket, False
 

@@ -58,7 +58,7 @@ class StreamStatus:
 
 
 class _BatchWriter:
-    """Writes what a micro-batch found; whatever it wrote before under the same number is replaced."""
+    """Writes the results of a micro-batch; they replace all that an earlier attempt wrote under the same number."""
 
     def __init__(self, stream: PreparedStream, output: StreamOutput, checkpoint: Checkpoint) -> None:
         self._stream, self._output, self._checkpoint = stream, output, checkpoint
@@ -183,10 +183,10 @@ class RunningStream:
         return bool(self.query.awaitTermination(seconds))  # type: ignore[arg-type]
 
     def stop(self, *, flush: bool = False) -> None:
-        """End the query. What it remembers is in the checkpoint, so a later one goes on.
+        """End the query. Its state is in the checkpoint, so a later query can continue.
 
-        With ``flush`` what the source has by now is read to its end, and then the watermark is moved beyond all
-        events: none waits any more. Events that come later with an earlier time are late.
+        With ``flush`` all events that the source has by now are read, and then the watermark moves beyond them, so
+        none waits any more. Events that come later with an earlier time are late.
         """
         self._ended.set()
         self.query.stop()
