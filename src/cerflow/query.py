@@ -127,7 +127,7 @@ class Query:
         return f"<pre>{escape(text)}</pre>"
 
     def __reduce__(self) -> tuple[Callable[..., Query], tuple[object, ...]]:
-        # What was made ready of it is made anew, where it is needed.
+        # Plans do not travel; the new process makes them when it needs them.
         if self.text is None:
             return _from_tree, (self.written, self.reading)
         return _from_text, (self.text, self.language, self.reading)
@@ -175,8 +175,8 @@ class Query:
 
         With ``threads`` the engine recognises slices of the stream side by side, each with the events of one window
         before it. The matches are the same, in the order of their detection; those of one event may come in
-        another order. What cannot be divided so (`explain` says why), and a stream that is short compared with the
-        window, is left to one thread.
+        another order. One thread processes queries that cannot be divided (`explain` says why), and streams that are
+        short compared with the window.
 
         ``until``, a value of the time column, says that no event before it is still to come: deadlines of NOT FOLLOWED
         BY that lie at or before it have passed, too. Otherwise only events show that.
@@ -291,10 +291,10 @@ class Query:
     def warnings(
         self, schema: Schema | None = None, times: tuple[float | None, float | None] | None = None
     ) -> tuple[QueryWarning, ...]:
-        """What is probably not meant: parts of the query that can never match, branches of OR that add nothing.
+        """Warnings of probable mistakes: parts of the query that can never match, branches of OR that add nothing.
 
-        With ``times``, the least and the greatest time of the events, also numbers that look like another unit than
-        they are taken for, if that was not given and the query has a window of time.
+        ``times``, the least and the greatest time of the events, may show that numbers look like another unit than the
+        default; this is told if no unit was given and the query has a window of time.
 
         Only what is certain for all events (of a schema) and found out within a fraction of a second is told, so
         there may be more that nothing is said of. The window counts if it is one of events. Raises `QueryError` if
@@ -332,7 +332,7 @@ class Query:
             python_warnings.warn(warning, stacklevel=3)
 
     def explain(self, format: ExplainFormat = "text", schema: Schema | None = None) -> str:
-        """What the query means to the engine: normal form, labels, automaton, registers, and what is evaluated where.
+        """An explanation of how the query is evaluated: normal form, labels, automaton, registers, and conditions.
 
         ``format`` is ``"text"`` for people, ``"json"`` for programs, or ``"dot"``, the automaton for Graphviz. With a
         schema also how each condition is evaluated, and which columns are read. A query that the engine cannot

@@ -133,7 +133,7 @@ def _named(name: str) -> Iterator[None]:
 
 
 class _Pass:
-    """What all queries found in a stream, once somebody asks."""
+    """The detections of all queries in a stream, computed when first needed."""
 
     def __init__(self, stream: FiniteStream) -> None:
         self._stream = stream

@@ -1,7 +1,7 @@
 """Formulas rewritten into others that mean the same: the public names of the rewritings.
 
 Each takes a formula tree (as `cerflow.parse_formula` gives) and gives one back, which can be shown, parsed, matched and
-compared like any other. What cannot be rewritten raises `cerflow.UnsupportedQueryError`.
+compared like any other. A formula that cannot be rewritten raises `cerflow.UnsupportedQueryError`.
 
 >>> import cerflow
 >>> from cerflow.rewritings import push_down_filters, sequences_to_strict

@@ -1,4 +1,4 @@
-"""What an event looks like: which column is its type, which its time, and the attributes with their kinds."""
+"""The schema of events: which column is the type, which the time, and the attributes with their kinds."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class Schema:
             )
 
     def doubtful_unit(self, least: float | None, greatest: float | None) -> str | None:
-        """What is odd about times from ``least`` to ``greatest`` if no unit was given: they look like another one."""
+        """A warning if no unit was given and times from ``least`` to ``greatest`` look like another unit, else None."""
         if least is None or greatest is None or self.time is None or self.time_unit is not None:
             return None
         if not self.kind(self.time).numeric:

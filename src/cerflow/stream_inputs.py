@@ -159,7 +159,7 @@ def common_roles(
     time_unit: TimeUnit | None = None,
     sequence: str | None = None,
 ) -> Roles:
-    """What columns with a role are called in all inputs together; raises `InputError` if only some have a role."""
+    """The names that columns with a role have in all inputs together; raises `InputError` if only some have a role."""
     for role, column in (("type", type), ("time", time), ("sequence", sequence)):
         expect(column, (str, NoneType), f"the name of the {role} column must be text")
     expect(inputs, Mapping, "inputs are given as a dict by the names of their streams")
@@ -224,9 +224,9 @@ def _common(role: str, given: str | None, own: Mapping[str, str | None]) -> str 
 
 
 def column_names(columns: Sequence[str], of: Input[Any], common: Roles, name: str | None = None) -> tuple[str, ...]:
-    """What the columns of an input are called among all inputs, and last the constant type, if it has one.
+    """The names of an input's columns among all inputs, and last the column of the constant type, if it has one.
 
-    ``name`` is what errors call the input. Raises `InputError` for columns that are not there, or that would have
+    ``name`` is the name of the input in errors. Raises `InputError` for columns that do not exist, or that would have
     the same name.
     """
     where = "the input" if name is None else f"the input '{name}'"

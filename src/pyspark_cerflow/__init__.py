@@ -48,7 +48,7 @@ class DefaultSource(DataSource):
         return self._schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What reads; raises `InputError` for a schema of the user's that is not that of the matches."""
+        """The reader; raises `InputError` if the user gave a schema that the matches do not have."""
         if schema.simpleString() != self.schema().simpleString():
             from cerflow.errors import InputError
 

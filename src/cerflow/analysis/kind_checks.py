@@ -1,4 +1,4 @@
-"""What values of one kind can be used for, and the names of kinds in messages."""
+"""The uses that values of a kind allow, and the names of kinds in messages."""
 
 from __future__ import annotations
 

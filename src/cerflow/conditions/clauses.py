@@ -65,12 +65,12 @@ def clauses(
 
 
 def conjuncts_of(condition: Condition) -> list[Condition]:
-    """Conditions that must all hold, none of which is an AND; NOT is pushed inwards as far as that needs it."""
+    """Conditions without AND that must all hold; NOT is pushed inwards as far as necessary."""
     return _operands(condition, all_of=True)
 
 
 def alternatives_of(condition: Condition) -> list[Condition]:
-    """Conditions of which one must hold, none of which is an OR; NOT is pushed inwards as far as that needs it."""
+    """Conditions without OR, one of which must hold; NOT is pushed inwards as far as necessary."""
     return _operands(condition, all_of=False)
 
 

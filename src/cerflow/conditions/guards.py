@@ -65,7 +65,7 @@ class TypeTest(Condition):
     def notation(self) -> tuple[str | Node, ...]:
         """See `Node.notation`."""
         if self.type.startswith("\0"):
-            # What is read there is no event; see `cerflow.automata.model.clock`.
+            # Such a type stands for no event; see `cerflow.automata.model.clock`.
             return (self.type[1:],)
         return (f"type = {self.type}" if self.stream is None else f"type = {self.stream}>{self.type}",)
 

@@ -123,7 +123,7 @@ def shortest_match(formula: Formula, *, schema: Schema | None = None, budget: Bu
 
 
 def _refuse_deadlines(*formulas: Formula) -> None:
-    """Raise `UnsupportedQueryError` for formulas of which time between events decides."""
+    """Raise `UnsupportedQueryError` for formulas whose matches depend on the time between events."""
     for node in (node for formula in formulas for node in walk(formula)):
         if isinstance(node, NotFollowedBy):
             raise UnsupportedQueryError(

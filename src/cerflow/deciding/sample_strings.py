@@ -167,7 +167,7 @@ class Length:
 def sorts_of_strings(readers: Sequence[StringAutomaton], avoid: Iterable[str] = ()) -> tuple[list[str], bool]:
     """A string for every combination of outcomes, and whether none is missing.
 
-    ``avoid`` are words that are not taken for a string of which nothing is asked.
+    ``avoid`` are words not to use for a string without any condition.
     """
     if all(isinstance(reader, Equal) for reader in readers):
         constants = [reader.constant for reader in readers if isinstance(reader, Equal)]

@@ -314,7 +314,7 @@ def _computes(condition: Condition) -> bool:
 
 def _length(value: object) -> Length:
     assert isinstance(value, int | float)
-    # So long a string is not looked for.
+    # Longer strings are not tried.
     return Length(min(math.ceil(abs(value)), 10_000))
 
 

@@ -1,4 +1,4 @@
-"""What a query is compiled to and what is evaluated where, as facts: dicts and lists that go into JSON as they are."""
+"""Facts about a query, its automaton and the place of each evaluation, as dicts and lists that JSON can hold."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def _automaton(transducer: Transducer, compiled: Transducer | None, detecting: b
 
 
 def _recognition(select: Select, transducer: Transducer) -> _Facts:
-    """What is kept of partial matches, and why; for mere detection also what tells them apart."""
+    """The part of partial matches that is kept, and why; for mere detection also the facts that tell them apart."""
     if not detects_only(select):
         return {"keeps": "matches", "reason": "the matches are asked for, or their number", "one_per": None}
     latest = latest_starts(transducer)
@@ -256,7 +256,7 @@ def _recognition(select: Select, transducer: Transducer) -> _Facts:
 
 
 def _evaluation(select: Select, transducer: Transducer, tables: TransducerTables | None) -> _Facts:
-    """What is evaluated once per event, and what at run time; how, is known only with a schema."""
+    """The conditions evaluated once per event, and those evaluated at run time; a schema also tells how."""
     registers = transducer.registers
     tests = dict.fromkeys(test for t in transducer.transitions for test in conjuncts(t.test))
     atoms = dict.fromkeys(atom for t in transducer.transitions for atom in t.atoms)

@@ -189,7 +189,7 @@ def _automaton(automaton: _Facts) -> list[str]:
 def _runs(automaton: _Facts) -> str:
     reduced = automaton["reduced_from"]
     if reduced is not None:
-        return f"from any number of runs, of which nobody asks (before what that allows: {reduced['states']} states)"
+        return f"from any number of runs, which SELECT NONE need not count ({reduced['states']} states without that)"
     if not automaton["unambiguous"]:
         return "may come from several runs; runs with equal outputs are joined at run time"
     before = automaton["determinized_from"]

@@ -1,1 +1,1 @@
-"""Files of events: what is read from CSV, JSON, Parquet and ORC, of which type its columns are, and what is refused."""
+"""Files of events: reads CSV, JSON, Parquet and ORC, finds the types of columns, and refuses bad records."""

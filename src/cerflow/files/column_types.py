@@ -180,7 +180,7 @@ def _look_at_plain(text: pa.Array, found: Look, *, numbers: bool) -> tuple[Look,
 
 
 def _with_integers(text: pa.Array, found: Look, whole: int) -> Look:
-    """The look of text of which so many are integers."""
+    """The look of a column of texts; ``whole`` of them are integers."""
     if not whole:
         return found
     long = text.filter(pc.greater(pc.binary_length(text), 18))

@@ -95,7 +95,7 @@ def _block(lines: list[bytes], number: int, as_text: Collection[str], problem: s
 
 
 def _by_arrow(data: bytes, as_text: Collection[str]) -> pa.Table | None:
-    """The table of lines all of which are plain objects; None if they have to be looked at one by one."""
+    """The table of lines that are all plain objects; None if lines have to be read one by one."""
     signs = np.frombuffer(data, np.uint8)
     breaks = np.flatnonzero(signs == ord("\n"))
     begins = np.concatenate(([0], breaks + 1))

@@ -1,4 +1,4 @@
-"""What a program is to the engine: which statement reads which, and the explanation of each."""
+"""Explains a program: which statement reads which, and how each is evaluated."""
 
 from __future__ import annotations
 

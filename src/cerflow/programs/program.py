@@ -205,7 +205,7 @@ class Program:
     def warnings(
         self, schema: Schema | None = None, times: tuple[float | None, float | None] | None = None
     ) -> tuple[QueryWarning, ...]:
-        """What is probably not meant: definitions that nobody reads, and all that `Query.warnings` tells."""
+        """Warnings of probable mistakes: definitions that no statement reads, and all warnings of `Query.warnings`."""
         schemas = {} if schema is None else {s.name: s.schema for s in self.plan(schema).statements}
         found = [self._unused_warning(definition) for definition in self.unused]
         for name, query in (*self.definitions.items(), (None, self.query)):

@@ -141,7 +141,7 @@ class ProgramRecognizer:
             self._in_use.release()
 
     def advance(self, time: Any) -> Matches:
-        """What the last query detects now that no event before ``time`` is to come. See `Recognizer.advance`.
+        """Let the time pass; returns the matches of the last query. See `Recognizer.advance`.
 
         Raises `UnsupportedQueryError` if a definition waits for deadlines.
         """

@@ -1,10 +1,10 @@
 """Which events of a table or DataFrame are relevant to a query, as a condition on the columns of one event.
 
 The condition is a proposition (see `cerflow.conditions.propositions`): events that do not satisfy it can be left out,
-and the matches are the same. Who evaluates it elsewhere (a reader of files, Spark) takes leaves that it is not sure to
-decide as the engine does for TRUE, with `weakened`. To make that easy, leaves are of few kinds here: a type, a
-comparison, membership in literals that are all text or all integers, LIKE, REGEXP, whether a value is null, and what
-nobody else can evaluate, such as predicates.
+and the matches are the same. Evaluators outside the engine (readers of files, Spark) use `weakened` to replace leaves
+by TRUE that they are not sure to decide as the engine does. To make that easy, leaves are of few kinds here: a type, a
+comparison, membership in literals that are all text or all integers, LIKE, REGEXP, whether a value is null, and
+conditions that only the engine can evaluate, such as predicates.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def plainly(proposition: Condition, schema: Schema, stream: str | None = None) -
 
 
 def by_types(condition: Condition, schema: Schema) -> Condition:
-    """What is left of a proposition if of each event only the type is known, and which values are null."""
+    """A proposition, weakened to what the type of an event and the nulls among its values decide."""
 
     def known(leaf: Condition) -> bool:
         return isinstance(leaf, IsNull) or attributes_in(leaf) <= {schema.type}

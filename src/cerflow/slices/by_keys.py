@@ -30,8 +30,8 @@ def boundaries(pieces: Pieces, reach: Reach) -> list[Slice[int]]:
     """The slices around the cuts between partitions, in the order of time and apart from each other.
 
     Partitions are taken in the order of their least keys, whatever their numbers: Spark arranges files by their size.
-    What is detected outside of them depends on the events of its own partition only: those of the partitions before
-    are further back than the window, those of the partitions after are later.
+    Detections outside of the slices depend only on events of their own partition: earlier partitions lie further back
+    than the window, and later partitions come after the detection.
     """
     parts, at = np.unique(pieces.part, return_inverse=True)
     low, high = np.full(len(parts), GREATEST), np.full(len(parts), LEAST)

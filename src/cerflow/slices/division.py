@@ -34,7 +34,8 @@ def divided(select: Select, transducer: Transducer, schema: Schema | None = None
     """Whether slices of the stream may be recognised apart from each other; ``transducer`` is that of the query.
 
     With LIMIT or ANY an event has as many matches in its slice as in the whole stream, but which ones is open. With
-    ``threads`` of one process that is refused, as the result shall be that of one thread, and so are predicates.
+    ``threads`` of one process such a query is not divided, so that the result equals the result of one thread, and
+    neither is a query with predicates.
     """
     if threads and limit_of(select) is not None and not detects_only(select):
         return Division(None, "which of the matches of an event are taken is settled for the whole stream only")

@@ -57,7 +57,7 @@ def as_rows(events: Any, columns: pa.Schema) -> pa.RecordBatch | pa.Table:
 
 
 def unknown_types(table: pa.Table) -> bool:
-    """Whether nobody can say of which types a table without rows is: an empty list, an empty frame."""
+    """Whether the types of columns are unknown because there are no rows: an empty list, an empty frame."""
     return not table.num_rows and (not table.num_columns or any(map(pa.types.is_null, table.schema.types)))
 
 
@@ -83,7 +83,7 @@ def _short_strings(table: pa.Table) -> pa.Table:
 
 
 def _without_delay(events: Any) -> Any:
-    """What stands for events that are computed or read on request (Polars' lazy frames, Arrow's datasets), computed."""
+    """The events; lazy ones (Polars' lazy frames, Arrow's datasets) are computed or read."""
     origin = type(events).__module__.partition(".")[0]
     if origin == "polars" and type(events).__name__ == "LazyFrame":
         return events.collect()

@@ -1,7 +1,7 @@
 """Brackets with ``prev``: a condition on every two neighbouring events of a label (spec §10).
 
-Each is checked as soon as the second event is read, so a run that violates it goes no further. What the condition asks
-of the first event waits in a register.
+Each is checked as soon as the second event is read, so a run that violates it goes no further. A register keeps the
+values of the first event that the condition needs.
 """
 
 from __future__ import annotations

@@ -264,7 +264,7 @@ def _units(t: Transition, label: str, scope: int) -> list[Of]:
 
 
 def _put_aside_repeatedly(operand: Fragment, label: str, scope: int, registers: RegisterFile) -> frozenset[_Template]:
-    """The forms of conditions of which several instances may have to wait at the same time."""
+    """The forms of conditions that may have several instances waiting at the same time."""
     found: set[_Template] = set()
 
     def step(aside: frozenset[_Template], t: Transition) -> list[tuple[frozenset[_Template], Transition]]:

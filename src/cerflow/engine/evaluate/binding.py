@@ -94,7 +94,7 @@ def bind(transducer: Transducer, attributes: Sequence[str]) -> Transducer:
 
 
 class _Binding:
-    """The places of the fields of registers, some of which grow to whole events."""
+    """The places of the fields of registers, after some fields have grown to whole events."""
 
     def __init__(self, transducer: Transducer, names: tuple[str, ...]) -> None:
         self.transducer = transducer

@@ -136,7 +136,7 @@ class AtomCompiler(Instructions):
     ) -> list[int]:
         """The source of a value to be stored: source, index or first instruction, last instruction.
 
-        ``sets`` numbers the collections of which one row is chosen.
+        ``sets`` numbers the collections from which one row is chosen.
         """
         if not leaves(expression):
             return [layout.FROM_COLUMN, self.column(expression, as_float=kind is Kind.FLOAT), 0]

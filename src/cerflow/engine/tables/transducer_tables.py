@@ -114,7 +114,7 @@ class TransducerTables:
 
     @property
     def tests(self) -> list[Condition]:
-        """The tests of which signatures are made."""
+        """The tests that signatures are made from."""
         return self.moves.tests
 
     @property

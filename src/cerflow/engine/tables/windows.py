@@ -30,7 +30,7 @@ class Windows:
         ]
 
     def dominated(self, state: int) -> int:
-        """The slot of which only the greatest value matters among runs of equal output, or -1."""
+        """The slot whose greatest value alone matters among runs of equal output, or -1."""
         found = self._slots_of(state)
         return found[0][1] if len(found) == 1 else -1
 

@@ -1,4 +1,4 @@
-"""What MAX leaves of the complex events that an event detects, written as a match graph of these alone.
+"""Writes the complex events that MAX leaves of those an event detects as a match graph of these alone.
 
 The states of `cerflow.engine.kernels.matches.largest_states` are written from the first marks to the last.
 """

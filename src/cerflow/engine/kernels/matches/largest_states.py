@@ -1,4 +1,4 @@
-"""What MAX leaves of the complex events that an event detects: those that are part of no other one in the window.
+"""Finds the complex events that MAX leaves of those an event detects: those that are part of no other in the window.
 
 They are found from their last event to their first. A state has sets of the match graph that were reached with the
 same marks, its members, and others that were reached with more marks, its rivals: a complex event of a member is left
@@ -30,7 +30,7 @@ P_MARK, P_CHILD, P_MEMBER, P_TO = range(4)
 E_ROOT, E_NEW = range(2)
 # Columns of the states: its first member, first rival, last rival, place in the table of states, first and last step
 X_MEMBERS, X_RIVALS, X_END, X_SLOT, X_STEPS, X_STEPS_END = range(6)
-# What nodes are ``seen`` as: nodes of a heap, members and rivals of the next state, rivals on the way there
+# The roles in which nodes are ``seen``: nodes of a heap, members and rivals of the next state, rivals on the way there
 WALKED, MEMBER, RIVAL, PASSED = range(4)
 # Numbers: listed sets, parts, states, members and rivals; the numbers under which nodes are seen
 N_LISTS, N_PARTS, N_STATES, N_MEMBERS, N_WALK, N_STEP, N_WAY = range(7)

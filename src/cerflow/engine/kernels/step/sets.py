@@ -36,7 +36,7 @@ def insert_member(q, registers, states, values, first, count, slots, dominated):
     """Add state q with registers to the sorted members ``[first, first + count)``; returns their new number.
 
     ``states`` are int32 and ``values`` int64 arrays of members, ``slots[q]`` is the number of registers of a state.
-    ``dominated[q]`` is a slot of which only the greatest value matters, or -1: of members that differ only there
+    ``dominated[q]`` is a slot whose greatest value alone matters, or -1: of members that differ only there
     one is kept.
     """
     width = slots[q]
