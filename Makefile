@@ -12,7 +12,7 @@ EXAMPLES ?= 10
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-fast test-deep test-lowest coverage demo bench lint types format java clean
+.PHONY: help test test-fast test-deep test-lowest coverage demo demo-stream bench lint types format java clean
 
 help:
 	@echo "make test         run the tests"
@@ -21,6 +21,7 @@ help:
 	@echo "make test-lowest  run test-fast with the lowest versions of the dependencies that pyproject.toml allows"
 	@echo "make coverage     say which lines and branches the tests without Spark reach"
 	@echo "make demo         recognise a pattern in 200,000 stock ticks, on Spark in local mode"
+	@echo "make demo-stream  the same in a stream of files, in disorder, as they come"
 	@echo "make bench        measure cerflow and other engines: an hour, or minutes with BENCH_ARGS=--quick"
 	@echo "make lint         check style and formatting (make format repairs them)"
 	@echo "make types        check the types"
@@ -46,6 +47,9 @@ coverage: $(INSTALLED)
 
 demo: java $(INSTALLED)
 	@$(PY) -m cerflow.examples.demo
+
+demo-stream: java $(INSTALLED)
+	@$(PY) -m cerflow.examples.stream_demo
 
 bench: $(INSTALLED)
 	@$(PY) -m pip install --quiet --editable '.[bench]'

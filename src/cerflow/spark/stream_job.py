@@ -74,6 +74,8 @@ def stream(
 
     Raises what `match` raises, and `ValueError` for arguments that do not go together, before anything starts.
     """
+    if available_now and trigger is not None:
+        raise ValueError("trigger is the time between micro-batches of a stream that goes on; available_now ends it")
     output_ = _checked_output(output, format, options, dead_letter, on_bad_record, late)
     arguments: MatchArguments = {
         "type": type,

@@ -113,6 +113,7 @@ def test_a_function_gets_each_batch_and_a_limit_stops_the_query(stream):
         ({"on_bad_record": "keep"}, "on_bad_record must be"),
         ({"late": "dead-letter"}, "goes together"),
         ({"dead_letter": "x"}, "goes together"),
+        ({"trigger": "1 second"}, "available_now ends it"),
     ],
 )
 def test_arguments_that_do_not_go_together(stream, given, says):

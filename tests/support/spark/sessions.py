@@ -1,6 +1,7 @@
 """A small session of Spark for tests."""
 
 from cerflow.cli.spark.session import spark_session
+from support.spark.kafka import connector_jars
 
 
 def small_session():
@@ -10,6 +11,7 @@ def small_session():
         [
             ("spark.sql.shuffle.partitions", "3"),
             # The best compiler of Java would take longer than what it makes faster.
+            *([("spark.jars", ",".join(connector_jars()))] if connector_jars() else []),
             ("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"),
         ],
     )

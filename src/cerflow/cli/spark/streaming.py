@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
     from cerflow.spark import RunningStream, StreamStatus
 
-__all__ = ["StreamRequest", "noted_status", "run_stream", "shown_status"]
+__all__ = ["StreamRequest", "follow", "noted_status", "run_stream", "shown_status"]
 
 _KAFKA = re.compile(r"kafka://([^/]+)/(.+)")
 #: The columns of a message of Kafka beside those of its JSON.
@@ -65,18 +68,30 @@ def run_stream(
 
         try:
             running = _started(request, spark)
-            try:
-                _follow(running)
-            except KeyboardInterrupt:
+            with _end_asked_for() as asked:
+                follow(running, until=asked.is_set)
+            if asked.is_set():
                 note("ending the stream")
-                running.stop(flush=request.flush)
-            else:
-                if request.flush:
-                    running.stop(flush=True)
+                # What this breaks off need not be told.
+                spark.sparkContext.setLogLevel("OFF")
+            running.stop(flush=request.flush)
         except PySparkException as error:
             raise InputError(sentence(str(error))) from error
         if running.status is not None:
             note(shown_status(asdict(running.status)))
+
+
+@contextmanager
+def _end_asked_for() -> Iterator[threading.Event]:
+    """Whether a signal asks for the end. An exception amid a call of Java would leave Spark unable to end orderly."""
+    asked = threading.Event()
+    numbers = [signal.SIGINT, signal.SIGTERM] if threading.current_thread() is threading.main_thread() else []
+    before = [signal.signal(number, lambda *_: asked.set()) for number in numbers]
+    try:
+        yield asked
+    finally:
+        for number, handler in zip(numbers, before):
+            signal.signal(number, handler)
 
 
 def _started(request: StreamRequest, spark: SparkSession) -> RunningStream:
@@ -159,12 +174,12 @@ def _format_in(path: str) -> str:
     return str(found.pop())
 
 
-def _follow(running: RunningStream) -> None:
-    """Wait for the end, and write a line for each micro-batch."""
+def follow(running: RunningStream, until: Callable[[], bool] = lambda: False) -> None:
+    """Wait for the end of a stream, or a condition, and write a line for each micro-batch."""
     shown = -1 if running.status is None else running.status.batch
     ended = False
     while not ended:
-        ended = running.await_termination(_STATUS_SECONDS)
+        ended = running.await_termination(_STATUS_SECONDS) or until()
         status = running.status
         if status is not None and status.batch > shown:
             shown = status.batch
