@@ -87,6 +87,12 @@ REMARK_QUESTIONS = 40
 EXHAUSTIVE_SPLITS = 10_000
 #: Leaves of a condition that is sent to the reader of the input; of larger ones the types of events alone are sent.
 PUSHED_LEAVES = 200
+#: Instructions for one event in the scan of batches; with more, columns are evaluated instead.
+SCAN_INSTRUCTIONS = 4_000
+#: Nodes of the decisions of a scan; beyond, columns are evaluated instead.
+SCAN_NODES = 50_000
+#: The same for the number of nodes times that of transitions, which nodes may have to remember.
+SCAN_KNOWLEDGE = 5_000_000
 #: Items of an IN that Spark is sent.
 SPARK_IN_ITEMS = 1_000
 #: Signs % of a LIKE that Spark is sent.
@@ -129,6 +135,10 @@ SINGLE_EVENTS = 1024
 CHUNK_ROWS = 4096
 #: Strings beyond those of the query that a recogniser keeps before it looks for those that can go.
 STRING_SLACK = 100_000
+#: Tests of which a scan asks one at a time, as long as so many are left to ask.
+SCAN_ASKED_ALONE = 6
+#: Texts of a column that a scan has room for at a time.
+SCAN_TEXTS = 1 << 17
 #: Texts of a column whose tests are remembered.
 TESTED_TEXTS = 100_000
 #: Distinct texts of a batch that are read one by one.

@@ -34,6 +34,7 @@ _CONSTANTS = (
     ("cerflow.conditions", "register_values.py"),
     ("cerflow.engine", "layout.py"),
     ("cerflow.engine", "opcodes.py"),
+    ("cerflow.engine.scan", "layout.py"),
 )
 
 

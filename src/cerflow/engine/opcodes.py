@@ -24,6 +24,7 @@ from __future__ import annotations
     SUBTRACT_I,
     MULTIPLY_I,
     REMAINDER_I,
+    QUOTIENT_I,  # rounded down
     ADD_F,
     SUBTRACT_F,
     MULTIPLY_F,
@@ -49,4 +50,4 @@ from __future__ import annotations
     SQUARE_ROOT,
     DATED,
     WHOLE,
-) = range(40)
+) = range(41)

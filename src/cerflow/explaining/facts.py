@@ -22,6 +22,7 @@ from cerflow.engine.events.signatures import Evaluation, columns_read
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.recognize.planning import detects_only, fitted, limit_of, made_ready, transducer_of
 from cerflow.engine.results.report import Report, kept_labels
+from cerflow.engine.scan.programs import scan_program
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import UnsupportedQueryError
 from cerflow.explaining.text import as_text
@@ -265,6 +266,7 @@ def _evaluation(select: Select, transducer: Transducer, tables: TransducerTables
         "expressions": None,
         "atoms": [{"atom": show_condition(atom, registers), "as": None} for atom in atoms],
         "columns": None,
+        "scan": None,
     }
     if tables is None:
         return facts
@@ -300,6 +302,8 @@ def _evaluation(select: Select, transducer: Transducer, tables: TransducerTables
         }.values()
     )
     facts["columns"] = _columns(select, tables)
+    program = scan_program(tables, select.partition, None, evaluation)
+    facts["scan"] = {"scanned": not isinstance(program, str), "lacks": program if isinstance(program, str) else None}
     return facts
 
 

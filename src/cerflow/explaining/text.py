@@ -231,10 +231,12 @@ def _evaluation(evaluation: _Facts) -> list[str]:
         kinds = {None: "", "comparison": "a comparison", "program": "a small program"}
         lines.append("compared with registers at run time")
         lines += _indented(_pairs(_cut([(e["atom"], kinds[e["as"]]) for e in evaluation["atoms"]], "atoms")))
-    columns = evaluation["columns"]
+    columns, scan = evaluation["columns"], evaluation["scan"]
     if columns is not None:
+        way = "one scan of the rows" if scan["scanned"] else f"column by column, as a scan cannot read {scan['lacks']}"
         lines += table(
             [
+                ("batches are read by", way),
                 ("columns read", _list(columns["recognition"])),
                 ("kept for results", _list(columns["results"])),
                 ("not read", _list(columns["unused"])),

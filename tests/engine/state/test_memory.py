@@ -189,12 +189,13 @@ def test_events_may_be_filled_anew_in_place():
     table = pa.table({"type": list("ABCAB"), "v": [1, 2, 0, 5, 3]})
     recognizer = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER x.v < y.v").recognizer(table.schema)
     memory, batches = recognizer._machine.memory, table.to_batches(max_chunksize=1)
-    rows = [recognizer._machine.reader.read(batch, k)[0] for k, batch in enumerate(batches)]
-    same = rows[0]
-    for row in (row for row in rows if len(row.signature)):
-        for array, values in zip(same, row):
-            array[:] = values
-        assert memory.advance(same, 0) == (layout.DONE, 1)
+    found = []
+    for k, batch in enumerate(batches):
+        events, chosen = recognizer._machine.reader.read(batch, k)
+        if len(chosen):
+            found.append(events)
+            assert memory.advance(events, 0, 1) == (layout.DONE, 1)
+    assert all(events is found[0] for events in found)
     assert memory.take_detections()[0][:, layout.D_POSITION].tolist() == [1, 4]
 
 

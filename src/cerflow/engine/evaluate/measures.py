@@ -27,6 +27,7 @@ __all__ = [
     "idle_bounds",
     "is_global",
     "measures",
+    "window_size",
 ]
 
 
@@ -44,6 +45,16 @@ def duration_in_units(window: DurationWindow, schema: Schema, unit: str) -> Frac
     assert schema.time is not None
     of = MICROSECONDS[unit] if schema.kind(schema.time) is Kind.TIMESTAMP else schema.microseconds
     return window.microseconds / of
+
+
+def window_size(window: Window, schema: Schema, unit: str) -> Fraction:
+    """The size of a window in what it measures; see `duration_in_units` for the units of time."""
+    if isinstance(window, DurationWindow):
+        return duration_in_units(window, schema, unit)
+    if isinstance(window, CountWindow):
+        return Fraction(window.events)
+    assert isinstance(window, AttributeWindow)
+    return Fraction(window.size)
 
 
 def _vector(window: Window, rows: BatchRows, schema: Schema) -> Vector:
@@ -66,14 +77,7 @@ def measures(window: Window, rows: BatchRows, schema: Schema) -> Ints:
 def bounds(window: Window, rows: BatchRows, schema: Schema) -> Ints:
     """For each event the greatest measure of a start outside its window; null if it has no measure."""
     vector = _vector(window, rows, schema)
-    size: Fraction
-    if isinstance(window, CountWindow):
-        size = Fraction(window.events)
-    elif isinstance(window, DurationWindow):
-        size = duration_in_units(window, schema, rows.unit)
-    else:
-        assert isinstance(window, AttributeWindow)
-        size = Fraction(window.size)
+    size = window_size(window, schema, rows.unit)
     if vector.kind is not Kind.FLOAT:
         below = _below(vector.integers(), size)
         return below if vector.nulls is None else np.where(vector.nulls, NULL, below)

@@ -13,6 +13,9 @@ from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.events.signatures import Evaluation, SignatureReader
 from cerflow.engine.events.text_tests import rows_of_classes
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
+from cerflow.engine.scan.decisions import TooManyDecisionsError
+from cerflow.engine.scan.programs import ScanProgram
+from cerflow.engine.scan.scan import BatchScan
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import CountWindow
 from cerflow.schema import Kind
@@ -25,7 +28,8 @@ class EventReader:
     """Prepares batches for one set of tables.
 
     ``keys`` are the partition keys, each a choice of attributes. ``position`` names the column with the positions of
-    events in the whole stream, if they are not counted here.
+    events in the whole stream, if they are not counted here. With a ``program`` for the same tables
+    batches are scanned; otherwise, and where that is of no use, columns are evaluated as a whole.
     """
 
     def __init__(
@@ -34,6 +38,7 @@ class EventReader:
         keys: Sequence[tuple[str, ...]],
         position: str | None = None,
         evaluation: Evaluation | None = None,
+        program: ScanProgram | None = None,
     ) -> None:
         self.tables = tables
         self.keys = keys
@@ -42,6 +47,8 @@ class EventReader:
         evaluation = Evaluation.of(tables) if evaluation is None else evaluation
         self.signatures = SignatureReader(tables, evaluation)
         self._asking = evaluation.asking
+        self._program = program
+        self._scan: BatchScan | None = None
 
     def rows(self, batch: pa.RecordBatch, first: int) -> BatchRows:
         """The rows of a batch that begins at position ``first`` of the stream."""
@@ -50,7 +57,26 @@ class EventReader:
         return BatchRows(batch, self.tables.schema, positions, self.unit, numbers)
 
     def read(self, batch: pa.RecordBatch, first: int) -> tuple[EventArrays, Ints]:
-        """The relevant events, and their row numbers; the batch begins at position ``first`` of the stream."""
+        """The relevant events, and their row numbers; the batch begins at position ``first`` of the stream.
+
+        There are as many events as row numbers. The arrays may have room for more, and be used again by the next call.
+        """
+        scanned = self._scanned(batch, first)
+        return scanned if scanned is not None else self.evaluated(batch, first)
+
+    def _scanned(self, batch: pa.RecordBatch, first: int) -> tuple[EventArrays, Ints] | None:
+        if self._program is None:
+            return None
+        if self._scan is None:
+            self._scan = BatchScan(self.tables, self._program)
+        try:
+            return self._scan.read(batch, first)
+        except TooManyDecisionsError:
+            self._program = self._scan = None
+            return None
+
+    def evaluated(self, batch: pa.RecordBatch, first: int) -> tuple[EventArrays, Ints]:
+        """The same by columns, without a scan."""
         rows = self.rows(batch, first)
         classes, satisfied = self.signatures.texts.classify(rows)
         if self.tables.counted:

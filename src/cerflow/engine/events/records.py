@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.evaluate.ranges import limits, out_of_range, why, written
 from cerflow.engine.events.store import one_batch
+from cerflow.engine.scan.checks import batch_check
 from cerflow.errors import BadRecordError, InputError
 from cerflow.schema import Kind, Schema, kind_of
 from cerflow.values.array_types import Floats, Ints, Mask
@@ -50,6 +51,7 @@ class RecordChecker:
             raise InputError(f"the type column '{schema.type}' must hold text, not {found}")
         self.schema = schema
         self._limits = limits(schema)
+        self._check = batch_check(schema, self._limits) if in_order else None
         self._dictionaries = [k for k, field in enumerate(schema.columns) if pa.types.is_dictionary(field.type)]
         self.policy = policy
         #: Whether times must not decrease; otherwise the times of accepted events are not read.
@@ -128,6 +130,8 @@ class RecordChecker:
 
     def _reasons(self, rows: pa.RecordBatch) -> list[str | None] | None:
         """For each row the reason for refusing it; None if all are usable."""
+        if self._check is not None and self._check.passes(rows, self.latest):
+            return None
         types = rows.column(self.schema.type)
         found: list[tuple[Mask, str | Callable[[int], str]]] = []
         useless = np.asarray(types.is_null()) if types.null_count else np.zeros(len(types), bool)
@@ -220,7 +224,12 @@ class RecordChecker:
         """Number some rows that were let through, and remember the time of the last of them."""
         self.numbered += rows.num_rows
         if self.in_order and self.schema.time is not None and rows.num_rows:
-            self.latest = _numbers(rows.column(self.schema.time).slice(rows.num_rows - 1, 1))[0].item()
+            known = None if self._check is None else self._check.latest(rows)
+            self.latest = (
+                known
+                if known is not None
+                else _numbers(rows.column(self.schema.time).slice(rows.num_rows - 1, 1))[0].item()
+            )
 
     def accept_time(self, clock: pa.Array) -> None:
         """Refuse events before the time in an array from now on."""

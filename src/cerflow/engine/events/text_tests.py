@@ -21,7 +21,7 @@ from cerflow.language.condition import Condition
 from cerflow.schema import Schema
 from cerflow.values.array_types import Ints
 
-__all__ = ["TextTests", "rows_of_classes"]
+__all__ = ["TextColumn", "TextTests", "rows_of_classes"]
 
 
 def rows_of_classes(classes: Ints, wanted: Sequence[bool]) -> Ints:
@@ -30,8 +30,8 @@ def rows_of_classes(classes: Ints, wanted: Sequence[bool]) -> Ints:
     return rows[: choose_rows(classes, np.array(wanted, np.int64), rows)]
 
 
-class _TextColumn:
-    """The tests of one column of text."""
+class TextColumn:
+    """The tests of one column of text, and the classes of texts that they tell apart."""
 
     def __init__(self, name: str, tests: Mapping[int, Condition], schema: Schema, unit: str) -> None:
         self.name = name
@@ -49,7 +49,7 @@ class _TextColumn:
         texts: list[str | None] = list(vector.dictionary)
         if vector.nulls is not None or not texts:
             texts.append(None)
-        known = self._known(texts)
+        known = self.classes_of(texts)
         of_code = np.fromiter((known[text] for text in texts), np.int64, len(texts))
         codes = vector.data if vector.nulls is None else np.where(vector.nulls, len(texts) - 1, vector.data)
         return read_only(codes.astype(np.int64, copy=False)), of_code
@@ -57,9 +57,9 @@ class _TextColumn:
     def of(self, text: str | None) -> int:
         """The class of one text."""
         found = self._of_text.get(text)
-        return self._known([text])[text] if found is None else found
+        return self.classes_of([text])[text] if found is None else found
 
-    def _known(self, texts: Sequence[str | None]) -> Mapping[str | None, int]:
+    def classes_of(self, texts: Sequence[str | None]) -> Mapping[str | None, int]:
         """The classes of texts, among them these."""
         known = self._of_text
         unseen = [text for text in texts if text not in known]
@@ -93,14 +93,14 @@ class TextTests:
     """
 
     def __init__(self, tests: Mapping[str, Mapping[int, Condition]], schema: Schema, unit: str) -> None:
-        self._columns = [_TextColumn(name, some, schema, unit) for name, some in tests.items()]
+        self.columns = [TextColumn(name, some, schema, unit) for name, some in tests.items()]
         self._joint: dict[tuple[int, ...], frozenset[int]] = {}
 
     def classify(self, rows: BatchRows) -> tuple[Ints, list[frozenset[int]]]:
         """A class for each row, and for each class the tests that hold (empty for classes that do not occur)."""
         joint = np.zeros(rows.count, np.int64)
         satisfied: list[frozenset[int]] = [frozenset()]
-        for column in self._columns:
+        for column in self.columns:
             codes, of_code = column.classes(rows.attribute(column.name))
             if len(satisfied) * len(column.satisfied) > limits.CODE_COMBINATIONS:
                 occurring, joint = np.unique(joint, return_inverse=True)
@@ -115,9 +115,9 @@ class TextTests:
 
     def of(self, event: Mapping[str, object]) -> frozenset[int]:
         """The tests that hold for one event (its texts as strings, or None)."""
-        key = tuple([column.of(event.get(column.name)) for column in self._columns])  # type: ignore[arg-type]
+        key = tuple([column.of(event.get(column.name)) for column in self.columns])  # type: ignore[arg-type]
         found = self._joint.get(key)
         if found is None:
-            parts = [column.satisfied[k] for column, k in zip(self._columns, key)]
+            parts = [column.satisfied[k] for column, k in zip(self.columns, key)]
             found = self._joint[key] = frozenset().union(*parts)
         return found

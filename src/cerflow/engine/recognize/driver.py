@@ -99,7 +99,9 @@ class Driver:
         try:
             for rows in self.checker.accept(events):
                 for start in range(0, rows.num_rows, limits.BATCH_ROWS):
-                    for name, parts in self.process(rows.slice(start, limits.BATCH_ROWS), start):
+                    whole = rows.num_rows <= limits.BATCH_ROWS
+                    some = rows if whole else rows.slice(start, limits.BATCH_ROWS)
+                    for name, parts in self.process(some, start):
                         found.setdefault(name, []).extend(parts)
         except BaseException:
             undo()
@@ -162,7 +164,14 @@ class Driver:
                 self._forget(*self._kept[0])
             self.store.keep(first, rows, np.flatnonzero(used))
         for member, events, chosen in read:
-            yield member.name, member.machine.advance(events, lambda at, chosen=chosen: refuse(int(chosen[at])))  # type: ignore[misc]
+            yield (
+                member.name,
+                member.machine.advance(
+                    events,
+                    len(chosen),
+                    lambda at, chosen=chosen: refuse(int(chosen[at])),  # type: ignore[misc]
+                ),
+            )
 
     def _push_one(self, event: Mapping[str, Any]) -> dict[str, list[Part]]:
         checker, reader = self.checker, self._reader
@@ -182,7 +191,7 @@ class Driver:
             self.store.add_one(position, values)
             refused: list[int] = []
             for name, machine, events in read:
-                found[name] = machine.advance(events, refused.append)
+                found[name] = machine.advance(events, 1, refused.append)
             if refused:
                 # The checker refuses it as a batch of one event; no other query has processed it.
                 self.store.drop_last()

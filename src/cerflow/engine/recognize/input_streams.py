@@ -32,10 +32,10 @@ class InputStreams:
             self.position = POSITION
             self.schema = replace(schema, columns=schema.columns.append(pa.field(POSITION, pa.int64())))
 
-    def admit(self, rows: pa.RecordBatch, first: int) -> tuple[pa.RecordBatch, Ints]:
-        """The rows of the named streams, and their indexes; the first row given is number ``first`` of all events."""
+    def admit(self, rows: pa.RecordBatch, first: int) -> tuple[pa.RecordBatch, Ints | None]:
+        """The rows of the named streams, and their indexes (None: all); the first row is number ``first`` of all."""
         if self._column is None:
-            return rows, np.arange(rows.num_rows)
+            return rows, None
         mask = pc.is_in(rows.column(self._column).cast(pa.string()), value_set=self._names)
         index = np.flatnonzero(np.asarray(mask))
         if self.position == POSITION:

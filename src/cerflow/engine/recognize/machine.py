@@ -51,7 +51,8 @@ class Machine:
         self.store = store
         # Tables that call predicates serve one recogniser only.
         self.tables = plan.tables()
-        self.reader = EventReader(self.tables, plan.select.partition, plan.streams.position, plan.evaluation)
+        program = None if isinstance(plan.scan, str) else plan.scan
+        self.reader = EventReader(self.tables, plan.select.partition, plan.streams.position, plan.evaluation, program)
         self.memory = Memory(self.tables)
         #: The ticks and pauses that are read beside events; None if deadlines do not matter.
         self.deadlines = Deadlines(self.reader, store) if self.tables.ticking else None
@@ -81,16 +82,18 @@ class Machine:
         if self.store.wants_cleaning:
             self.store.forget(self.live_positions())
         self.store.keep(first, rows, chosen)
-        at_rows = index[chosen]
+        at_rows = chosen if index is None else index[chosen]
         if self.deadlines is None:
-            return self.advance(events, lambda at: refuse(int(at_rows[at])))
+            return self.advance(events, len(chosen), lambda at: refuse(int(at_rows[at])))
         events, sources, moments = self.deadlines.between(
             self._numbered(whole, accepted),
             events,
             at_rows,
             lambda some: self.reader.rows(rows, first).at(chosen[some]),
         )
-        return self.advance(events, lambda at: refuse(int(at_rows[sources[at]])), moments) if len(sources) else []
+        if not len(sources):
+            return []
+        return self.advance(events, len(sources), lambda at: refuse(int(at_rows[sources[at]])), moments)
 
     def _numbered(self, whole: pa.RecordBatch, accepted: int) -> BatchRows:
         """All rows of the input, with the positions that results have."""
@@ -103,7 +106,7 @@ class Machine:
         if self.deadlines is None:
             return []
         events, moments = self.deadlines.until(clock)
-        return self.advance(events, _nobody, moments) if len(moments.members) else []
+        return self.advance(events, len(events.signature), _nobody, moments) if len(moments.members) else []
 
     def matches(self, parts: Iterable[Part]) -> Matches:
         """The matches in parts that were found just now."""
@@ -115,8 +118,8 @@ class Machine:
         self._reported = min(self._reported + found.count(), 2**63 - 1)
         return found
 
-    def advance(self, events: EventArrays, refuse: Refuse, moments: Moments | None = None) -> list[Part]:
-        """Process prepared events, which are in the store; ``refuse`` is called for those that cannot be used.
+    def advance(self, events: EventArrays, count: int, refuse: Refuse, moments: Moments | None = None) -> list[Part]:
+        """Process the first ``count`` prepared events, which are stored; ``refuse`` is called for unusable ones.
 
         ``moments`` are those of the pauses among them.
         """
@@ -126,10 +129,10 @@ class Machine:
         before, self._before = self._before, None
         if before is None:
             self._greatest = None
-        elif not self._surely_passes(events):
+        elif not self._surely_passes(events, count):
             before.keep()
         while True:
-            reason, at = memory.advance(events, at)
+            reason, at = memory.advance(events, at, count)
             if reason == layout.DONE:
                 break
             if reason == layout.CALL_FAILED:
@@ -143,7 +146,7 @@ class Machine:
                 continue
             memory.make_room(reason, events, at)
         self._close_part(parts, moments)
-        self.last_bound = max(self.last_bound, int(events.bound[-1]))
+        self.last_bound = max(self.last_bound, int(events.bound[count - 1]))
         if self.tables.strings.wants_cleaning:
             forget_strings(self.tables, memory)
         return parts
@@ -263,8 +266,8 @@ class Machine:
 
         return undo
 
-    def _surely_passes(self, events: EventArrays) -> bool:
-        """Whether no event can fail: no predicate is called, and the values that measure windows ascend."""
+    def _surely_passes(self, events: EventArrays, count: int) -> bool:
+        """Whether no event of the first ``count`` can fail: none calls predicates, what measures windows ascends."""
         if self.tables.asks:
             return False
         checked = self.tables.arrays.checked
@@ -273,7 +276,7 @@ class Machine:
             # Substreams remember the latest values behind their keys.
             first = layout.PARTITION_KEY + int(self.tables.arrays.options[layout.O_KEY])
             latest = self.memory.state.partition_long[:, first : first + len(checked)].max(axis=0, initial=layout.NULL)
-        values = events.columns[:, checked]
+        values = events.columns[:count, checked]
         self._greatest = np.maximum(latest, values.max(axis=0))
         return bool((values[0] >= latest).all() and (values[1:] >= values[:-1]).all())
 

@@ -23,6 +23,7 @@ from cerflow.engine.recognize.planning import (
     strategy_of,
 )
 from cerflow.engine.results.report import Report
+from cerflow.engine.scan.programs import scan_program
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import InputError, UnsupportedQueryError, expect
 from cerflow.language.condition import Condition, PredicateCall
@@ -95,6 +96,8 @@ class Plan:
             )
         self._tables = self._make()
         self.evaluation = Evaluation.of(self._tables)
+        #: The program by which batches are scanned, or what it could not read.
+        self.scan = scan_program(self._tables, select.partition, self.streams.position, self.evaluation)
         #: The columns that recognition reads, in the order of the input; never none, or the rows could not be counted.
         self.reads = [name for name in schema.attributes if name in self._read() | {schema.type}]
 

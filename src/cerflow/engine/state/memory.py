@@ -96,12 +96,12 @@ class Memory:
         #: The groups of arrays that the kernels see at present.
         self._shown: tuple[object, ...] = (None,) * 5
 
-    def advance(self, events: EventArrays, at: int) -> tuple[int, int]:
-        """Process events from number ``at`` on; returns the reason for stopping, and the first event not processed.
+    def advance(self, events: EventArrays, at: int, end: int) -> tuple[int, int]:
+        """Process events from number ``at`` to ``end``; returns the reason for stopping, and the first one left.
 
         The same ``events`` object as in the last call costs least, even if its arrays now hold other events.
         """
-        return advance(self._address(events), at, len(events.signature))  # type: ignore[no-any-return]
+        return advance(self._address(events), at, end)  # type: ignore[no-any-return]
 
     def _address(self, events: EventArrays | None = None) -> int:
         """The address of the shared arrays, brought up to date; without events, with the last ones."""

@@ -89,12 +89,16 @@ class Emitter:
     def _then(self, opcode: int, argument: int = 0) -> Callable[[], None]:
         return lambda: self.to.emit(opcode, argument)
 
+    def _is_read(self, current: Node) -> bool:
+        """Whether a condition or value is read of the event at hand, from a column."""
+        return is_local(current)
+
     def _condition(self, current: Condition) -> None:
-        if is_local(current):
-            if isinstance(current, Constant):
-                self.to.constant(int(current.value))
-            else:
-                self.to.emit(opcodes.COLUMN, self.to.column(TruthValue(current), as_float=False))
+        if isinstance(current, Constant):
+            self.to.constant(int(current.value))
+            return
+        if self._is_read(current):
+            self.to.emit(opcodes.COLUMN, self.to.column(TruthValue(current), as_float=False))
             return
         match current:
             case And(left, right):
@@ -173,7 +177,7 @@ class Emitter:
         return expression
 
     def _as_float(self, expression: Expression) -> list[Callable[[], None]]:
-        if is_local(expression) and not isinstance(expression, Literal):
+        if self._is_read(expression) and not isinstance(expression, Literal):
             return [self._then(opcodes.COLUMN, self.to.column(expression, as_float=True))]
         if isinstance(expression, Literal):
             value = expression.value
@@ -202,7 +206,7 @@ class Emitter:
                 self.to.emit(opcodes.SLOT, self.places[register] + field)
             case Literal(value):
                 self._literal(value)
-            case _ if is_local(current):
+            case _ if self._is_read(current):
                 is_float = self.to.kind(current) is Kind.FLOAT
                 self.to.emit(opcodes.COLUMN, self.to.column(current, as_float=is_float))
             case TruthValue(condition):

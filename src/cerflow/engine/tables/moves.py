@@ -68,6 +68,17 @@ class Moves:
         """The labels of a transition, as far as they matter."""
         return frozenset() if t.source in self._measured else t.labels
 
+    @property
+    def needs(self) -> Sequence[frozenset[int]]:
+        """The tests of each move."""
+        return self._needs
+
+    @property
+    def waiting(self) -> Sequence[Sequence[frozenset[int]]]:
+        """For each state whose waiting an event may end, the tests of its loops: while one holds, it goes on."""
+        initial = self._transducer.initial
+        return [loops for q, loops in enumerate(self.loops) if loops or q in initial]
+
     def other_tests(self, test: int) -> list[frozenset[int]]:
         """The tests beside this one, for each move and loop that has it."""
         together = [*self._needs, *(needs for loops in self.loops for needs in loops)]

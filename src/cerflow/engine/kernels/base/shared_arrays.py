@@ -21,6 +21,7 @@ from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
 
 from cerflow.engine.layout import EventArrays, Ranking, Scratch, State, TableArrays
+from cerflow.engine.scan.layout import ScanArrays
 
 __all__ = [
     "SharedArrays",
@@ -33,13 +34,14 @@ __all__ = [
     "halves",
     "pointer_to",
     "ranking_at",
+    "scan_at",
     "scratch_at",
     "state_at",
     "tables_at",
     "words_at",
 ]
 
-_GROUPS: tuple[Any, ...] = (State, TableArrays, Scratch, Ranking, EventArrays)
+_GROUPS: tuple[Any, ...] = (State, TableArrays, Scratch, Ranking, EventArrays, ScanArrays)
 #: Words for an array: its address and the lengths of up to two axes.
 _WORDS = 3
 _WORD = ir.IntType(64)
@@ -148,7 +150,7 @@ def _at(group: str) -> Any:
 
 
 # The groups of arrays by the address of their words
-state_at, tables_at, scratch_at, ranking_at, events_at = (_at(group.__name__) for group in _GROUPS)
+state_at, tables_at, scratch_at, ranking_at, events_at, scan_at = (_at(group.__name__) for group in _GROUPS)
 
 
 # -- other uses of addresses

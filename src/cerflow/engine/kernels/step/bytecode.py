@@ -79,6 +79,7 @@ from cerflow.engine.opcodes import (
     NEGATE_I,
     NOT,
     OR,
+    QUOTIENT_I,
     RANKED,
     REMAINDER_F,
     ROUND,
@@ -94,7 +95,7 @@ from cerflow.engine.opcodes import (
     WHOLE,
 )
 
-__all__ = ["ask"]
+__all__ = ["ask", "binary", "unary"]
 
 #: A bound on the high words of integers within 64 bits.
 HALF = 2**31
@@ -254,9 +255,9 @@ def _computed(start, stop, first, k, row, address):
             stack[top - 1] = stack[top] if stack[top - 1] == 1 else stack[top + 1]
         elif opcode < NOT:
             top -= 1
-            _binary(opcode, argument, stack, top)
+            binary(opcode, argument, stack, top)
         else:
-            _unary(opcode, stack, top - 1, events.ranks)
+            unary(opcode, stack, top - 1, events.ranks)
     return stack[0]
 
 
@@ -268,8 +269,8 @@ def _truth(known, value):
 
 
 @part
-def _binary(opcode, argument, stack, top):
-    """Combine the entries at ``top - 1`` and ``top``."""
+def binary(opcode, argument, stack, top):
+    """Do the instruction ``opcode`` with its ``argument`` on the entries of ``stack`` at ``top - 1`` and ``top``."""
     at = top - 1
     if opcode == AND:
         a, b = stack[at], stack[top]
@@ -339,6 +340,8 @@ def _integers(opcode, stack, at, a, b):
         stack[at] = NULL if a != 0 and (c // a != b or c % a != 0) else c
     elif b == 0:
         stack[at] = NULL
+    elif opcode == QUOTIENT_I:
+        stack[at] = a // b
     else:
         # REMAINDER_I: the sign of the dividend
         c = abs(a) % abs(b)
@@ -346,7 +349,8 @@ def _integers(opcode, stack, at, a, b):
 
 
 @part
-def _unary(opcode, stack, at, ranks):
+def unary(opcode, stack, at, ranks):
+    """Do the instruction ``opcode`` on the entry of ``stack`` at ``at``; ``ranks`` are those of strings."""
     value = stack[at]
     if opcode == NOT:
         if value != NULL:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cerflow.engine.kernels.base.jit import by_address
+from cerflow.engine.kernels.scan.programs import compute
 from cerflow.engine.kernels.state.lists import enter
 from cerflow.engine.kernels.step.bytecode import ask
 from cerflow.engine.kernels.step.choose import choose, let_go, settle
@@ -20,7 +21,7 @@ from cerflow.engine.layout import (
     TableArrays,
 )
 
-__all__ = ["prepare", "prepare_all"]
+__all__ = ["COMPUTE", "prepare", "prepare_all"]
 
 #: The places of their addresses in the options of a query, and the numbers of their arguments.
 _UNITS = {
@@ -31,6 +32,8 @@ _UNITS = {
     O_LET_GO: (let_go, 3),
     O_ENTER: (enter, 6),
 }
+#: The one of scans.
+COMPUTE = (compute, 4)
 
 
 def prepare(tables: TableArrays) -> None:
@@ -51,5 +54,5 @@ def prepare(tables: TableArrays) -> None:
 
 def prepare_all() -> None:
     """Compile or load all of these kernels."""
-    for unit in _UNITS.values():
+    for unit in (*_UNITS.values(), COMPUTE):
         by_address(*unit)

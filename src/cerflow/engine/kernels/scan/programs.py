@@ -1,0 +1,47 @@
+"""Programs on one event, for what is no plain comparison.
+
+Only some queries have them, so `compute` is called by its address.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cerflow.engine.kernels.base.shared_arrays import scan_at
+from cerflow.engine.kernels.scan.texts import entry_of
+from cerflow.engine.kernels.scan.values import truth_of, word_of
+from cerflow.engine.kernels.step.bytecode import binary, unary
+from cerflow.engine.layout import CODE_ARGUMENT, CODE_OPCODE
+from cerflow.engine.opcodes import COLUMN, CONSTANT, NOT, SELECT
+from cerflow.engine.scan.layout import C_CONDITION, C_FACTOR, C_LAYOUT, FIRST, TRUTH
+
+__all__ = ["compute"]
+
+
+def compute(address, start, stop, row):
+    """The result of the instructions ``[start, stop)`` for a row."""
+    s = scan_at(address)
+    stack = s.stack
+    top = 0
+    for at in range(start, stop):
+        opcode = s.code[at, CODE_OPCODE]
+        argument = s.code[at, CODE_ARGUMENT]
+        if opcode == COLUMN:
+            if s.columns[argument, C_LAYOUT] == TRUTH:
+                t = s.columns[argument, C_FACTOR]
+                stack[top] = truth_of(s.texts, t, entry_of(s.texts, t, row), s.columns[argument, C_CONDITION])
+            else:
+                stack[top] = word_of(s.columns, np.int64(argument), row, s.control[FIRST])
+            top += 1
+        elif opcode == CONSTANT:
+            stack[top] = s.constants[argument]
+            top += 1
+        elif opcode == SELECT:
+            top -= 2
+            stack[top - 1] = stack[top] if stack[top - 1] == 1 else stack[top + 1]
+        elif opcode < NOT:
+            top -= 1
+            binary(opcode, argument, stack, top)
+        else:
+            unary(opcode, stack, top - 1, s.constants)
+    return stack[0]

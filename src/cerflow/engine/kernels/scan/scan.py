@@ -1,0 +1,286 @@
+"""The scan of a batch: what is asked of each row, and what is written of those that are relevant."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cerflow.engine.kernels.base.jit import inlined, kernel, part
+from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of, call, events_at, scan_at
+from cerflow.engine.kernels.scan.passes import pass_of_text
+from cerflow.engine.kernels.scan.texts import entry_of
+from cerflow.engine.kernels.scan.values import NAN, load_word, locate, word_of
+from cerflow.engine.kernels.step.guards import compare
+from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL
+from cerflow.engine.scan.layout import (
+    AS_BOUND,
+    AS_FLOAT,
+    AS_INT,
+    AS_NULL,
+    AS_ORDER,
+    AS_TEXT,
+    ASK_TEST,
+    COMPARE_FLOAT,
+    COMPARE_INT,
+    COUNT,
+    FIRST,
+    FIXES,
+    H_NEXT,
+    H_NODE,
+    H_OUTCOME,
+    K_KIND,
+    K_OPERATOR,
+    K_OTHER,
+    K_WHAT,
+    KEYED,
+    N_ASKS,
+    N_NEXT,
+    N_WHAT,
+    N_WIDTH,
+    NO_CLASS,
+    NO_FIXES,
+    NO_OUTCOME,
+    NO_ROOM,
+    NODE,
+    NULL_INT,
+    O_CODE,
+    O_CODE_END,
+    O_COLUMN,
+    O_FORM,
+    O_PLACE,
+    O_SIZE,
+    O_TO,
+    OUTCOME,
+    PROGRAMS,
+    ROOT,
+    ROW,
+    RUN,
+    SCANNED,
+    SIGNATURE,
+    STRETCH,
+    T_CODES,
+    T_LAYOUT,
+    TEXT,
+    TEXT32,
+    TO_BOUND,
+    TO_COLUMNS,
+    TO_KEYS,
+    TO_MEASURE,
+    UNKNOWN,
+    X_ENTRY,
+    X_EVENT,
+    X_PLACE,
+    X_TEXT,
+)
+
+__all__ = ["scan", "slot_of"]
+
+
+@kernel
+def scan(address, batch, end):
+    """Read the rows of a batch up to ``end``, from `ROW` on; returns what stopped it (see the layout).
+
+    Where it stops it has done nothing for the row yet, and goes on from there.
+    """
+    s = scan_at(address)
+    control = s.control
+    locate(s.columns, s.texts, batch)
+    begin = control[ROW]
+    # A stretch is read again if something is unknown in it.
+    while begin < end:
+        count = min(end - begin, STRETCH)
+        for k in range(count):
+            s.chosen[k], s.at[k] = begin + k, control[ROOT]
+        for t in range(s.texts.shape[0]):
+            count = pass_of_text(s, t, count)
+            if count < 0:
+                control[ROW] = begin
+                return _collect(s.texts, control[TEXT], begin, end) if count == -NO_CLASS else -count
+        for k in range(count):
+            row = s.chosen[k]
+            to = _led_to(s, row, s.at[k], address)
+            reason = NO_OUTCOME if to == UNKNOWN else SCANNED
+            if to <= SIGNATURE:
+                reason = _write(s, row, SIGNATURE - to, address)
+            if reason != SCANNED:
+                control[ROW] = row
+                return reason
+        begin = min(begin + STRETCH, end)
+    control[ROW] = end
+    return SCANNED
+
+
+@part
+def _led_to(s, row, node, address):
+    """Where the answers to all tests lead; if that is unknown, `NODE` and `OUTCOME` say from where."""
+    # Every answer leads further down, as no node asks what was asked above it.
+    while node >= 0:
+        asked = node
+        what = s.nodes[node, N_WHAT]
+        if s.nodes[node, N_ASKS] == ASK_TEST:
+            outcome = np.int64(_holds(s, what, row, address))
+            node = s.next[s.nodes[node, N_NEXT] + outcome]
+        else:
+            outcome = np.int64(0)
+            for k in range(s.nodes[node, N_WIDTH]):
+                outcome |= np.int64(_holds(s, s.together[what + k], row, address)) << k
+            node = s.outcomes[slot_of(s.outcomes, node, outcome), H_NEXT]
+        if node == UNKNOWN:
+            s.control[NODE], s.control[OUTCOME] = asked, outcome
+    return node
+
+
+@part
+def _collect(texts, t, row, end):
+    """Enter the texts of all further rows, so that all new ones are judged together."""
+    if texts[t, T_LAYOUT] >= TEXT32:
+        for k in range(row, end):
+            if entry_of(texts, t, k) < 0:
+                break
+    return NO_CLASS
+
+
+@kernel
+def slot_of(outcomes, node, outcome):
+    """The slot of a hash table where an outcome of a node is, or a free one."""
+    mask = outcomes.shape[0] - 1
+    mixed = (np.uint64(outcome) * np.uint64(0x9E3779B97F4A7C15)) ^ (np.uint64(node) * np.uint64(0xC2B2AE3D27D4EB4F))
+    slot = np.int64(mixed >> np.uint64(32)) & mask
+    # Half of the table is free.
+    while outcomes[slot, H_NEXT] != UNKNOWN:
+        if outcomes[slot, H_NODE] == node and outcomes[slot, H_OUTCOME] == outcome:
+            break
+        slot = (slot + 1) & mask
+    return slot
+
+
+@part
+def _holds(s, k, row, address):
+    """Whether a test is true."""
+    kind = s.tests[k, K_KIND]
+    operator = s.tests[k, K_OPERATOR]
+    what = s.tests[k, K_WHAT]
+    other = s.tests[k, K_OTHER]
+    if kind == RUN:
+        return call(s.control[PROGRAMS], (address, what, other, row)) == 1
+    word = word_of(s.columns, what, row, s.control[FIRST])
+    if kind == COMPARE_INT:
+        return word != NULL and compare(operator, word, other)
+    if kind == COMPARE_FLOAT:
+        x = as_float(word)
+        return not math.isnan(x) and compare(operator, x, as_float(other))
+    if kind == NULL_INT:
+        return (word == NULL) == (operator == 1)
+    return math.isnan(as_float(word)) == (operator == 1)
+
+
+# -- what is written --------------------------------------------------------------------------------------------------
+
+
+@part
+def _write(s, row, signature, address):
+    """Write the event of a row, unless it has no key."""
+    control = s.control
+    events = events_at(address)
+    n = control[COUNT]
+    fixes = control[FIXES]
+    if fixes + s.outputs.shape[0] > s.fixes.shape[0]:
+        return NO_FIXES
+    begun = np.int64(0)
+    keyed = control[KEYED]
+    for o in range(s.outputs.shape[0]):
+        to = s.outputs[o, O_TO]
+        place = s.outputs[o, O_PLACE]
+        if to == TO_KEYS and place < begun:
+            continue  # another column has the key already
+        form = s.outputs[o, O_FORM]
+        column = s.outputs[o, O_COLUMN]
+        if form == AS_TEXT:
+            entry = entry_of(s.texts, column, row)
+            if entry < 0:
+                control[TEXT] = column
+                return NO_ROOM
+            word = load_word(s.texts[column, T_CODES], entry)
+            if word == -1:
+                s.fixes[fixes, X_TEXT] = column
+                s.fixes[fixes, X_ENTRY] = entry
+                s.fixes[fixes, X_PLACE] = place if to == TO_COLUMNS else -1 - place
+                s.fixes[fixes, X_EVENT] = n
+                fixes += 1
+        else:
+            word = np.int64(NULL)
+            if column >= 0:
+                word = word_of(s.columns, column, row, control[FIRST])
+            elif form != AS_NULL:
+                word = call(control[PROGRAMS], (address, s.outputs[o, O_CODE], s.outputs[o, O_CODE_END], row))
+            word = _formed(word, form, s.outputs[o, O_SIZE])
+        if to == TO_COLUMNS:
+            events.columns[n, place] = word
+        elif to == TO_MEASURE:
+            # Without a measure an event can neither begin nor end a complex event, and makes none expire.
+            events.measure[n] = NOT_BEGUN if word == NULL else word
+        elif to == TO_BOUND:
+            events.bound[n] = NO_BOUND if word == NULL else word
+        else:
+            if not _is_missing(word, form):
+                events.keys[n, place] = word
+                begun = place + 1
+            elif o + 1 == keyed or s.outputs[o + 1, O_PLACE] != place:
+                return SCANNED
+    events.signature[n] = signature
+    events.position[n] = control[FIRST] + row
+    control[COUNT] = n + 1
+    control[FIXES] = fixes
+    return SCANNED
+
+
+@inlined
+def _is_missing(word, form):
+    return word == NAN if form == AS_FLOAT else word == NULL
+
+
+@part
+def _formed(word, form, size):
+    """A value in the form that kernels read."""
+    if form in (AS_INT, AS_NULL):
+        return word
+    if form == AS_BOUND:
+        return word if word == NULL else max(word, NO_BOUND + size) - size
+    x = as_float(word)
+    if form == AS_FLOAT:
+        # One bit pattern for zero, and one for null.
+        return np.int64(NAN) if math.isnan(x) else bits_of(x + 0.0)
+    if math.isnan(x):
+        return np.int64(NULL)
+    return _order(x) if form == AS_ORDER else _edge(x, as_float(size))
+
+
+@inlined
+def _order(x):
+    """An integer in the order of the floats."""
+    bits = bits_of(x + 0.0)
+    return np.int64(NULL) - bits - 1 if bits < 0 else bits
+
+
+@inlined
+def _of_order(order):
+    return as_float(np.int64(NULL) - order - 1 if order < 0 else order)
+
+
+@part
+def _edge(now, width):
+    """The greatest start with ``now - start >= width``, rounded like the condition itself; see `measures`."""
+    guess = now - width
+    edge = _order(guess)
+    if now - guess < width or now - _of_order(edge + 1) >= width:
+        # Near zero floats are so dense that the edge can be many float steps from the guess.
+        low, high = _order(-math.inf), _order(math.inf)
+        while high - 1 > low:
+            middle = (low & high) + ((low ^ high) >> 1)
+            if now - _of_order(middle) >= width:
+                low = middle
+            else:
+                high = middle
+        edge = low
+    return edge

@@ -1,0 +1,105 @@
+"""Texts as entries: indices of a dictionary, or numbers in a hash table that keeps the texts seen so far."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cerflow.engine.kernels.base.jit import part
+from cerflow.engine.kernels.scan.values import (
+    has_bit,
+    integer,
+    load_byte,
+    load_word,
+    store_byte,
+    store_word,
+    text_offset,
+)
+from cerflow.engine.scan.layout import (
+    S_ENTRY,
+    S_HEAD,
+    S_LENGTH,
+    SLOT_WORDS,
+    T_BYTES,
+    T_COUNT,
+    T_DATA,
+    T_ENTRIES,
+    T_KEPT,
+    T_LAYOUT,
+    T_LIMIT,
+    T_MASK,
+    T_OFFSET,
+    T_ROOM,
+    T_SIZE,
+    T_SLOTS,
+    T_USED,
+    T_VALID,
+    TEXT32,
+)
+
+MIX = np.uint64(0x9E3779B97F4A7C15)
+SHIFT = np.uint64(32)
+
+
+@part
+def eight_bytes(data, left):
+    """The first eight bytes at an address, or as many as are ``left``, then zeros."""
+    if left >= 8:
+        return load_word(data, 0)
+    word = np.uint64(0)
+    for k in range(left):
+        word |= np.uint64(load_byte(data, k)) << np.uint64(8 * k)
+    return np.int64(word)
+
+
+@part
+def entry_of(texts, t, row):
+    """The entry of a text; -1 if it is new and there is no room for it."""
+    at = texts[t, T_OFFSET] + row
+    if texts[t, T_VALID] != 0 and not has_bit(texts[t, T_VALID], at):
+        return np.int64(0)
+    if texts[t, T_LAYOUT] < TEXT32:
+        return 1 + integer(texts[t, T_LAYOUT], texts[t, T_DATA], at)
+    start = text_offset(texts, t, at)
+    length = text_offset(texts, t, at + 1) - start
+    begin = texts[t, T_BYTES] + start
+    if length < 8 and start + 8 <= texts[t, T_SIZE]:
+        head = load_word(begin, 0) & ((np.int64(1) << 8 * length) - 1)
+    else:
+        head = eight_bytes(begin, length)
+    h = (np.uint64(head) ^ np.uint64(length)) * MIX
+    for k in range(8, length, 8):
+        h = (h ^ (h >> SHIFT) ^ np.uint64(eight_bytes(begin + k, length - k))) * MIX
+    slots, mask = texts[t, T_SLOTS], texts[t, T_MASK]
+    slot = np.int64(h >> SHIFT) & mask
+    # Half of the table is free.
+    while True:
+        at = slots + 8 * SLOT_WORDS * slot
+        entry = load_word(at, S_ENTRY)
+        if entry == 0:
+            return _new_entry(texts, t, row, begin, length, head, at)
+        if load_word(at, S_HEAD) == head and load_word(at, S_LENGTH) == length:
+            other = texts[t, T_KEPT] + load_word(texts[t, T_ENTRIES], 2 * entry)
+            k = np.int64(8)
+            while k < length and eight_bytes(begin + k, length - k) == eight_bytes(other + k, length - k):
+                k += 8
+            if k >= length:
+                return entry
+        slot = (slot + 1) & mask
+
+
+@part
+def _new_entry(texts, t, row, begin, length, head, slot):
+    entry = texts[t, T_COUNT]
+    kept = texts[t, T_USED]
+    if 2 * entry > texts[t, T_MASK] or entry >= texts[t, T_ROOM] or kept + length > texts[t, T_LIMIT]:
+        return np.int64(-1)
+    store_word(slot, S_HEAD, head)
+    store_word(slot, S_LENGTH, length)
+    store_word(slot, S_ENTRY, entry)
+    for k in range(length):
+        store_byte(texts[t, T_KEPT], kept + k, load_byte(begin, k))
+    store_word(texts[t, T_ENTRIES], 2 * entry, kept)
+    store_word(texts[t, T_ENTRIES], 2 * entry + 1, np.int64(row))
+    texts[t, T_COUNT] += 1
+    texts[t, T_USED] += length
+    return entry

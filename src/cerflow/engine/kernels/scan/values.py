@@ -1,0 +1,201 @@
+"""Values in memory: those of Arrow's buffers, as 64-bit words."""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from cerflow.engine.kernels.base.jit import inlined, part
+from cerflow.engine.kernels.base.shared_arrays import bits_of
+from cerflow.engine.layout import NULL
+from cerflow.engine.scan.layout import (
+    BOOLEAN,
+    C_CHILD,
+    C_CONDITION,
+    C_DATA,
+    C_FACTOR,
+    C_FLOAT,
+    C_LAYOUT,
+    C_OFFSET,
+    C_VALID,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    POSITION,
+    T_BYTES,
+    T_CHILD,
+    T_CLASSES,
+    T_DATA,
+    T_LAYOUT,
+    T_OFFSET,
+    T_SIZE,
+    T_TRUTHS,
+    T_VALID,
+    T_WIDTH,
+    TEXT32,
+    TEXT64,
+    TRUTH,
+    UINT8,
+    UINT16,
+    UINT32,
+)
+
+#: The bits of NaN, which is null.
+NAN = 0x7FF8000000000000
+#: The words of an array of Arrow's C data interface that count here.
+_OFFSET, _BUFFERS, _CHILDREN = 2, 5, 6
+
+
+def _reader(kind, *, signed):
+    """Reads number ``index`` of the elements at an address, as a word."""
+
+    @intrinsic
+    def load(_, address, index):
+        def generate(context, builder, signature, arguments):
+            pointer = builder.inttoptr(arguments[0], kind.as_pointer())
+            value = builder.load(builder.gep(pointer, [arguments[1]]), align=1)
+            if isinstance(kind, ir.FloatType):
+                return builder.bitcast(builder.fpext(value, ir.DoubleType()), ir.IntType(64))
+            if kind.width == 64:
+                return value
+            return (builder.sext if signed else builder.zext)(value, ir.IntType(64))
+
+        return types.int64(types.int64, types.int64), generate
+
+    return load
+
+
+_INT8, _INT16, _INT32 = (_reader(ir.IntType(bits), signed=True) for bits in (8, 16, 32))
+_UINT8, _UINT16, _UINT32 = (_reader(ir.IntType(bits), signed=False) for bits in (8, 16, 32))
+_FLOAT32 = _reader(ir.FloatType(), signed=True)
+load_word = _reader(ir.IntType(64), signed=True)
+load_byte = _UINT8
+load_small = _INT8
+load_int = _INT32
+
+
+@intrinsic
+def store_word(_, address, index, value):
+    """Write a word at an address."""
+
+    def generate(context, builder, signature, arguments):
+        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        builder.store(arguments[2], builder.gep(pointer, [arguments[1]]))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def store_byte(_, address, index, value):
+    """Write a byte at an address."""
+
+    def generate(context, builder, signature, arguments):
+        pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        builder.store(builder.trunc(arguments[2], ir.IntType(8)), builder.gep(pointer, [arguments[1]]))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+@inlined
+def has_bit(data, at):
+    """Whether a bit is set."""
+    return _UINT8(data, at >> 3) >> (at & 7) & 1 == 1
+
+
+@inlined
+def integer(layout, data, at):
+    """An integer, a boolean or an index of a dictionary."""
+    if layout == INT64:
+        return load_word(data, at)
+    if layout == INT32:
+        return _INT32(data, at)
+    if layout == INT8:
+        return _INT8(data, at)
+    if layout == INT16:
+        return _INT16(data, at)
+    if layout == BOOLEAN:
+        return np.int64(has_bit(data, at))
+    if layout == UINT8:
+        return _UINT8(data, at)
+    if layout == UINT16:
+        return _UINT16(data, at)
+    if layout == UINT32:
+        return _UINT32(data, at)
+    return load_word(data, at)
+
+
+@part
+def word_of(columns, c, row, first):
+    """The value of a column in a row as a word: integers with `NULL` for null, floats by their bits."""
+    layout = columns[c, C_LAYOUT]
+    if layout == POSITION:
+        value = first + row
+    else:
+        at = columns[c, C_OFFSET] + row
+        valid = columns[c, C_VALID]
+        condition = columns[c, C_CONDITION]
+        if valid != 0 and not has_bit(valid, at):
+            if condition > 0:
+                return np.int64(0)
+            return np.int64(NAN) if columns[c, C_FLOAT] else np.int64(NULL)
+        data = columns[c, C_DATA]
+        if layout == FLOAT64:
+            return load_word(data, at)
+        if layout == FLOAT32:
+            return _FLOAT32(data, at)
+        value = integer(layout, data, at)
+        if condition > 0:
+            # One bit says that a condition is true, the next one that it is unknown.
+            bits = value >> 2 * (condition - 1)
+            return np.int64(1) if bits & 1 else np.int64(NULL) if bits & 2 else np.int64(0)
+        factor = columns[c, C_FACTOR]
+        if factor > 1:
+            value *= factor
+        elif factor < 0:
+            value //= -factor
+    return bits_of(np.float64(value)) if columns[c, C_FLOAT] else value
+
+
+@part
+def locate(columns, texts, batch):
+    """Find out where the values of the columns of a batch are."""
+    children = load_word(batch, _CHILDREN)
+    for c in range(columns.shape[0]):
+        if columns[c, C_LAYOUT] != POSITION and columns[c, C_LAYOUT] != TRUTH:
+            child = load_word(children, columns[c, C_CHILD])
+            buffers = load_word(child, _BUFFERS)
+            columns[c, C_OFFSET] = load_word(child, _OFFSET)
+            columns[c, C_VALID] = load_word(buffers, 0)
+            columns[c, C_DATA] = load_word(buffers, 1)
+    for t in range(texts.shape[0]):
+        child = load_word(children, texts[t, T_CHILD])
+        buffers = load_word(child, _BUFFERS)
+        texts[t, T_OFFSET] = load_word(child, _OFFSET)
+        texts[t, T_VALID] = load_word(buffers, 0)
+        texts[t, T_DATA] = load_word(buffers, 1)
+        if texts[t, T_LAYOUT] >= TEXT32:
+            texts[t, T_BYTES] = load_word(buffers, 2)
+            last = texts[t, T_OFFSET] + load_word(child, 0)
+            texts[t, T_SIZE] = text_offset(texts, t, last)
+
+
+@inlined
+def text_offset(texts, t, at):
+    """Where a text begins."""
+    if texts[t, T_LAYOUT] == TEXT64:
+        return load_word(texts[t, T_DATA], at)
+    return _INT32(texts[t, T_DATA], at)
+
+
+@inlined
+def truth_of(texts, t, entry, number):
+    """What a condition says of a text whose class is known."""
+    cls = load_word(texts[t, T_CLASSES], entry)
+    return load_word(texts[t, T_TRUTHS], cls * texts[t, T_WIDTH] + number)

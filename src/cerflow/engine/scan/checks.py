@@ -1,0 +1,105 @@
+"""The check of a whole batch at once: whether every row is usable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from cerflow.engine.kernels.base.shared_arrays import SharedArrays
+from cerflow.engine.kernels.scan.check import all_usable
+from cerflow.engine.layout import NULL
+from cerflow.engine.scan import layout
+from cerflow.engine.scan.columns import ExportedBatch, layout_of, layout_of_text
+from cerflow.engine.scan.layout import ScanArrays
+from cerflow.schema import Kind, Schema
+
+__all__ = ["BatchCheck", "batch_check"]
+
+
+class BatchCheck:
+    """Checks batches of one schema; ``rows`` are those of `ScanArrays.tests`, each with the row of its column."""
+
+    def __init__(self, rows: list[tuple[list[int], list[int]]], *, timed: bool, floating: bool) -> None:
+        none = np.zeros(0, np.int64)
+        wide = np.zeros((0, 1), np.int64)
+        self._control = np.zeros(layout.CONTROLS, np.int64)
+        self._arrays = ScanArrays(
+            control=self._control,
+            columns=np.array([column for _, column in rows], np.int64),
+            texts=np.zeros((0, layout.TEXT_WORDS), np.int64),
+            nodes=wide,
+            next=none,
+            outcomes=wide,
+            together=none,
+            tests=np.array([test for test, _ in rows], np.int64),
+            outputs=wide,
+            code=np.zeros((0, 2), np.int32),
+            constants=none,
+            stack=none,
+            fixes=wide,
+            chosen=none,
+            at=none,
+        )
+        self._shared = SharedArrays()
+        self._shared.hold(self._arrays)
+        self._timed, self._floating = timed, floating
+        #: The last batch whose rows were all usable, and the time of its last row.
+        self._passed: pa.RecordBatch | None = None
+
+    def passes(self, batch: pa.RecordBatch, latest: int | float | None) -> bool:
+        """Whether all rows of a batch are usable, ``latest`` being the time before them (None: there is none)."""
+        if self._floating:
+            before = np.float64(-np.inf if latest is None else latest).view(np.int64)
+            self._control[layout.LATEST] = before
+        else:
+            self._control[layout.LATEST] = NULL if latest is None else latest
+        exported = ExportedBatch(batch)
+        found = bool(all_usable(self._shared.address, exported.address, batch.num_rows))
+        self._passed = batch if found else None
+        return found
+
+    def latest(self, batch: pa.RecordBatch) -> int | float | None:
+        """The time of the last row of a batch, if it is the one that passed last."""
+        if batch is not self._passed or not self._timed:
+            return None
+        last = self._control[layout.LATEST]
+        return float(last.view(np.float64)) if self._floating else int(last)
+
+
+def batch_check(schema: Schema, limits: Mapping[str, int]) -> BatchCheck | None:
+    """The check for a schema; ``limits`` are the greatest magnitudes of its columns (see `ranges.limits`).
+
+    None if some column cannot be read.
+    """
+    rows = [_row(schema, schema.type, layout.IS_KNOWN)]
+    rows += [_row(schema, name, layout.IS_WITHIN, most) for name, most in limits.items()]
+    floating = False
+    if schema.time is not None:
+        floating = schema.kind(schema.time) is Kind.FLOAT
+        rows.append(_row(schema, schema.time, layout.IS_LATER_FLOAT if floating else layout.IS_LATER))
+    found = [row for row in rows if row is not None]
+    if len(found) < len(rows):
+        return None
+    for number, (test, _) in enumerate(found):
+        test[layout.K_WHAT] = number
+    return BatchCheck(found, timed=schema.time is not None, floating=floating)
+
+
+def _row(schema: Schema, name: str, kind: int, most: int = 0) -> tuple[list[int], list[int]] | None:
+    """A check, and the row of `ScanArrays.columns` that it reads; values are as they lie, but for days."""
+    data_type = schema.columns.field(name).type
+    found = layout_of(data_type, getattr(data_type, "unit", "ms"))
+    if kind == layout.IS_KNOWN:
+        index = layout_of_text(data_type)
+        found = found if index is None else (index, 1)
+    if found is None:
+        return None
+    column = [0] * layout.COLUMN_WORDS
+    column[layout.C_CHILD] = schema.columns.names.index(name)
+    column[layout.C_LAYOUT], column[layout.C_FACTOR] = found
+    if pa.types.is_duration(data_type):
+        column[layout.C_FACTOR] = 1
+    column[layout.C_FLOAT] = schema.kind(name) is Kind.FLOAT
+    return [kind, 0, 0, most], column

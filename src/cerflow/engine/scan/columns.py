@@ -1,0 +1,71 @@
+"""How the columns of a schema lie in memory, and where those of a batch are."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import pyarrow as pa
+
+from cerflow.engine.scan import layout
+from cerflow.schema import Kind, kind_of
+from cerflow.values.units import DAY, MICROSECONDS, PER_SECOND
+
+__all__ = ["ExportedBatch", "layout_of", "layout_of_text"]
+
+_LAYOUTS = {
+    pa.int8(): layout.INT8,
+    pa.int16(): layout.INT16,
+    pa.int32(): layout.INT32,
+    pa.int64(): layout.INT64,
+    pa.uint8(): layout.UINT8,
+    pa.uint16(): layout.UINT16,
+    pa.uint32(): layout.UINT32,
+    pa.uint64(): layout.UINT64,
+    pa.bool_(): layout.BOOLEAN,
+    pa.float32(): layout.FLOAT32,
+    pa.float64(): layout.FLOAT64,
+    pa.string(): layout.TEXT32,
+    pa.large_string(): layout.TEXT64,
+}
+
+_pointer_of: Any = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer_of.restype = ctypes.c_void_p
+_pointer_of.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+
+def layout_of(data_type: pa.DataType, unit: str) -> tuple[int, int] | None:
+    """How the values of a column lie, and what makes them numbers; None if the scan cannot read them.
+
+    Times become numbers of ``unit``, durations of microseconds: by multiplication, or by division if it is negative.
+    """
+    found = _LAYOUTS.get(data_type)
+    if found is not None:
+        return None if found in (layout.TEXT32, layout.TEXT64) else (found, 1)
+    if pa.types.is_timestamp(data_type):
+        return layout.INT64, PER_SECOND[unit] // PER_SECOND[data_type.unit]
+    if pa.types.is_date32(data_type):
+        return layout.INT32, DAY * PER_SECOND[unit] // PER_SECOND["us"]
+    if pa.types.is_date64(data_type):
+        return layout.INT64, PER_SECOND[unit] // PER_SECOND["ms"]
+    if pa.types.is_duration(data_type):
+        size = MICROSECONDS[data_type.unit]
+        return layout.INT64, size.numerator if size.denominator == 1 else -size.denominator
+    return None
+
+
+def layout_of_text(data_type: pa.DataType) -> int | None:
+    """How texts lie, or the indices of a dictionary of texts; None if the scan cannot read them."""
+    if pa.types.is_dictionary(data_type):
+        is_text = kind_of(data_type.value_type) is Kind.STRING
+        return _LAYOUTS.get(data_type.index_type) if is_text else None
+    found = _LAYOUTS.get(data_type)
+    return found if found in (layout.TEXT32, layout.TEXT64) else None
+
+
+class ExportedBatch:
+    """A batch at an ``address``, as an array of Arrow's C data interface; it is there as long as this is."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        _, self._array = batch.__arrow_c_array__()
+        self.address = int(_pointer_of(self._array, b"arrow_array"))

@@ -1,0 +1,180 @@
+"""What is asked of an event, one thing after another, until its signature is known.
+
+The answers lead from node to node. Nothing is asked that makes no difference after the answers so far, so most events
+leave after the first. Nodes are made when an answer first leads to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cerflow import limits
+from cerflow.engine.kernels.scan.scan import slot_of
+from cerflow.engine.scan import layout
+from cerflow.engine.tables.transducer_tables import TransducerTables
+from cerflow.values.array_types import IntRows, Ints
+
+__all__ = ["Decisions", "TooManyDecisionsError"]
+
+#: Tests that are asked together at most: so many bits has an outcome.
+_TOGETHER = 60
+_NOTHING: frozenset[int] = frozenset()
+#: The loops of a state, once one of them holds.
+_GOES_ON = (_NOTHING,)
+
+
+class TooManyDecisionsError(Exception):
+    """More nodes than are worth it."""
+
+
+@dataclass(frozen=True)
+class _Knowledge:
+    """What is known at a node: the tests that hold, the moves and the loops that no failed test rules out."""
+
+    satisfied: frozenset[int]
+    moves: tuple[frozenset[int], ...]
+    waiting: tuple[tuple[frozenset[int], ...], ...]
+
+    def after(self, held: frozenset[int], failed: frozenset[int]) -> _Knowledge:
+        """What is known after further answers."""
+        satisfied = self.satisfied | held
+        moves = tuple(needs for needs in self.moves if needs.isdisjoint(failed))
+        waiting = []
+        for loops in self.waiting:
+            left = tuple(needs for needs in loops if needs.isdisjoint(failed))
+            waiting.append(_GOES_ON if any(needs <= satisfied for needs in left) else left)
+        return _Knowledge(satisfied, moves, tuple(waiting))
+
+    @property
+    def open(self) -> frozenset[int]:
+        """The tests that still make a difference."""
+        some = [*self.moves, *(needs for loops in self.waiting for needs in loops)]
+        return _NOTHING.union(*some) - self.satisfied
+
+
+@dataclass
+class _DecisionNode:
+    known: _Knowledge
+    #: The column of text that is asked, or the tests.
+    text: int
+    tests: tuple[int, ...]
+
+
+class Decisions:
+    """The nodes for some tables.
+
+    For each column of text, ``text_tests`` are the tests that it decides, and ``text_readers`` those that may only be
+    asked once its class is known.
+
+    ``nodes``, ``next``, ``outcomes`` and ``together`` are arrays of `ScanArrays`, replaced as they grow. ``classes``
+    gives for each column of text the tests that hold in each class, as far as there are classes.
+    """
+
+    def __init__(
+        self,
+        tables: TransducerTables,
+        text_tests: Sequence[frozenset[int]],
+        text_readers: Sequence[frozenset[int]],
+        classes: Sequence[Sequence[frozenset[int]]],
+    ) -> None:
+        self._tables = tables
+        self._text_tests = text_tests
+        self._asking = [decided | readers for decided, readers in zip(text_tests, text_readers)]
+        self._classes = classes
+        self._nodes: list[_DecisionNode] = []
+        self._numbers: dict[tuple[object, ...], int] = {}
+        self.nodes: IntRows = np.zeros((64, 4), np.int64)
+        self.next: Ints = np.full(256, layout.UNKNOWN, np.int64)
+        self.outcomes: IntRows = np.full((64, 3), layout.UNKNOWN, np.int64)
+        self.together: Ints = np.zeros(64, np.int64)
+        self._next_used = self._together_used = self._outcomes_used = 0
+        moves = tables.moves
+        self._most = min(limits.SCAN_NODES, limits.SCAN_KNOWLEDGE // (1 + len(moves.needs)))
+        root = _Knowledge(_NOTHING, tuple(moves.needs), tuple(map(tuple, moves.waiting)))
+        #: Where asking begins, as `ScanArrays.next` has it.
+        self.root = self._following(root.after(_NOTHING, _NOTHING), -1)
+        #: Signatures are those of this list; the tables begin a new one when they forget them.
+        self.signatures_of = tables.relevant
+
+    def answer(self, number: int, outcome: int) -> None:
+        """Find out where an outcome of a node leads: a class of text, or a bit for each test."""
+        node = self._nodes[number]
+        if node.text >= 0:
+            held = self._classes[node.text][outcome] & self._text_tests[node.text]
+            asked = self._text_tests[node.text]
+        else:
+            held = frozenset(t for k, t in enumerate(node.tests) if outcome >> k & 1)
+            asked = frozenset(node.tests)
+        to = self._following(node.known.after(held, asked - held), node.text)
+        row = self.nodes[number]
+        if row[layout.N_ASKS] == layout.ASK_TESTS:
+            self._enter(number, outcome, to)
+            return
+        if outcome >= row[layout.N_WIDTH]:
+            width = int(row[layout.N_WIDTH])
+            begin = self._room_for(2 * outcome)
+            old = int(row[layout.N_NEXT])
+            self.next[begin : begin + width] = self.next[old : old + width]
+            row[layout.N_NEXT], row[layout.N_WIDTH] = begin, 2 * outcome
+        self.next[row[layout.N_NEXT] + outcome] = to
+
+    # -- nodes ---------------------------------------------------------------------------------------------------
+
+    def _following(self, known: _Knowledge, text: int) -> int:
+        """The number of the node that asks on, after column ``text`` of the texts; or what `ScanArrays.next` says."""
+        left = known.open
+        if not left:
+            (signature,) = self._tables.signatures([known.satisfied])
+            relevant = self._tables.counted or self._tables.relevant[signature]
+            return layout.SIGNATURE - signature if relevant else layout.IRRELEVANT
+        texts = range(text + 1, len(self._text_tests))
+        asked = next((t for t in texts if not left.isdisjoint(self._asking[t])), -1)
+        kind, tests = asked, tuple[int, ...]()
+        if asked < 0:
+            alone = len(left) <= limits.SCAN_ASKED_ALONE
+            kind = layout.ASK_TEST if alone else layout.ASK_TESTS
+            tests = tuple(sorted(left)[: 1 if alone else _TOGETHER])
+        matters = left.union(*known.moves, *(needs for loops in known.waiting for needs in loops))
+        key = (asked, tests, known.satisfied & matters, known.moves, known.waiting)
+        if key not in self._numbers:
+            self._numbers[key] = self._add(_DecisionNode(known, asked, tests), kind)
+        return self._numbers[key]
+
+    def _add(self, node: _DecisionNode, kind: int) -> int:
+        number = len(self._nodes)
+        if number >= self._most:
+            raise TooManyDecisionsError
+        self._nodes.append(node)
+        if number >= len(self.nodes):
+            self.nodes = np.concatenate([self.nodes, np.zeros_like(self.nodes)])
+        if kind == layout.ASK_TESTS:
+            begin, count = self._together_used, len(node.tests)
+            while begin + count > len(self.together):
+                self.together = np.concatenate([self.together, np.zeros_like(self.together)])
+            self.together[begin : begin + count] = node.tests
+            self._together_used += count
+            self.nodes[number] = (kind, begin, 0, count)
+            return number
+        what, width = (0, max(8, 2 * len(self._classes[kind]))) if kind >= 0 else (node.tests[0], 2)
+        self.nodes[number] = (kind, what, self._room_for(width), width)
+        return number
+
+    def _room_for(self, width: int) -> int:
+        begin = self._next_used
+        while begin + width > len(self.next):
+            self.next = np.concatenate([self.next, np.full_like(self.next, layout.UNKNOWN)])
+        self._next_used += width
+        return begin
+
+    def _enter(self, number: int, outcome: int, to: int) -> None:
+        """Enter where an outcome of several tests leads; the table is never more than half full."""
+        if 2 * (self._outcomes_used + 1) > len(self.outcomes):
+            old = self.outcomes[self.outcomes[:, layout.H_NEXT] != layout.UNKNOWN]
+            self.outcomes = np.full((2 * len(self.outcomes), 3), layout.UNKNOWN, np.int64)
+            for entry in old:
+                self.outcomes[slot_of(self.outcomes, *entry[:2].tolist())] = entry
+        self.outcomes[slot_of(self.outcomes, number, outcome)] = (number, outcome, to)
+        self._outcomes_used += 1

@@ -1,0 +1,133 @@
+"""The arrays that the kernels of the scan read, and the numbers that stand for things in them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cerflow.values.array_types import IntRows, Ints, SmallRows
+
+__all__ = ["ScanArrays"]
+
+# How the values of a column lie in memory; those before BOOLEAN can be the indices of a dictionary
+(
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    BOOLEAN,
+    FLOAT32,
+    FLOAT64,
+    TEXT32,  # texts with offsets of 32 bits
+    TEXT64,
+    POSITION,  # no column: the positions of events
+    TRUTH,  # no column: what a condition on one column of text says
+) = range(15)
+
+# ScanArrays.control
+(
+    FIRST,  # the position of row 0
+    ROW,  # the next row
+    COUNT,  # events found so far
+    FIXES,  # entries of `fixes`
+    NODE,  # what is not known: the outcome of a node, or the class of a text of column TEXT
+    OUTCOME,
+    TEXT,
+    PROGRAMS,  # the address of the kernel that runs programs
+    KEYED,  # entries of `outputs` that are keys
+    ROOT,  # where asking begins: a node, or what it leads to
+    LATEST,  # the time of the last row that was checked
+) = range(11)
+CONTROLS = 11
+
+# Columns of ScanArrays.columns: the number of the column in the batch, how its values lie, what they are multiplied by
+# (or divided by, if negative; the text column of a truth), whether they are wanted as floats, which condition they are
+# the results of (1 + its number, else 0); for the batch at hand where values and validity are, and their first row
+C_CHILD, C_LAYOUT, C_FACTOR, C_FLOAT, C_CONDITION, C_DATA, C_VALID, C_OFFSET = range(8)
+COLUMN_WORDS = 8
+
+# Columns of ScanArrays.texts, the columns of text. A text is an entry: 0 is null, in a dictionary it is 1 + its index,
+# else its number in a hash table.
+(
+    T_CHILD,
+    T_LAYOUT,  # of texts, or of the indices of a dictionary
+    T_DATA,  # as in columns
+    T_VALID,
+    T_OFFSET,
+    T_BYTES,  # the bytes of texts, and so many there are
+    T_SIZE,
+    T_CLASSES,  # by entry: its class (int64), -1 unless known
+    T_CODES,  # by entry: its code among the strings of the recogniser, -1 unless known
+    T_TRUTHS,  # by class: the truth values of conditions, so many in a row
+    T_WIDTH,
+    T_SLOTS,  # the hash table: S_… words for each slot, and a mask for slots
+    T_MASK,
+    T_ENTRIES,  # by entry: where its bytes begin among those that are kept, and the row where it appeared
+    T_COUNT,  # entries so far
+    T_ROOM,
+    T_KEPT,  # the bytes of texts that are kept, so many are used, so many there is room for
+    T_USED,
+    T_LIMIT,
+) = range(19)
+TEXT_WORDS = 19
+# Words of a slot: the first eight bytes, the length, the entry (0: free)
+S_HEAD, S_LENGTH, S_ENTRY = range(3)
+SLOT_WORDS = 3
+
+# Columns of ScanArrays.nodes: what is asked, a column of text by its number, or one test or several tests; which test,
+# or where these begin; where the answers begin in `next`, and how many there are (of several tests: how many these are)
+N_ASKS, N_WHAT, N_NEXT, N_WIDTH = range(4)
+NODE_WORDS = 4
+ASK_TEST, ASK_TESTS = -1, -2
+# Where an answer leads: to a node, to what is not known yet, to nothing, or to a signature
+UNKNOWN, IRRELEVANT, SIGNATURE = -1, -2, -3
+
+# Columns of ScanArrays.outcomes, a hash table: node and outcome of several tests, where they lead (UNKNOWN: free)
+H_NODE, H_OUTCOME, H_NEXT = range(3)
+
+# Columns of ScanArrays.tests: what is done, a comparison or whether it is null, a column or the first instruction,
+# the other side as bits or the last instruction
+K_KIND, K_OPERATOR, K_WHAT, K_OTHER = range(4)
+COMPARE_INT, COMPARE_FLOAT, NULL_INT, NULL_FLOAT, RUN = range(5)
+# Where all rows are checked: whether a value is there, has at most that magnitude, is a time not before the one above
+IS_KNOWN, IS_WITHIN, IS_LATER, IS_LATER_FLOAT = range(4)
+
+# Columns of ScanArrays.outputs: where a value goes, in which column, the form, a column (or -1, first and last
+# instruction), what a bound is less
+O_TO, O_PLACE, O_FORM, O_COLUMN, O_CODE, O_CODE_END, O_SIZE = range(7)
+TO_KEYS, TO_COLUMNS, TO_MEASURE, TO_BOUND = range(4)
+AS_INT, AS_FLOAT, AS_TEXT, AS_NULL, AS_ORDER, AS_BOUND, AS_FLOAT_BOUND = range(7)
+
+# Columns of ScanArrays.fixes: a column of text, an entry, the column of events, the event
+X_TEXT, X_ENTRY, X_PLACE, X_EVENT = range(4)
+
+# What the scan answers: all rows are read; where an outcome leads is unknown, the class of a text, there is no room
+# for a text, none for fixes
+SCANNED, NO_OUTCOME, NO_CLASS, NO_ROOM, NO_FIXES = range(5)
+
+
+#: Rows that are asked together for their texts.
+STRETCH = 1024
+
+
+class ScanArrays(NamedTuple):
+    """What a scan reads of events, and what it does not know yet."""
+
+    control: Ints
+    columns: IntRows  # (columns, COLUMN_WORDS)
+    texts: IntRows  # (columns of text, TEXT_WORDS)
+    nodes: IntRows  # (nodes, 4)
+    next: Ints  # answers of all nodes
+    outcomes: IntRows  # (slots, 3)
+    together: Ints  # tests that are asked together
+    tests: IntRows  # (tests, 4)
+    outputs: IntRows  # (outputs, 7), keys first, the alternatives of a key one after another
+    code: SmallRows  # (instructions, 2)
+    constants: Ints
+    stack: Ints
+    fixes: IntRows  # (room, 4): events whose text has no code yet
+    chosen: Ints  # (STRETCH,) the rows that may be relevant
+    at: Ints  # (STRETCH,) and where the answers so far have led

@@ -1,0 +1,473 @@
+"""What a scan reads of an event, as a program for the kernels: made once for the tables of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from math import ceil
+
+import numpy as np
+
+from cerflow import limits
+from cerflow.conditions.guards import Satisfied, StreamTest, TypeTest
+from cerflow.conditions.register_values import WORD, Dated, Known, Microseconds, Whole, Word
+from cerflow.engine import opcodes
+from cerflow.engine.evaluate.binding import calls_in
+from cerflow.engine.evaluate.measures import window_size
+from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precomputed
+from cerflow.engine.evaluate.string_codes import Strings
+from cerflow.engine.events.signatures import Evaluation
+from cerflow.engine.events.text_tests import TextTests
+from cerflow.engine.scan import layout
+from cerflow.engine.scan.columns import layout_of, layout_of_text
+from cerflow.engine.tables.emitter import Emitter
+from cerflow.engine.tables.instructions import OPERATORS, EventColumn, Instructions
+from cerflow.engine.tables.transducer_tables import TransducerTables
+from cerflow.errors import UnsupportedQueryError
+from cerflow.language.condition import (
+    And,
+    Arithmetic,
+    Attribute,
+    Between,
+    Comparison,
+    Condition,
+    Constant,
+    Expression,
+    Function,
+    If,
+    In,
+    IsNull,
+    LabelReference,
+    Literal,
+    Negative,
+    Not,
+    Or,
+    TruthValue,
+)
+from cerflow.language.formula import AttributeWindow, CountWindow, Window
+from cerflow.language.node import Node, transform, walk
+from cerflow.language.printer import show
+from cerflow.schema import Kind, Schema
+from cerflow.values.operators import MIRRORED
+
+__all__ = ["ScanProgram", "scan_program"]
+
+#: What programs compute; attributes and texts among it are looked at more closely.
+_COMPUTED = (
+    And,
+    Arithmetic,
+    Attribute,
+    Between,
+    Comparison,
+    Constant,
+    Dated,
+    Function,
+    If,
+    In,
+    IsNull,
+    Known,
+    LabelReference,
+    Literal,
+    Microseconds,
+    Negative,
+    Not,
+    Or,
+    Precomputed,
+    Satisfied,
+    TruthValue,
+    Whole,
+    Word,
+)
+_FUNCTIONS = ("abs", "ceil", "coalesce", "floor", "position", "round", "time")
+
+
+class _InexpressibleError(Exception):
+    """A query reads something that no program of a scan can; the message says what."""
+
+
+@dataclass(frozen=True)
+class ScanProgram:
+    """The rows of `ScanArrays` that stay as they are, and which columns they read.
+
+    ``attributes`` and ``texts`` are the names of the columns that ``columns`` and ``text_layouts`` describe (None: it
+    is none of the batch). For each text there are the tests that it decides, those before which its class must be
+    known, and the numbers of its conditions among the tests of ``judge``, twice: whether they are true, and false.
+    """
+
+    attributes: Sequence[str | None]
+    columns: Sequence[Sequence[int]]
+    texts: Sequence[str]
+    text_layouts: Sequence[int]
+    text_tests: Sequence[frozenset[int]]
+    text_readers: Sequence[frozenset[int]]
+    truths: Sequence[Sequence[tuple[int, int]]]
+    judge: TextTests
+    tests: Mapping[int, Sequence[int]]
+    outputs: Sequence[Sequence[int]]
+    code: Sequence[Sequence[int]]
+    constants: Sequence[int]
+
+
+def scan_program(
+    tables: TransducerTables, keys: Sequence[tuple[str, ...]], position: str | None, evaluation: Evaluation
+) -> ScanProgram | str:
+    """The program of some tables; or if there is none, what a scan cannot read."""
+    try:
+        return _ProgramCompiler(tables, position).program(keys, evaluation)
+    except _InexpressibleError as error:
+        return str(error)
+
+
+class _ScannedColumns(Instructions):
+    """The instructions of programs, and the columns that they and other parts of a scan read."""
+
+    def __init__(self, schema: Schema, position: str | None) -> None:
+        super().__init__(schema, (), Strings())
+        self.position = position
+        self.attributes: list[str | None] = []
+        self.rows: list[list[int]] = []
+        self.texts: list[str] = []
+        self.text_layouts: list[int] = []
+        #: The conditions on each text that programs read.
+        self.conditions: list[list[Condition]] = []
+
+    def text(self, name: str) -> int:
+        """The number of a column of text."""
+        if name not in self.texts:
+            data_type = self.schema.columns.field(name).type
+            found = layout_of_text(data_type)
+            if found is None:
+                raise _InexpressibleError(f"the column '{name}' of type {data_type}")
+            self.texts.append(name)
+            self.text_layouts.append(found)
+            self.conditions.append([])
+        return self.texts.index(name)
+
+    def text_of(self, condition: Node) -> str | None:
+        """The column of text on which alone a condition depends, if that is so."""
+        if not isinstance(condition, Condition) or calls_in(condition) or isinstance(condition, Precomputed):
+            return None
+        named = [current for current in walk(condition) if isinstance(current, Attribute | StreamTest | TypeTest)]
+        of_event = any(isinstance(n, Function) and n.name in ("position", "time") for n in walk(condition))
+        if of_event or any(isinstance(n, TypeTest) and n.stream is not None for n in named):
+            return None
+        names = {self._column_of(current) for current in named}
+        return names.pop() if len(names) == 1 and all(self.schema.kind(n) is Kind.STRING for n in names) else None
+
+    def _column_of(self, current: Attribute | StreamTest | TypeTest) -> str:
+        if isinstance(current, StreamTest):
+            assert self.schema.stream is not None
+            return self.schema.stream
+        return self.schema.type if isinstance(current, TypeTest) else self.schema.column(current.name)
+
+    def column(self, expression: Expression, *, as_float: bool) -> int:
+        """The number of the column that holds an attribute, a position, a time, or precomputed conditions."""
+        key = EventColumn(expression, as_float)
+        if key not in self._numbers:
+            row = self._row(expression, as_float)
+            self._numbers[key] = len(self.rows)
+            self.rows.append(row)
+        return self._numbers[key]
+
+    def _truth(self, condition: Condition) -> list[int]:
+        name = self.text_of(condition)
+        assert name is not None
+        text = self.text(name)
+        self.conditions[text].append(condition)
+        self.attributes.append(None)
+        row = [0] * layout.COLUMN_WORDS
+        row[layout.C_LAYOUT] = layout.TRUTH
+        row[layout.C_FACTOR], row[layout.C_CONDITION] = text, len(self.conditions[text]) - 1
+        return row
+
+    def counted(self) -> int:
+        """The number of the column that counts the events as they come."""
+        self.attributes.append(None)
+        self.rows.append([layout.POSITION if k == layout.C_LAYOUT else 0 for k in range(layout.COLUMN_WORDS)])
+        return len(self.rows) - 1
+
+    def _row(self, expression: Expression, as_float: bool) -> list[int]:
+        name: str | None = None
+        condition = 0
+        match expression:
+            case TruthValue(Precomputed(number)):
+                name, condition = PRECOMPUTED, number + 1
+            case TruthValue(of_text):
+                return self._truth(of_text)
+            case Attribute():
+                name = self.schema.column(expression.name)
+            case Function("time") if self.schema.time is not None:
+                name = self.schema.time
+            case Function():
+                name = self.position
+        row = [0] * layout.COLUMN_WORDS
+        row[layout.C_FLOAT] = as_float or (name is not None and self.schema.kind(name) is Kind.FLOAT)
+        row[layout.C_CONDITION] = condition
+        if name is None:
+            row[layout.C_LAYOUT] = layout.POSITION
+        else:
+            data_type = self.schema.columns.field(name).type
+            found = layout_of(data_type, self.unit)
+            if found is None:
+                raise _InexpressibleError(f"the column '{name}' of type {data_type}")
+            row[layout.C_LAYOUT], row[layout.C_FACTOR] = found
+        self.attributes.append(name)
+        return row
+
+
+class _ScanEmitter(Emitter):
+    """Writes the programs of conditions and values of one event, down to attributes and conditions on one text."""
+
+    to: _ScannedColumns
+
+    def _is_read(self, current: Node) -> bool:
+        if isinstance(current, Function):
+            return current.name in ("position", "time")
+        return isinstance(current, Attribute | Precomputed) or self.to.text_of(current) is not None
+
+    def _expression(self, current: Expression) -> None:
+        match current:
+            case Known(operand):
+                self._later(lambda: self._condition(IsNull(operand, negated=True)))
+            case Word(operand, high):
+                self._word(operand, high)
+            case Microseconds(operand):
+                self._later(self._value(operand))
+                size = {"us": 1, "ns": 1000}[self.to.unit]
+                if self.to.kind(operand) is not Kind.DURATION and size > 1:
+                    self._later(self._value(operand), lambda: self.to.constant(size), self._then(opcodes.QUOTIENT_I))
+            case _:
+                super()._expression(current)
+
+    def _literal(self, value: int | float | str | bool | timedelta | None) -> None:
+        if isinstance(value, str):
+            raise _InexpressibleError(f"the text '{value}' beside other values")
+        super()._literal(value)
+
+    def _word(self, operand: Expression, high: bool) -> None:
+        known = self._of(IsNull(operand, negated=True))
+        known_or_zero = [known, self._value(operand), lambda: self.to.constant(0), self._then(opcodes.SELECT)]
+        low = [*known_or_zero, lambda: self.to.constant(WORD), self._then(opcodes.REMAINDER_I)]
+        if self.to.kind(operand) is Kind.FLOAT:
+            self._later(*([lambda: self.to.constant(0)] if high else known_or_zero))
+        elif high:
+            divided = [lambda: self.to.constant(WORD), self._then(opcodes.QUOTIENT_I)]
+            self._later(*known_or_zero, *low, self._then(opcodes.SUBTRACT_I), *divided)
+        else:
+            self._later(*low)
+
+
+class _ProgramCompiler:
+    def __init__(self, tables: TransducerTables, position: str | None) -> None:
+        self.tables = tables
+        self.schema = tables.schema
+        self.to = _ScannedColumns(tables.schema, position)
+
+    def program(self, keys: Sequence[tuple[str, ...]], evaluation: Evaluation) -> ScanProgram:
+        if self.schema.forget is not None:
+            raise _InexpressibleError("keys that begin anew after a time without events")
+        if self.tables.ticking:
+            raise _InexpressibleError("deadlines")
+        if self.tables.asks or not evaluation.asking.isdisjoint(range(len(self.tables.tests))):
+            raise _InexpressibleError("a predicate")
+        # Types rule out most events.
+        for name in sorted(evaluation.by_string, key=lambda name: name != self.schema.type):
+            self.to.text(name)
+        readers: dict[str, set[int]] = {}
+        tests: dict[int, list[int]] = {}
+        for number in evaluation.others:
+            test = self._plain(self.tables.tests[number])
+            tests[number] = self._test(test)
+            for name in self._texts_in(test):
+                readers.setdefault(name, set()).add(number)
+        conditions = sum(map(len, self.to.conditions))
+        outputs = [row for k, key in enumerate(keys) for row in self._key(k, key)]
+        outputs += [row for k, column in enumerate(self.tables.columns) for row in self._column(k, column)]
+        window = self.tables.transducer.window
+        if window is not None and not self._is_local(window):
+            outputs.append(self._window(layout.TO_MEASURE, 0, window, bound=False))
+            outputs.append(self._window(layout.TO_BOUND, 0, window, bound=True))
+        if len(self.to.code) > limits.SCAN_INSTRUCTIONS:
+            raise _InexpressibleError(f"programs of {len(self.to.code)} instructions")
+        if sum(map(len, self.to.conditions)) > conditions:
+            # Nothing makes sure that the class of the text is known where events are written.
+            raise _InexpressibleError("whether a condition on text holds, as a value")
+        judge, truths = self._judge(evaluation)
+        texts = self.to.texts
+        return ScanProgram(
+            self.to.attributes,
+            self.to.rows,
+            texts,
+            self.to.text_layouts,
+            [frozenset(evaluation.by_string.get(name, ())) for name in texts],
+            [frozenset(readers.get(name, ())) for name in texts],
+            truths,
+            judge,
+            tests,
+            outputs,
+            self.to.code,
+            self.to.constants,
+        )
+
+    def _judge(self, evaluation: Evaluation) -> tuple[TextTests, list[list[tuple[int, int]]]]:
+        """The tests of text, with those that say whether conditions are true or false, and the numbers of these."""
+        if not any(self.to.conditions):
+            return evaluation.texts, [[] for _ in self.to.texts]
+        free = len(self.tables.tests)
+        truths: list[list[tuple[int, int]]] = []
+        tests: dict[str, dict[int, Condition]] = {}
+        for name, conditions in zip(self.to.texts, self.to.conditions):
+            own = {t: self.tables.tests[t] for t in evaluation.by_string.get(name, ())}
+            truths.append([])
+            for condition in conditions:
+                own |= {free: condition, free + 1: Not(condition)}
+                truths[-1].append((free, free + 1))
+                free += 2
+            if own:
+                tests[name] = own
+        return TextTests(tests, self.schema, self.to.unit), truths
+
+    def _plain(self, test: Condition) -> Condition:
+        """A test in which the stream of a type is a text like others."""
+
+        def visit(current: Node) -> Node:
+            if isinstance(current, StreamTest) and self.schema.stream is None:
+                return Constant(True)
+            if not isinstance(current, TypeTest) or current.stream is None:
+                return current
+            known = self.schema.stream is not None
+            return And(TypeTest(current.type), StreamTest(current.stream)) if known else TypeTest(current.type)
+
+        changed = transform(test, visit)
+        assert isinstance(changed, Condition)
+        return changed
+
+    # -- tests ---------------------------------------------------------------------------------------------------
+
+    def _test(self, test: Condition) -> list[int]:
+        """A row of `ScanArrays.tests`."""
+        self._check(test)
+        if isinstance(test, IsNull) and isinstance(test.operand, Attribute):
+            is_float = self.to.kind(test.operand) is Kind.FLOAT
+            kind = layout.NULL_FLOAT if is_float else layout.NULL_INT
+            return [kind, int(not test.negated), self.to.column(test.operand, as_float=is_float), 0]
+        if isinstance(test, Comparison):
+            plain = self._comparison(test)
+            if plain is not None:
+                return plain
+        return [layout.RUN, 0, *self._code(lambda emitter: emitter.condition(test))]
+
+    def _comparison(self, test: Comparison) -> list[int] | None:
+        """A comparison of a column with a number."""
+        operator, left, right = test.operator, test.left, test.right
+        if isinstance(left, Literal):
+            operator, left, right = MIRRORED[operator], right, left
+        if (
+            not isinstance(left, Attribute)
+            or not isinstance(right, Literal)
+            or not isinstance(right.value, int | float)
+        ):
+            return None
+        is_float = self.to.kind(left) is Kind.FLOAT or isinstance(right.value, float)
+        column = self.to.column(left, as_float=is_float)
+        bits = int(np.float64(right.value).view(np.int64)) if is_float else int(right.value)
+        kind = layout.COMPARE_FLOAT if is_float else layout.COMPARE_INT
+        return [kind, OPERATORS[operator], column, bits]
+
+    def _code(self, write: Callable[[Emitter], None]) -> tuple[int, int]:
+        start = len(self.to.code)
+        try:
+            write(_ScanEmitter(self.to, {}, {}))
+        except UnsupportedQueryError as error:
+            raise _InexpressibleError(error.reason) from None
+        return start, len(self.to.code)
+
+    def _check(self, tree: Node) -> None:
+        """See to it that programs can compute a tree."""
+        if calls_in(tree):
+            raise _InexpressibleError("a predicate")
+        pending: list[Node] = [tree]
+        while pending:
+            current = pending.pop()
+            if self.to.text_of(current) is not None:
+                continue
+            pending += current.children
+            unknown = isinstance(current, Function) and current.name not in _FUNCTIONS
+            if unknown or not isinstance(current, _COMPUTED):
+                raise _InexpressibleError(show(current))
+            if isinstance(current, Attribute):
+                kind = self.schema.kind(self.schema.column(current.name))
+                if kind.coded or kind is Kind.OTHER:
+                    raise _InexpressibleError(f"the {kind} '{current.name}' beside other values")
+
+    def _texts_in(self, test: Condition) -> set[str]:
+        """The columns of text whose conditions a program reads."""
+        found: set[str] = set()
+        pending: list[Node] = [test]
+        while pending:
+            current = pending.pop()
+            name = self.to.text_of(current)
+            if name is None:
+                pending += current.children
+            else:
+                found.add(name)
+        return found
+
+    # -- what is written -----------------------------------------------------------------------------------------
+
+    def _key(self, k: int, names: Sequence[str]) -> list[list[int]]:
+        as_float = self.schema.key_kind(names) is Kind.FLOAT
+        return [self._value(layout.TO_KEYS, k, Attribute(None, name), as_float) for name in names]
+
+    def _column(self, k: int, column: EventColumn) -> list[list[int]]:
+        if column.window is not None:
+            if self._is_local(column.window):
+                return []  # the kernel counts positions in the substream
+            return [self._window(layout.TO_COLUMNS, k, column.window, bound=column.bound)]
+        assert column.expression is not None
+        return [self._value(layout.TO_COLUMNS, k, column.expression, column.as_float)]
+
+    def _is_local(self, window: Window) -> bool:
+        return self.tables.partitioned and isinstance(window, CountWindow)
+
+    def _value(self, to: int, place: int, expression: Expression, as_float: bool) -> list[int]:
+        if isinstance(expression, Attribute):
+            name = self.schema.column(expression.name)
+            if self.schema.kind(name) is Kind.STRING:
+                return _output(to, place, layout.AS_TEXT, self.to.text(name))
+        self._check(expression)
+        kind = self.to.kind(expression)
+        if kind in (Kind.FLOAT, Kind.OTHER) and not as_float:
+            # An expression without a kind, such as NULL / 2, is null everywhere.
+            return _output(to, place, layout.AS_NULL)
+        form = layout.AS_FLOAT if as_float else layout.AS_INT
+        if isinstance(expression, Attribute):
+            return _output(to, place, form, self.to.column(expression, as_float=as_float))
+        code = self._code(lambda emitter: emitter.expression(expression, as_float=as_float))
+        return _output(to, place, form, code=code)
+
+    def _window(self, to: int, place: int, window: Window, *, bound: bool) -> list[int]:
+        if isinstance(window, CountWindow):
+            # Windows count the events as they come, whatever their positions in the whole stream.
+            column, is_float = self.to.counted(), False
+        else:
+            name = window.attribute if isinstance(window, AttributeWindow) else self.schema.time
+            assert name is not None
+            is_float = self.schema.kind(name) is Kind.FLOAT
+            column = self.to.column(Attribute(None, name), as_float=is_float)
+        size = window_size(window, self.schema, self.to.unit)
+        if is_float:
+            bits = int(np.float64(float(size)).view(np.int64))
+            return _output(to, place, layout.AS_FLOAT_BOUND if bound else layout.AS_ORDER, column, size=bits)
+        whole = ceil(size)
+        if bound and whole > 2**62:
+            raise _InexpressibleError("a window beyond 62 bits")
+        return _output(to, place, layout.AS_BOUND if bound else layout.AS_INT, column, size=whole)
+
+
+def _output(
+    to: int, place: int, form: int, column: int = -1, code: tuple[int, int] = (0, 0), size: int = 0
+) -> list[int]:
+    """A row of `ScanArrays.outputs`."""
+    return [to, place, form, column, *code, size]

@@ -1,0 +1,166 @@
+"""Batches of Arrow read by one kernel, with the help of Python wherever something is seen for the first time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from cerflow.engine.kernels.base.jit import by_address
+from cerflow.engine.kernels.base.shared_arrays import SharedArrays
+from cerflow.engine.kernels.scan.scan import scan
+from cerflow.engine.kernels.step.units import COMPUTE
+from cerflow.engine.layout import NO_BOUND, EventArrays
+from cerflow.engine.scan import layout
+from cerflow.engine.scan.columns import ExportedBatch
+from cerflow.engine.scan.decisions import Decisions
+from cerflow.engine.scan.layout import ScanArrays
+from cerflow.engine.scan.programs import ScanProgram
+from cerflow.engine.scan.texts import TextEntries
+from cerflow.engine.tables.transducer_tables import TransducerTables
+from cerflow.values.array_types import IntRows, Ints
+
+__all__ = ["BatchScan"]
+
+#: Events that there is room for at first, and entries of `ScanArrays.fixes`.
+_EVENTS, _FIXES = 1 << 10, 1 << 10
+
+
+class BatchScan:
+    """Reads batches for one recogniser, by a program for its tables."""
+
+    def __init__(self, tables: TransducerTables, program: ScanProgram) -> None:
+        self._tables = tables
+        self._program = program
+        columns_of_tests = {column.name: column for column in program.judge.columns}
+        self._tested = [columns_of_tests.get(name) for name in program.texts]
+        self._decisions = self._begin_deciding()
+        control = np.zeros(layout.CONTROLS, np.int64)
+        control[layout.KEYED] = sum(row[layout.O_TO] == layout.TO_KEYS for row in program.outputs)
+        if len(program.code):
+            control[layout.PROGRAMS] = by_address(*COMPUTE).address
+        tests_of = np.zeros((len(tables.tests), 4), np.int64)
+        for number, row in program.tests.items():
+            tests_of[number] = row
+        texts = np.zeros((len(program.texts), layout.TEXT_WORDS), np.int64)
+        texts[:, layout.T_LAYOUT] = program.text_layouts
+        self._texts = [TextEntries(*given, tables.strings) for given in zip(texts, self._tested, program.truths)]
+        self._arrays = ScanArrays(
+            control=control,
+            columns=_rows(program.columns, layout.COLUMN_WORDS),
+            texts=texts,
+            nodes=self._decisions.nodes,
+            next=self._decisions.next,
+            outcomes=self._decisions.outcomes,
+            together=self._decisions.together,
+            tests=tests_of,
+            outputs=_rows(program.outputs, 7),
+            code=_rows(program.code, 2).astype(np.int32),
+            constants=np.array([*program.constants, 0], np.int64),
+            stack=np.zeros(len(program.code) + 1, np.int64),
+            fixes=np.zeros((_FIXES + len(program.outputs), 4), np.int64),
+            chosen=np.zeros(layout.STRETCH, np.int64),
+            at=np.zeros(layout.STRETCH, np.int64),
+        )
+        self._events = self._room_for(_EVENTS)
+        self._shared = SharedArrays()
+        self._shared.hold(self._events)
+        self._shown: tuple[Ints, ...] | None = None
+        self._show()
+        #: The schema of the last batch.
+        self._schema: pa.Schema | None = None
+
+    def _begin_deciding(self) -> Decisions:
+        classes = [[] if column is None else column.satisfied for column in self._tested]
+        return Decisions(self._tables, self._program.text_tests, self._program.text_readers, classes)
+
+    def read(self, batch: pa.RecordBatch, first: int) -> tuple[EventArrays, Ints] | None:
+        """The relevant events of a batch that begins at position ``first`` of the stream, and their row numbers.
+
+        There are as many events as row numbers; the arrays may have room for more, and are used again by the next
+        call. None if another reader has to read this batch. Raises `TooManyDecisionsError` if it has
+        to read all from now on; this one is of no use any more then.
+        """
+        self._tables.forget_signatures()
+        if self._decisions.signatures_of is not self._tables.relevant:
+            self._decisions = self._begin_deciding()
+        if self._schema is None or not batch.schema.equals(self._schema):
+            self._find_columns(batch.schema)
+        if not all(text.begin(batch) for text in self._texts):
+            return None
+        count = batch.num_rows
+        if count > len(self._events.signature):
+            self._events = self._room_for(1 << (count - 1).bit_length())
+            self._shared.hold(self._events)
+        control = self._arrays.control
+        control[: layout.FIXES + 1] = (first, 0, 0, 0)
+        exported = ExportedBatch(batch)
+        while True:
+            self._show()
+            reason = scan(self._shared.address, exported.address, count)
+            if reason == layout.SCANNED:
+                break
+            if reason == layout.NO_OUTCOME:
+                self._decisions.answer(int(control[layout.NODE]), int(control[layout.OUTCOME]))
+                continue
+            self._learn(batch)
+            if reason == layout.NO_ROOM:
+                self._texts[control[layout.TEXT]].grow()
+        self._learn(batch)
+        found = int(control[layout.COUNT])
+        if self._tables.atoms.ordered:
+            self._events = self._events._replace(ranks=self._tables.strings.ranks())
+        return self._events, self._events.position[:found] - first
+
+    def _learn(self, batch: pa.RecordBatch) -> None:
+        """Read new texts, and give codes to those that events have."""
+        for text in self._texts:
+            text.learn(batch)
+        arrays = self._arrays
+        fixes = arrays.fixes[: arrays.control[layout.FIXES]]
+        if not len(fixes):
+            return
+        arrays.control[layout.FIXES] = 0
+        for number, text in enumerate(self._texts):
+            some = fixes[fixes[:, layout.X_TEXT] == number]
+            codes = text.codes(some[:, layout.X_ENTRY])
+            places, events = some[:, layout.X_PLACE], some[:, layout.X_EVENT]
+            keyed = places < 0
+            self._events.keys[events[keyed], -1 - places[keyed]] = codes[keyed]
+            self._events.columns[events[~keyed], places[~keyed]] = codes[~keyed]
+
+    # -- arrays --------------------------------------------------------------------------------------------------
+
+    def _find_columns(self, schema: pa.Schema) -> None:
+        """Say where the columns are among those of batches of a schema."""
+        program, arrays = self._program, self._arrays
+        arrays.columns[:, layout.C_CHILD] = [0 if n is None else schema.names.index(n) for n in program.attributes]
+        arrays.texts[:, layout.T_CHILD] = [schema.names.index(name) for name in program.texts]
+        self._schema = schema
+
+    def _room_for(self, events: int) -> EventArrays:
+        tables = self._tables
+        return EventArrays(
+            signature=np.zeros(events, np.int32),
+            position=np.zeros(events, np.int64),
+            measure=np.zeros(events, np.int64),
+            bound=np.full(events, NO_BOUND),
+            keys=np.zeros((events, max(1, len(tables.key_kinds))), np.int64),
+            columns=np.zeros((events, max(1, len(tables.columns))), np.int64),
+            moment=np.zeros(events, np.int64),
+            idle=np.zeros(events, np.int64),
+            ranks=np.zeros(1, np.int64),
+        )
+
+    def _show(self) -> None:
+        """Let kernels see the arrays of the decisions, where these have grown."""
+        decisions, arrays = self._decisions, self._arrays
+        now = (decisions.nodes, decisions.next, decisions.outcomes, decisions.together)
+        if self._shown is None or any(a is not b for a, b in zip(now, self._shown)):
+            nodes, following, outcomes, together = self._shown = now
+            self._arrays = arrays._replace(nodes=nodes, next=following, outcomes=outcomes, together=together)
+            self._shared.hold(self._arrays)
+        self._arrays.control[layout.ROOT] = decisions.root
+
+
+def _rows(rows: object, width: int) -> IntRows:
+    return np.array(rows, np.int64).reshape(-1, width)

@@ -1,0 +1,144 @@
+"""The entries of a column of text: which texts they are, their classes by the tests of text, their codes as strings.
+
+In a dictionary an entry is an index, and what is known of it lasts as long as batches have the same dictionary. Other
+texts get entries in a hash table that kernels fill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from cerflow import limits
+from cerflow.engine.evaluate.string_codes import Strings
+from cerflow.engine.events.text_tests import TextColumn
+from cerflow.engine.layout import NULL
+from cerflow.engine.scan import layout
+from cerflow.values.array_types import Ints
+
+__all__ = ["TextEntries"]
+
+_UNKNOWN = -1
+#: Entries and bytes that there is room for at first, and so many times more if there are more.
+_ENTRIES, _BYTES, _LARGER = 256, 4096, 4
+
+
+class TextEntries:
+    """The entries of one column; ``words`` is its row in `ScanArrays.texts`, which this keeps up to date."""
+
+    def __init__(
+        self, words: Ints, column: TextColumn | None, truths: Sequence[tuple[int, int]], strings: Strings
+    ) -> None:
+        """``truths`` are the tests of the column that say whether conditions are true, and whether they are false."""
+        self._words = words
+        self._column = column
+        self._truths = truths
+        self._truth_values: Ints = np.zeros(0, np.int64)
+        self._strings = strings
+        self._texts: list[str | None] = [None]
+        self._dictionary: pa.Array | None = None
+        self._bytes = _BYTES
+        self._make_room(_ENTRIES)
+        self._judge()
+
+    # -- room ----------------------------------------------------------------------------------------------------
+
+    def _make_room(self, entries: int) -> None:
+        """Begin anew with room for so many entries."""
+        words = self._words
+        self._codes: Ints = np.full(entries, _UNKNOWN, np.int64)
+        self._codes[0] = NULL
+        self._coded = self._strings.texts
+        self._classes: Ints = np.full(entries, _UNKNOWN if self._column is not None else 0, np.int64)
+        words[layout.T_CODES] = self._codes.ctypes.data
+        words[layout.T_CLASSES] = self._classes.ctypes.data
+        words[layout.T_ROOM], words[layout.T_COUNT] = entries, 1
+        if words[layout.T_LAYOUT] >= layout.TEXT32:
+            self._slots = np.zeros((2 * entries, layout.SLOT_WORDS), np.int64)
+            self._places = np.zeros((entries, 2), np.int64)
+            self._kept = np.zeros(self._bytes, np.uint8)
+            words[layout.T_SLOTS], words[layout.T_MASK] = self._slots.ctypes.data, len(self._slots) - 1
+            words[layout.T_ENTRIES] = self._places.ctypes.data
+            words[layout.T_KEPT] = self._kept.ctypes.data
+            words[layout.T_USED], words[layout.T_LIMIT] = 0, self._bytes
+
+    def grow(self) -> None:
+        """Make room after all entries are known; they are entered again when they are read again."""
+        entries = int(self._words[layout.T_ROOM])
+        if 2 * len(self._texts) < entries:
+            self._bytes *= _LARGER
+        else:
+            # There must be room for all texts of a stretch, as it is read again from its beginning.
+            entries = max(min(entries * _LARGER, limits.SCAN_TEXTS), 4 * layout.STRETCH)
+        self._texts = [None]
+        self._make_room(entries)
+        self._judge()
+
+    # -- what is known -------------------------------------------------------------------------------------------
+
+    def begin(self, batch: pa.RecordBatch) -> bool:
+        """Look at the column in a batch; False if the scan cannot read it."""
+        if self._coded is not self._strings.texts:
+            # Strings have been forgotten or brought back.
+            self._codes[1:] = _UNKNOWN
+            self._coded = self._strings.texts
+        if self._words[layout.T_LAYOUT] >= layout.TEXT32:
+            return True
+        dictionary = batch.column(int(self._words[layout.T_CHILD])).dictionary
+        if dictionary.null_count:
+            return False
+        if self._dictionary is None or _place(dictionary) != _place(self._dictionary):
+            if self._dictionary is None or not dictionary.equals(self._dictionary):
+                self._texts = [None, *dictionary.to_pylist()]
+                self._make_room(len(self._texts))
+                self._words[layout.T_COUNT] = len(self._texts)
+                self._judge()
+            # As long as it is held, no other one is at its place.
+            self._dictionary = dictionary
+        return True
+
+    def learn(self, batch: pa.RecordBatch) -> None:
+        """Read the texts of new entries, which come from this batch, and judge them."""
+        known, count = len(self._texts), int(self._words[layout.T_COUNT])
+        if known == count:
+            return
+        column = batch.column(int(self._words[layout.T_CHILD]))
+        rows = self._places[known:count, 1]
+        if len(rows) > limits.ENCODED_TEXTS:
+            self._texts += column.take(pa.array(rows)).to_pylist()
+        else:
+            self._texts += [column[row].as_py() for row in rows.tolist()]
+        self._judge(known)
+
+    def _judge(self, begin: int = 0) -> None:
+        """Find the classes of the entries from this one on."""
+        if self._column is not None:
+            texts = self._texts[begin:]
+            known = self._column.classes_of(texts)
+            self._classes[begin : len(self._texts)] = [known[text] for text in texts]
+            if len(self._truth_values) < len(self._column.satisfied) * len(self._truths):
+                self._truth_values = np.array(
+                    [
+                        1 if true in satisfied else 0 if false in satisfied else NULL
+                        for satisfied in list(self._column.satisfied)
+                        for true, false in self._truths
+                    ],
+                    np.int64,
+                )
+                self._words[layout.T_TRUTHS] = self._truth_values.ctypes.data
+                self._words[layout.T_WIDTH] = len(self._truths)
+
+    def codes(self, entries: Ints) -> Ints:
+        """The codes of entries among the strings of the recogniser."""
+        for entry in np.unique(entries).tolist():
+            text = self._texts[entry]
+            assert text is not None
+            self._codes[entry] = self._strings.code(text)
+        return self._codes[entries]
+
+
+def _place(array: pa.Array) -> tuple[object, ...]:
+    """Where an array is in memory."""
+    return (len(array), array.offset, *(None if b is None else b.address for b in array.buffers()))

@@ -1,0 +1,270 @@
+"""The scan gives the events that the evaluation of columns gives, whatever the columns look like."""
+
+import datetime
+import json
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cerflow
+from cerflow import limits
+from cerflow.engine.events.reader import EventReader
+from cerflow.engine.recognize.plan import Plan
+from cerflow.engine.scan.programs import ScanProgram
+from cerflow.schema import Schema
+from support.runners import examples
+
+TEXTS = [
+    "",
+    "A",
+    "B",
+    "name",
+    "eight by",
+    "nine byte",
+    "nine bytf",
+    "a text of more than sixteen bytes",
+    "ü",
+    "水水水水",
+    "\0",
+]
+WHOLE = [0, 1, -1, 2, 100, -100, 2**31, -(2**31), 2**53, 2**53 + 1, 2**62, 2**63 - 1, -(2**63) + 1]
+FLOATS = [0.0, -0.0, 1.0, -1.5, 1e-40, -1e-40, 1e30, math.inf, -math.inf, math.nan, 2.0**53]
+NUMBERS = [
+    pa.int8(),
+    pa.int16(),
+    pa.int32(),
+    pa.int64(),
+    pa.uint8(),
+    pa.uint16(),
+    pa.uint32(),
+    pa.uint64(),
+    pa.float32(),
+    pa.float64(),
+    pa.bool_(),
+]
+TIMES = [pa.timestamp(unit, tz) for unit in ("s", "ms", "us", "ns") for tz in (None, "Europe/Brussels")]
+TIMES += [pa.date32(), pa.date64()]
+DURATIONS = [pa.duration(unit) for unit in ("s", "ms", "us", "ns")]
+STRINGS = [pa.string(), pa.large_string(), *(pa.dictionary(i, pa.string()) for i in NUMBERS[:8])]
+
+
+def values_of(data_type):
+    if pa.types.is_boolean(data_type):
+        return st.booleans()
+    if pa.types.is_floating(data_type):
+        return st.sampled_from([float(np.float32(x)) for x in FLOATS] if data_type == pa.float32() else FLOATS)
+    if pa.types.is_integer(data_type):
+        bits, signed = data_type.bit_width, pa.types.is_signed_integer(data_type)
+        least, most = (-(2 ** (bits - 1)) + 1, 2 ** (bits - 1) - 1) if signed else (0, min(2**bits, 2**63) - 1)
+        return st.sampled_from([n for n in WHOLE if least <= n <= most])
+    if pa.types.is_date(data_type):
+        return st.sampled_from([datetime.date(1969, 12, 30) + datetime.timedelta(days=k) for k in range(4)])
+    if pa.types.is_duration(data_type):
+        return st.integers(-2000, 2000)
+    if pa.types.is_timestamp(data_type):
+        return st.integers(-3000, 3000)
+    return st.sampled_from(TEXTS)
+
+
+@st.composite
+def array(draw, data_type, size, *, nulls=True):
+    own = data_type.value_type if pa.types.is_dictionary(data_type) else data_type
+    one = values_of(own)
+    found = draw(st.lists(st.none() | one if nulls else one, min_size=size, max_size=size))
+    made = pa.array(found, own)
+    if pa.types.is_dictionary(data_type):
+        made = made.dictionary_encode().cast(data_type)
+    # Some arrays are slices of others.
+    before, after = draw(st.integers(0, 9)), draw(st.integers(0, 3))
+    around = (
+        pa.concat_arrays([made[:1]] * before + [made] + [made[:1]] * after)
+        if size and not pa.types.is_dictionary(data_type)
+        else made
+    )
+    return around.slice(before if around is not made else 0, size)
+
+
+def program_of(query, schema, **roles):
+    plan = Plan(cerflow.parse(query).tree, Schema(schema, **roles))
+    assert isinstance(plan.scan, ScanProgram), plan.scan
+    return plan
+
+
+def readers(plan):
+    for program in (plan.scan, None):
+        tables = plan.tables()
+        yield EventReader(tables, plan.select.partition, plan.streams.position, plan.evaluation, program)
+
+
+def shown(reader, batch, first):
+    """The events, with texts in place of their codes."""
+    events, chosen = reader.read(batch, first)
+    n, tables = len(chosen), reader.tables
+    allowed = [sorted(tables._allowed[s]) for s in events.signature[:n].tolist()]
+    columns, keys = events.columns[:n].astype(object), events.keys[:n].astype(object)
+    texts = [*tables.strings.texts]
+    for k, column in enumerate(tables.columns):
+        if column.expression is not None and tables.atoms.kind(column.expression).coded:
+            columns[:, k] = [texts[c] if c >= 0 else c for c in columns[:, k]]
+            if tables.atoms.ordered:
+                ranks = events.ranks
+                assert sorted(texts) == [texts[c] for c in np.argsort(ranks).tolist()]
+    for k, kind in enumerate(tables.key_kinds):
+        if kind.coded:
+            keys[:, k] = [texts[c] for c in keys[:, k]]
+    more = (events.position, events.measure, events.bound, events.moment, events.idle)
+    return chosen.tolist(), allowed, columns.tolist(), keys.tolist(), *(each[:n].tolist() for each in more)
+
+
+def check(query, batches, **roles):
+    plan = program_of(query, batches[0].schema, **roles)
+    scanning, evaluating = readers(plan)
+    first, found = 7, 0
+    for batch in batches:
+        expected = shown(evaluating, batch, first)
+        assert shown(scanning, batch, first) == expected
+        assert scanning._scan is not None
+        first += batch.num_rows
+        found += len(expected[0])
+    return found
+
+
+@st.composite
+def streams(draw, **types):
+    schema = pa.schema(list(types.items()))
+    batches = []
+    for _ in range(draw(st.integers(1, 3))):
+        size = draw(st.integers(0, 12))
+        arrays = [draw(array(t, size, nulls=name != "type")) for name, t in types.items()]
+        batches.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
+    return batches
+
+
+COMPARISONS = "x.v > 1 AND x.v <= 100 OR x.v IS NULL OR x.v + x.w < 3 AND NOT x.w = 2"
+RELATED = "SELECT * WHERE (A AS x ; B AS y ; EVENT AS z) FILTER {} AND x.v < y.v AND z.w != y.w + 1 AND y.v IS NOT NULL"
+
+
+@given(st.data(), st.sampled_from(NUMBERS[:-1]), st.sampled_from(NUMBERS[:-1]), st.sampled_from(STRINGS))
+@examples(150)
+def test_numbers(data, v, w, kind):
+    batches = data.draw(streams(type=kind, v=v, w=w))
+    check(RELATED.format(f"({COMPARISONS})"), batches)
+
+
+@given(st.data(), st.sampled_from(STRINGS), st.sampled_from(STRINGS), st.sampled_from(["PARTITION BY n", ""]))
+@examples(150)
+def test_texts(data, kind, n, end):
+    batches = data.draw(streams(type=kind, n=n, v=pa.int64()))
+    check(
+        "SELECT * WHERE (A AS x ; B AS y) FILTER x.n LIKE '%by%' AND y.n > 'B' AND x.n = y.n AND x.v > 0 "
+        f"{end} WITHIN 5 EVENTS",
+        batches,
+    )
+
+
+@given(st.data(), st.sampled_from(TIMES), st.sampled_from(DURATIONS), st.sampled_from(TIMES))
+@examples(100)
+def test_times(data, t, d, u):
+    batches = data.draw(streams(type=pa.string(), t=t, d=d, u=u))
+    check(
+        "SELECT * WHERE (A AS x ; B AS y) FILTER x.t < '1970-01-01T00:00:01' AND y.u != y.t AND x.d = y.d "
+        "AND y.d > 10 MILLISECONDS AND x.u < y.u AND y.t - x.u < 1 DAY WITHIN 90 SECONDS",
+        batches,
+        time="u",
+    )
+
+
+MIXED = "(x.n = 'A' OR x.v > 1) AND (y.n LIKE 'n%' AND y.v < 2 OR y.n IS NULL OR NOT (y.m = 'B' OR y.v = 1))"
+
+
+@given(st.data(), st.sampled_from(STRINGS), st.sampled_from(STRINGS), st.sampled_from(["x.m = y.m", "x.v <= y.v"]))
+@examples(100)
+def test_conditions_on_texts_beside_others(data, n, m, atom):
+    batches = data.draw(streams(type=pa.string(), n=n, m=m, v=pa.int16()))
+    check(f"SELECT * WHERE (A AS x ; B AS y) FILTER {MIXED} AND {atom} PARTITION BY [m, n], v", batches)
+
+
+@given(st.data(), st.sampled_from([pa.float32(), pa.float64()]), st.sampled_from(["0.1", "3", "1000000"]))
+@examples(100)
+def test_windows_and_keys_of_floats(data, f, size):
+    batches = data.draw(streams(type=pa.string(), f=f, v=pa.int32()))
+    check(f"SELECT * WHERE A ; B PARTITION BY [f, v] WITHIN {size} [f]", batches)
+
+
+VALUES = ["x.v % 3 + 1", "-x.v", "abs(x.f)", "round(x.f)", "coalesce(x.v, 7)", "x.v / 2", "x.f * x.v", "position(x)"]
+
+
+@given(st.data(), st.sampled_from(VALUES), st.sampled_from(["avg", "sum", "min", "count"]))
+@examples(150)
+def test_computed_values(data, value, aggregate):
+    batches = data.draw(streams(type=pa.string(), v=pa.int64(), f=pa.float64()))
+    check(f"SELECT * WHERE (A AS x ; B AS y) FILTER {value} < y.v AND {value} > 0 WITHIN 9 EVENTS", batches)
+    check(f"SELECT * WHERE (A+ AS x ; B AS y) FILTER {aggregate}({value}) < y.f AND y.v IN (1, 2, NULL)", batches)
+
+
+def test_numbers_of_tests_asked_together(monkeypatch):
+    rows = [{"type": "A", **{f"c{k}": (row * 7919 + k * 104729) % 5 for k in range(70)}} for row in range(60)]
+    steps = " OR ".join(f"(A AS x{k} FILTER x{k}.c{k} < 2)" for k in range(70))
+    batches = pa.Table.from_pylist(rows).to_batches(max_chunksize=23)
+    assert check(f"SELECT * WHERE {steps}", batches) == 60
+    monkeypatch.setattr(limits, "SCAN_ASKED_ALONE", 100)
+    assert check(f"SELECT * WHERE {steps}", batches[:1]) == 23
+
+
+def test_too_many_nodes(monkeypatch):
+    monkeypatch.setattr(limits, "SCAN_NODES", 20)
+    rows = [{"type": "A", **{f"c{k}": row >> k & 1 for k in range(5)}} for row in range(32)]
+    steps = " ; ".join(f"(A AS x{k} FILTER x{k}.c{k} = 1)" for k in range(5))
+    (batch,) = pa.Table.from_pylist(rows).to_batches()
+    scanning, evaluating = readers(program_of(f"SELECT * WHERE {steps}", batch.schema))
+    for first in (0, 32):
+        assert shown(scanning, batch, first) == shown(evaluating, batch, first)
+        assert scanning._scan is None
+
+
+@pytest.mark.parametrize("room", [1, 1 << 17])
+def test_many_texts(monkeypatch, room):
+    monkeypatch.setattr(limits, "SCAN_TEXTS", room)
+    names = [f"{'long ' * (k % 9)}name {k % 3000}" for k in range(9000)]
+    table = pa.table({"type": ["A", "B", "C"] * 3000, "n": names, "v": range(9000)})
+    batches = table.to_batches(max_chunksize=2500)
+    query = "SELECT * WHERE (A AS x ; B AS y) FILTER x.n = y.n AND y.n LIKE '%7' AND x.v > 30"
+    assert check(query, batches) > 3000
+    assert check(f"{query} PARTITION BY n", batches) > 3000
+
+
+def test_strings_are_forgotten(monkeypatch):
+    monkeypatch.setattr(limits, "STRING_SLACK", 3)
+    table = pa.table({"type": ["A", "B"] * 500, "n": [f"name {k // 2 % 40}" for k in range(1000)]})
+    query = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER x.n = y.n WITHIN 4 EVENTS")
+    recognizer = query.recognizer(table.schema)
+    found = [m for k in range(0, 1000, 10) for m in recognizer.push(table.slice(k, 10)).to_pylist()]
+    assert found == query.match(table).to_pylist()
+    assert len(found) > 400
+    assert recognizer.live["strings"] < 20
+
+
+@pytest.mark.parametrize(
+    ("query", "lacks"),
+    [
+        ("SELECT * WHERE (A AS x ; B AS y) FILTER lower(x.n) = y.n", "lower"),
+        ("SELECT * WHERE A AS x FILTER x.n = x.m", "the string 'm' beside other values"),
+        ("SELECT * WHERE A AS x FILTER x.d > 1", "the column 'd' of type decimal128(5, 2)"),
+    ],
+)
+def test_what_a_scan_cannot_read_is_explained(query, lacks):
+    schema = pa.schema({"type": pa.string(), "n": pa.string(), "m": pa.string(), "d": pa.decimal128(5, 2)})
+    plan = Plan(cerflow.parse(query).tree, Schema(schema))
+    assert lacks in plan.scan
+    facts = json.loads(cerflow.parse(query).explain("json", Schema(schema)))
+    assert facts["evaluation"]["scan"] == {"scanned": False, "lacks": plan.scan}
+    assert "column by column, as a scan cannot read" in cerflow.parse(query).explain(schema=Schema(schema))
+
+
+def test_a_scan_is_explained():
+    explained = cerflow.parse("SELECT * WHERE A ; B").explain(schema=Schema(pa.schema({"type": pa.string()})))
+    assert "one scan of the rows" in explained
