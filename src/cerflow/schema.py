@@ -43,10 +43,10 @@ class Kind(StrEnum):
         return self in (Kind.STRING, Kind.DECIMAL)
 
 
-#: Decimals of so many digits, of which at most so many are fractions, are apart and in order as 64-bit floats, to
-#: every system that converts them.
+#: The greatest precision and scale of decimals that stay distinct and ordered as 64-bit floats, in every system that
+#: converts them.
 _FLOAT_DIGITS, _FLOAT_SCALE = 15, 22
-#: Whole numbers of so many digits fit 64 bits.
+#: Whole numbers of up to this number of digits fit 64 bits.
 _WHOLE_DIGITS = 18
 
 

@@ -25,8 +25,8 @@ class EventMinterm:
     """Events that some tests cannot tell apart.
 
     ``holds`` are the tests that hold of them; of all others it is certain that they do not. ``values`` are the
-    attributes of one such event, by column, its type among them. ``assumed`` names the conditions because of which it
-    is not certain that there is such an event; then ``values`` is only part of the truth.
+    attributes of one such event, by column, its type among them. If ``assumed`` names conditions, they leave it open
+    whether there is such an event; then ``values`` is only part of the truth.
     """
 
     holds: frozenset[Condition]
@@ -46,7 +46,7 @@ class EventMinterms:
         self._known: dict[tuple[Condition, ...], tuple[EventMinterm, ...]] = {}
 
     def minterms(self, tests: Sequence[Condition]) -> tuple[EventMinterm, ...]:
-        """The minterms of distinct tests, those of which there certainly is an event first.
+        """The minterms of distinct tests; those that certainly have an event come first.
 
         Raises `UnsupportedQueryError` when the budget is spent.
         """

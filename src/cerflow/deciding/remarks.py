@@ -310,7 +310,7 @@ def _labels_given_again(part: Exclusion) -> Iterator[Remark]:
 
 
 def _ends_at_any_event(part: Formula, read: frozenset[str]) -> bool:
-    """Whether the last step of a sequence is EVENT, of which no condition (these read labels) asks anything."""
+    """Whether the last step of a sequence is EVENT, without a label in ``read``, the labels that conditions read."""
     while isinstance(part, Filter | Within):
         part = part.operand
     if not isinstance(part, Sequence):

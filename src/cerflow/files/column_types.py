@@ -245,7 +245,7 @@ def _both(a: Look, b: Look) -> Look:
 def type_of(column: str, look: Look, use: Use, declared: pa.DataType | None) -> pa.DataType:
     """The type as which a column is read; null if it has no values and nothing says more.
 
-    Raises InputError if it has values, none of which is what the column is for.
+    Raises InputError if it has values, but none that its use allows.
     """
     if declared is not None:
         return _declared(column, look, declared)

@@ -210,7 +210,7 @@ class InputPlan:
     def of(cls, one: Input[Source], columns: ColumnRoles, surveys: Sequence[FileSurvey], several: bool) -> InputPlan:
         """The plan after all files have been looked at; ``several`` says that there are other inputs.
 
-        Raises InputError for columns that are not there, and for those of which not a single value is right.
+        Raises InputError for columns that do not exist, and for columns without a single usable value.
         """
         name = source_name(one.events) if several else None
         names: dict[str, str] = {}

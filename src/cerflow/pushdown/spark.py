@@ -273,7 +273,7 @@ def _opposite(column: Column) -> Column:
 
 
 def _whole(column: Column) -> Column:
-    """The result of arithmetic on whole numbers, of which the least one stands for null."""
+    """The result of arithmetic on whole numbers; the least whole number stands for null."""
     return F.when(column != _LEAST, column)
 
 

@@ -4,8 +4,8 @@ Each rule below is a generator. It *yields* the question ``⟦ψ⟧(i', j')`` ab
 returns the set of its own complex events. A loop answers each question once, so formulas may be deep.
 
 Every complex event comes with the moment when it is known: at event j, or later where it depends on a deadline
-(spec §10). A strategy chooses among those that are known at the same moment. What a formula excludes counts only if it
-is known by then.
+(spec §10). A strategy chooses among those that are known at the same moment. An excluded complex event counts only if
+it is known by then.
 
 A label that a filter reads but its operand does not assign stands for one event of an enclosing formula, the binder
 (found by `cerflow.analysis.scopes.resolve`). The binder guesses that event: for each position p it evaluates the

@@ -20,8 +20,8 @@ _TAKEN = "a table of Arrow, pandas or Polars, record batches, or a list of dicts
 def to_table(events: Any, columns: pa.Schema | None = None) -> pa.Table:
     """A table of events.
 
-    Takes Arrow tables and record batches (also many of them), whatever exports Arrow data by the PyCapsule interface
-    (pandas, Polars, DuckDB, …), Arrow's datasets, and dicts (of which ``columns`` are taken, or else all keys). Raises
+    Takes Arrow tables and record batches (also many of them), objects that export Arrow data by the PyCapsule interface
+    (pandas, Polars, DuckDB, …), Arrow's datasets, and dicts (their keys named in ``columns``, or else all keys). Raises
     `InputError` for anything else and for values that have no Arrow type.
     """
     if isinstance(events, pa.Table | pa.RecordBatch):

@@ -103,7 +103,7 @@ def tokens(pattern: str) -> list[str | object]:
 
 
 def literal_parts(pattern: str) -> list[str] | None:
-    """The literal texts between the ``%`` of a pattern of LIKE, the first and the last of which may be empty.
+    """The literal texts between the ``%`` of a pattern of LIKE; the first and the last text may be empty.
 
     None if there is a ``_`` in it.
     """

@@ -115,7 +115,7 @@ def _knowing_last(operand: Fragment, window: Window, registers: RegisterFile) ->
 
 
 def ending_marked(operand: Fragment) -> Fragment:
-    """The runs, of which those that end with a tick have labelled the last event before it."""
+    """The runs of a part; runs that end with a tick are kept only if they have labelled the last event before it."""
 
     def step(marked: bool, t: Transition) -> Iterator[tuple[bool, Transition]]:
         if reads_tick(t):
@@ -152,7 +152,7 @@ def _waits(waiting: int, done: int, before: InWindow, ticking: bool) -> list[Tra
 
 
 def settled(operand: Fragment) -> Fragment:
-    """The runs, of which those that end with a tick are accepted with what comes next: an event, or a pause."""
+    """The runs of a part; runs that end with a tick are accepted at the next step, which reads an event or a pause."""
     ending = [t for t in operand.endings() if reads_tick(t)]
     if not ending:
         return operand

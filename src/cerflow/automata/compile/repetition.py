@@ -61,7 +61,7 @@ def _written_out(operand: Fragment, least: int, most: int | None, strict: bool) 
 
 
 def _counted(operand: Fragment, least: int, most: int | None, strict: bool, registers: RegisterFile) -> Fragment:
-    """Two copies: the first repetition, and all others, at the end of which a register counts what is done."""
+    """Two copies: the first repetition, and all others; at the end of each of these a register counts it."""
     register = registers.add(Register(Accumulation.VALUE, 1, "repetitions"))
     done = Stored(register, 0)
     one_more = Arithmetic("+", done, Literal(1))

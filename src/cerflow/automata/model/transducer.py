@@ -52,8 +52,8 @@ class Accumulation(StrEnum):
 class Register:
     """Memory of a run: ``fields`` values (expressions on one event, or a row of them), kept as ``keeps`` says.
 
-    ``meaning`` tells users what is stored. ``window`` is set on the start of a window, of which only the latest
-    matters. ``covering`` has an operator or None for each field: a collection may leave out a row if another row
+    ``meaning`` tells users what is stored. ``window`` is set if the register holds starts of a window, where only the
+    latest matters. ``covering`` has an operator or None for each field: a collection may leave out a row if another row
     compares in this way with it in every field.
     """
 
@@ -134,7 +134,7 @@ def asks_all_rows(condition: Condition, register: Callable[[int], Register]) -> 
 
 @dataclass(frozen=True)
 class Transducer:
-    """States 0 … states-1, of which some are initial and some final, transitions and registers.
+    """States 0 … states-1, some initial and some final, with transitions and registers.
 
     ``window`` bounds the extent of the marked events of a run: those of its complex event (the first is where the run
     first labels an event). `TYPE_LABEL` never stands for the names in ``mentioned``. ``one_support`` says that all

@@ -74,7 +74,7 @@ class _Successors:
 
 
 def determinized_on_outputs(transducer: Transducer) -> Transducer | None:
-    """The transducer with the same matches, each of which is given by one run; None if that is unbounded.
+    """A transducer that gives the same matches, each by one run; None if that needs unbounded memory.
 
     Registers are copied as often as a set of runs needs them. None also if the sets would exceed
     `limits.OUTPUT_STATES`, `limits.OUTPUT_TRANSITIONS` or `limits.OUTPUT_CASES`, or if runs could begin with the first

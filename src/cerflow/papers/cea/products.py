@@ -15,7 +15,7 @@ __all__ = ["all_of", "unless_found"]
 
 
 def all_of(left: UnaryComplexEventAutomaton, right: UnaryComplexEventAutomaton) -> UnaryComplexEventAutomaton:
-    """``A1 ALL A2``: unions of a complex event of each, over events of which one reads the first and one the last.
+    """``A1 ALL A2``: unions of a complex event of each; one of the two reads the first event, and one the last.
 
     Each side may begin later than the other, and be done earlier.
     """

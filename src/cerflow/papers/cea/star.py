@@ -49,7 +49,7 @@ def with_star_runs(automaton: A) -> A:
 
 
 def star_matches(automaton: A, events: Sequence[Event]) -> frozenset[tuple[int, ComplexEvent]]:
-    """``⟦A⟧*_n`` for all n: a *-run takes a labelling transition at each of some events, the last of which is n."""
+    """``⟦A⟧*_n`` for all n: a *-run takes a labelling transition at each of some events, and the last of these is n."""
     return reported_matches(with_star_runs(automaton), events)
 
 

@@ -1,10 +1,10 @@
 """Conditions of the first-order reading, brought to where their variables are bound.
 
 The engine behind the locally parametrized normal form (P1 Theorem 2) and the translation into second-order formulas
-(P2 Theorems 4.3 and 4.5). A formula is turned, bottom-up, into *alternatives*, of which it is the OR: formulas whose
-conditions hold already, each with those conditions that still wait for a variable bound further out. A condition of
-which nothing is bound yet has one truth value wherever it stands, so it may wait outside a repetition; that, and a
-choice between different conditions, is what makes formulas grow, and nothing else does.
+(P2 Theorems 4.3 and 4.5). A formula is turned, bottom-up, into *alternatives* and equals their OR: formulas whose
+conditions hold already, each with the conditions that still wait for a variable bound further out. A condition without
+bound variables has one truth value wherever it stands, so it may wait outside a repetition. Only that, and a choice
+between different conditions, makes formulas grow.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Bringing:
     """Brings conditions on one variable to its assignments, and with ``relate`` also lifts those on several.
 
     Lifted, a condition stands on the closest formula that binds or contains all of its variables, and reads labels of
-    its own, given to the assignments it means; ``labels`` says of which variable each is.
+    its own, given to the assignments it means; ``labels`` has the variable of each.
     """
 
     def __init__(self, formula: Formula, *, relate: bool) -> None:
@@ -229,7 +229,7 @@ class Bringing:
         return _Waiting(condition, variables, self._origins.setdefault(which, len(self._origins)))
 
     def _choices(self, clause: Many[Condition]) -> list[Condition]:
-        """The conditions of which one must hold, joined by variable; none if none can hold."""
+        """Conditions, joined by variable, one of which must hold; none if none can hold."""
         if clause == (Constant(False),):
             return []
         atoms = [(atom, frozenset(condition_labels(atom))) for atom in clause]

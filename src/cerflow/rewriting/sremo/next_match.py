@@ -46,7 +46,7 @@ def skipping(expression: Sremo) -> Sremo:
 
 
 def _deciding_events(expression: Sremo) -> Sremo | None:
-    """Terminals of which one matches wherever the expression has a match that reads an event, and if so only then.
+    """Terminals such that one of them matches exactly where the expression has a match that reads an event.
 
     None if there are none: a match may need several events.
     """
