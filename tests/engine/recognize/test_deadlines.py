@@ -59,7 +59,7 @@ class _Queries:
         if depth <= 0:
             return self.event()
         joined = [f"({{}} {operator} {{}})" for operator in (";", ";", "OR", "ALL", "UNLESS", "WITHOUT", ":")]
-        joined.append("({} : {}?)")
+        joined += ["({} : {}?)", "({0} AND ({0} OR {1}))", "(({0}):+ ; {1})"]
         around = ["({})+", "STRICT({})", "START({})", "NEXT({})", "LAST({})", "MAX({})"]
         around += ["PROJECT A ({})", "({}){{1,2}}", f"({{}} WITHIN {self.window()})"]
         if self.random.random() < 0.35:
@@ -206,8 +206,7 @@ def test_a_set_of_queries_and_a_program():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("(A NOT FOLLOWED BY B FOR 5 MINUTES) :+", "below :+"),
-        ("(A NOT FOLLOWED BY B FOR 5 MINUTES) AND A", "below AND"),
+        ("(A NOT FOLLOWED BY B FOR 5 MINUTES) :{2,3}", "below :{…}"),
         ("A NOT FOLLOWED BY B FOR 5 MINUTES PARTITION BY [k] CONSUME BY ANY", "CONSUME BY ANY"),
     ],
 )

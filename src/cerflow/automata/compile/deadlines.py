@@ -8,8 +8,16 @@ from dataclasses import replace
 from cerflow.automata.compile.conditions import guarded
 from cerflow.automata.compile.negation import ExcludedRuns
 from cerflow.automata.compile.run_sets import RunSet
-from cerflow.automata.model.clock import PAUSE, TICK, parted, reads_events, reads_tick
-from cerflow.automata.model.fragment import Fragment, reachable_states, track, without_dead_states
+from cerflow.automata.model.clock import PAUSE, TICK, parted, reads_events, reads_tick, with_patience
+from cerflow.automata.model.fragment import (
+    Fragment,
+    iterate_strictly,
+    reachable_states,
+    sequence_strictly,
+    track,
+    union,
+    without_dead_states,
+)
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.conditions.connectives import conjunction
@@ -20,7 +28,16 @@ from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindo
 from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
 
-__all__ = ["ending_marked", "not_followed_by", "refuse_deadline", "settled", "waits_for_ticks", "waits_for_time"]
+__all__ = [
+    "ends_late",
+    "iterate_in_time",
+    "not_followed_by",
+    "refuse_deadline",
+    "sequence_in_time",
+    "settled",
+    "waits_for_ticks",
+    "waits_for_time",
+]
 
 
 def waits_for_ticks(root: Node) -> bool:
@@ -43,7 +60,7 @@ def not_followed_by(
     begun = Stored(registers.add(Register(Accumulation.VALUE, 1, f"where the deadline of {show(window)} begins")), 0)
     waiting, done = operand.states, operand.states + 1
     before = InWindow(begun, window)
-    if any(reads_tick(t) for t in operand.endings()):
+    if ends_late(operand):
         operand, last = _knowing_last(operand, window, registers)
         opened = [each for t in operand.endings() for each in _opened_late(t, waiting, done, begun, last, window)]
     else:
@@ -114,7 +131,28 @@ def _knowing_last(operand: Fragment, window: Window, registers: RegisterFile) ->
     return operand.with_transitions(found), last
 
 
-def ending_marked(operand: Fragment) -> Fragment:
+def ends_late(operand: Fragment) -> bool:
+    """Whether a match of an operand may be complete only once a deadline has passed."""
+    return any(reads_tick(t) for t in operand.endings())
+
+
+def sequence_in_time(left: Fragment, right: Fragment, optional: tuple[bool, bool]) -> Fragment:
+    """``φ : ψ`` where φ may end with a tick: no event may come between the last one that φ marks and the tick."""
+    joined = sequence_strictly(_ending_marked(left.copy()), right, (optional[0], False), _joins)
+    return union(joined, left) if optional[1] else joined
+
+
+def iterate_in_time(operand: Fragment) -> Fragment:
+    """``φ :+`` where φ may end with a tick: all but the last repetition end as the left side of ``φ : ψ``."""
+    before = with_patience(iterate_strictly(_ending_marked(operand.copy()), _joins))
+    return union(sequence_strictly(before, operand.copy(), joins=_joins), operand)
+
+
+def _joins(t: Transition) -> bool:
+    return bool(t.labels) or reads_tick(t)
+
+
+def _ending_marked(operand: Fragment) -> Fragment:
     """The runs of a part; runs that end with a tick are kept only if they have labelled the last event before it."""
 
     def step(marked: bool, t: Transition) -> Iterator[tuple[bool, Transition]]:
@@ -172,7 +210,7 @@ def settled(operand: Fragment) -> Fragment:
 
 def refuse_deadline(operand: Fragment, where: str, way_out: str) -> None:
     """Raise `UnsupportedQueryError` for an operand that is complete only once a deadline has passed."""
-    if any(reads_tick(t) for t in operand.endings()):
+    if ends_late(operand):
         raise UnsupportedQueryError(
             f"a formula that ends with NOT FOLLOWED BY … FOR a duration or an attribute cannot stand {where}",
             hint=way_out,

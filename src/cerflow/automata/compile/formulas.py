@@ -10,17 +10,25 @@ from cerflow.analysis.scopes import Scopes, condition_labels, relation_names, re
 from cerflow.automata.compile.aggregates import between_bounds, gather, without_some
 from cerflow.automata.compile.conditions import several
 from cerflow.automata.compile.contiguity import begin_at_once, contiguous
-from cerflow.automata.compile.deadlines import ending_marked, not_followed_by, refuse_deadline, settled, waits_for_ticks
+from cerflow.automata.compile.deadlines import (
+    ends_late,
+    iterate_in_time,
+    not_followed_by,
+    refuse_deadline,
+    sequence_in_time,
+    settled,
+    waits_for_ticks,
+)
 from cerflow.automata.compile.filters import apply_filter
 from cerflow.automata.compile.negation import unless, without
 from cerflow.automata.compile.neighbours import neighbours
-from cerflow.automata.compile.products import both, product_all
+from cerflow.automata.compile.products import both, both_in_time, product_all
 from cerflow.automata.compile.references import resolve_reference
 from cerflow.automata.compile.repetition import needs_counter, repeat
 from cerflow.automata.compile.selection import preferred
 from cerflow.automata.compile.sremo.expressions import compile_sremo
 from cerflow.automata.compile.windows import hides_events, know_ends, restrict
-from cerflow.automata.model.clock import on_events, reads_tick, with_patience
+from cerflow.automata.model.clock import on_events, with_patience
 from cerflow.automata.model.fragment import (
     Fragment,
     atom,
@@ -216,6 +224,10 @@ class _FormulaCompiler:
         }
         if self.ticking:
             _refuse_deadlines(current, below)
+            if isinstance(current, StrictIteration) and ends_late(below[0]):
+                return with_patience(iterate_in_time(below[0]))
+            if isinstance(current, Conjunction) and any(map(ends_late, below)):
+                return both_in_time(*below)
         construction = simple.get(type(current))
         if construction is not None:
             built = construction(*below)
@@ -271,15 +283,10 @@ class _FormulaCompiler:
         if not isinstance(current, All):
             if isinstance(current, Sequence):
                 return sequence(below[0], below[1], optional)
-            left, right = below
-            late = any(reads_tick(t) for t in left.endings())
-            if not late:
-                joined = sequence_strictly(left, right, optional)
-                return with_patience(joined) if self.ticking else joined
-            whole = sequence_strictly(
-                ending_marked(left.copy()), right, (optional[0], False), lambda t: bool(t.labels) or reads_tick(t)
-            )
-            return with_patience(union(whole, left) if optional[1] else whole)
+            if ends_late(below[0]):
+                return with_patience(sequence_in_time(below[0], below[1], optional))
+            joined = sequence_strictly(below[0], below[1], optional)
+            return with_patience(joined) if self.ticking else joined
         alone = [operand.copy() for operand, other in zip(below, reversed(optional)) if other]
         return reduce(union, alone, product_all(below[0], below[1]))
 
@@ -332,12 +339,8 @@ class _FormulaCompiler:
 
 def _refuse_deadlines(current: Formula, below: list[Fragment]) -> None:
     """Raise `UnsupportedQueryError` where an operand must be complete with an event and ends with a deadline."""
-    match current:
-        case StrictIteration() | Repetition(strict=True):
-            refuse_deadline(below[0], "below :+ or :{…}", "+ and {…} let other events come between.")
-        case Conjunction():
-            for operand in below:
-                refuse_deadline(operand, "below AND", "Write (φ AND χ) NOT FOLLOWED BY ψ FOR … instead.")
+    if isinstance(current, Repetition) and current.strict:
+        refuse_deadline(below[0], "below :{…}", "Write the repetitions out, or allow for other events with {…}.")
 
 
 def _leaves_of(condition: Condition, scope: int) -> list[Of]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from cerflow.automata.model.clock import PAUSE, TICK
 from cerflow.automata.model.fragment import Fragment, check_fragment_size, without_dead_states
 from cerflow.automata.model.transducer import Transition
 from cerflow.conditions.connectives import conjunction, conjuncts
 from cerflow.conditions.contradiction import contradicts
 
-__all__ = ["both", "product_all"]
+__all__ = ["both", "both_in_time", "product_all"]
 
 #: Joins the labels of two transitions; None if they are incompatible.
 _Join = Callable[[frozenset[str], frozenset[str]], frozenset[str] | None]
@@ -22,6 +23,37 @@ def both(left: Fragment, right: Fragment) -> Fragment:
     return _product(
         left, right, starts, lambda a, b: a if a == b else None, lambda p, q: p in left.final and q in right.final
     )
+
+
+def both_in_time(left: Fragment, right: Fragment) -> Fragment:
+    """The same where an operand may end with a tick: the other one may have ended before, with no event in between."""
+    first, second = _held(left), _held(right)
+
+    def ends(p: int, q: int) -> bool:
+        return (p == first.ended and q in second) or (q == second.ended and p in first)
+
+    starts = [(p, q) for p in left.initial for q in right.initial]
+    return _product(first.fragment, second.fragment, starts, lambda a, b: a if a == b else None, ends)
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A fragment with a state for a run that has just ended, and one for a run that did, but for ticks and pauses."""
+
+    fragment: Fragment
+    ended: int
+    waits: int
+
+    def __contains__(self, state: int) -> bool:
+        return state in (self.ended, self.waits)
+
+
+def _held(operand: Fragment) -> _Held:
+    endings = list(operand.endings())
+    ended, waits = operand.add_state(), operand.add_state()
+    added = [t.moved(t.source, ended) for t in endings]
+    added += [Transition(q, waits, thing) for q in (ended, waits) for thing in (TICK, PAUSE)]
+    return _Held(operand.with_transitions([*operand.transitions, *added]), ended, waits)
 
 
 def product_all(left: Fragment, right: Fragment) -> Fragment:

@@ -216,9 +216,12 @@ def iterate(operand: Fragment) -> Fragment:
     return operand.with_transitions(operand.transitions + again)
 
 
-def iterate_strictly(operand: Fragment) -> Fragment:
-    """``φ :+``, with the loop on the new state that the paper's construction lacks (middle iterations of one event)."""
-    into = [t for t in operand.endings() if t.labels]
+def iterate_strictly(operand: Fragment, joins: Callable[[Transition], bool] = lambda t: bool(t.labels)) -> Fragment:
+    """``φ :+``, with the loop on the new state that the paper's construction lacks (middle iterations of one event).
+
+    For ``joins`` see `sequence_strictly`.
+    """
+    into = [t for t in operand.endings() if joins(t)]
     first = [t for t in operand.beginnings() if t.labels]
     between = operand.add_state()
     entering = [t.moved(t.source, between) for t in into]
