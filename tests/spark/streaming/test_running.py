@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections import Counter
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -10,6 +11,7 @@ from pyspark.errors import StreamingQueryException
 
 import cerflow
 from cerflow.errors import InputError
+from cerflow.spark import RunningStream
 from cerflow.spark import stream as start
 from cerflow.spark.streaming.processor import with_identifiers
 from support.spark.file_streams import LAST, PAIRS, disordered, events
@@ -100,6 +102,33 @@ def test_a_function_gets_each_batch_and_a_limit_stops_the_query(stream):
     shutil.rmtree(stream.folder / "checkpoint")
     with pytest.raises(StreamingQueryException, match=r"bucket \d remembers .* more than state_limit=5"):
         finished(stream, state_limit=5)
+
+
+def test_time_goes_on_once_for_each_silence():
+    """Two periods with events, three of silence, an event, and silence again."""
+    files = [SimpleNamespace(numInputRows=1, description="files")]
+    reports = [SimpleNamespace(batchId=n, sources=files) for n in range(3)]
+    clock = SimpleNamespace(batchId=9, sources=[SimpleNamespace(numInputRows=1, description="x/cerflow/clock")])
+    progress = iter([[reports[0]], [reports[1]], [reports[1], clock], [clock], [], [reports[2]], [reports[2]], []])
+    ticks = []
+    running = RunningStream.__new__(RunningStream)
+    running._ended = SimpleNamespace(wait=lambda seconds: False)
+    running._beyond_all = lambda: 7
+    running._checkpoint = SimpleNamespace(tick=ticks.append)
+
+    class Query:
+        isActive = True  # noqa: N815
+
+        @property
+        def recentProgress(self):
+            found = next(progress, None)
+            if found is None:
+                self.isActive = False
+            return found or []
+
+    running.query = Query()
+    running._watch(1.0)
+    assert ticks == [7, 7]
 
 
 @pytest.mark.parametrize(

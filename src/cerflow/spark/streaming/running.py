@@ -201,15 +201,17 @@ class RunningStream:
         return (self._checkpoint.watermark() + 2 * self._stream.delay + 2) * 1000
 
     def _watch(self, seconds: float) -> None:
-        """Let time go on when no events come."""
-        seen = -1
+        """Let time go on once, whenever no events have come for so long."""
+        seen: int | None = None
+        told = False
         while not self._ended.wait(seconds) and self.query.isActive:
-            progress = self.query.recentProgress
-            batches = [report.batchId for report in progress if _read(report)]
+            batches = [report.batchId for report in self.query.recentProgress if _read(report)]
             latest = batches[-1] if batches else seen
-            if latest == seen and progress:
+            if latest != seen:
+                seen, told = latest, False
+            elif seen is not None and not told:
                 self._checkpoint.tick(self._beyond_all())
-            seen = latest
+                told = True
 
 
 def _read(report: Any) -> bool:
