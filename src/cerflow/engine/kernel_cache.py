@@ -35,6 +35,7 @@ _CONSTANTS = (
     ("cerflow.engine", "layout.py"),
     ("cerflow.engine", "opcodes.py"),
     ("cerflow.engine.scan", "layout.py"),
+    ("cerflow.values", "array_types.py"),
 )
 
 

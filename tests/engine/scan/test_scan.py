@@ -188,6 +188,12 @@ def test_conditions_on_texts_beside_others(data, n, m, atom):
     check(f"SELECT * WHERE (A AS x ; B AS y) FILTER {MIXED} AND {atom} PARTITION BY [m, n], v", batches)
 
 
+def test_two_tests_that_read_one_text():
+    table = pa.table({"type": ["A", "B"] * 8, "s": ["p", "q", "p", None] * 4, "v": range(16), "w": range(16, 0, -1)})
+    query = "SELECT * WHERE (A AS x ; B AS y) FILTER (x.s = 'p' OR x.v > 3) AND (x.s = 'q' OR x.w > 3) AND x.v < y.w"
+    assert check(query, table.to_batches()) > 8
+
+
 @given(st.data(), st.sampled_from([pa.float32(), pa.float64()]), st.sampled_from(["0.1", "3", "1000000"]))
 @examples(100)
 def test_windows_and_keys_of_floats(data, f, size):

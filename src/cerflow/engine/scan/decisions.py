@@ -108,7 +108,9 @@ class Decisions:
         else:
             held = frozenset(t for k, t in enumerate(node.tests) if outcome >> k & 1)
             asked = frozenset(node.tests)
-        to = self._following(node.known.after(held, asked - held), node.text)
+        # Whatever text makes a difference below a test has been asked above it.
+        last = node.text if node.text >= 0 else len(self._text_tests)
+        to = self._following(node.known.after(held, asked - held), last)
         row = self.nodes[number]
         if row[layout.N_ASKS] == layout.ASK_TESTS:
             self._enter(number, outcome, to)
@@ -119,7 +121,9 @@ class Decisions:
             old = int(row[layout.N_NEXT])
             self.next[begin : begin + width] = self.next[old : old + width]
             row[layout.N_NEXT], row[layout.N_WIDTH] = begin, 2 * outcome
-        self.next[row[layout.N_NEXT] + outcome] = to
+        place = row[layout.N_NEXT] + outcome
+        assert self.next[place] == layout.UNKNOWN, "what is known is not asked for"
+        self.next[place] = to
 
     # -- nodes ---------------------------------------------------------------------------------------------------
 
