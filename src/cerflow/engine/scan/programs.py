@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from math import ceil
 
 import numpy as np
 
 from cerflow import limits
 from cerflow.conditions.guards import Satisfied, StreamTest, TypeTest
-from cerflow.conditions.register_values import WORD, Dated, Known, Microseconds, Whole, Word
-from cerflow.engine import opcodes
+from cerflow.conditions.register_values import Dated, Known, Microseconds, Whole, Word
 from cerflow.engine.evaluate.binding import calls_in
 from cerflow.engine.evaluate.measures import window_size
-from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precomputed
-from cerflow.engine.evaluate.string_codes import Strings
+from cerflow.engine.evaluate.precomputed_conditions import Precomputed
 from cerflow.engine.events.signatures import Evaluation
 from cerflow.engine.events.text_tests import TextTests
 from cerflow.engine.scan import layout
-from cerflow.engine.scan.columns import layout_of, layout_of_text
+from cerflow.engine.scan.emitting import InexpressibleError, ScanEmitter, ScannedColumns
 from cerflow.engine.tables.emitter import Emitter
-from cerflow.engine.tables.instructions import OPERATORS, EventColumn, Instructions
+from cerflow.engine.tables.instructions import OPERATORS, EventColumn
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import (
@@ -46,9 +43,9 @@ from cerflow.language.condition import (
     TruthValue,
 )
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
-from cerflow.language.node import Node, transform, walk
+from cerflow.language.node import Node, transform
 from cerflow.language.printer import show
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Kind
 from cerflow.values.operators import MIRRORED
 
 __all__ = ["ScanProgram", "scan_program"]
@@ -82,10 +79,6 @@ _COMPUTED = (
 _FUNCTIONS = ("abs", "ceil", "coalesce", "floor", "position", "round", "time")
 
 
-class _InexpressibleError(Exception):
-    """A query reads something that no program of a scan can; the message says what."""
-
-
 @dataclass(frozen=True)
 class ScanProgram:
     """The rows of `ScanArrays` that stay as they are, and which columns they read.
@@ -115,162 +108,23 @@ def scan_program(
     """The program of some tables; or if there is none, what a scan cannot read."""
     try:
         return _ProgramCompiler(tables, position).program(keys, evaluation)
-    except _InexpressibleError as error:
+    except InexpressibleError as error:
         return str(error)
-
-
-class _ScannedColumns(Instructions):
-    """The instructions of programs, and the columns that they and other parts of a scan read."""
-
-    def __init__(self, schema: Schema, position: str | None) -> None:
-        super().__init__(schema, (), Strings())
-        self.position = position
-        self.attributes: list[str | None] = []
-        self.rows: list[list[int]] = []
-        self.texts: list[str] = []
-        self.text_layouts: list[int] = []
-        #: The conditions on each text that programs read.
-        self.conditions: list[list[Condition]] = []
-
-    def text(self, name: str) -> int:
-        """The number of a column of text."""
-        if name not in self.texts:
-            data_type = self.schema.columns.field(name).type
-            found = layout_of_text(data_type)
-            if found is None:
-                raise _InexpressibleError(f"the column '{name}' of type {data_type}")
-            self.texts.append(name)
-            self.text_layouts.append(found)
-            self.conditions.append([])
-        return self.texts.index(name)
-
-    def text_of(self, condition: Node) -> str | None:
-        """The column of text on which alone a condition depends, if that is so."""
-        if not isinstance(condition, Condition) or calls_in(condition) or isinstance(condition, Precomputed):
-            return None
-        named = [current for current in walk(condition) if isinstance(current, Attribute | StreamTest | TypeTest)]
-        of_event = any(isinstance(n, Function) and n.name in ("position", "time") for n in walk(condition))
-        if of_event or any(isinstance(n, TypeTest) and n.stream is not None for n in named):
-            return None
-        names = {self._column_of(current) for current in named}
-        return names.pop() if len(names) == 1 and all(self.schema.kind(n) is Kind.STRING for n in names) else None
-
-    def _column_of(self, current: Attribute | StreamTest | TypeTest) -> str:
-        if isinstance(current, StreamTest):
-            assert self.schema.stream is not None
-            return self.schema.stream
-        return self.schema.type if isinstance(current, TypeTest) else self.schema.column(current.name)
-
-    def column(self, expression: Expression, *, as_float: bool) -> int:
-        """The number of the column that holds an attribute, a position, a time, or precomputed conditions."""
-        key = EventColumn(expression, as_float)
-        if key not in self._numbers:
-            row = self._row(expression, as_float)
-            self._numbers[key] = len(self.rows)
-            self.rows.append(row)
-        return self._numbers[key]
-
-    def _truth(self, condition: Condition) -> list[int]:
-        name = self.text_of(condition)
-        assert name is not None
-        text = self.text(name)
-        self.conditions[text].append(condition)
-        self.attributes.append(None)
-        row = [0] * layout.COLUMN_WORDS
-        row[layout.C_LAYOUT] = layout.TRUTH
-        row[layout.C_FACTOR], row[layout.C_CONDITION] = text, len(self.conditions[text]) - 1
-        return row
-
-    def counted(self) -> int:
-        """The number of the column that counts the events as they come."""
-        self.attributes.append(None)
-        self.rows.append([layout.POSITION if k == layout.C_LAYOUT else 0 for k in range(layout.COLUMN_WORDS)])
-        return len(self.rows) - 1
-
-    def _row(self, expression: Expression, as_float: bool) -> list[int]:
-        name: str | None = None
-        condition = 0
-        match expression:
-            case TruthValue(Precomputed(number)):
-                name, condition = PRECOMPUTED, number + 1
-            case TruthValue(of_text):
-                return self._truth(of_text)
-            case Attribute():
-                name = self.schema.column(expression.name)
-            case Function("time") if self.schema.time is not None:
-                name = self.schema.time
-            case Function():
-                name = self.position
-        row = [0] * layout.COLUMN_WORDS
-        row[layout.C_FLOAT] = as_float or (name is not None and self.schema.kind(name) is Kind.FLOAT)
-        row[layout.C_CONDITION] = condition
-        if name is None:
-            row[layout.C_LAYOUT] = layout.POSITION
-        else:
-            data_type = self.schema.columns.field(name).type
-            found = layout_of(data_type, self.unit)
-            if found is None:
-                raise _InexpressibleError(f"the column '{name}' of type {data_type}")
-            row[layout.C_LAYOUT], row[layout.C_FACTOR] = found
-        self.attributes.append(name)
-        return row
-
-
-class _ScanEmitter(Emitter):
-    """Writes the programs of conditions and values of one event, down to attributes and conditions on one text."""
-
-    to: _ScannedColumns
-
-    def _is_read(self, current: Node) -> bool:
-        if isinstance(current, Function):
-            return current.name in ("position", "time")
-        return isinstance(current, Attribute | Precomputed) or self.to.text_of(current) is not None
-
-    def _expression(self, current: Expression) -> None:
-        match current:
-            case Known(operand):
-                self._later(lambda: self._condition(IsNull(operand, negated=True)))
-            case Word(operand, high):
-                self._word(operand, high)
-            case Microseconds(operand):
-                self._later(self._value(operand))
-                size = {"us": 1, "ns": 1000}[self.to.unit]
-                if self.to.kind(operand) is not Kind.DURATION and size > 1:
-                    self._later(self._value(operand), lambda: self.to.constant(size), self._then(opcodes.QUOTIENT_I))
-            case _:
-                super()._expression(current)
-
-    def _literal(self, value: int | float | str | bool | timedelta | None) -> None:
-        if isinstance(value, str):
-            raise _InexpressibleError(f"the text '{value}' beside other values")
-        super()._literal(value)
-
-    def _word(self, operand: Expression, high: bool) -> None:
-        known = self._of(IsNull(operand, negated=True))
-        known_or_zero = [known, self._value(operand), lambda: self.to.constant(0), self._then(opcodes.SELECT)]
-        low = [*known_or_zero, lambda: self.to.constant(WORD), self._then(opcodes.REMAINDER_I)]
-        if self.to.kind(operand) is Kind.FLOAT:
-            self._later(*([lambda: self.to.constant(0)] if high else known_or_zero))
-        elif high:
-            divided = [lambda: self.to.constant(WORD), self._then(opcodes.QUOTIENT_I)]
-            self._later(*known_or_zero, *low, self._then(opcodes.SUBTRACT_I), *divided)
-        else:
-            self._later(*low)
 
 
 class _ProgramCompiler:
     def __init__(self, tables: TransducerTables, position: str | None) -> None:
         self.tables = tables
         self.schema = tables.schema
-        self.to = _ScannedColumns(tables.schema, position)
+        self.to = ScannedColumns(tables.schema, position)
 
     def program(self, keys: Sequence[tuple[str, ...]], evaluation: Evaluation) -> ScanProgram:
         if self.schema.forget is not None:
-            raise _InexpressibleError("keys that begin anew after a time without events")
+            raise InexpressibleError("keys that begin anew after a time without events")
         if self.tables.ticking:
-            raise _InexpressibleError("deadlines")
+            raise InexpressibleError("deadlines")
         if self.tables.asks or not evaluation.asking.isdisjoint(range(len(self.tables.tests))):
-            raise _InexpressibleError("a predicate")
+            raise InexpressibleError("a predicate")
         # Types rule out most events.
         for name in sorted(evaluation.by_string, key=lambda name: name != self.schema.type):
             self.to.text(name)
@@ -289,10 +143,10 @@ class _ProgramCompiler:
             outputs.append(self._window(layout.TO_MEASURE, 0, window, bound=False))
             outputs.append(self._window(layout.TO_BOUND, 0, window, bound=True))
         if len(self.to.code) > limits.SCAN_INSTRUCTIONS:
-            raise _InexpressibleError(f"programs of {len(self.to.code)} instructions")
+            raise InexpressibleError(f"programs of {len(self.to.code)} instructions")
         if sum(map(len, self.to.conditions)) > conditions:
             # Nothing makes sure that the class of the text is known where events are written.
-            raise _InexpressibleError("whether a condition on text holds, as a value")
+            raise InexpressibleError("whether a condition on text holds, as a value")
         judge, truths = self._judge(evaluation)
         texts = self.to.texts
         return ScanProgram(
@@ -378,15 +232,15 @@ class _ProgramCompiler:
     def _code(self, write: Callable[[Emitter], None]) -> tuple[int, int]:
         start = len(self.to.code)
         try:
-            write(_ScanEmitter(self.to, {}, {}))
+            write(ScanEmitter(self.to, {}, {}))
         except UnsupportedQueryError as error:
-            raise _InexpressibleError(error.reason) from None
+            raise InexpressibleError(error.reason) from None
         return start, len(self.to.code)
 
     def _check(self, tree: Node) -> None:
         """See to it that programs can compute a tree."""
         if calls_in(tree):
-            raise _InexpressibleError("a predicate")
+            raise InexpressibleError("a predicate")
         pending: list[Node] = [tree]
         while pending:
             current = pending.pop()
@@ -395,11 +249,11 @@ class _ProgramCompiler:
             pending += current.children
             unknown = isinstance(current, Function) and current.name not in _FUNCTIONS
             if unknown or not isinstance(current, _COMPUTED):
-                raise _InexpressibleError(show(current))
+                raise InexpressibleError(show(current))
             if isinstance(current, Attribute):
                 kind = self.schema.kind(self.schema.column(current.name))
                 if kind.coded or kind is Kind.OTHER:
-                    raise _InexpressibleError(f"the {kind} '{current.name}' beside other values")
+                    raise InexpressibleError(f"the {kind} '{current.name}' beside other values")
 
     def _texts_in(self, test: Condition) -> set[str]:
         """The columns of text whose conditions a program reads."""
@@ -462,7 +316,7 @@ class _ProgramCompiler:
             return _output(to, place, layout.AS_FLOAT_BOUND if bound else layout.AS_ORDER, column, size=bits)
         whole = ceil(size)
         if bound and whole > 2**62:
-            raise _InexpressibleError("a window beyond 62 bits")
+            raise InexpressibleError("a window beyond 62 bits")
         return _output(to, place, layout.AS_BOUND if bound else layout.AS_INT, column, size=whole)
 
 
