@@ -12,10 +12,14 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow import limits
+from cerflow.engine.evaluate.precomputed_conditions import Precomputed
 from cerflow.engine.events.reader import EventReader
 from cerflow.engine.recognize.plan import Plan
+from cerflow.engine.scan.emitting import ScannedColumns
 from cerflow.engine.scan.programs import ScanProgram
+from cerflow.language.condition import And, Attribute, Comparison, Literal
 from cerflow.schema import Schema
+from cerflow.values.operators import Operator
 from support.runners import examples
 
 TEXTS = [
@@ -274,3 +278,10 @@ def test_what_a_scan_cannot_read_is_explained(query, lacks):
 def test_a_scan_is_explained():
     explained = cerflow.parse("SELECT * WHERE A ; B").explain(schema=Schema(pa.schema({"type": pa.string()})))
     assert "one scan of the rows" in explained
+
+
+def test_conditions_that_others_have_evaluated_are_none_on_a_text():
+    columns = ScannedColumns(Schema(pa.schema([("type", pa.string()), ("s", pa.string())])), None)
+    on_text = Comparison(Operator.EQ, Attribute(None, "s"), Literal("a"))
+    assert columns.text_of(on_text) == "s"
+    assert columns.text_of(And(Precomputed(0), on_text)) is None

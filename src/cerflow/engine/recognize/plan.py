@@ -97,7 +97,11 @@ class Plan:
         self._tables = self._make()
         self.evaluation = Evaluation.of(self._tables)
         #: The program by which batches are scanned, or what it could not read.
-        self.scan = scan_program(self._tables, select.partition, self.streams.position, self.evaluation)
+        self.scan = (
+            "conditions that are evaluated already"
+            if precomputed
+            else scan_program(self._tables, select.partition, self.streams.position, self.evaluation)
+        )
         #: The columns that recognition reads, in the order of the input; never none, or the rows could not be counted.
         self.reads = [name for name in schema.attributes if name in self._read() | {schema.type}]
 

@@ -59,7 +59,9 @@ class ScannedColumns(Instructions):
 
     def text_of(self, condition: Node) -> str | None:
         """The column of text on which alone a condition depends, if that is so."""
-        if not isinstance(condition, Condition) or calls_in(condition) or isinstance(condition, Precomputed):
+        if not isinstance(condition, Condition) or calls_in(condition):
+            return None
+        if any(isinstance(current, Precomputed) for current in walk(condition)):
             return None
         named = [current for current in walk(condition) if isinstance(current, Attribute | StreamTest | TypeTest)]
         of_event = any(isinstance(n, Function) and n.name in ("position", "time") for n in walk(condition))
