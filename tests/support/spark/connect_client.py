@@ -24,12 +24,14 @@ def main(url, zipped, events, output, query):
     }
     for name, found in tables.items():
         found.write.parquet(str(folder / name))
+    rates = spark.readStream.format("rate").load()
+    stream = rates.selectExpr("'A' AS type", *(f"value AS {name}" for name in ("k", "t", "v", "seq")))
     wrong = {
         "record": lambda: match(query, frame, **roles).collect(),
         "syntax": lambda: match("SELECT * WHERE", frame),
         "column": lambda: match(query, frame, type="typ"),
         "query": lambda: match("SELECT * WHERE A PARTITION BY kk", frame),
-        "stream": lambda: match(query, spark.readStream.format("rate").load().selectExpr("'A' AS type", "value AS k")),
+        "stream": lambda: match(query, stream, **roles),
         "frame": lambda: match(query, frame.toArrow()),
     }
     said = {}

@@ -49,7 +49,8 @@ def compile_select(select: Select) -> Transducer:
 def fitted(select: Select, schema: Schema, *, times: bool = True) -> Select:
     """The query as it is evaluated on events of a schema: with windows of time, and without arithmetic on ``times``.
 
-    With ``times=False`` the query must have no such arithmetic; the schema may lack columns of precomputed conditions.
+    With ``times=False`` the query must be its own `with_times_as_numbers`; the schema may lack columns of precomputed
+    conditions.
     """
     select = _with_windows_of_time(select, schema)
     return with_times_as_numbers(select, schema) if times else select
