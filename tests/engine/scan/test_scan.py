@@ -285,3 +285,14 @@ def test_conditions_that_others_have_evaluated_are_none_on_a_text():
     on_text = Comparison(Operator.EQ, Attribute(None, "s"), Literal("a"))
     assert columns.text_of(on_text) == "s"
     assert columns.text_of(And(Precomputed(0), on_text)) is None
+
+
+def test_each_node_of_a_condition_is_looked_at_once(monkeypatch):
+    looked = []
+    original = ScannedColumns._note_read
+    monkeypatch.setattr(ScannedColumns, "_note_read", lambda *given: looked.append(given) or original(*given))
+    condition = " OR ".join(f"(x.v = {k} AND x.w > {k})" for k in range(200))
+    program_of(
+        f"SELECT * WHERE A AS x FILTER {condition}", pa.schema({"type": pa.string(), "v": pa.int64(), "w": pa.int64()})
+    )
+    assert 200 < len(looked) < 3000

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from cerflow.conditions.guards import StreamTest, TypeTest
 from cerflow.conditions.register_values import WORD, Known, Microseconds, Word
 from cerflow.engine import opcodes
-from cerflow.engine.evaluate.binding import calls_in
+from cerflow.engine.evaluate.binding import Call, CallOfSet
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precomputed
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.scan import layout
@@ -22,7 +23,7 @@ from cerflow.language.condition import (
     IsNull,
     TruthValue,
 )
-from cerflow.language.node import Node, walk
+from cerflow.language.node import Node, fold
 from cerflow.schema import Kind, Schema
 
 __all__ = ["InexpressibleError", "ScanEmitter", "ScannedColumns"]
@@ -42,6 +43,8 @@ class ScannedColumns(Instructions):
         self.rows: list[list[int]] = []
         self.texts: list[str] = []
         self.text_layouts: list[int] = []
+        #: The texts that trees read, by the identity of trees, which are held so that it lasts.
+        self._read: dict[int, tuple[Node, str | None]] = {}
         #: The conditions on each text that programs read.
         self.conditions: list[list[Condition]] = []
 
@@ -59,22 +62,33 @@ class ScannedColumns(Instructions):
 
     def text_of(self, condition: Node) -> str | None:
         """The column of text on which alone a condition depends, if that is so."""
-        if not isinstance(condition, Condition) or calls_in(condition):
+        if not isinstance(condition, Condition):
             return None
-        if any(isinstance(current, Precomputed) for current in walk(condition)):
-            return None
-        named = [current for current in walk(condition) if isinstance(current, Attribute | StreamTest | TypeTest)]
-        of_event = any(isinstance(n, Function) and n.name in ("position", "time") for n in walk(condition))
-        if of_event or any(isinstance(n, TypeTest) and n.stream is not None for n in named):
-            return None
-        names = {self._column_of(current) for current in named}
-        return names.pop() if len(names) == 1 and all(self.schema.kind(n) is Kind.STRING for n in names) else None
+        if id(condition) not in self._read:
+            fold(condition, self._note_read)
+        _, read = self._read[id(condition)]
+        return read or None
 
-    def _column_of(self, current: Attribute | StreamTest | TypeTest) -> str:
-        if isinstance(current, StreamTest):
-            assert self.schema.stream is not None
-            return self.schema.stream
-        return self.schema.type if isinstance(current, TypeTest) else self.schema.column(current.name)
+    def _note_read(self, current: Node, below: Sequence[str | None]) -> str | None:
+        """The text that a tree reads, None if it reads nothing, and "" if it reads anything else."""
+        found: str | None
+        match current:
+            case Function("position" | "time") | Call() | CallOfSet() | Precomputed():
+                found = ""
+            case Attribute(_, name):
+                found = self._if_text(self.schema.column(name))
+            case TypeTest(_, stream):
+                found = self._if_text(self.schema.type) if stream is None else ""
+            case StreamTest():
+                found = self._if_text(self.schema.stream)
+            case _:
+                names = {name for name in below if name is not None}
+                found = None if not names else names.pop() if len(names) == 1 else ""
+        self._read[id(current)] = (current, found)
+        return found
+
+    def _if_text(self, name: str | None) -> str:
+        return name if name is not None and self.schema.kind(name) is Kind.STRING else ""
 
     def column(self, expression: Expression, *, as_float: bool) -> int:
         """The number of the column that holds an attribute, a position, a time, or precomputed conditions."""
