@@ -150,6 +150,24 @@ def test_no_class_has_a_twin():
     assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
 
 
+#: Rooms that follow the words of the papers or of the specification, and the commands of the command line.
+OWN_WORDS = ["papers", "semantics", "cli", "examples"]
+#: Public functions that two modules offer under one name on purpose: for tables and DataFrames, and in the builder.
+PUBLIC_TWINS = {"predicate", "streams"}
+
+
+def test_no_function_has_a_twin():
+    """A public function of a module is known by its name alone, too."""
+    homes: dict[str, set[Path]] = {}
+    for path in FILES:
+        if path.relative_to(SOURCE).parts[0] in OWN_WORDS:
+            continue
+        for node in _tree(path).body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, set()).add(path)
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1 and name not in PUBLIC_TWINS} == {}
+
+
 def test_every_room_has_its_place():
     rooms = {path.relative_to(SOURCE).with_suffix("").parts[0] for path in FILES}
     assert rooms == {room for rooms in ORDER for room in rooms}

@@ -8,7 +8,8 @@ from cerflow.analysis.types import check_types
 from cerflow.language.parser import parse_formula
 from cerflow.schema import Schema
 from cerflow.semantics.formulas import Denotation
-from support.generators.queries import Fragment, cases, formulas, stream_of, streams
+from support.generators.queries import Fragment, formulas, stream_of, streams
+from support.generators.selects import cases
 
 EVERYTHING = Fragment(more=True, aggregates=True)
 SCHEMA = Schema(

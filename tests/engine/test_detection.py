@@ -23,7 +23,8 @@ from cerflow.slices.division import divided
 from cerflow.values.events import Stream
 from support.conformance import table_of
 from support.generators.conditions import Fragment
-from support.generators.queries import OPERATORS, cases
+from support.generators.queries import OPERATORS
+from support.generators.selects import cases
 from support.generators.sremo import OPERATORS as SREMO_OPERATORS
 from support.generators.sremo import streams, windowed_expressions
 from support.runners import ENGINE_RUNNERS, engine_refuses, examples, may_refuse, one_batch, semantics

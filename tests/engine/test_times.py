@@ -14,7 +14,7 @@ from cerflow.errors import QueryError
 from cerflow.language.select import ExpressionItem, Projection, ProjectionKind
 from support.conformance import limit, table_of
 from support.generators.conditions import Fragment
-from support.generators.queries import cases
+from support.generators.selects import cases
 from support.generators.times import BEGIN, Times, moments, spans
 from support.runners import ENGINE_RUNNERS, bag, examples, semantics
 

@@ -11,7 +11,7 @@ import cerflow
 from cerflow import Query, QueryError, Schema
 from cerflow.engine.recognize.planning import compile_select
 from support.generators.conditions import Fragment
-from support.generators.queries import selects
+from support.generators.selects import selects
 from support.golden import PHI1, PHI4, STRATEGY_TABLE
 from support.runners import examples
 

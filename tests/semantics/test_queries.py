@@ -10,7 +10,8 @@ from cerflow.language.parser import parse_query
 from cerflow.language.select import Consumption, CountItem, Projection, ProjectionKind, Select
 from cerflow.semantics.queries import evaluate
 from cerflow.values.events import Stream
-from support.generators.queries import Fragment, cases, stream_of
+from support.generators.queries import Fragment, stream_of
+from support.generators.selects import cases
 from support.golden import labelled, rows
 from support.runners import examples
 

@@ -20,7 +20,8 @@ from cerflow.slices.threads import InSlices
 from support.conformance import table_of
 from support.generators import predicates as random_predicates
 from support.generators.conditions import Fragment
-from support.generators.queries import cases, streams
+from support.generators.queries import streams
+from support.generators.selects import cases
 from support.runners import bag, examples
 
 

@@ -13,7 +13,7 @@ from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import Strategy
 from cerflow.spark import explain, match
 from cerflow.stream_inputs import Input
-from support.generators.queries import cases
+from support.generators.selects import cases
 from support.golden import PHI1, PHI2, PHI3, PHI4, SENSORS
 from support.spark.results import assert_same, bag
 

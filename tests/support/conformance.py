@@ -16,7 +16,8 @@ from cerflow.errors import QueryError
 from cerflow.language.formula import AttributeWindow, Strategy
 from cerflow.language.node import walk
 from cerflow.language.select import CountItem, ProjectionKind, Select
-from support.generators.queries import Row, cases
+from support.generators.queries import Row
+from support.generators.selects import cases
 from support.runners import Rows, Runner, bag, frozen, semantics
 
 COLUMNS = {

@@ -21,7 +21,8 @@ from cerflow.pushdown.relevance import or_unusable, relevant_events
 from cerflow.schema import Schema
 from support.conformance import COLUMNS
 from support.generators.conditions import STRINGS, Fragment
-from support.generators.queries import OPERATORS, cases
+from support.generators.queries import OPERATORS
+from support.generators.selects import cases
 
 FRAGMENTS = {
     "first": Fragment(),

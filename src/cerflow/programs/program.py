@@ -38,7 +38,7 @@ from cerflow.schema import Schema
 from cerflow.stream_inputs import EventRoles, schema_of
 from cerflow.values.event_tables import to_table, unknown_types
 
-__all__ = ["Program", "as_text", "parse_program", "read_query", "without_definitions"]
+__all__ = ["Program", "parse_program", "query_as_text", "read_query", "without_definitions"]
 
 
 def parse_program(text: str) -> Program:
@@ -263,7 +263,7 @@ def without_definitions(query: Query | Program | str) -> Query | Program:
     return query
 
 
-def as_text(query: Query | Program) -> str:
+def query_as_text(query: Query | Program) -> str:
     """A text that `read_query` reads, and that means the same.
 
     Raises `UnsupportedQueryError` for what was built in Python and no text gives.

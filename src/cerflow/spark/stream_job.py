@@ -16,8 +16,8 @@ from cerflow.programs.program import Program, without_definitions
 from cerflow.query import Query
 from cerflow.spark.batch import MatchArguments, plan_of
 from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
-from cerflow.spark.streaming.checkpoint import Checkpoint, check_query
-from cerflow.spark.streaming.matching import BadPolicy, PreparedStream, check_spark, prepare
+from cerflow.spark.streaming.checkpoint import Checkpoint, check_unchanged
+from cerflow.spark.streaming.matching import BadPolicy, PreparedStream, check_spark, prepare_stream
 from cerflow.spark.streaming.processor import ProcessorOptions
 from cerflow.spark.streaming.running import FILES, RunningStream, Sink, StreamOutput
 from cerflow.values.units import TimeUnit
@@ -104,9 +104,9 @@ def stream(
         refuse_untransferable(df, arrow_schema(df), df.columns)
     processor = ProcessorOptions(late == "fail", late == "dead-letter", ids, state_limit)
     bad: BadPolicy = "tell" if on_bad_record == "dead-letter" else on_bad_record
-    prepared = prepare(plan, buckets, processor, delay, bad, whole=letters)
+    prepared = prepare_stream(plan, buckets, processor, delay, bad, whole=letters)
     kept = Checkpoint(df.sparkSession, checkpoint)
-    check_query(kept, _description(compiled, prepared))
+    check_unchanged(kept, _description(compiled, prepared))
     idle = duration_in_microseconds(idle_timeout)
     return RunningStream(
         prepared,

@@ -19,7 +19,7 @@ from cerflow.semantics.sremo import sremo_matches
 from cerflow.values.events import Stream
 from support.generators import predicates as random_predicates
 from support.generators.conditions import Fragment
-from support.generators.queries import cases
+from support.generators.selects import cases
 from support.generators.sremo import streams, windowed_expressions
 from support.runners import ENGINE_RUNNERS, bag, complex_events, examples, semantics, supports
 

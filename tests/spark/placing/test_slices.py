@@ -19,7 +19,7 @@ from cerflow.schema import Schema
 from cerflow.slices.division import divided
 from support.conformance import table_of
 from support.generators.conditions import Fragment
-from support.generators.queries import cases
+from support.generators.selects import cases
 from support.runners import bag, examples, semantics
 from support.spark.tasks import Simulation
 

@@ -17,7 +17,8 @@ from cerflow.spark.streaming.deadlines import clock_value
 from cerflow.spark.streaming.packing import PACKED, Packing, unpacked_rows
 from cerflow.values.units import DAY
 from support.generators.conditions import Fragment
-from support.generators.queries import cases, streams
+from support.generators.queries import streams
+from support.generators.selects import cases
 from support.runners import examples
 from support.spark.buckets import END, StreamingRun, assert_as_sorted
 from support.spark.results import bag

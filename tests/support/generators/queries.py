@@ -17,27 +17,13 @@ from hypothesis import strategies as st
 from cerflow.analysis.scopes import labels_of, resolve
 from cerflow.errors import QueryError
 from cerflow.language import formula as f
-from cerflow.language import select as q
 from cerflow.language.condition import (
-    Aggregate,
-    Arithmetic,
-    Attribute,
-    Comparison,
     Condition,
-    Expression,
-    Function,
-    If,
-    IsNull,
     LabelReference,
-    Literal,
-    Or,
-    SetTest,
-    TruthValue,
 )
 from cerflow.language.node import walk
 from cerflow.values.events import Stream
-from cerflow.values.operators import Operator
-from support.generators.conditions import FIRST, STRINGS, TYPES, Fragment, aggregate, atom_on_several, conditions
+from support.generators.conditions import FIRST, STRINGS, TYPES, Fragment, atom_on_several, conditions
 
 CHOICES = ("NEXT", "LAST", "MAX")
 #: What `Fragment.more` adds.
@@ -107,7 +93,7 @@ class _Names:
         return fresh[0]
 
 
-def _window(draw: st.DrawFn) -> f.Window:
+def draw_window(draw: st.DrawFn) -> f.Window:
     match draw(st.integers(0, 3)):
         case 0:
             return f.AttributeWindow(draw(st.sampled_from((2, 4, 6, 4.5))), "n")
@@ -188,7 +174,7 @@ def _formula(draw: st.DrawFn, depth: int, outer: list[str], fragment: Fragment, 
         case 14 | 15 | 16:
             return _filtered(draw, below(), outer, fragment)
         case 17 if fragment.windows:
-            return f.Within(below(), _window(draw))
+            return f.Within(below(), draw_window(draw))
         case 18 if fragment.projection:
             inner = below()
             assigned = sorted(labels_of(inner).assigned) or ["A"]
@@ -249,7 +235,7 @@ def _operated(
         case "NOT FOLLOWED BY":
             first = below()
             inner = sorted(labels_of(first).bound)
-            return f.NotFollowedBy(first, below(inner) if draw(st.booleans()) else below(), _window(draw))
+            return f.NotFollowedBy(first, below(inner) if draw(st.booleans()) else below(), draw_window(draw))
         case "START":
             return f.Start(below())
         case "TIMES":
@@ -263,7 +249,7 @@ def _operated(
             return f.Sequence(whole, f.EventType(draw(st.sampled_from(TYPES)))) if draw(st.booleans()) else whole
     inner = below()
     name, _, compared = operator.partition(" ")
-    return f.Selection(f.Strategy[name], inner, _by(draw, inner) if compared else ())
+    return f.Selection(f.Strategy[name], inner, draw_by(draw, inner) if compared else ())
 
 
 def _repeated(draw: st.DrawFn, formula: f.Formula, least: int) -> f.Formula:
@@ -272,7 +258,7 @@ def _repeated(draw: st.DrawFn, formula: f.Formula, least: int) -> f.Formula:
     return f.Repetition(formula, least, most, draw(st.integers(0, 3)) == 0)
 
 
-def _by(draw: st.DrawFn, formula: f.Formula) -> tuple[LabelReference, ...]:
+def draw_by(draw: st.DrawFn, formula: f.Formula) -> tuple[LabelReference, ...]:
     """Some labels of a formula, for a choice to compare."""
     labels = labels_of(formula)
     known = sorted(labels.assigned | {name for name in TYPES if labels.by_type(name)})
@@ -286,7 +272,7 @@ def _variant(draw: st.DrawFn, formula: f.Formula) -> f.Formula:
         case 0:
             return f.Selection(f.Strategy.STRICT, formula)
         case 1:
-            return f.Within(formula, _window(draw))
+            return f.Within(formula, draw_window(draw))
     return _filtered(draw, formula, [], FIRST)
 
 
@@ -332,7 +318,7 @@ def _around(draw: st.DrawFn, operator: str, fragment: Fragment) -> f.Formula:
             case 6:
                 formula = f.Disjunction(formula, below())
             case 7:
-                formula = f.Within(formula, _window(draw))
+                formula = f.Within(formula, draw_window(draw))
             case 8:
                 formula = f.As(formula, names.draw(draw))
             case _:
@@ -365,100 +351,3 @@ def overlapping(draw: st.DrawFn, source: st.SearchStrategy[f.Formula]) -> f.Form
             case 3:
                 formula = f.Sequence(f.EventType("A"), formula)
     return formula
-
-
-# --- queries ---------------------------------------------------------------------------------------------------------
-
-
-def _columns(draw: st.DrawFn, formula: f.Formula) -> list[q.ExpressionItem]:
-    labels = labels_of(formula)
-    found: list[q.ExpressionItem] = []
-    if labels.bound:
-        label = draw(st.sampled_from(sorted(labels.bound)))
-        other = draw(st.sampled_from(sorted(labels.bound)))
-        less = Comparison(Operator.LT, Attribute(label, "v"), Attribute(other, "w"))
-        expressions: tuple[Expression, ...] = (
-            Attribute(label, draw(st.sampled_from("vws"))),
-            Arithmetic(draw(st.sampled_from("+-*/%")), Attribute(label, "v"), Attribute(other, "w")),
-            Function("position", (LabelReference(label),)),
-            Function("upper", (Attribute(label, "s"),)),
-            Attribute(label, "type"),
-            If(less, Attribute(label, "s"), Literal("p")),
-            TruthValue(Or(less, IsNull(Attribute(other, "w")))),
-        )
-        found.append(q.ExpressionItem(draw(st.sampled_from(expressions)), "c1"))
-    if labels.assigned:
-        label = draw(st.sampled_from(sorted(labels.assigned)))
-        selecting = draw(st.sampled_from(("min", "max", "first", "last")))
-        aggregates_of: tuple[Expression, ...] = (
-            aggregate(draw, label),
-            Aggregate("count distinct", Attribute(label, draw(st.sampled_from("vwsk")))),
-            TruthValue(SetTest("nondecreasing", Attribute(label, draw(st.sampled_from("vs"))))),
-            Aggregate("stddev", Attribute(label, draw(st.sampled_from("vw")))),
-            Aggregate(selecting, Attribute(label, draw(st.sampled_from(("s", "type", "t"))))),
-            Function("length", (Aggregate(selecting, Function("lower", (Attribute(label, "s"),))),)),
-            Arithmetic("-", aggregate(draw, label), aggregate(draw, label)),
-        )
-        found.append(q.ExpressionItem(draw(st.sampled_from(aggregates_of)), "c2"))
-    return found
-
-
-def _projection(draw: st.DrawFn, formula: f.Formula) -> q.Projection:
-    assigned = sorted(labels_of(formula).assigned)
-    match draw(st.integers(0, 7)):
-        case 0:
-            return q.Projection(q.ProjectionKind.NONE)
-        case 1 | 2:
-            return q.Projection(q.ProjectionKind.ITEMS, (q.CountItem("matches"),))
-        case 3 | 4 | 5:
-            kept = draw(st.lists(st.sampled_from(assigned), max_size=2, unique=True)) if assigned else []
-            columns = _columns(draw, formula)
-            items = [*map(q.LabelItem, kept), *columns]
-            if columns and draw(st.booleans()):
-                return q.Projection(q.ProjectionKind.ALL, tuple(columns))
-            if items:
-                return q.Projection(q.ProjectionKind.ITEMS, tuple(items))
-    return q.Projection(q.ProjectionKind.ALL)
-
-
-@st.composite
-def selects(
-    draw: st.DrawFn,
-    fragment: Fragment = FIRST,
-    *,
-    strategies: bool = False,
-    operator: str | None = None,
-) -> q.Select:
-    """Queries around formulas of a fragment; ``strategies`` adds STRICT and (perhaps BY labels) NEXT, LAST, MAX.
-
-    With ``operator`` the formulas have that one of `OPERATORS`.
-    """
-    formula = draw(formulas(fragment) if operator is None else around(operator, fragment))
-    chosen = [f.Strategy.ALL, f.Strategy.ALL, f.Strategy.ANY]
-    if strategies:
-        chosen += [f.Strategy.STRICT, f.Strategy.NEXT, f.Strategy.LAST, f.Strategy.MAX]
-    projection = _projection(draw, formula)
-    strategy = draw(st.sampled_from(chosen))
-    return q.Select(
-        formula,
-        projection,
-        strategy,
-        partition=draw(st.sampled_from(((), (), (("k",),), (("k", "v"),), (("k",), ("s",))))),
-        window=_window(draw) if draw(st.booleans()) else None,
-        consume=draw(st.sampled_from((*q.Consumption, q.Consumption.NONE))),
-        limit=draw(st.sampled_from((None, None, None, 1, 2))),
-        by=_by(draw, formula) if strategy.compares and draw(st.booleans()) else (),
-    )
-
-
-@st.composite
-def cases(
-    draw: st.DrawFn,
-    fragment: Fragment = FIRST,
-    *,
-    strategies: bool = False,
-    operator: str | None = None,
-) -> tuple[q.Select, list[Row]]:
-    """A query and a stream in which it is likely to match; see `selects`."""
-    select = draw(selects(fragment, strategies=strategies, operator=operator))
-    return select, draw(streams(nulls=fragment.nulls, like=select.formula))

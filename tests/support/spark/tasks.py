@@ -9,7 +9,7 @@ from cerflow.engine.evaluate.measures import measures
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.layout import NULL
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
-from cerflow.programs.program import Program, as_text
+from cerflow.programs.program import Program, query_as_text
 from cerflow.schema import Schema
 from cerflow.slices.by_keys import boundaries, slices_by_key
 from cerflow.slices.pieces import Pieces
@@ -31,7 +31,7 @@ class Simulation:
         self.time, self.window, self.positions = time, window, positions
         columns = schema.append(pa.field("number", pa.int64())) if positions else schema
         self.recognition = Recognition(
-            query=as_text(query),
+            query=query_as_text(query),
             language="ceql" if isinstance(query, Program) else query.language,
             schema=columns.serialize().to_pybytes(),
             type="type",

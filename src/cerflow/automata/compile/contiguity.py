@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cerflow.automata.model.clock import parted, reads_events, with_patience
+from cerflow.automata.model.clock import may_read_events, parted, with_patience
 from cerflow.automata.model.fragment import Fragment, track, without_dead_states
 from cerflow.automata.model.transducer import Transition
 
@@ -23,7 +23,7 @@ def contiguous(operand: Fragment, *, ticking: bool = False) -> Fragment:
         if t.labels:
             return [(_INSIDE, t)] if place != _AFTER else []
         if place == _INSIDE and ticking:
-            return [(_AFTER if reads_events(each) else _INSIDE, each) for each in parted(t)]
+            return [(_AFTER if may_read_events(each) else _INSIDE, each) for each in parted(t)]
         return [(_BEFORE if place == _BEFORE else _AFTER, t)]
 
     # Most states after the marked events lead nowhere, and would look like hidden events if they stayed.

@@ -8,7 +8,7 @@ from dataclasses import replace
 from cerflow.automata.compile.conditions import guarded
 from cerflow.automata.compile.negation import ExcludedRuns
 from cerflow.automata.compile.run_sets import RunSet
-from cerflow.automata.model.clock import PAUSE, TICK, parted, reads_events, reads_tick, with_patience
+from cerflow.automata.model.clock import PAUSE, TICK, may_read_events, parted, reads_tick, with_patience
 from cerflow.automata.model.fragment import (
     Fragment,
     iterate_strictly,
@@ -29,12 +29,12 @@ from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
 
 __all__ = [
+    "ended_later",
     "ends_late",
     "iterate_in_time",
     "not_followed_by",
     "refuse_deadline",
     "sequence_in_time",
-    "settled",
     "waits_for_ticks",
     "waits_for_time",
 ]
@@ -127,7 +127,7 @@ def _knowing_last(operand: Fragment, window: Window, registers: RegisterFile) ->
             found.append(t)
             continue
         for each in parted(t):
-            found.append(replace(each, writes=(*each.writes, keep)) if reads_events(each) else each)
+            found.append(replace(each, writes=(*each.writes, keep)) if may_read_events(each) else each)
     return operand.with_transitions(found), last
 
 
@@ -161,7 +161,7 @@ def _ending_marked(operand: Fragment) -> Fragment:
                 yield marked, t
             return
         for each in parted(t):
-            yield bool(each.labels) if reads_events(each) else marked, each
+            yield bool(each.labels) if may_read_events(each) else marked, each
 
     return without_dead_states(track(operand, False, step))
 
@@ -189,7 +189,7 @@ def _waits(waiting: int, done: int, before: InWindow, ticking: bool) -> list[Tra
     ]
 
 
-def settled(operand: Fragment) -> Fragment:
+def ended_later(operand: Fragment) -> Fragment:
     """The runs of a part; runs that end with a tick are accepted at the next step, which reads an event or a pause."""
     ending = [t for t in operand.endings() if reads_tick(t)]
     if not ending:

@@ -11,12 +11,12 @@ from cerflow.automata.compile.aggregates import between_bounds, gather, without_
 from cerflow.automata.compile.conditions import several
 from cerflow.automata.compile.contiguity import begin_at_once, contiguous
 from cerflow.automata.compile.deadlines import (
+    ended_later,
     ends_late,
     iterate_in_time,
     not_followed_by,
     refuse_deadline,
     sequence_in_time,
-    settled,
     waits_for_ticks,
 )
 from cerflow.automata.compile.filters import apply_filter
@@ -123,7 +123,7 @@ def compile_formula(
     compared = keep is None or by <= keep
 
     def compiled(compiler: _FormulaCompiler) -> tuple[Fragment, Window | None]:
-        whole, left = settled(compiler.run()), window
+        whole, left = ended_later(compiler.run()), window
         if left is not None and (hides_events(whole, shown) or not compared):
             # The engine measures and compares reported events, which are not all events here.
             whole, left = restrict(whole, left, compiler.registers), None

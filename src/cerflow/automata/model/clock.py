@@ -24,11 +24,11 @@ __all__ = [
     "TICK",
     "deadlines_of",
     "has_ticks",
+    "may_read_events",
     "on_events",
     "opened_by",
     "outlasts_ticks",
     "parted",
-    "reads_events",
     "reads_tick",
     "with_patience",
 ]
@@ -43,7 +43,7 @@ def reads_tick(t: Transition) -> bool:
     return TICK in conjuncts(t.test)
 
 
-def reads_events(t: Transition) -> bool:
+def may_read_events(t: Transition) -> bool:
     """Whether a transition may read an event, for one whose test does not leave that open (see `parted`)."""
     return {TICK, PAUSE}.isdisjoint(conjuncts(t.test))
 

@@ -44,7 +44,7 @@ from cerflow.schema import Schema
 from cerflow.spark.frames.events import ROW_BITS
 from cerflow.spark.frames.output import literal_path
 from cerflow.spark.frames.schemas import arrow_schema, spark_schema
-from cerflow.spark.frames.streams import in_common_unit, union_frames
+from cerflow.spark.frames.streams import frame_in_common_unit, union_frames
 from cerflow.stream_inputs import Input, free_name
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def read_frame(spark: SparkSession, read: Inputs) -> SparkEvents:
 def _in_common_unit(part: _InputRows, one: Input[Source], columns: ColumnRoles) -> _InputRows:
     if not part.usable.columns:
         return part
-    everything, usable = (in_common_unit(f, one.time_unit, columns.roles) for f in (part.everything, part.usable))
+    everything, usable = (frame_in_common_unit(f, one.time_unit, columns.roles) for f in (part.everything, part.usable))
     return replace(part, everything=everything, usable=usable)
 
 

@@ -18,7 +18,6 @@ from cerflow.engine.evaluate.vector_functions import coalesced, date_parts, eith
 from cerflow.engine.evaluate.vectors import (
     TruthVector,
     Vector,
-    arithmetic,
     column_vector,
     compare_vectors,
     dated,
@@ -28,6 +27,7 @@ from cerflow.engine.evaluate.vectors import (
     matches_text,
     microseconds,
     unary_function,
+    vector_arithmetic,
     whole,
     word,
 )
@@ -193,7 +193,7 @@ class BatchRows:
             case Attribute():
                 return self.attribute(current.name)
             case Arithmetic():
-                return arithmetic(current.operator, *operands)
+                return vector_arithmetic(current.operator, *operands)
             case Negative():
                 return unary_function("-", operands[0])
             case Function(name="position"):

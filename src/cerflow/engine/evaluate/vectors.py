@@ -30,7 +30,6 @@ from cerflow.values.units import MICROSECONDS
 __all__ = [
     "TruthVector",
     "Vector",
-    "arithmetic",
     "column_vector",
     "compare_vectors",
     "dated",
@@ -40,6 +39,7 @@ __all__ = [
     "matches_text",
     "microseconds",
     "unary_function",
+    "vector_arithmetic",
     "whole",
     "word",
 ]
@@ -251,7 +251,7 @@ def equals_any(value: Vector, items: Sequence[Vector]) -> TruthVector:
     return TruthVector(outcome & ~missing, missing) if missing.any() else TruthVector(outcome)
 
 
-def arithmetic(operator: str, left: Vector, right: Vector) -> Vector:
+def vector_arithmetic(operator: str, left: Vector, right: Vector) -> Vector:
     """``left operator right`` on numbers: integers stay integers except under ``/``; null without a result."""
     with np.errstate(all="ignore"):
         if operator == "/" or Kind.FLOAT in (left.kind, right.kind):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cerflow import limits
 from cerflow.engine import layout
-from cerflow.engine.kernels.matches.count import count
+from cerflow.engine.kernels.matches.count import add_counts
 from cerflow.engine.matches.sliding import count_sliding
 from cerflow.engine.matches.unfolding import Part
 from cerflow.errors import UnsupportedQueryError
@@ -104,12 +104,12 @@ class MatchCounter:
         return count_sliding(self._part, self._found) if pays else 0
 
     def _count(self, first: int, last: int) -> int:
-        at: int = count(*self._graph, first, last, self._amounts, self._low, self._stack, self._found)
+        at: int = add_counts(*self._graph, first, last, self._amounts, self._low, self._stack, self._found)
         return at
 
     def _count_exactly(self, detection: int) -> int:
         if self._exact is None:
             self._exact = np.zeros(len(self._amounts), object)
         found = np.zeros(len(self._found), object)
-        count.py_func(*self._graph, detection, detection + 1, self._exact, self._exact_low, self._stack, found)
+        add_counts.py_func(*self._graph, detection, detection + 1, self._exact, self._exact_low, self._stack, found)
         return int(found[detection])

@@ -21,7 +21,7 @@ from cerflow.engine.kernels.state.upkeep import (
     sweep,
 )
 from cerflow.engine.kernels.step.advance import advance
-from cerflow.engine.kernels.step.units import prepare
+from cerflow.engine.kernels.step.units import prepare_kernels
 from cerflow.engine.layout import EventArrays, Ranking, Scratch, State
 from cerflow.engine.state.image import Image, image_of, set_widths, state_of
 from cerflow.engine.tables.transducer_tables import TransducerTables
@@ -91,7 +91,7 @@ class Memory:
         self._slots = slots
         self._tables = tables
         self._last_request = (-1, -1)
-        prepare(tables.arrays)
+        prepare_kernels(tables.arrays)
         self._shared = SharedArrays()
         #: The groups of arrays that the kernels see at present.
         self._shown: tuple[object, ...] = (None,) * 5

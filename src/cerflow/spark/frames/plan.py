@@ -11,7 +11,7 @@ from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.results.report import CountForm
 from cerflow.language.condition import Condition
-from cerflow.programs.program import Program, as_text
+from cerflow.programs.program import Program, query_as_text
 from cerflow.pushdown.relevance import Relevance
 from cerflow.query import Language, Query
 from cerflow.schema import Schema
@@ -83,7 +83,7 @@ def make_plan(
     # Raises if the type column holds no text.
     RecordChecker(schema, "skip")
     return JobPlan(
-        text=as_text(query),
+        text=query_as_text(query),
         language="ceql" if isinstance(query, Program) else query.language,
         schema=schema,
         sequence=sequence,

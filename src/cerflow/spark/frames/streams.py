@@ -25,7 +25,7 @@ from cerflow.stream_inputs import (
 )
 from cerflow.values.units import TimeUnit
 
-__all__ = ["in_common_unit", "renamed", "streams", "union_frames"]
+__all__ = ["frame_in_common_unit", "renamed", "streams", "union_frames"]
 
 
 def streams(
@@ -49,7 +49,7 @@ def streams(
     frames = []
     for name, one in inputs.items():
         frame = renamed(one, column_names(one.events.columns, one, common, name))
-        frames.append((name, in_common_unit(frame, one.time_unit or time_unit, common)))
+        frames.append((name, frame_in_common_unit(frame, one.time_unit or time_unit, common)))
     stream = free_name(stream, [column for _, frame in frames for column in frame.columns])
     told_apart = [(name, frame.select("*", F.lit(name).alias(stream))) for name, frame in frames]
     return Streams(union_frames(told_apart, last=stream), {**common, "stream": stream})
@@ -64,7 +64,7 @@ def renamed(one: Input[DataFrame], names: Sequence[str]) -> DataFrame:
     return frame.toDF(*names)
 
 
-def in_common_unit(frame: DataFrame, unit: TimeUnit | None, common: Roles) -> DataFrame:
+def frame_in_common_unit(frame: DataFrame, unit: TimeUnit | None, common: Roles) -> DataFrame:
     """The events of an input with its times, which count ``unit``, in the unit of all inputs."""
     ratio = ratio_of_units(unit, common)
     if ratio == 1:

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cerflow.errors import InputError
 
-__all__ = ["QUERY", "STATUS", "Checkpoint", "check_query"]
+__all__ = ["QUERY", "STATUS", "Checkpoint", "check_unchanged"]
 
 QUERY, STATUS = "query.json", "status.json"
 
@@ -88,7 +88,7 @@ class Checkpoint:
         return int(json.loads(described)["batchWatermarkMs"])
 
 
-def check_query(checkpoint: Checkpoint, description: dict[str, Any]) -> None:
+def check_unchanged(checkpoint: Checkpoint, description: dict[str, Any]) -> None:
     """Note the description of a query in a checkpoint, or compare it with the noted one; raises `InputError`."""
     noted = checkpoint.read(QUERY)
     if noted is None:

@@ -43,7 +43,7 @@ __all__ = [
     "check_spark",
     "match_stream",
     "number_of_buckets",
-    "prepare",
+    "prepare_stream",
     "stream_work",
     "unpacked",
 ]
@@ -73,7 +73,9 @@ def match_stream(
     name, provider = PROVIDER
     if df.sparkSession.conf.get(name, None) != provider:
         raise InputError(f"streams need Spark's RocksDB state store: spark.conf.set('{name}', '{provider}')")
-    prepared = prepare(plan, buckets, ProcessorOptions(refuse_late=late == "fail"), delay, "skip" if skip else "fail")
+    prepared = prepare_stream(
+        plan, buckets, ProcessorOptions(refuse_late=late == "fail"), delay, "skip" if skip else "fail"
+    )
     return unpacked(prepared.rows(df), MATCHES, plan.result)
 
 
@@ -119,7 +121,7 @@ class PreparedStream:
         return rows.observe(OBSERVED, *_observed())
 
 
-def prepare(
+def prepare_stream(
     plan: JobPlan,
     buckets: int,
     options: ProcessorOptions,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from cerflow.automata.compile.products import both
 from cerflow.automata.compile.sremo.complement import complement_of
 from cerflow.automata.compile.sremo.positions import START, Held, Positions, restricted, waiting_anywhere
-from cerflow.automata.compile.sremo.terminals import Place, Places, guards_of, refused, registers_read
+from cerflow.automata.compile.sremo.terminals import Place, Places, guards_of, names_read, refused
 from cerflow.automata.compile.windows import restrict
 from cerflow.automata.model.fragment import Fragment, check_fragment_size, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
@@ -87,7 +87,7 @@ class _Builder:
             return
         reads, writes = frozenset[str](), frozenset[str]()
         if isinstance(current, Terminal):
-            reads, writes = registers_read(current.condition), frozenset(current.registers)
+            reads, writes = names_read(current.condition), frozenset(current.registers)
         for child in current.children:
             if isinstance(child, Sremo):
                 reads |= self._reads[child]

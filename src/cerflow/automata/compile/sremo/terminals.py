@@ -21,7 +21,7 @@ from cerflow.language.condition import Attribute, Condition, Constant, Expressio
 from cerflow.language.node import Node, transform, walk
 from cerflow.language.printer import show
 
-__all__ = ["Place", "Places", "guards_of", "refused", "registers_read", "with_empty_registers"]
+__all__ = ["Place", "Places", "guards_of", "names_read", "refused", "with_empty_registers"]
 
 #: A register of an expression, and the number of its copy.
 Place = tuple[str, int]
@@ -32,7 +32,7 @@ _HERE = "\0here"
 C = TypeVar("C", Condition, Expression)
 
 
-def registers_read(condition: Node) -> frozenset[str]:
+def names_read(condition: Node) -> frozenset[str]:
     """The registers that a condition of a terminal reads."""
     nodes = (n for n in walk(condition) if isinstance(n, Attribute | LabelReference))
     return frozenset(n.label for n in nodes if n.label is not None)

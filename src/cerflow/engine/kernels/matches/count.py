@@ -7,7 +7,7 @@ from cerflow.engine.layout import BOTTOM, D_BOUND, D_ROOT, I_CHILD, I_LEFT, I_RI
 
 
 @kernel
-def count(nodes, small, detections, first, last, amounts, low, stack, found):
+def add_counts(nodes, small, detections, first, last, amounts, low, stack, found):
     """The number of matches of each detection ``[first, last)`` in ``found`` (int64).
 
     ``amounts`` (zeros at first) caches the number of complex events of each set at the bound of its count, and ``low``

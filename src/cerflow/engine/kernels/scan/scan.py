@@ -11,7 +11,7 @@ from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of, call, e
 from cerflow.engine.kernels.scan.passes import pass_of_text
 from cerflow.engine.kernels.scan.texts import entry_of
 from cerflow.engine.kernels.scan.values import NAN, load_word, locate, word_of
-from cerflow.engine.kernels.step.guards import compare
+from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL
 from cerflow.engine.scan.layout import (
     AS_BOUND,
@@ -166,10 +166,10 @@ def _holds(s, k, row, address):
         return call(s.control[PROGRAMS], (address, what, other, row)) == 1
     word = word_of(s.columns, what, row, s.control[FIRST])
     if kind == COMPARE_INT:
-        return word != NULL and compare(operator, word, other)
+        return word != NULL and words_compare(operator, word, other)
     if kind == COMPARE_FLOAT:
         x = as_float(word)
-        return not math.isnan(x) and compare(operator, x, as_float(other))
+        return not math.isnan(x) and words_compare(operator, x, as_float(other))
     if kind == NULL_INT:
         return (word == NULL) == (operator == 1)
     return math.isnan(as_float(word)) == (operator == 1)

@@ -1,6 +1,6 @@
 """Small programs: conditions other than comparisons, computed values, and rows for collections.
 
-Only some queries have them; the others neither compile nor load this. `ask` is called by its address.
+Only some queries have them; the others neither compile nor load this. `call_predicate` is called by its address.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cerflow.engine.kernels.base.shared_arrays import (
     words_at,
 )
 from cerflow.engine.kernels.state.collections import with_row
-from cerflow.engine.kernels.step.guards import compare
+from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.engine.layout import (
     A_LEFT,
     A_RANGE,
@@ -95,7 +95,7 @@ from cerflow.engine.opcodes import (
     WHOLE,
 )
 
-__all__ = ["ask", "binary", "unary"]
+__all__ = ["binary", "call_predicate", "unary"]
 
 #: A bound on the high words of integers within 64 bits.
 HALF = 2**31
@@ -103,7 +103,7 @@ HALF = 2**31
 BEYOND = 2.0**63
 
 
-def ask(address, what, at, k, registers, number):
+def call_predicate(address, what, at, k, registers, number):
     """The result of a program for event ``k`` and the registers at an address.
 
     ``what`` is `TEST` (whether atom ``at`` holds), `VALUE` (the value of step ``at``) or `ROWS` (the number of the
@@ -290,10 +290,10 @@ def binary(opcode, argument, stack, top):
             stack[at] = 0
     elif opcode == COMPARE_F:
         x, y = as_float(stack[at]), as_float(stack[top])
-        stack[at] = _truth(not (math.isnan(x) or math.isnan(y)), compare(argument, x, y))
+        stack[at] = _truth(not (math.isnan(x) or math.isnan(y)), words_compare(argument, x, y))
     elif opcode == COMPARE_I:
         a, b = stack[at], stack[top]
-        stack[at] = _truth(a != NULL and b != NULL, compare(argument, a, b))
+        stack[at] = _truth(a != NULL and b != NULL, words_compare(argument, a, b))
     elif opcode == ADD_F:
         stack[at] = bits_of(as_float(stack[at]) + as_float(stack[top]))
     elif opcode == SUBTRACT_F:

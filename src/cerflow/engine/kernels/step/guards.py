@@ -26,7 +26,7 @@ from cerflow.engine.layout import (
 
 
 @inlined
-def compare(operator, a, b):
+def words_compare(operator, a, b):
     """Whether ``a operator b`` (neither is null)."""
     if operator == LT:
         return a < b
@@ -55,10 +55,10 @@ def holds(atom, k, registers, address, events, tables):
         y = as_float(j)
         if math.isnan(x) or math.isnan(y):
             return False
-        return compare(operator, x, y)
+        return words_compare(operator, x, y)
     if i == NULL or j == NULL:
         return False
     if kind == RANK:
         i = events.ranks[i]
         j = events.ranks[j]
-    return compare(operator, i, j)
+    return words_compare(operator, i, j)

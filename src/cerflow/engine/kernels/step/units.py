@@ -5,7 +5,7 @@ from __future__ import annotations
 from cerflow.engine.kernels.base.jit import by_address
 from cerflow.engine.kernels.scan.programs import compute
 from cerflow.engine.kernels.state.lists import enter
-from cerflow.engine.kernels.step.bytecode import ask
+from cerflow.engine.kernels.step.bytecode import call_predicate
 from cerflow.engine.kernels.step.choose import choose, let_go, settle
 from cerflow.engine.kernels.step.sets import group_by_labels
 from cerflow.engine.layout import (
@@ -21,11 +21,11 @@ from cerflow.engine.layout import (
     TableArrays,
 )
 
-__all__ = ["COMPUTE", "prepare", "prepare_all"]
+__all__ = ["COMPUTE", "prepare_all", "prepare_kernels"]
 
 #: The places of their addresses in the options of a query, and the numbers of their arguments.
 _UNITS = {
-    O_PROGRAMS: (ask, 6),
+    O_PROGRAMS: (call_predicate, 6),
     O_SETS: (group_by_labels, 7),
     O_CHOOSE: (choose, 6),
     O_SETTLE: (settle, 4),
@@ -36,7 +36,7 @@ _UNITS = {
 COMPUTE = (compute, 4)
 
 
-def prepare(tables: TableArrays) -> None:
+def prepare_kernels(tables: TableArrays) -> None:
     """Compile or load the kernels that a query needs, and put their addresses into its tables."""
     options = tables.options
     needed: list[int] = []
