@@ -115,6 +115,8 @@ ARGUMENT_CHARACTERS = 200
 
 #: Rows of a push that are prepared and processed at a time.
 BATCH_ROWS = 1 << 17
+#: Rows of the batches of a table, on average, that are processed where they are; smaller ones are joined first.
+BATCH_LEAST = 1 << 14
 #: Signatures that a recogniser remembers from batch to batch.
 SIGNATURES = 100_000
 #: Beyond so many configurations a state has an index, if it can have one.
@@ -158,7 +160,7 @@ SORTED_SHARE = 32
 #: Events of a thread's slice, at least: so many that preparing them pays.
 THREAD_SLICE_LEAST = 1 << 14
 #: Events of a thread's slice, at most: so few that there is work for all threads.
-THREAD_SLICE_MOST = 1 << 17
+THREAD_SLICE_MOST = 1 << 18
 #: Slices for each thread, so that none has to wait long for another one at the end.
 THREAD_SLICES = 4
 #: A slice is so many times as long as the events before it that are recognised once more.

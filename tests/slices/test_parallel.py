@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow import limits
+from cerflow.engine.recognize.driver import Driver
 from cerflow.engine.recognize.planning import compile_select
 from cerflow.errors import BadRecordError, QueryError, UnsupportedQueryError
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Strategy
@@ -191,9 +192,9 @@ def test_few_slices_are_held(short, monkeypatch):
     recognized = []
     original = InSlices._recognize
 
-    def counted(self, some):
+    def counted(self, some, idle):
         recognized.append(some)
-        return original(self, some)
+        return original(self, some, idle)
 
     monkeypatch.setattr(InSlices, "_recognize", counted)
     found = iter(matches)
@@ -224,3 +225,79 @@ def test_threads_compute_with_times():
     )
     assert query.match(table, time="t").count() > 100
     assert_alike(query, table, 3, time="t")
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM S WHERE (A AS x ; B AS y) FILTER x.v = y.v PARTITION BY [k] WITHIN 30 SECONDS",
+        "SELECT NEXT * WHERE (A AS x ; (A OR B)+ AS y ; B) FILTER y.k != 'k1' WITHIN 9 SECONDS",
+    ],
+)
+def test_chunks_with_dictionaries_of_their_own(text, monkeypatch):
+    rng = np.random.default_rng(2)
+    chunks = []
+    for begin, count in ((0, 70), (70, 1), (71, 129), (200, 100)):
+        texts = {"type": rng.choice(list("AB"), count), "k": rng.choice(["k0", "k1", "k2"], count)}
+        columns = {name: pa.array(values).dictionary_encode() for name, values in texts.items()}
+        chunks.append(
+            pa.table(
+                {
+                    **columns,
+                    "v": rng.integers(0, 3, count),
+                    "s": rng.choice(list("ST"), count),
+                    "t": np.arange(begin, begin + count) * 1000,
+                }
+            )
+        )
+    query = cerflow.parse(text)
+    whole = pa.concat_tables([chunk.cast(chunks[0].schema) for chunk in chunks])
+    for least in (1, limits.BATCH_LEAST):
+        monkeypatch.setattr(limits, "BATCH_LEAST", least)
+        matches = query.match(whole, time="t", stream="s", threads=2)
+        assert isinstance(matches.parts, InSlices)
+        assert_alike(query, whole, 2, time="t", stream="s")
+        plain = whole.unify_dictionaries().combine_chunks()
+        assert query.match(plain, time="t", stream="s").count() == matches.count() > 20
+
+
+def test_slices_are_read_where_they_are(monkeypatch):
+    table = pa.table({"type": ["A", "B"] * 200_000, "n": range(400_000)})
+    table = pa.concat_tables([table.slice(0, 150_000), table.slice(150_000)])
+    query = cerflow.parse("SELECT COUNT(*) AS c WHERE A AS x ; B AS y FILTER x.n < y.n WITHIN 2 EVENTS")
+    places = {chunk.buffers()[1].address for chunk in table.column("n").chunks}
+    seen = []
+    original = Driver.process
+
+    def process(self, rows, begin):
+        seen.append((begin, rows.num_rows))
+        assert {rows.column("n").buffers()[1].address} <= places
+        return original(self, rows, begin)
+
+    monkeypatch.setattr(Driver, "process", process)
+    for threads in (1, 2):
+        seen.clear()
+        assert query.match(table, threads=threads).count() == 200_000
+        assert sum(count for _, count in seen) >= 400_000
+
+
+def test_a_recogniser_begins_anew_with_the_room_it_has():
+    """Growth in a slice must not change what the next one finds."""
+    query = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER x.v != y.v PARTITION BY [k] WITHIN 50 SECONDS")
+    rng = np.random.default_rng(3)
+    n = 4000
+    columns = {"type": rng.choice(list("AB"), n), "k": rng.integers(0, 300, n), "v": rng.integers(0, 9, n)}
+    table = pa.table({**columns, "t": np.arange(n) * 100})
+    stream = query.match(table, time="t").parts
+    driver = stream.driver(0)
+    for begin in (0, 1000, 2500):
+        driver.begin_anew(begin)
+        again = [part for _, parts in stream.detected_between(driver, begin, n) for part in parts]
+        fresh = stream.driver(begin)
+        expected = [part for _, parts in stream.detected_between(fresh, begin, n) for part in parts]
+        assert sum(len(p.detections) for p in again) == sum(len(p.detections) for p in expected) > 100
+        report = query.match(table, time="t")._report
+        assert bag(cerflow.Matches(again, report, None).to_pylist()) == bag(
+            cerflow.Matches(expected, report, None).to_pylist()
+        )

@@ -15,16 +15,19 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow import limits
-from cerflow.engine.evaluate.measures import bounds, measures
+from cerflow.engine.evaluate.measures import bounds, event_times, measures
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
+from cerflow.engine.events.store import one_batch
 from cerflow.engine.layout import NULL
 from cerflow.engine.matches.unfolding import Part
+from cerflow.engine.recognize.driver import Driver
 from cerflow.engine.recognize.finite_stream import FiniteStream
 from cerflow.engine.recognize.plan import Plan
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 from cerflow.schema import Schema
 from cerflow.slices.division import divided
 from cerflow.slices.slice import Slice
+from cerflow.values.array_types import Ints
 
 __all__ = ["InSlices", "parts_in_slices"]
 
@@ -39,10 +42,11 @@ class InSlices:
 
     def __iter__(self) -> Iterator[Part]:
         pool = ThreadPoolExecutor(self._threads)
+        idle: list[Driver] = []
         running: deque[Future[list[Part]]] = deque()
         try:
             for some in self._slices:
-                running.append(pool.submit(self._recognize, some))
+                running.append(pool.submit(self._recognize, some, idle))
                 # No more slices wait to be read than one, and one for each thread.
                 if len(running) > self._threads:
                     yield from running.popleft().result()
@@ -51,12 +55,20 @@ class InSlices:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _recognize(self, some: Slice[int]) -> list[Part]:
-        driver = self._stream.driver(some.begin)
+    def _recognize(self, some: Slice[int], idle: list[Driver]) -> list[Part]:
+        """The parts of a slice; ``idle`` are recognisers that have nothing to do, as this one has then."""
+        try:
+            driver = idle.pop()
+        except IndexError:
+            driver = self._stream.driver(some.begin)
+        else:
+            driver.begin_anew(some.begin)
         for _ in self._stream.detected_between(driver, some.begin, some.start):
             pass
         own = self._stream.detected_between(driver, some.start, some.stop)
-        return [part for _, parts in own for part in parts]
+        found = [part for _, parts in own for part in parts]
+        idle.append(driver)
+        return found
 
 
 def parts_in_slices(plan: Plan, stream: FiniteStream, threads: int) -> InSlices | None:
@@ -103,19 +115,22 @@ class _Measured:
         name = window.attribute if isinstance(window, AttributeWindow) else schema.time
         assert name is not None  # types were checked
         self._column = table.select([name])
-        self._measure = measures(window, self._rows(self._column), schema)
+        #: The measures of all events, where these are not known to ascend.
+        self._measure: Ints | None = None
         if isinstance(window, AttributeWindow):
+            measure = measures(window, self._rows(self._column), schema)
             # An event without a measure gets that of the event before.
-            known = self._measure != NULL
+            known = measure != NULL
             last = np.maximum.accumulate(np.where(known, np.arange(self._count), 0))
             self._column = self._column.take(pa.array(last))
-            greatest = np.maximum.accumulate(self._measure)
-            self.grows = bool((greatest[known] == self._measure[known]).all())
-            self._measure = greatest
+            self._measure = np.maximum.accumulate(measure)
+            self.grows = bool((self._measure[known] == measure[known]).all())
 
     def _rows(self, column: pa.Table) -> BatchRows:
-        batch = pa.RecordBatch.from_arrays([c.combine_chunks() for c in column.columns], names=column.column_names)
-        return BatchRows(batch, self._schema, np.arange(column.num_rows), finest_unit(self._schema))
+        return BatchRows(one_batch(column), self._schema, np.arange(column.num_rows), finest_unit(self._schema))
+
+    def _at(self, places: Ints) -> BatchRows:
+        return self._rows(self._column.take(pa.array(places)))
 
     def cut(self, length: int) -> list[Slice[int]]:
         """Slices of so many events."""
@@ -123,9 +138,21 @@ class _Measured:
         if isinstance(self._window, CountWindow):
             begins = starts - min(self._window.events, self._count)
         else:
-            bound = bounds(self._window, self._rows(self._column.take(pa.array(starts))), self._schema)
-            begins = np.searchsorted(self._measure, bound, side="right")
+            bound = bounds(self._window, self._at(starts), self._schema)
+            begins = (
+                self._first_beyond(bound) if self._measure is None else np.searchsorted(self._measure, bound, "right")
+            )
         return [
             Slice(max(0, min(int(begin), int(start))), int(start), min(int(start) + length, self._count))
             for begin, start in zip(begins, starts)
         ]
+
+    def _first_beyond(self, bound: Ints) -> Ints:
+        """For each bound the first event whose time is greater; only some times are looked at, as times ascend."""
+        low, high = np.zeros(len(bound), np.int64), np.full(len(bound), self._count)
+        while (open_ := np.flatnonzero(low < high)).size:
+            middle = (low[open_] + high[open_]) // 2
+            greater = event_times(self._at(middle), self._schema) > bound[open_]
+            high[open_] = np.where(greater, middle, high[open_])
+            low[open_] = np.where(greater, low[open_], middle + 1)
+        return low

@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cerflow import limits
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
-from cerflow.engine.evaluate.ranges import limits, out_of_range, why, written
+from cerflow.engine.evaluate.ranges import limits as value_limits
+from cerflow.engine.evaluate.ranges import out_of_range, why, written
 from cerflow.engine.events.store import one_batch
 from cerflow.engine.scan.checks import batch_check
 from cerflow.errors import BadRecordError, InputError
@@ -50,7 +52,7 @@ class RecordChecker:
             found = schema.columns.field(schema.type).type
             raise InputError(f"the type column '{schema.type}' must hold text, not {found}")
         self.schema = schema
-        self._limits = limits(schema)
+        self._limits = value_limits(schema)
         self._check = batch_check(schema, self._limits) if in_order else None
         self._dictionaries = [k for k, field in enumerate(schema.columns) if pa.types.is_dictionary(field.type)]
         self.policy = policy
@@ -83,6 +85,18 @@ class RecordChecker:
         if self._all_usable(table):
             return table
         return pa.Table.from_batches(list(self.accept(table)), self.schema.columns)
+
+    def all_in_order(self, table: pa.Table) -> bool:
+        """Whether all rows of a table are usable and in the order of time, as far as one pass shows it."""
+        check = batch_check(self.schema, self._limits)
+        if check is None or table.column(self.schema.type).num_chunks * limits.CHUNK_ROWS > table.num_rows:
+            return False
+        latest = None
+        for batch in table.select(self.schema.columns.names).to_batches():
+            if not check.passes(batch, latest):
+                return False
+            latest = check.latest(batch)
+        return True
 
     def _all_usable(self, table: pa.Table) -> bool:
         """Whether all types and times are known, and all values are within range; the order does not count."""

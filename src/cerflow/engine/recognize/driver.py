@@ -204,6 +204,14 @@ class Driver:
 
     # -- what is remembered --------------------------------------------------------------------------------------
 
+    def begin_anew(self, first: int) -> None:
+        """Forget all events; the next one is event number ``first`` of the stream."""
+        self.checker.numbered = first
+        for machine in self.machines.values():
+            machine.begin_anew()
+        for machine in self._apart.values():
+            machine.store.forget(np.zeros(0, np.int64))
+
     def forget(self) -> None:
         """Keep only the events that matches may still refer to."""
         for store, machines in self._kept:

@@ -73,4 +73,14 @@ class FiniteStream:
 
         Raises `BadRecordError` if an attribute that measures a window decreases.
         """
-        return driver.process(one_batch(self._read.slice(start, stop - start)), start)
+        for begin in range(start, stop, limits.BATCH_ROWS):
+            at = begin
+            for rows in _batches(self._read.slice(at, min(limits.BATCH_ROWS, stop - at))):
+                yield from driver.process(rows, at)
+                at += rows.num_rows
+
+
+def _batches(table: pa.Table) -> list[pa.RecordBatch]:
+    """The rows of a table where they are; copied to one batch if many small chunks hold them."""
+    batches = table.to_batches()
+    return batches if len(batches) * limits.BATCH_LEAST <= table.num_rows else [one_batch(table)]

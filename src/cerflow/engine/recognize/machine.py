@@ -164,6 +164,14 @@ class Machine:
         live = self.memory.live_positions(self.last_bound if self.tables.global_window else layout.NO_BOUND)
         return live if self.deadlines is None else ascending(live, self.deadlines.positions)
 
+    def begin_anew(self) -> None:
+        """Forget all events; none of them may wait for a deadline."""
+        assert self.deadlines is None
+        self.memory.begin_anew()
+        self._admitted = self._reported = 0
+        self.last_bound = layout.NO_BOUND
+        self._greatest = None
+
     # -- snapshots -----------------------------------------------------------------------------------------------
 
     def identity(self) -> dict[str, object]:

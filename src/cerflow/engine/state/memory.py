@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,49 +43,7 @@ class Memory:
 
     def __init__(self, tables: TransducerTables) -> None:
         slots = int(tables.arrays.options[layout.O_SLOTS])
-        groups = tables.transducer.states + 1
-        words = int(tables.arrays.options[layout.O_KEY])
-        index = tables.arrays.indexes
-        counters = np.zeros(layout.COUNTERS, np.int64)
-        counters[layout.N_NODES] = 1
-        counters[layout.N_MARKS] = 1
-        counters[layout.N_SETS] = 1
-        counters[layout.N_CLASSES] = 1
-        forgets = int(tables.arrays.options[layout.O_FORGET])
-        partitions = 1
-        # Only strategies have classes beside the one without events; a configuration holds each of these.
-        classes = 65 if tables.arrays.options[layout.O_STRATEGY] else 1
-        if not tables.partitioned:
-            counters[layout.N_PARTITIONS] = 1
-        nodes = 1 if tables.detecting else limits.FIRST_NODES
-        width = layout.LIST_NODE_WORDS if tables.arrays.options[layout.O_PICK] else layout.NODE_WORDS
-        self.state = State(
-            counters=counters,
-            nodes=_first_nodes(nodes, width),
-            marks=np.full((nodes, 2), [-1, 0], np.int64),
-            config=np.zeros((64, layout.CONFIG_COLUMNS), np.int32),
-            config_long=np.zeros((64, layout.CONFIG_LONG_COLUMNS), np.int64),
-            values=np.zeros((64, slots), np.int64),
-            free=np.zeros(64, np.int32),
-            table=np.full(128, -1, np.int32),
-            members=np.zeros(64, np.int32),
-            member_values=np.zeros((64, slots), np.int64),
-            heads=np.full((partitions, groups), -1, np.int32),
-            partition=np.zeros((partitions, layout.PARTITION_COLUMNS), np.int32),
-            partition_long=np.full((partitions, 2 + words + len(tables.arrays.checked) + forgets), layout.NULL),
-            free_partitions=np.zeros(partitions, np.int32),
-            partition_table=np.full(2, -1, np.int32),
-            set_index=np.zeros((64, 3), np.int64),
-            set_words=np.zeros(256, np.int64),
-            set_table=np.full(256, -1, np.int32),
-            detections=np.zeros((256, 4), np.int64),
-            sizes=np.zeros(groups - 1, np.int32),
-            indexing=np.zeros(groups - 1, np.int32),
-            index_table=np.full(128 if layout.EQUAL in index[:, layout.X_KIND] else 1, -1, np.int32),
-            tops=np.full((partitions, 1 + index[:, layout.X_NUMBER].max(initial=-1)), -1, np.int32),
-            classes=np.zeros((classes, 4), np.int64),
-        )
-        self.state.classes[layout.NO_EVENTS, layout.K_NUMBER] = WORST
+        self.state = _first_state(tables)
         self.scratch = _scratch(64, slots, tables)
         self.ranking = _ranking(64, slots)
         self._slots = slots
@@ -95,6 +53,11 @@ class Memory:
         self._shared = SharedArrays()
         #: The groups of arrays that the kernels see at present.
         self._shown: tuple[object, ...] = (None,) * 5
+
+    def begin_anew(self) -> None:
+        """Forget all events, but keep the room that they took."""
+        self.state = State._make(_widened(first, used) for first, used in zip(_first_state(self._tables), self.state))
+        self._last_request = (-1, -1)
 
     def advance(self, events: EventArrays, at: int, end: int) -> tuple[int, int]:
         """Process events from number ``at`` to ``end``; returns the reason for stopping, and the first one left.
@@ -338,6 +301,63 @@ class Memory:
         """Compute the hashes of configurations and all hash tables anew, after registers were rewritten."""
         rehash(self._address())
         self._rebuild()
+
+
+def _first_state(tables: TransducerTables) -> State:
+    """The state before any event."""
+    slots = int(tables.arrays.options[layout.O_SLOTS])
+    groups = tables.transducer.states + 1
+    words = int(tables.arrays.options[layout.O_KEY])
+    index = tables.arrays.indexes
+    counters = np.zeros(layout.COUNTERS, np.int64)
+    counters[layout.N_NODES] = 1
+    counters[layout.N_MARKS] = 1
+    counters[layout.N_SETS] = 1
+    counters[layout.N_CLASSES] = 1
+    forgets = int(tables.arrays.options[layout.O_FORGET])
+    partitions = 1
+    # Only strategies have classes beside the one without events; a configuration holds each of these.
+    classes = 65 if tables.arrays.options[layout.O_STRATEGY] else 1
+    if not tables.partitioned:
+        counters[layout.N_PARTITIONS] = 1
+    nodes = 1 if tables.detecting else limits.FIRST_NODES
+    width = layout.LIST_NODE_WORDS if tables.arrays.options[layout.O_PICK] else layout.NODE_WORDS
+    state = State(
+        counters=counters,
+        nodes=_first_nodes(nodes, width),
+        marks=np.full((nodes, 2), [-1, 0], np.int64),
+        config=np.zeros((64, layout.CONFIG_COLUMNS), np.int32),
+        config_long=np.zeros((64, layout.CONFIG_LONG_COLUMNS), np.int64),
+        values=np.zeros((64, slots), np.int64),
+        free=np.zeros(64, np.int32),
+        table=np.full(128, -1, np.int32),
+        members=np.zeros(64, np.int32),
+        member_values=np.zeros((64, slots), np.int64),
+        heads=np.full((partitions, groups), -1, np.int32),
+        partition=np.zeros((partitions, layout.PARTITION_COLUMNS), np.int32),
+        partition_long=np.full((partitions, 2 + words + len(tables.arrays.checked) + forgets), layout.NULL),
+        free_partitions=np.zeros(partitions, np.int32),
+        partition_table=np.full(2, -1, np.int32),
+        set_index=np.zeros((64, 3), np.int64),
+        set_words=np.zeros(256, np.int64),
+        set_table=np.full(256, -1, np.int32),
+        detections=np.zeros((256, 4), np.int64),
+        sizes=np.zeros(groups - 1, np.int32),
+        indexing=np.zeros(groups - 1, np.int32),
+        index_table=np.full(128 if layout.EQUAL in index[:, layout.X_KIND] else 1, -1, np.int32),
+        tops=np.full((partitions, 1 + index[:, layout.X_NUMBER].max(initial=-1)), -1, np.int32),
+        classes=np.zeros((classes, 4), np.int64),
+    )
+    state.classes[layout.NO_EVENTS, layout.K_NUMBER] = WORST
+    return state
+
+
+def _widened(first: Any, used: Any) -> NDArray[Any]:
+    """An array of the first state with as many rows as another; the further ones are as its last one."""
+    wide: NDArray[Any] = first if len(first) == len(used) else _grown(first, len(used))
+    if first[-1].any():
+        wide[len(first) :] = first[-1]
+    return wide
 
 
 def _first_nodes(capacity: int, width: int) -> Ints:
