@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 import cerflow
 from cerflow.cli.app import app
-from support.spark.kafka import broker, skip_without_kafka
+from support.spark.kafka import broker, messages_of, skip_without_kafka
 from support.spark.sessions import small_session
 
 pytestmark = pytest.mark.slow
@@ -31,19 +31,16 @@ def server(session, tmp_path_factory):
 
 class Topics:
     def __init__(self, spark, server):
-        self.spark, self.address = spark, f"127.0.0.1:{server.port}"
-
-    def _options(self, name, value):
-        return {"kafka.bootstrap.servers": self.address, name: value}
+        self.spark, self.port = spark, server.port
+        self.address = f"127.0.0.1:{server.port}"
 
     def send(self, topic, events):
         rows = [(str(event["k"]), json.dumps(event)) for event in events]
         frame = self.spark.createDataFrame(rows, "key string, value string").coalesce(1)
-        frame.write.format("kafka").options(**self._options("topic", topic)).save()
+        frame.write.format("kafka").options(**{"kafka.bootstrap.servers": self.address, "topic": topic}).save()
 
     def read(self, topic):
-        frame = self.spark.read.format("kafka").options(**self._options("subscribe", topic)).load()
-        return [(row.key, json.loads(row.value)) for row in frame.selectExpr("string(key)", "string(value)").collect()]
+        return [(key, json.loads(value)) for key, value in messages_of(self.spark, self.port, topic)]
 
 
 def test_topics_become_topics_and_a_replay_repeats_the_keys(session, server, tmp_path):

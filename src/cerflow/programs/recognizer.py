@@ -102,6 +102,15 @@ class ProgramRecognizer:
         """The Arrow schema of the matches."""
         return self._recognizers[-1].schema
 
+    def run_clock(self) -> None:
+        """See `Recognizer.run_clock`; definitions do not wait for deadlines."""
+        self._recognizers[-1].run_clock()
+
+    @property
+    def next_deadline(self) -> pa.Scalar | None:
+        """See `Recognizer.next_deadline`."""
+        return self._recognizers[-1].next_deadline
+
     def push(self, events: Any) -> Matches:
         """Process events; returns the matches of the last query that they detect. See `Recognizer.push`."""
         with self._alone():

@@ -1,5 +1,6 @@
 """Drivers and workers are killed in the midst of a stream, and every match is written once all the same."""
 
+import json
 import os
 import random
 import signal
@@ -18,41 +19,50 @@ import pytest
 import cerflow
 from support.runners import EXAMPLES
 from support.spark import killed_stream
-from support.spark.file_streams import PAIRS, disordered, events
-from support.spark.results import bag
+from support.spark.file_streams import disordered, events
+from support.spark.kafka import broker, messages_of, skip_without_kafka
 from support.spark.servers import skip_without_java
-
-pytestmark = pytest.mark.slow
 
 #: In the deep tests ten times as many.
 KILLS = max(2, round(2 * EXAMPLES))
+#: One file for each micro-batch.
+FILES, ROWS = KILLS + 6, 50
 _PATIENCE = 400.0
+QUERY = """SELECT a.seq AS first, b.seq AS second WHERE (A AS a ; B AS b) FILTER a.v < b.v
+    PARTITION BY [k] WITHIN 1 SECOND"""
 
 
 class Driver:
     """A driver in a group of processes of its own: the driver, its JVM and the workers."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, sink):
         self.folder = folder
-        for name in ("started", "done"):
-            (folder / name).unlink(missing_ok=True)
-        command = [sys.executable, killed_stream.__file__, str(folder), PAIRS]
+        command = [sys.executable, killed_stream.__file__, str(folder), QUERY, sink]
+        path = os.pathsep.join([str(Path(killed_stream.__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
         with (folder / "log").open("a") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, start_new_session=True, env={**os.environ, "PYTHONPATH": path}
+            )
 
-    def wait_until(self, condition):
-        end = time.monotonic() + _PATIENCE
-        while not condition(self.process):
-            assert time.monotonic() < end, (self.folder / "log").read_text()[-2000:]
-            if self.process.poll() is not None:
-                break
-            time.sleep(0.02)
-        assert condition(self.process), (self.folder / "log").read_text()[-2000:]
+    @property
+    def done(self):
+        return (self.folder / "done").exists()
 
-    def wait_for_progress(self):
-        """Wait for one more micro-batch."""
+    def wait_for_progress(self, count=1):
+        """Wait for some more micro-batches, or the end."""
         before = self.batches()
-        self.wait_until(lambda _: self.batches() > before or (self.folder / "done").exists())
+        end = time.monotonic() + _PATIENCE
+        while not self.done and self.batches() < before + count:
+            assert time.monotonic() < end, self.told()
+            assert self.process.poll() is None, self.told()
+            time.sleep(0.02)
+
+    def wait_for_end(self):
+        while not self.done:
+            self.wait_for_progress()
+
+    def told(self):
+        return (self.folder / "log").read_text()[-2000:]
 
     def batches(self):
         commits = self.folder / "checkpoint" / "commits"
@@ -85,40 +95,86 @@ class Driver:
 def folder(tmp_path):
     skip_without_java()
     (tmp_path / "input").mkdir()
-    coming = disordered(events(400), 400)
-    for number in range(8):
-        path = tmp_path / "input" / f"{number}.parquet"
-        pq.write_table(coming.slice(50 * number, 50), path)
+    coming = disordered(EVENTS, 400)
+    for number in range(FILES):
+        path = tmp_path / "input" / f"{number:04}.parquet"
+        rows = [coming.slice(ROWS * number, ROWS)]
+        if number >= 3:
+            rows.append(LATE.set_column(3, "v", pa.array([number])))
+        pq.write_table(pa.concat_tables([*rows, BAD.set_column(3, "v", pa.array([number]))]), path)
         # Spark reads the oldest file first.
         os.utime(path, (1000 + number, 1000 + number))
     return tmp_path
 
 
-def assert_every_match_once(folder):
-    found = ds.dataset(folder / "output", format="parquet", ignore_prefixes=["_", "."]).to_table()
-    expected = cerflow.parse(PAIRS).match(events(400), time="t", sequence="seq", positions=False).to_arrow()
-    assert max(Counter(found["match_id"].to_pylist()).values()) == 1
-    found = found.select(expected.column_names)
-    assert bag(found) == bag(pa.Table.from_pylist(expected.to_pylist(), schema=found.schema))
-    assert expected.num_rows > 50
+EVENTS = events(FILES * ROWS)
+LATE, BAD = (pa.table({"type": [k], "t": [1000], "k": [1], "v": [0], "seq": [-1]}, EVENTS.schema) for k in ("A", None))
 
 
-@pytest.mark.skipif(not Path("/proc").exists(), reason="processes are found in /proc")
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("victim", ["driver", "workers"])
-def test_every_match_is_written_once_whatever_is_killed(folder, victim):
-    """Without its workers a local query fails; the next start repeats the micro-batch."""
+def found_in_files(folder):
+    return ds.dataset(folder / "output", format="parquet", ignore_prefixes=["_", "."]).to_table().to_pylist()
+
+
+def found_in_lines(folder):
+    return [json.loads(line) for path in (folder / "lines").glob("[0-9]*") for line in path.read_text().splitlines()]
+
+
+def assert_every_match_once(folder, found):
+    expected = cerflow.parse(QUERY).match(EVENTS, time="t", sequence="seq", positions=False).to_pylist()
+    assert max(Counter(row["match_id"] for row in found).values()) == 1
+    pairs = [Counter((row["first"], row["second"]) for row in rows) for rows in (found, expected)]
+    assert pairs[0] == pairs[1]
+    assert len(expected) > 50
+    letters = ds.dataset(folder / "letters", format="parquet", ignore_prefixes=["_", "."]).to_table().to_pylist()
+    lost = Counter((row["type"], row["v"]) for row in letters)
+    assert lost == Counter([("A", n) for n in range(3, FILES)] + [(None, n) for n in range(FILES)])
+
+
+def killed(folder, sink, victim, server=None):
+    """Run the stream to its end, with so many kills on the way."""
     draw = random.Random(victim)
-    for _ in range(KILLS):
-        driver = Driver(folder)
+    driver = Driver(folder, sink)
+    for number in range(KILLS):
         driver.wait_for_progress()
-        time.sleep(2 * draw.random())
+        time.sleep(draw.random())
         if victim == "driver":
             driver.kill()
+            driver = Driver(folder, sink)
         else:
-            driver.kill_workers()
-            driver.wait_until(lambda process: process.poll() is not None)
-    driver = Driver(folder)
-    driver.wait_until(lambda _: (folder / "done").exists())
+            while not driver.done and not driver.kill_workers():
+                time.sleep(0.02)
+        if server is not None and number % 5 == 0:
+            server.kill()
+            server.start()
+    driver.wait_for_end()
     driver.kill()
-    assert_every_match_once(folder)
+
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(200 + 60 * KILLS),
+    pytest.mark.skipif(not Path("/proc").exists(), reason="processes are found in /proc"),
+]
+
+
+@pytest.mark.parametrize("victim", ["driver", "workers"])
+def test_every_match_is_written_once_whatever_is_killed(folder, victim):
+    killed(folder, "files", victim)
+    assert_every_match_once(folder, found_in_files(folder))
+
+
+def test_a_function_that_replaces_what_it_wrote_gets_every_match_once(folder):
+    killed(folder, "function", "driver")
+    assert_every_match_once(folder, found_in_lines(folder))
+
+
+@pytest.mark.parametrize("victim", ["driver", "workers"])
+def test_consumers_of_a_topic_see_every_match_once_by_its_key(spark, folder, victim):
+    skip_without_kafka()
+    (folder / "kafka").mkdir()
+    with broker(folder / "kafka") as server:
+        killed(folder, f"127.0.0.1:{server.port}", victim, server)
+        messages = messages_of(spark, server.port, killed_stream.TOPIC)
+    kept = dict(messages)
+    assert set(messages) == set(kept.items()), "messages of one key are the same"
+    assert_every_match_once(folder, [{**json.loads(value), "match_id": key} for key, value in kept.items()])

@@ -99,3 +99,10 @@ def broker(folder):
         yield made
     finally:
         made.kill()
+
+
+def messages_of(spark, port, topic):
+    """The keys and values of all messages of a topic."""
+    options = {"kafka.bootstrap.servers": f"127.0.0.1:{port}", "subscribe": topic}
+    frame = spark.read.format("kafka").options(**options).load()
+    return [tuple(row) for row in frame.selectExpr("string(key)", "string(value)").collect()]

@@ -72,13 +72,17 @@ class _Passed:
 
 
 class Deadlines:
-    """The open deadlines of one machine, whose events are in ``store``."""
+    """The open deadlines of one machine, whose events are in ``store``.
+
+    If ``prompt`` is set, the clock shows each deadline before a later event does: all are moments of their own.
+    """
 
     def __init__(self, reader: EventReader, store: EventStore) -> None:
         self._reader = reader
         self._tables = reader.tables
         self._store = store
         self._open = [_Opened(_NOTHING, _NOTHING) for _ in self._tables.deadlines]
+        self.prompt = False
 
     @property
     def positions(self) -> Ints:
@@ -112,6 +116,8 @@ class Deadlines:
             found.append((over, shows[:count], keys))
         passed = self._once(found, events.keys.shape[1])
         at = np.searchsorted(at_rows, passed.rows)
+        if self.prompt:
+            return self._shown_by_clock(events, passed, at)
         read = np.minimum(at, max(len(at_rows) - 1, 0))
         own = np.zeros(len(at), bool)
         if len(at_rows):
@@ -152,16 +158,29 @@ class Deadlines:
             over, self._open[k] = self._open[k].divided(int(np.searchsorted(self._open[k].measures, edge, "right")))
             found.append((over, np.zeros(len(over.positions), np.int64), self._keys(over.positions)))
         passed = self._once(found, width)
+        nothing = _no_events(width, max(1, len(self._tables.columns)))
+        woven, _, moments = self._shown_by_clock(nothing, passed, np.zeros(len(passed.rows), np.int64))
+        return woven, moments
+
+    def _shown_by_clock(self, events: EventArrays, passed: _Passed, at: Ints) -> tuple[EventArrays, Ints, Moments]:
+        """Events with the ticks of deadlines that the clock shows; see `_woven`."""
         # Deadlines at one time are one moment.
         passed = replace(passed, rows=np.unique(passed.order, return_inverse=True)[1])
-        passed = passed[np.lexsort((*passed.keys.T, passed.rows))]
-        count = len(passed.rows)
-        nothing = _no_events(width, max(1, len(self._tables.columns)))
-        places = pa.nulls(count, pa.int64())
-        woven, _, moments = self._woven(
-            nothing, passed, np.zeros(count, np.int64), np.zeros(count, bool), places, passed.times
-        )
-        return woven, moments
+        sorted_ = np.lexsort((*passed.keys.T, passed.rows))
+        passed = passed[sorted_]
+        own = np.zeros(len(sorted_), bool)
+        return self._woven(events, passed, at[sorted_], own, pa.nulls(len(sorted_), pa.int64()), passed.times)
+
+    @property
+    def next(self) -> pa.Scalar | None:
+        """The earliest time at which a deadline passes that is open; None if none is."""
+        schema, unit = self._tables.schema, self._reader.unit
+        first = [
+            deadlines(window, opened.measures[:1], schema, unit)
+            for window, opened in zip(self._tables.deadlines, self._open)
+        ]
+        times = pa.concat_arrays(first) if first else pa.nulls(0)
+        return times.take(pa.array([int(np.argmin(event_times(self._at(times), schema)))]))[0] if len(times) else None
 
     def _at(self, times: pa.Array) -> BatchRows:
         """Rows that have nothing but times."""

@@ -86,6 +86,19 @@ class Recognizer:
             "visited": int(c[layout.N_VISITED]),
         }
 
+    def run_clock(self) -> None:
+        """From now on the clock shows each deadline when it passes, as if `advance` was called at every time.
+
+        For other parts of cerflow.
+        """
+        if self._machine.deadlines is not None:
+            self._machine.deadlines.prompt = True
+
+    @property
+    def next_deadline(self) -> pa.Scalar | None:
+        """The earliest time at which something may be detected without events (for other parts of cerflow)."""
+        return None if self._machine.deadlines is None else self._machine.deadlines.next
+
     def reads_as(self, other: Recognizer) -> bool:
         """Whether both read and report the same columns of their events (for other parts of cerflow)."""
         own, others = self._plan, other._plan

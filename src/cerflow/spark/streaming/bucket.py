@@ -16,7 +16,7 @@ from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.errors import SnapshotError
 from cerflow.programs.recognizer import ProgramRecognizer
 from cerflow.spark.frames.tasks import Recognition
-from cerflow.spark.streaming.deadlines import clock_value
+from cerflow.spark.streaming.deadlines import clock_value, instant_of
 from cerflow.spark.streaming.packing import INSTANT, packed_rows, unpacked_rows
 
 __all__ = ["Bucket", "StreamWork"]
@@ -68,6 +68,8 @@ class Bucket:
         if snapshot is not None:
             recognized, waiting = _parts(snapshot, work.schema)
         self.recognizer = work.recognizers(recognized)
+        if work.deadlines:
+            self.recognizer.run_clock()
         self._waiting = waiting
 
     @property
@@ -104,14 +106,13 @@ class Bucket:
 
     @property
     def timer(self) -> int | None:
-        """The watermark (milliseconds) from which on there is something to release, as far as that is known."""
-        instant: int | None = pc.min(self._waiting.column(INSTANT)).as_py()
-        return None if instant is None else instant // 1000 + 1
-
-    @property
-    def waits_for_deadlines(self) -> bool:
-        """Whether a deadline may pass without events."""
-        return self._work.deadlines and self.recognizer.live["configurations"] > 0
+        """The watermark (milliseconds) from which on there is something to release or a deadline has passed."""
+        first: int | None = pc.min(self._waiting.column(INSTANT)).as_py()
+        instants = [] if first is None else [first]
+        deadline = self.recognizer.next_deadline if self._work.deadlines else None
+        if deadline is not None:
+            instants.append(instant_of(self._work.recognition.described, deadline))
+        return min(instants) // 1000 + 1 if instants else None
 
     def snapshot(self) -> bytes:
         """All that is remembered, as bytes."""

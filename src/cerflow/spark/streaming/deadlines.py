@@ -9,22 +9,18 @@ import pyarrow as pa
 
 from cerflow.automata.compile.deadlines import waits_for_time
 from cerflow.errors import UnsupportedQueryError
-from cerflow.language.condition import numbers_matches
-from cerflow.language.formula import Selection, Strategy
-from cerflow.language.node import walk
-from cerflow.language.select import Consumption, CountItem, ProjectionKind, Select
 from cerflow.programs.program import Program
 from cerflow.query import Query
 from cerflow.schema import Kind, Schema
 from cerflow.values.units import DAY
 
-__all__ = ["check_deadlines", "clock_value"]
+__all__ = ["check_deadlines", "clock_value", "instant_of"]
 
 
 def check_deadlines(query: Query | Program) -> bool:
     """Whether a query waits for deadlines that pass with time.
 
-    Raises `UnsupportedQueryError` where it would matter which micro-batch shows that a deadline has passed.
+    Raises `UnsupportedQueryError` if a definition does.
     """
     if isinstance(query, Program):
         for definition in query.tree.definitions:
@@ -36,30 +32,7 @@ def check_deadlines(query: Query | Program) -> bool:
                     hint="Let the last query wait for deadlines.",
                 )
     select = query.tree if isinstance(query, Query) else query.tree.query
-    if not waits_for_time(select.formula):
-        return False
-    if _compares_moments(select):
-        raise UnsupportedQueryError(
-            "in a stream, a query with NOT FOLLOWED BY … FOR a duration reports all its matches: which matches are "
-            "detected at the same moment depends on the micro-batches",
-            span=select.span,
-            hint="Leave out strategies, LIMIT, CONSUME and COUNT(*).",
-        )
-    return True
-
-
-def _compares_moments(select: Select) -> bool:
-    """Whether it matters which matches are detected together."""
-    projection = select.projection
-    return (
-        select.strategy is not Strategy.ALL
-        or select.limit is not None
-        or select.consume is not Consumption.NONE
-        or projection.kind not in (ProjectionKind.ALL, ProjectionKind.ITEMS)
-        or any(isinstance(item, CountItem) for item in projection.items)
-        or numbers_matches(projection)
-        or any(isinstance(node, Selection) for node in walk(select.formula))
-    )
+    return waits_for_time(select.formula)
 
 
 def clock_value(schema: Schema, watermark: int) -> int | float | datetime:
@@ -77,3 +50,12 @@ def clock_value(schema: Schema, watermark: int) -> int | float | datetime:
     if pa.types.is_date(data_type) or data_type.tz is None:
         return moment.replace(tzinfo=None)
     return moment
+
+
+def instant_of(schema: Schema, time: pa.Scalar) -> int:
+    """A value of the time column in whole microseconds, rounded down."""
+    assert schema.time is not None
+    if schema.kind(schema.time) in (Kind.INTEGER, Kind.FLOAT):
+        return math.floor(time.as_py() * schema.microseconds)
+    microseconds: int = time.cast(pa.timestamp("us"), safe=False).value
+    return microseconds

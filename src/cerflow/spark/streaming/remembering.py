@@ -115,8 +115,7 @@ def process(
     bucket, held = _recalled(work, query, number, store, head)
     added, late = bucket.add(blobs, watermark)
     matches, released = bucket.release(watermark)
-    # Nobody tells when the next deadline passes, so the watermark is shown whenever it moves.
-    timer = watermark // 1000 + 1 if bucket.waits_for_deadlines else bucket.timer
+    timer = bucket.timer
     before = None if head is None or expired else head.timer
     if timer != before:
         store.set_timer(before, timer)
