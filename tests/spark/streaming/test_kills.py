@@ -33,7 +33,7 @@ QUERY = """SELECT a.seq AS first, b.seq AS second WHERE (A AS a ; B AS b) FILTER
 
 
 class Driver:
-    """A driver in a group of processes of its own: the driver, its JVM and the workers."""
+    """A driver in a session of its own: the driver, its JVM and the workers."""
 
     def __init__(self, folder, sink):
         self.folder = folder
@@ -70,24 +70,22 @@ class Driver:
 
     def kill(self):
         """End all at once, as a loss of power would."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        self._kill(lambda command: True)
         self.process.wait()
 
     def kill_workers(self):
         """End the processes of Python that Spark has started; gives how many there were."""
+        return self._kill(lambda command: b"pyspark.daemon" in command)
+
+    def _kill(self, chosen):
+        """End the chosen processes of the driver's session; Spark gives some a group of their own."""
         killed = 0
         for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit():
-                continue
-            try:
-                own = os.getpgid(int(entry.name)) == self.process.pid
-                command = (entry / "cmdline").read_bytes()
-                if own and b"pyspark.daemon" in command:
-                    os.kill(int(entry.name), signal.SIGKILL)
+            with suppress(ValueError, OSError):
+                number = int(entry.name)
+                if os.getsid(number) == self.process.pid and chosen((entry / "cmdline").read_bytes()):
+                    os.kill(number, signal.SIGKILL)
                     killed += 1
-            except OSError:
-                continue
         return killed
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 
 import pyarrow as pa
 
@@ -56,6 +57,6 @@ def instant_of(schema: Schema, time: pa.Scalar) -> int:
     """A value of the time column in whole microseconds, rounded down."""
     assert schema.time is not None
     if schema.kind(schema.time) in (Kind.INTEGER, Kind.FLOAT):
-        return math.floor(time.as_py() * schema.microseconds)
+        return math.floor(Fraction(time.as_py()) * schema.microseconds)
     microseconds: int = time.cast(pa.timestamp("us"), safe=False).value
     return microseconds
