@@ -37,7 +37,7 @@ ORDER = (
     ("pushdown",),
     ("semantics",),  # a second opinion on all above, of which it uses what is written down or registered alone
     ("explaining",),
-    ("builder", "equivalence", "query", "query_set", "reference", "rewritings", "stream_inputs"),
+    ("builder", "equivalence", "query", "query_set", "reference", "rewritings", "stream_inputs", "studying"),
     ("programs",),
     ("files",),
     ("spark",),

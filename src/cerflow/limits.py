@@ -26,6 +26,8 @@ FILTER_CLAUSE_ATOMS = 100
 CASE_NODES = 1_000
 #: Depth of CASE in conditions of CASE; deeper ones are refused.
 CASE_DEPTH = 100
+#: Configurations of a substream that are traced at once; beyond, the trace is refused.
+TRACED_CONFIGURATIONS = 1_000
 #: The largest bound in ``φ{n,m}``.
 REPETITIONS = 1_000_000
 #: States up to which repetitions are written out; beyond, a register counts them.
@@ -103,6 +105,8 @@ NARROWED_CONDITIONS = 100
 TYPES_LOOKED_FOR = 50
 #: Entries of a list that an explanation shows; the others are counted.
 EXPLAINED_ENTRIES = 40
+#: Partial matches of a configuration, and matches of an event, that a trace lists; the others are counted.
+TRACED_MATCHES = 20
 
 # Messages
 

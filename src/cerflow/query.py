@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from cerflow.engine.recognize.plan import Plan, Plans
     from cerflow.engine.recognize.recognizer import Recognizer
     from cerflow.explaining.facts import ExplainFormat
+    from cerflow.studying.tracing import Trace
 
 __all__ = ["NO_TEXT", "Language", "Query", "Reading", "as_query_text", "parse"]
 
@@ -331,6 +332,22 @@ class Query:
             if self.text is not None:
                 warning.with_source(self.text)
             python_warnings.warn(warning, stacklevel=3)
+
+    def trace(self, events: Any, *, sequence: str | None = None, **roles: Unpack[EventRoles]) -> Trace:
+        """The steps of the query's automaton over a short stream: ``query.trace(events)[n]`` is what event n does.
+
+        It tells which transitions fire and which are refused for which part of their guards, which configurations
+        live with which registers and partial matches, and which partial matches are given up and why. ``events`` and
+        ``roles`` are those of `match`. Raises as `match`, and `UnsupportedQueryError` for deadlines in time and if too
+        many configurations live at once.
+        """
+        from cerflow.studying.samples import read_sample
+        from cerflow.studying.tracing import Trace
+
+        sample = read_sample(self, events, sequence=sequence, **roles)
+        with Located(self.text):
+            self._plans.check(sample.schema)
+            return Trace(self.tree, sample)
 
     def explain(self, format: ExplainFormat = "text", schema: Schema | None = None) -> str:
         """An explanation of how the query is evaluated: normal form, labels, automaton, registers, and conditions.

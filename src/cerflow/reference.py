@@ -25,7 +25,7 @@ from cerflow.values.arrow_columns import rows_as_columns, values_as_array
 from cerflow.values.events import Stream, as_value, raw_time
 from cerflow.values.units import DAY, MICROSECONDS
 
-__all__ = ["reference_matches", "reference_program"]
+__all__ = ["reference_matches", "reference_program", "stream_of"]
 
 
 class ReadStatement(Protocol):
@@ -137,20 +137,29 @@ def reference_matches(
     ``until`` is a value of the time column: no event before it is still to come.
     """
     report = Report(select, schema, positions=positions, position=None)
-    try:
-        rows = table.to_pylist()
-    except OverflowError as error:
-        raise InputError(f"runner='semantics' reads times of the years 1 to 9999 only: {error}") from error
-    values = _values(table, rows)
-    stream = Stream.from_dicts(
-        values, type=schema.type, time=schema.time, time_unit=schema.time_unit, stream=schema.stream
-    )
+    rows, stream = _read(table, schema)
     now = None if until is None else raw_time(as_value(until))
     matches = evaluate(with_floats(select, schema), stream, forget=schema.forget, until=now)
     writer = _Writer(select, report, rows, positions)
     if report.counts:
         return _Listed(report, writer.table([writer.counted(m) for m in matches]))
     return _Listed(report, writer.table([writer.listed(match) for match in matches]))
+
+
+def stream_of(table: pa.Table, schema: Schema) -> Stream:
+    """The rows of a table, in the order of their times, as events. Raises `InputError` for times out of range."""
+    return _read(table, schema)[1]
+
+
+def _read(table: pa.Table, schema: Schema) -> tuple[list[dict[str, Any]], Stream]:
+    try:
+        rows = table.to_pylist()
+    except OverflowError as error:
+        raise InputError(f"times are read one by one in the years 1 to 9999 only: {error}") from error
+    values = _values(table, rows)
+    return rows, Stream.from_dicts(
+        values, type=schema.type, time=schema.time, time_unit=schema.time_unit, stream=schema.stream
+    )
 
 
 def reference_program(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cerflow.automata.model.runs import _TransducerRuns
+from cerflow.automata.model.runs import RunReader
 from cerflow.automata.model.transducer import Transducer
 from cerflow.language.formula import Strategy
 from cerflow.values.events import Event
@@ -25,7 +25,7 @@ class SelectiveEvaluation:
     def __init__(self, automaton: Transducer, strategy: Strategy, events: Sequence[Event]) -> None:
         if automaton.registers or automaton.window is not None:
             raise ValueError("complex event automata have neither registers nor windows")
-        self.reader = _TransducerRuns(automaton, events)
+        self.reader = RunReader(automaton, events)
         #: The one final state, entered by marking transitions only (erratum E4).
         self.q_f = automaton.states
         self.final = automaton.final
@@ -86,7 +86,7 @@ class _Moves:
     def __init__(self, automaton: Transducer, events: Sequence[Event]) -> None:
         if automaton.registers or automaton.window is not None:
             raise ValueError("complex event automata have neither registers nor windows")
-        self.reader = _TransducerRuns(automaton, events)
+        self.reader = RunReader(automaton, events)
 
     def __call__(self, states: Iterable[int], t: int, marking: bool) -> frozenset[int]:
         return frozenset(

@@ -16,7 +16,7 @@ from itertools import product
 from typing import Any
 
 from cerflow.automata.model.transducer import TYPE_LABEL, Accumulation, Transducer, Transition, Write
-from cerflow.conditions.connectives import UNKNOWN, constant
+from cerflow.conditions.connectives import UNKNOWN, conjuncts, constant
 from cerflow.conditions.evaluate import arithmetic, compare, constant_value, value_on
 from cerflow.conditions.guards import (
     AllRows,
@@ -49,7 +49,17 @@ from cerflow.values.complex_events import ComplexEvent, support
 from cerflow.values.events import Event, Stream, Value
 from cerflow.values.operators import Operator
 
-__all__ = ["Content", "Memory", "TransducerRun", "accepting_runs", "choices", "kept", "matches", "registers_read"]
+__all__ = [
+    "Content",
+    "Memory",
+    "RunReader",
+    "TransducerRun",
+    "accepting_runs",
+    "choices",
+    "kept",
+    "matches",
+    "registers_read",
+]
 
 #: The content of a register: nothing yet, a row of values, or the rows of a collection.
 Content = tuple[Value, ...] | frozenset[tuple[Value, ...]] | None
@@ -78,7 +88,7 @@ def accepting_runs(
     automata and symbolic register transducers (P1 §6, 003 Def. 7, 004 Def. 24). All runs must meet the window of the
     transducer. Raises `QueryError` for a window of time over events without times.
     """
-    reader = _TransducerRuns(transducer, events)
+    reader = RunReader(transducer, events)
     current: list[tuple[tuple[Transition, ...], int, Memory, ComplexEvent]] = [
         ((), state, reader.empty, frozenset()) for state in sorted(transducer.initial)
     ]
@@ -99,7 +109,7 @@ def matches(
     transducer: Transducer, events: Sequence[Event], *, reporting: bool = False
 ) -> set[tuple[int, ComplexEvent]]:
     """All (n, C) such that some accepting run over the events 0 … n gives the complex event C; see `accepting_runs`."""
-    reader = _TransducerRuns(transducer, events)
+    reader = RunReader(transducer, events)
     found: set[tuple[int, ComplexEvent]] = set()
     # Runs with the same state, registers and complex event have the same future.
     current = {(state, reader.empty, frozenset[tuple[str, int]]()) for state in transducer.initial}
@@ -116,7 +126,7 @@ def matches(
     return found
 
 
-class _TransducerRuns:
+class RunReader:
     """One transducer over one list of events; conditions on one event alone are evaluated once."""
 
     def __init__(self, transducer: Transducer, events: Sequence[Event]) -> None:
@@ -150,6 +160,20 @@ class _TransducerRuns:
             self._tested[key] = self._evaluate(t.test, position, {}, memory) is True
         return self._tested[key] and all(self._holds(atom, position, memory) for atom in t.atoms)
 
+    def refusing(self, t: Transition, position: int, memory: Memory) -> list[Condition]:
+        """The parts of a transition's guard that are not true."""
+        parts = [part for part in conjuncts(t.test) if self._evaluate(part, position, {}, memory) is not True]
+        return [*parts, *(atom for atom in t.atoms if not self._holds(atom, position, memory))]
+
+    def over(self, window: Window, start: int | float | None, position: int) -> bool:
+        """Whether a window that began where its measure was ``start`` is over at an event, as far as that shows it."""
+        now = self.measure(window, position)
+        return start is None or (now is not None and not now - start < self._size(window))
+
+    def within(self, window: Window, first: int, last: int) -> bool:
+        """Whether two events lie inside a window."""
+        return self._within(window, (first, last))
+
     def _holds(self, atom: Condition, position: int, memory: Memory) -> bool:
         """Whether an atom is true; with a collection, whether it is true for every row."""
         registers = registers_read([atom])
@@ -181,7 +205,7 @@ class _TransducerRuns:
                 case TruthValue():
                     return _literal(value(current.condition))
                 case Measure():
-                    return _literal(self._measure(current.window, position))
+                    return _literal(self.measure(current.window, position))
                 case SetCall():
                     kept = None if current.rows is None else memory[current.rows.register]
                     own = [value(argument) for argument in current.arguments] if current.here else None
@@ -218,13 +242,13 @@ class _TransducerRuns:
         """Whether events lie inside a window; an empty set always does."""
         if not positions:
             return True
-        first, last = (self._measure(window, position) for position in (min(positions), max(positions)))
+        first, last = (self.measure(window, position) for position in (min(positions), max(positions)))
         return first is not None and last is not None and last - first < self._size(window)
 
     def _in_window(self, window: Window, position: int, start: Node) -> Condition:
         assert isinstance(start, Literal)  # the register has been read
         first: Any = start.value
-        now: Any = self._measure(window, position)
+        now: Any = self.measure(window, position)
         if first is None or now is None:
             return UNKNOWN
         return Constant(now - first < self._size(window))
@@ -240,7 +264,8 @@ class _TransducerRuns:
                 return window.size
         raise TypeError(f"{type(window).__name__} is no window")
 
-    def _measure(self, window: Window, position: int) -> int | float | None:
+    def measure(self, window: Window, position: int) -> int | float | None:
+        """The place, time or attribute of an event that a window compares; None if the event has none."""
         match window:
             case CountWindow():
                 return position
