@@ -28,6 +28,10 @@ CASE_NODES = 1_000
 CASE_DEPTH = 100
 #: Configurations of a substream that are traced at once; beyond, the trace is refused.
 TRACED_CONFIGURATIONS = 1_000
+#: Parts of a query that `why_not` leaves out one by one; queries with more are refused.
+WHY_NOT_PARTS = 100
+#: Matches of one event among which `why_not` looks for the chosen one; further ones count as not reported.
+LISTED_RIVALS = 100_000
 #: The largest bound in ``φ{n,m}``.
 REPETITIONS = 1_000_000
 #: States up to which repetitions are written out; beyond, a register counts them.
@@ -107,6 +111,8 @@ TYPES_LOOKED_FOR = 50
 EXPLAINED_ENTRIES = 40
 #: Partial matches of a configuration, and matches of an event, that a trace lists; the others are counted.
 TRACED_MATCHES = 20
+#: Values, events and matches that an answer of `why_not` lists; the others are counted.
+EXPLAINED_VALUES = 6
 
 # Messages
 

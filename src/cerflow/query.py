@@ -6,7 +6,7 @@ Queries are read and checked often where nothing is matched, so the engine is im
 from __future__ import annotations
 
 import warnings as python_warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from functools import cached_property
 from html import escape
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from cerflow.engine.recognize.recognizer import Recognizer
     from cerflow.explaining.facts import ExplainFormat
     from cerflow.studying.tracing import Trace
+    from cerflow.studying.why_not import WhyNot
 
 __all__ = ["NO_TEXT", "Language", "Query", "Reading", "as_query_text", "parse"]
 
@@ -348,6 +349,34 @@ class Query:
         with Located(self.text):
             self._plans.check(sample.schema)
             return Trace(self.tree, sample)
+
+    def why_not(
+        self,
+        events: Any,
+        chosen: Iterable[int | tuple[str, int]],
+        *,
+        sequence: str | None = None,
+        **roles: Unpack[EventRoles],
+    ) -> WhyNot:
+        """Why some events of a short stream are no match: the parts of the query without which they would be one.
+
+        ``chosen`` are the positions of all events of the match that is missed, or pairs of label and position.
+
+        >>> import cerflow
+        >>> query = cerflow.parse("SELECT * WHERE (A AS x ; B) FILTER x.v > 5 WITHIN 10 EVENTS")
+        >>> print(query.why_not([{"type": "A", "v": 3}, {"type": "B", "v": 7}], [0, 1]))
+        x.v > 5: it does not hold; x.v = 3 at event 0
+
+        ``events`` and ``roles`` are those of `match`. Raises as `match`, `ValueError` for positions that are not there,
+        and `UnsupportedQueryError` for deadlines in time.
+        """
+        from cerflow.studying.samples import read_sample
+        from cerflow.studying.why_not import why_not
+
+        sample = read_sample(self, events, sequence=sequence, **roles)
+        with Located(self.text):
+            self._plans.check(sample.schema)
+            return why_not(self.tree, sample, chosen)
 
     def explain(self, format: ExplainFormat = "text", schema: Schema | None = None) -> str:
         """An explanation of how the query is evaluated: normal form, labels, automaton, registers, and conditions.

@@ -20,11 +20,11 @@ from cerflow.stream_inputs import EventRoles, schema_of
 from cerflow.values.event_tables import to_table
 from cerflow.values.events import Event, Stream, Value
 
-__all__ = ["Sample", "Substream", "key_of", "read_sample", "substreams"]
+__all__ = ["StudiedEvents", "Substream", "key_of_event", "read_sample", "substreams_by_key"]
 
 
 @dataclass(frozen=True)
-class Sample:
+class StudiedEvents:
     """Events in the order in which a query reads them, as a table and one by one."""
 
     table: pa.Table
@@ -56,20 +56,22 @@ class Substream:
         return {event.position: place for place, event in enumerate(self.events)}
 
 
-def read_sample(query: Query, events: Any, *, sequence: str | None = None, **roles: Unpack[EventRoles]) -> Sample:
+def read_sample(
+    query: Query, events: Any, *, sequence: str | None = None, **roles: Unpack[EventRoles]
+) -> StudiedEvents:
     """Events as `Query.match` takes them; raises what it raises for events that cannot be used."""
     table = to_table(events)
     schema = schema_of(table.schema, **roles)
     checker = RecordChecker(holding(schema, [query.tree]), "fail", in_order=False)
-    return Sample(usable_in_order(table, checker, sequence)[0], schema)
+    return StudiedEvents(usable_in_order(table, checker, sequence)[0], schema)
 
 
-def substreams(select: Select, events: Stream) -> dict[tuple[Value, ...], Substream]:
+def substreams_by_key(select: Select, events: Stream) -> dict[tuple[Value, ...], Substream]:
     """The substreams that a query reads, by key; events of other inputs and events without key are in none."""
     members: dict[tuple[Value, ...], list[Event]] = {}
     several = bool(select.streams) and any(event.stream is not None for event in events)
     for event in events:
-        key = key_of(select, event)
+        key = key_of_event(select, event)
         if None in key or (several and event.stream not in select.streams):
             continue
         # Names of streams do not count where all events come from one.
@@ -78,7 +80,7 @@ def substreams(select: Select, events: Stream) -> dict[tuple[Value, ...], Substr
     return {key: Substream(key, Stream(found, unit)) for key, found in members.items()}
 
 
-def key_of(select: Select, event: Event) -> tuple[Value, ...]:
+def key_of_event(select: Select, event: Event) -> tuple[Value, ...]:
     """The key of an event; null stands for a part that it has not."""
     return tuple(
         next((value for value in map(event.attribute, names) if value is not None), None) for names in select.partition

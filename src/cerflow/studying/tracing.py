@@ -22,7 +22,7 @@ from cerflow.language.condition import Condition
 from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Projection, ProjectionKind, Select
 from cerflow.studying.partial_matches import NOTHING, Pairs, PartialMatches
-from cerflow.studying.samples import Sample, key_of, substreams
+from cerflow.studying.samples import StudiedEvents, key_of_event, substreams_by_key
 from cerflow.studying.wording import shown_guard, shown_memory
 from cerflow.values.events import Event, Value
 
@@ -116,11 +116,11 @@ class Trace:
     than `limits.TRACED_CONFIGURATIONS` configurations live at once.
     """
 
-    def __init__(self, select: Select, sample: Sample) -> None:
+    def __init__(self, select: Select, sample: StudiedEvents) -> None:
         self.select = select
         self.sample = sample
         self.transducer = automaton_to_trace(select, sample)
-        self._substreams = substreams(select, sample.events)
+        self._substreams = substreams_by_key(select, sample.events)
         self._runs = {key: _SubstreamRuns(self.transducer, part.events, key) for key, part in self._substreams.items()}
         self._numbers: dict[object, int] = {}
         self._steps: list[TracedEvent] = []
@@ -138,7 +138,7 @@ class Trace:
         return self._steps[position]
 
     def _step(self, event: Event) -> TracedEvent:
-        key = key_of(self.select, event)
+        key = key_of_event(self.select, event)
         if None in key:
             missing = " or ".join(self.select.partition[key.index(None)])
             return TracedEvent(event, key, unread=f"it has no {missing}, so it belongs to no substream")
@@ -155,7 +155,7 @@ class Trace:
         return step
 
 
-def automaton_to_trace(select: Select, sample: Sample) -> Transducer:
+def automaton_to_trace(select: Select, sample: StudiedEvents) -> Transducer:
     """The transducer of a query as the engine would use it, with all events marked also where none is reported."""
     if detects_only(select):
         select = replace(select, projection=Projection(ProjectionKind.ALL))

@@ -90,6 +90,12 @@ def test_of_all_events_of_a_label(value):
     assert len({value for _, value in rows()}) > 1
 
 
+def test_of_texts_that_are_all_null_nothing_is_distinct():
+    events = pa.table({"type": ["A", "A"], "s": pa.nulls(2, pa.string())})
+    found = cerflow.parse("SELECT count(distinct A.s) AS c WHERE A").match(events).to_pylist()
+    assert [row["c"] for row in found] == [0, 0]
+
+
 def test_an_event_that_is_not_there_is_null():
     text = "SELECT same(x, y) AS c WHERE (A AS x ; C AS y) OR C AS y"
     assert sorted(column(text), key=str) == sorted(column(text, "semantics"), key=str) == [False, None]

@@ -114,11 +114,11 @@ def aggregated(name: str, groups: Grouping, values: Vector | None) -> Vector:
 
 def _distinct(groups: Grouping, values: Vector, known: Mask) -> Ints:
     """How many different values each group has, nulls left out."""
-    data = values.data
-    if values.kind.coded:
+    data = values.data[known]
+    if values.kind.coded and len(data):
         # Functions of texts may give one text under several codes.
-        data = np.unique(np.array(values.dictionary, object), return_inverse=True)[1][values.data]
-    distinct, codes = np.unique(data[known], return_inverse=True)
+        data = np.unique(np.array(values.dictionary, object), return_inverse=True)[1][data]
+    distinct, codes = np.unique(data, return_inverse=True)
     pairs = np.unique(groups.of[known] * max(1, len(distinct)) + codes)
     return np.bincount(pairs // max(1, len(distinct)), minlength=len(groups.sizes)).astype(np.int64)
 

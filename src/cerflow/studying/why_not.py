@@ -1,0 +1,246 @@
+"""Why some events are no match: the parts of the query without which they would be one.
+
+Each part of the query that can refuse events is left out in turn, and the query is asked again. So an answer is checked
+by the meaning of the query and not by rules of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import Any
+
+from cerflow import limits
+from cerflow.errors import QueryError, Span, UnsupportedQueryError, at_least_one
+from cerflow.language.condition import Attribute, LabelReference
+from cerflow.language.formula import CountWindow, EventType, Exclusion, Unless
+from cerflow.language.node import walk
+from cerflow.language.select import Select
+from cerflow.query import Query
+from cerflow.studying.fitting import Fit, Wanted, detected_at, fit, reported
+from cerflow.studying.relaxing import Constraint, constraints, relaxed
+from cerflow.studying.samples import StudiedEvents, key_of_event
+from cerflow.studying.wording import shown_pairs, shown_value
+
+__all__ = ["RefusingPart", "WhyNot", "why_not"]
+
+#: Positions of events, or pairs of label and position.
+Chosen = Iterable[int | tuple[str, int]]
+
+#: Parts are tried in this order when several refuse together; the first to be kept are the last to be blamed.
+_KEPT_FIRST = ("type", "both", "start", "repetition", "contiguity", "partition", "exclusion", "preference", "limit")
+
+
+@dataclass(frozen=True)
+class RefusingPart:
+    """A part of a query that refuses events: how it is written, where in the text, and why it refuses, in words."""
+
+    text: str
+    span: Span | None
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.text}: {self.words}"
+
+
+@dataclass(frozen=True)
+class WhyNot:
+    """The answer to `Query.why_not`.
+
+    Events that are a match are detected at ``detected_at``, otherwise that is None. Each of ``ways`` is a set of parts
+    of the query: without these parts, and not without fewer of them, the events would be a match. Where no way is
+    found, the events do not have the shape of a match, and ``shape`` says so.
+    """
+
+    detected_at: int | None
+    ways: tuple[tuple[RefusingPart, ...], ...] = ()
+    shape: str | None = None
+
+    def __bool__(self) -> bool:
+        """Whether the events are no match."""
+        return self.detected_at is None
+
+    def __str__(self) -> str:
+        if self.detected_at is not None:
+            return f"the events are a match, detected at event {self.detected_at}"
+        if self.shape is not None:
+            return self.shape
+        return "\nor ".join("\n  and ".join(map(str, way)) for way in self.ways)
+
+
+def why_not(select: Select, sample: StudiedEvents, chosen: Chosen) -> WhyNot:
+    """See `Query.why_not`."""
+    wanted = _wanted(chosen, sample)
+    found = detected_at(select, sample, wanted)
+    if found is not None:
+        return WhyNot(found)
+    parts = sorted(
+        constraints(select), key=lambda c: _KEPT_FIRST.index(c.kind) if c.kind in _KEPT_FIRST else len(_KEPT_FIRST)
+    )
+    if len(parts) > limits.WHY_NOT_PARTS:
+        raise UnsupportedQueryError(
+            f"the query has {len(parts)} parts that can refuse events; {limits.WHY_NOT_PARTS} are looked into"
+        )
+    single = [part for part in parts if _accepted(select, [part], sample, wanted)]
+    if single:
+        ways: Sequence[Sequence[Constraint]] = [[part] for part in single]
+    elif not _accepted(select, parts, sample, wanted):
+        return WhyNot(None, shape=_shape(select, parts, sample, wanted))
+    else:
+        left_out = list(parts)
+        for part in parts:
+            fewer = [other for other in left_out if other is not part]
+            if _accepted(select, fewer, sample, wanted):
+                left_out = fewer
+        ways = [left_out]
+    return WhyNot(None, tuple(_explained(select, way, sample, wanted) for way in ways))
+
+
+def _wanted(chosen: Chosen, sample: StudiedEvents) -> Wanted:
+    wanted: dict[int, frozenset[str]] = {}
+    for one in chosen:
+        label, position = one if isinstance(one, tuple) else (None, one)
+        if at_least_one(position + 1, "a position plus one") > len(sample.events):
+            raise ValueError(f"there is no event {position}: the last one is {len(sample.events) - 1}")
+        wanted[position] = wanted.get(position, frozenset()) | ({label} if label is not None else set())
+    if not wanted:
+        raise ValueError("choose events by their positions, such as [0, 3], or pairs such as ('x', 0)")
+    return wanted
+
+
+def _accepted(select: Select, left_out: Sequence[Constraint], sample: StudiedEvents, wanted: Wanted) -> bool:
+    try:
+        return detected_at(relaxed(select, left_out), sample, wanted) is not None
+    except (QueryError, UnsupportedQueryError):
+        return False
+
+
+def _shape(select: Select, parts: Sequence[Constraint], sample: StudiedEvents, wanted: Wanted) -> str:
+    if any(wanted.values()):
+        anyhow = dict.fromkeys(wanted, frozenset[str]())
+        found = fit(relaxed(select, parts), sample, anyhow) if _accepted(select, parts, sample, anyhow) else None
+        if found is not None:
+            return f"the events never have these labels together; with these events a match is {_pairs(found)}"
+    events = "one event" if len(wanted) == 1 else f"these {len(wanted)} events"
+    return (
+        f"no match consists of {events} alone, whatever their types and values: the pattern reports more or fewer "
+        "events"
+    )
+
+
+def _pairs(found: Fit) -> str:
+    return shown_pairs(found.complex_event)
+
+
+# -- words ---------------------------------------------------------------------------------------------------------
+
+
+def _explained(
+    select: Select, way: Sequence[Constraint], sample: StudiedEvents, wanted: Wanted
+) -> tuple[RefusingPart, ...]:
+    found = fit(relaxed(select, way), sample, wanted)
+    assert found is not None
+    return tuple(RefusingPart(c.text, c.span, _words(c, select, sample, wanted, found)) for c in way)
+
+
+def _words(c: Constraint, select: Select, sample: StudiedEvents, wanted: Wanted, found: Fit) -> str:
+    positions = sorted(wanted)
+    match c.kind:
+        case "condition":
+            return _condition(c, sample, found)
+        case "type":
+            return _type(c, sample, found)
+        case "window":
+            return _window(c, sample, positions)
+        case "contiguity":
+            gaps = [f"event {p}" for a, b in pairwise(positions) for p in range(a + 1, b)]
+            return f"{_few(gaps)} lies in between" if gaps else "the events do not follow one another directly"
+        case "repetition":
+            return "the part is not repeated so often"
+        case "start":
+            return "the events do not begin with the first event of the stream"
+        case "exclusion":
+            return _exclusion(c, sample, positions)
+        case "both":
+            return "this side does not match the same events"
+        case "partition":
+            keys = [
+                f"event {p} has {', '.join(map(shown_value, key_of_event(select, sample.events[p])))}"
+                for p in positions
+            ]
+            return f"the events have different keys: {_few(keys)}"
+        case "preference" | "limit" | "consumption":
+            return _rivals(c, select, sample, found)
+    return "it refuses the events"
+
+
+def _condition(c: Constraint, sample: StudiedEvents, found: Fit) -> str:
+    read: dict[str, None] = {}
+    for node in walk(c.node):
+        label = getattr(node, "label", None)
+        if not isinstance(label, str):
+            continue
+        places = sorted(p for a, p in found.complex_event if a == label)
+        if isinstance(node, Attribute):
+            read |= {f"{label}.{node.name} = {_value(sample, p, node.name)} at event {p}": None for p in places}
+        elif isinstance(node, LabelReference):
+            read |= {f"{label} is event {p}": None for p in places}
+        else:
+            bare = [n.name for n in walk(node) if isinstance(n, Attribute) and n.label is None]
+            read |= {f"{label}.{name} = {_value(sample, p, name)} at event {p}": None for p in places for name in bare}
+    return f"it does not hold; {_few(list(read))}" if read else "it does not hold"
+
+
+def _value(sample: StudiedEvents, position: int, name: str) -> str:
+    return shown_value(sample.events[position].attribute(name))
+
+
+def _type(c: Constraint, sample: StudiedEvents, found: Fit) -> str:
+    if not isinstance(c.node, EventType):
+        return "an event that it excludes is among them"
+    wrong = sorted(p for a, p in found.complex_event if a == c.node.name and sample.events[p].type != c.node.name)
+    shown = [f"event {p} is of type {sample.events[p].type}" for p in wrong]
+    return _few(shown) if shown else "an event of this type is not among them, or not in this place"
+
+
+def _window(c: Constraint, sample: StudiedEvents, positions: Sequence[int]) -> str:
+    first, last = (sample.events[p] for p in (positions[0], positions[-1]))
+    if isinstance(c.node, CountWindow):
+        return f"the events are too far apart: {first.position} to {last.position}"
+    when = f"event {first.position} is at {_time(sample, first)}, event {last.position} at {_time(sample, last)}"
+    return f"the events are too far apart: {when}"
+
+
+def _time(sample: StudiedEvents, event: Any) -> str:
+    return shown_value(event.moment or event.time)
+
+
+def _exclusion(c: Constraint, sample: StudiedEvents, positions: Sequence[int]) -> str:
+    assert isinstance(c.node, Exclusion)
+    begin = 0 if isinstance(c.node, Unless) else positions[0]
+    try:
+        query = Query(Select(c.node.right))
+        first = next(iter(query.match(sample.table.slice(begin, positions[-1] + 1 - begin), **sample.roles)), None)
+    except (QueryError, UnsupportedQueryError):
+        first = None  # it reads labels of the formula around it
+    if first is None:
+        return "what must not happen has happened"
+    events = [f"event {begin + e['position']} of type {e['type']}" for e in first["events"]]
+    return f"what must not happen has happened: {_few(events)}"
+
+
+def _rivals(c: Constraint, select: Select, sample: StudiedEvents, found: Fit) -> str:
+    if c.kind == "consumption":
+        return "an earlier match has consumed what had begun"
+    others = reported(select, sample, found.detected_at)
+    if not others:
+        return "another match is preferred"
+    chosen = _few(list(map(shown_pairs, others)))
+    return f"event {found.detected_at} completes other matches, and these are chosen: {chosen}"
+
+
+def _few(shown: Sequence[str]) -> str:
+    listed = list(islice(shown, limits.EXPLAINED_VALUES))
+    more = len(shown) - len(listed)
+    return ", ".join(listed) + (f" and {more} more" if more else "")
