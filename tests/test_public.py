@@ -95,6 +95,11 @@ def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
+def _nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(_tree(path)))
+
+
 def _level(module: str) -> int:
     room = module.split(".")[1]
     return next(level for level, rooms in enumerate(ORDER) if room in rooms)
@@ -103,7 +108,7 @@ def _level(module: str) -> int:
 def _imports(path: Path) -> set[str]:
     """The modules of cerflow that a file imports, wherever in the file that stands."""
     found = set()
-    for node in ast.walk(_tree(path)):
+    for node in _nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -144,7 +149,7 @@ def test_no_class_has_a_twin():
     """One word for one thing: a class is known by its name alone, be it public or not."""
     homes: dict[str, list[Path]] = {}
     for path in FILES:
-        for node in ast.walk(_tree(path)):
+        for node in _nodes(path):
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name.lstrip("_"), []).append(path)
     assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
@@ -180,7 +185,7 @@ def test_every_module_says_what_it_is_for():
 
 def test_limits_have_one_home():
     for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(_tree(path)):
+        for node in _nodes(path):
             targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
             names = {name.id for target in targets if target for name in ast.walk(target) if isinstance(name, ast.Name)}
             assert not any(re.match(r"_?(MOST|MAX)_", name) for name in names), f"{path} defines {names}"
@@ -189,7 +194,7 @@ def test_limits_have_one_home():
 def test_limits_are_read_when_they_are_needed():
     """A default of a parameter, or a name imported from there, would keep the number that held at import."""
     for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(_tree(path)):
+        for node in _nodes(path):
             if isinstance(node, ast.ImportFrom):
                 assert node.module != "cerflow.limits", path
             if isinstance(node, ast.FunctionDef | ast.Lambda):

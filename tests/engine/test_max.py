@@ -90,6 +90,7 @@ TRICKY = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", TRICKY)
 def test_tricky_queries(text):
     generator = np.random.default_rng(7)

@@ -76,6 +76,7 @@ TRICKY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", TRICKY.values(), ids=TRICKY)
 @pytest.mark.parametrize("strategy", BOTH)
 def test_tricky_queries(text, strategy):

@@ -81,6 +81,7 @@ def assert_conforms(query, table, **roles):
         assert bag(run(query, table, time="t", **roles)) == bag(wanted), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("units", STAMPED)
 @examples(60)
 @given(st.data())

@@ -137,6 +137,7 @@ def test_bad_records_stay_if_they_have_to_be_told():
         assert table.filter(found)["type"].to_pylist() == kept
 
 
+@pytest.mark.slow
 def test_many_steps_and_long_conditions_are_looked_at_quickly():
     steps = " ; ".join(f"T{k} AS t{k}" for k in range(300))
     long = " OR ".join(f"v = {k} AND w = {k}" for k in range(600))

@@ -227,6 +227,7 @@ def test_threads_compute_with_times():
     assert_alike(query, table, 3, time="t")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short")
 @pytest.mark.parametrize(
     "text",

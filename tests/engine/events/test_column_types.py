@@ -90,6 +90,7 @@ def answers(query, table, **roles):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMS)
 def test_attributes_and_keys(name):
     # Two chunks: those of dictionaries differ.

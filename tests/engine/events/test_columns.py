@@ -57,6 +57,7 @@ def test_many_independent_tests(count):
     }
 
 
+@pytest.mark.slow
 def test_many_signatures_in_a_large_batch():
     size, count = 8_000, 20
     drawn = np.random.default_rng(5).random((count, size))

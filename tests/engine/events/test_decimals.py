@@ -67,6 +67,7 @@ def expected(text, name):
     return bag(cerflow.parse(text).match(table(*TYPES[name]), runner="semantics").to_pylist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TYPES)
 def test_every_runner_compares_exactly(engine_runner, name):
     events = table(*TYPES[name])

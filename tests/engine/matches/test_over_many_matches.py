@@ -15,6 +15,7 @@ def letters(text, **columns):
     return pa.table({"type": list(text), **columns})
 
 
+@pytest.mark.slow
 def test_samples_are_uniform():
     matches = cerflow.parse("SELECT * WHERE A+ ; B").match(letters("AAAB"))
     drawn_ = Counter(len(row["events"]) for seed in range(600) for row in matches.sample(1, seed=seed))
@@ -240,7 +241,7 @@ def test_nothing_found():
 
 
 def test_dictionaries_survive_arrow_files(tmp_path):
-    matches = cerflow.parse("SELECT * WHERE A+ ; B").match(letters("AAABAB" * 3, s=list("abcdef") * 3))
+    matches = cerflow.parse("SELECT * WHERE A+ ; B").match(letters("AAABAB" * 2, s=list("abcdef") * 2))
     table = matches.to_arrow(events="dictionary")
     with pa.OSFile(str(tmp_path / "matches.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as file:
         file.write_table(table)

@@ -238,6 +238,7 @@ def test_random_formulas(data):
     assert_conforms(*drawn(data, fragment=Fragment(deadlines=True)), ENGINE_RUNNERS)
 
 
+@pytest.mark.slow
 def test_many_that_wait_for_one_key():
     """A tick comes to those that are due, however many others wait."""
     table = pa.table({"type": ["cart"] * 20_000, "t": pa.array(range(20_000))})

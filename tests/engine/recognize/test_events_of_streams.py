@@ -10,7 +10,7 @@ from cerflow.language.printer import show
 from cerflow.pushdown.arrow import arrow_filter
 from cerflow.pushdown.relevance import relevant_events
 from cerflow.schema import Schema
-from support.runners import ENGINE_RUNNERS, RUNNERS, bag, semantics
+from support.runners import RUNNERS, bag, semantics
 
 ROLES = {"time": "t", "stream": "from"}
 
@@ -28,7 +28,6 @@ def rows(seed, count=14):
     )
 
 
-@pytest.mark.parametrize("runner", ENGINE_RUNNERS)
 @pytest.mark.parametrize(
     "text",
     [
@@ -41,14 +40,14 @@ def rows(seed, count=14):
         "SELECT * WHERE s1>EVENT AS x ; B WITHIN 3 EVENTS",
     ],
 )
-def test_conforms(text, runner):
+def test_conforms(text, engine_runner):
     query = cerflow.parse(text)
     assert cerflow.parse(show(query.tree)).tree == query.tree
     found = 0
     for seed in range(6):
         table = rows(seed)
         wanted = semantics(query, table, **ROLES)
-        assert bag(ENGINE_RUNNERS[runner](query, table, **ROLES)) == bag(wanted)
+        assert bag(engine_runner(query, table, **ROLES)) == bag(wanted)
         found += len(wanted)
     assert found
 

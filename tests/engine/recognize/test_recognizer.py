@@ -156,6 +156,7 @@ FORGETTING = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", FORGETTING)
 @pytest.mark.parametrize("step", [1, 17])
 def test_forgetting_strings_and_events_changes_nothing(text, step, monkeypatch):

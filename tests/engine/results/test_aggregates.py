@@ -174,6 +174,7 @@ def test_conditions_that_make_no_sense(condition, reason):
         cerflow.parse(f"SELECT * WHERE (A+ AS x ; B+ AS y) FILTER {condition}").match(table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("test", ["increasing", "decreasing", "nondecreasing", "nonincreasing"])
 @pytest.mark.parametrize("formula", ["C", "C+", "(C+ ; B)"])
 def test_the_order_of_one_null_is_unknown(runner, formula, test):

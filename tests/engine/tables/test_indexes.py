@@ -84,6 +84,7 @@ def pairs(matches):
     return [(m["start"], m["end"]) for m in matches.to_pylist()]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("keyed", [False, True])
