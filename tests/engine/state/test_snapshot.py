@@ -136,6 +136,8 @@ def test_another_version(snapshot):
         QuerySet({"q": TEXT}).restore(snapshot, SCHEMA, time="t")
     with pytest.raises(SnapshotError, match="numbers states or labels"):
         Recognizer.restore(query, changed(snapshot, labels=[["A"]]))
+    with pytest.raises(SnapshotError, match="numbers states or labels"):
+        Recognizer.restore(query, changed(snapshot, automaton="another"))
     assert Recognizer.restore(query, changed(snapshot)).events == 60
 
 

@@ -1,6 +1,9 @@
 """The buckets of streaming queries without Spark: cuts, disorder and accidents change nothing."""
 
 import datetime as dt
+import json
+from base64 import b64decode
+from pathlib import Path
 from unittest import mock
 
 import pyarrow as pa
@@ -10,17 +13,19 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow import limits
+from cerflow.engine.recognize.plan import Plan
 from cerflow.errors import BadRecordError, CerflowError, SnapshotError, UnsupportedQueryError
 from cerflow.schema import Schema
 from cerflow.spark.streaming import remembering
 from cerflow.spark.streaming.deadlines import clock_value
 from cerflow.spark.streaming.packing import PACKED, Packing, unpacked_rows
+from cerflow.spark.streaming.remembering import StateHead
 from cerflow.values.units import DAY
 from support.generators.conditions import Fragment
 from support.generators.queries import streams
 from support.generators.selects import cases
 from support.runners import examples
-from support.spark.buckets import StreamingRun, assert_as_sorted
+from support.spark.buckets import MemoryStore, StreamingRun, assert_as_sorted
 from support.spark.results import bag
 
 COLUMNS = pa.schema(
@@ -234,6 +239,57 @@ def test_the_state_of_another_query_or_version_is_refused(change, says):
     run.stores[0].known = run.stores[0].known._replace(**change)
     with pytest.raises(SnapshotError, match=says):
         run.batch(rows[1:])
+
+
+GOLDEN = sorted((Path(__file__).parent / "golden").glob("state-*.json"))
+GOLDEN_ROWS = [
+    {"type": "AB"[n % 3 == 2], "t": 10 + n, "k": n % 2, "v": n % 5, "w": n / 2, "s": "xyz"[n % 3], "n": n, "seq": n}
+    for n in range(24)
+]
+
+
+def kept_once(path):
+    """A run that goes on from the state of a bucket that was written once; the first 16 rows had come by then."""
+    kept = json.loads(path.read_text())
+    run = StreamingRun(kept["query"], COLUMNS, lambda row: 0, 3)
+    run.watermark, run.latest = kept["watermark"], kept["latest"]
+    store = run.stores[0] = MemoryStore()
+    head = kept["head"]
+    store.known = StateHead(**{**head, "nonce": b64decode(head["nonce"])})
+    store.snapshot, store.blobs = ([b64decode(blob) for blob in kept[name]] for name in ("snapshot", "log"))
+    store.timers = {head["timer"]}
+    return run
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=[path.stem for path in GOLDEN])
+def test_states_that_were_written_once_can_be_read(path):
+    """If this fails, the format needs another number, or states of it must be converted."""
+    run = kept_once(path)
+    assert len(run.stores[0].snapshot) > 2
+    assert run.stores[0].blobs
+    run.batch(GOLDEN_ROWS[16:])
+    run.end()
+    whole = run.query.match(pa.Table.from_pylist(GOLDEN_ROWS, COLUMNS), time="t", sequence="seq", positions=False)
+    expected = whole.to_arrow()
+    # Three matches were found before.
+    assert bag(pa.Table.from_pylist(run.rows, schema=expected.schema)) == bag(expected.slice(3))
+    assert expected.num_rows > 10
+
+
+def test_every_format_has_a_state_that_was_written_once():
+    assert [path.stem for path in GOLDEN] == [f"state-{n}" for n in range(1, remembering._FORMAT + 1)]
+
+
+def test_the_state_of_a_query_that_is_compiled_otherwise_now_is_refused():
+    run = kept_once(GOLDEN[-1])
+    with mock.patch.multiple(limits, STREAM_LOG_BYTES=0, STREAM_LOG_RATIO=0):
+        run.batch(GOLDEN_ROWS[16:20])
+    run.elsewhere()
+    with (
+        mock.patch.object(Plan, "numbering", property(lambda plan: "another")),
+        pytest.raises(SnapshotError, match=r"numbers states .* go on with the cerflow that wrote it, or start with"),
+    ):
+        run.batch(GOLDEN_ROWS[20:])
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:5], lambda data: b"\xff" * 8 + data[8:], lambda data: data[:40]])

@@ -191,6 +191,7 @@ class Machine:
             "positions": plan.positions,
             "labels": [sorted(labels) for labels in self.tables.label_sets],
             "slots": [sorted(map(list, places.items())) for places in self.tables.slots.at],
+            "automaton": plan.numbering,
         }
 
     def came(self, description: Mapping[str, Any]) -> int:
@@ -216,8 +217,10 @@ class Machine:
 
         Raises `SnapshotError` if the snapshot is of another plan, or if the kernels could not rely on it.
         """
-        header = contents.description
-        if {name: header.get(name) for name in self.identity()} != self.identity():
+        own = self.identity()
+        # The first snapshots of this version do not name the automaton.
+        header = {"automaton": own["automaton"], **contents.description}
+        if {name: header.get(name) for name in own} != own:
             raise SnapshotError("the snapshot numbers states or labels in another way than this cerflow does")
         texts = header.get("strings")
         check_strings(texts, self.tables)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -29,6 +31,7 @@ from cerflow.errors import InputError, UnsupportedQueryError, expect
 from cerflow.language.condition import Condition, PredicateCall
 from cerflow.language.formula import DurationWindow
 from cerflow.language.node import walk
+from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Select
 from cerflow.schema import Kind, Schema
 
@@ -128,6 +131,25 @@ class Plan:
     def reading(self, test: Condition) -> frozenset[str]:
         """The columns that a condition on one event reads."""
         return columns_of_test(test, self._tables)
+
+    @cached_property
+    def numbering(self) -> str:
+        """A hash of the numbers of states and registers, and of what they stand for."""
+        made = self._tables.transducer
+        moves = [
+            (
+                t.source,
+                t.target,
+                show(t.test),
+                len(t.atoms),
+                sorted(t.labels),
+                [(w.register, w.fresh) for w in t.writes],
+            )
+            for t in made.transitions
+        ]
+        registers = [(register.keeps, register.fields) for register in made.registers]
+        whole = (made.states, sorted(made.initial), sorted(made.final), sorted(moves), registers)
+        return hashlib.blake2b(repr(whole).encode(), digest_size=8).hexdigest()
 
     def _make(self) -> TransducerTables:
         strategy, pick = strategy_of(self.select, self.transducer)

@@ -24,6 +24,7 @@ __all__ = ["BucketStore", "StateHead", "Step", "process"]
 
 #: The version of what is kept in the store.
 _FORMAT = 1
+_WAY_OUT = "go on with the cerflow that wrote it, or start with a new checkpoint"
 #: What an entry of the log costs beside its bytes.
 _ENTRY_BYTES = 100
 
@@ -132,8 +133,7 @@ def process(
 def _check(head: StateHead, query: str) -> None:
     if head.format != _FORMAT:
         raise SnapshotError(
-            f"the state in the checkpoint has version {head.format}, this cerflow reads version {_FORMAT}: "
-            "go on with the cerflow that wrote it, or start with a new checkpoint"
+            f"the state in the checkpoint has version {head.format}, this cerflow reads version {_FORMAT}: {_WAY_OUT}"
         )
     if head.query != query:
         raise SnapshotError(
@@ -151,7 +151,10 @@ def _recalled(
         return Bucket(work), False
     if bucket is not None and nonce == head.nonce:
         return bucket, True
-    bucket = Bucket(work, b"".join(store.chunks()) if head.snapshot else None)
+    try:
+        bucket = Bucket(work, b"".join(store.chunks()) if head.snapshot else None)
+    except SnapshotError as error:
+        raise SnapshotError(f"cannot read the state in the checkpoint ({error}): {_WAY_OUT}") from error
     if head.log:
         bucket.add(list(store.log()), _ALL)
     # These detections were reported when the events came.
