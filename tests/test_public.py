@@ -24,6 +24,7 @@ ORDER = (
     ("cache_folder", "errors", "limits"),
     ("schema", "values"),
     ("language",),
+    ("drawing",),
     ("predicates",),
     ("analysis",),
     ("conditions",),

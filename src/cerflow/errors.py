@@ -35,6 +35,7 @@ __all__ = [
     "Located",
     "OutputError",
     "PerformanceWarning",
+    "PictureError",
     "PredicateError",
     "QueryError",
     "QuerySyntaxError",
@@ -154,6 +155,10 @@ class BadRecordError(InputError):
 
 class OutputError(CerflowError, OSError):
     """The result cannot be written: the place is not fit for it, the disk is full, the file is an input too."""
+
+
+class PictureError(CerflowError, RuntimeError):
+    """A picture cannot be drawn: it would be too large to read, or the layout engine is not installed."""
 
 
 class PredicateError(CerflowError, RuntimeError):

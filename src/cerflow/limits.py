@@ -50,6 +50,10 @@ DECISION_STEPS = 2_000_000
 PAPER_STEPS = 200_000
 #: Bytes of a row of CSV; a file with a longer one is refused.
 CSV_ROW_BYTES = 1 << 30
+#: States and transitions, or parts of a formula, of a picture; larger ones are refused, as nobody could read them.
+DRAWN_PARTS = 300
+#: The same; beyond, arrows are straight lines and fewer steps look for a good layout.
+DRAWN_FINELY = 100
 #: Brackets within brackets of a JSON object; deeper ones are bad records.
 JSON_DEPTH = 100
 #: Bytes that are left free on a disk, or a hundredth of it if that is less; beyond, writing ends with an error.

@@ -19,6 +19,8 @@ from cerflow.analysis.checks import check_query
 from cerflow.analysis.columns import attributes_in
 from cerflow.analysis.first_order import check_first_order, refuse_by
 from cerflow.analysis.scopes import relation_names
+from cerflow.drawing.svg import Theme
+from cerflow.drawing.targets import picture, shown_or_told
 from cerflow.errors import (
     Located,
     QueryError,
@@ -126,7 +128,22 @@ class Query:
 
     def _repr_html_(self) -> str:
         text = show(self.written) if self.text is None else dedent(self.text).strip()
-        return f"<pre>{escape(text)}</pre>"
+        return f"<pre>{escape(text)}</pre>\n{shown_or_told(self.to_svg)}"
+
+    def to_svg(self, *, theme: Theme = "auto") -> str:
+        """A picture of the query's automaton, as a text of SVG that needs neither network, fonts nor scripts.
+
+        States stand from left to right, the last in two circles, and the arrows into it are green; arrows that mark
+        an event are blue. Long guards are folded, and shown whole where the pointer rests. Colours follow the page
+        or the system with ``theme="auto"``, or are ``"light"`` or ``"dark"``. Raises `UnsupportedQueryError` if the
+        engine cannot evaluate the query, and `PictureError` if the automaton is too large for a picture or the layout
+        engine is not installed (``pip install 'cerflow[pictures]'``).
+        """
+        from cerflow.automata.model.diagrams import transducer_diagram
+
+        with Located(self.text):
+            transducer = self._plans.transducer()
+        return picture(transducer_diagram(transducer), "svg", title=show(self.written), theme=theme)
 
     def __reduce__(self) -> tuple[Callable[..., Query], tuple[object, ...]]:
         # Plans do not travel; the new process makes them when it needs them.
@@ -381,10 +398,10 @@ class Query:
     def explain(self, format: ExplainFormat = "text", schema: Schema | None = None) -> str:
         """An explanation of how the query is evaluated: normal form, labels, automaton, registers, and conditions.
 
-        ``format`` is ``"text"`` for people, ``"json"`` for programs, or ``"dot"``, the automaton for Graphviz. With a
-        schema also how each condition is evaluated, and which columns are read. A query that the engine cannot
-        evaluate yet is explained as far as possible, with the reason. Raises `QueryError` if the query does not fit
-        the schema.
+        ``format`` is ``"text"`` for people, ``"json"`` for programs, or a picture of the automaton: ``"svg"`` (see
+        `to_svg`), ``"mermaid"`` for Markdown, ``"dot"`` for Graphviz. With a schema also how each condition is
+        evaluated, and which columns are read. A query that the engine cannot evaluate yet is explained as far as
+        possible, with the reason. Raises `QueryError` if the query does not fit the schema.
         """
         from cerflow.explaining.facts import explain_query
 

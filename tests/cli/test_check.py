@@ -1,4 +1,5 @@
 import json
+from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner
@@ -138,7 +139,7 @@ def test_sremo_files_can_be_checked(tmp_path):
     assert result.stderr.startswith(f"error: {path}, line 1, column 13:")
 
 
-@pytest.mark.parametrize("form", ["text", "json", "dot"])
+@pytest.mark.parametrize("form", ["text", "json", "dot", "mermaid", "svg"])
 def test_explanations(form, readings):
     for options in ((), ("--input", readings)):
         result = cerflow("explain", "-e", QUERY, "--format", form, *options)
@@ -147,6 +148,10 @@ def test_explanations(form, readings):
             assert json.loads(result.stdout)
         elif form == "dot":
             assert result.stdout.lstrip().startswith("digraph")
+        elif form == "mermaid":
+            assert result.stdout.startswith("flowchart LR")
+        elif form == "svg":
+            assert ElementTree.fromstring(result.stdout).tag.endswith("svg")
         else:
             assert "hot" in result.stdout
 

@@ -224,14 +224,14 @@ def test_what_cannot_be_evaluated_yet_is_said_plainly(text, reason, column):
 def test_a_schema_that_does_not_fit_is_an_error():
     with pytest.raises(QueryError, match="line 1"):
         cerflow.parse("SELECT * WHERE A AS x FILTER x.nowhere > 1").explain(schema=SCHEMA)
-    with pytest.raises(ValueError, match="'text', 'json' or 'dot'"):
+    with pytest.raises(ValueError, match="'text', 'json', 'dot'"):
         cerflow.parse("SELECT * WHERE A").explain("xml")
 
 
 @pytest.mark.parametrize("formula", [PHI1, *STRATEGY_TABLE])
 def test_worked_examples_are_explained(formula):
     schema = Schema(pa.schema([("type", pa.string()), ("id", pa.int64()), ("value", pa.int64())]))
-    for form in ("text", "json", "dot"):
+    for form in ("text", "json", "dot", "mermaid", "svg"):
         assert cerflow.parse(f"SELECT * WHERE {formula}").explain(form, schema)
 
 

@@ -296,7 +296,10 @@ def test_definitions_without_columns() -> None:
 def test_explanations_show_which_statement_reads_which() -> None:
     program = cerflow.parse_program(DIP + "SELECT * FROM dip, log WHERE dip ; A")
     assert "  dip reads log\n  the query reads dip, log\n" in program.explain()
-    assert '"dip" -> "the query";' in program.explain("dot")
+    dot = program.explain("dot")
+    assert 'n1 [label="dip", shape=box];' in dot
+    assert 'n2 [label="the query", shape=box, peripheries=2];' in dot
+    assert [line.strip() for line in dot.splitlines() if "->" in line] == ["n0 -> n1;", "n1 -> n2;", "n0 -> n2;"]
     schema = cerflow.Schema(pa.schema([("type", pa.string()), ("v", pa.int64())]))
     assert '"definition": "dip"' in program.explain("json", schema)
     program.check(schema)

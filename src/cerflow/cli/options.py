@@ -57,11 +57,13 @@ class Runner(StrEnum):
 
 
 class ExplainFormat(StrEnum):
-    """Forms of an explanation; ``dot`` is Graphviz's."""
+    """Forms of an explanation; ``dot`` is Graphviz's, and the last three are pictures."""
 
     TEXT = "text"
     JSON = "json"
     DOT = "dot"
+    MERMAID = "mermaid"
+    SVG = "svg"
 
 
 class ExampleStream(StrEnum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from cerflow.analysis.columns import attributes_in
 from cerflow.analysis.scopes import Labels, labels_of, relation_names, resolve
@@ -11,12 +11,22 @@ from cerflow.analysis.types import check_types
 from cerflow.automata.compile.deadlines import waits_for_time
 from cerflow.automata.compile.formulas import hoist_window
 from cerflow.automata.model.clock import PAUSE, TICK
+from cerflow.automata.model.diagrams import (
+    show_condition,
+    show_expression,
+    show_guard,
+    show_labels,
+    show_write,
+    transducer_diagram,
+)
 from cerflow.automata.model.transducer import Transducer
 from cerflow.automata.optimise.ambiguity import ambiguous
 from cerflow.automata.optimise.detection import latest_starts
 from cerflow.automata.relevance import relevance_of_transducer
 from cerflow.conditions.clauses import clauses
 from cerflow.conditions.connectives import TRUE, conjuncts
+from cerflow.drawing.diagram import Diagram, Vertex
+from cerflow.drawing.targets import PICTURE_FORMATS, picture
 from cerflow.engine import layout
 from cerflow.engine.events.signatures import Evaluation, columns_read
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
@@ -26,7 +36,6 @@ from cerflow.engine.scan.programs import scan_program
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.errors import UnsupportedQueryError
 from cerflow.explaining.text import as_text
-from cerflow.from_automata.diagrams import show_condition, show_expression, show_guard, show_labels, show_write, to_dot
 from cerflow.language.condition import Not, numbers_matches
 from cerflow.language.formula import AnyEvent, Filter, Formula, NotEvent, Within
 from cerflow.language.node import walk
@@ -40,7 +49,7 @@ from cerflow.slices.division import divided, keys_kept
 
 __all__ = ["ExplainFormat", "explain_query"]
 
-ExplainFormat = Literal["text", "json", "dot"]
+ExplainFormat = Literal["text", "json", "dot", "mermaid", "svg"]
 
 _Facts = dict[str, Any]
 
@@ -54,7 +63,7 @@ def explain_query(
     format: ExplainFormat,
     schema: Schema | None,
 ) -> str:
-    """An explanation of a query as text for people, as JSON, or of its automaton in Graphviz's language.
+    """An explanation of a query as text for people or as JSON, or a picture of its automaton.
 
     ``select`` is what is evaluated, ``written`` what it was read from. With a schema also what becomes of the
     columns. A query that the engine cannot evaluate yet is explained as far as possible, with the reason. Raises
@@ -77,8 +86,9 @@ def explain_query(
         refused = error
         if text is not None:
             error.with_source(text)
-    if format == "dot":
-        return to_dot(transducer).rstrip() if transducer is not None else _note(f"not evaluable: {refused}")
+    if format in PICTURE_FORMATS:
+        diagram = _refused_diagram(refused) if transducer is None else transducer_diagram(transducer)
+        return picture(diagram, format, title=show(written))
     facts: _Facts = {
         "query": show(written),
         "reading": reading,
@@ -104,14 +114,13 @@ def explain_query(
 
 
 def _check_format(format: str) -> None:
-    if format not in ("text", "json", "dot"):
-        raise ValueError(f"format must be 'text', 'json' or 'dot', not {format!r}")
+    if format not in get_args(ExplainFormat):
+        raise ValueError(f"format must be 'text', 'json', 'dot', 'mermaid' or 'svg', not {format!r}")
 
 
-def _note(text: str) -> str:
-    """A graph that only says something."""
-    shown = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\l")
-    return f'digraph transducer {{\n  note [shape=box, fontname="Courier", label="{shown}\\l"];\n}}'
+def _refused_diagram(refused: UnsupportedQueryError | None) -> Diagram:
+    """A diagram that only says something."""
+    return Diagram("transducer", "q", [Vertex(f"not evaluable: {refused and refused.reason}", box=True)], [])
 
 
 def _refusal(error: UnsupportedQueryError) -> _Facts:

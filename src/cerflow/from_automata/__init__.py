@@ -1,1 +1,1 @@
-"""From automata back to formulas and star expressions, and to descriptions and drawings."""
+"""From automata back to formulas and star expressions."""

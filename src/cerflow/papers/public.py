@@ -40,7 +40,7 @@ from cerflow.papers.model.faults import (
     TransitionKindError,
 )
 from cerflow.papers.model.kinds import AutomatonKind, kinds
-from cerflow.papers.model.pictures import show_edge, to_dot, to_mermaid
+from cerflow.papers.model.pictures import show_edge, to_dot, to_mermaid, to_svg
 from cerflow.papers.model.rma import (
     MatchTransition,
     RegisterMatchAutomaton,
@@ -146,6 +146,7 @@ __all__ = [  # noqa: RUF022  # in plain order, as the other public modules
     "to_formula",
     "to_mermaid",
     "to_single_register",
+    "to_svg",
     "union",
     "unless_found",
     "unroll",

@@ -5,20 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from cerflow.drawing.diagram import Arrow, Diagram, Vertex
+from cerflow.drawing.targets import PICTURE_FORMATS, picture
 from cerflow.explaining.facts import ExplainFormat
 from cerflow.query import Query
 from cerflow.schema import Schema
 
-__all__ = ["explain_program"]
+__all__ = ["explain_program", "program_diagram"]
+
+#: The last query, which has no name.
+_QUERY = "the query"
 
 
 def explain_program(
     definitions: Mapping[str, Query], query: Query, schemas: Mapping[str | None, Schema], format: ExplainFormat
 ) -> str:
-    """The explanation in the formats of `Query.explain`; as ``"dot"`` the graph of the statements and streams."""
+    """The explanation in the formats of `Query.explain`; as a picture the graph of the statements and streams."""
     queries: dict[str | None, Query] = dict([*definitions.items(), (None, query)])
-    if format == "dot":
-        return _graph(queries)
+    if format in PICTURE_FORMATS:
+        return picture(program_diagram(definitions, query), format, title="program")
     explained = {name: each.explain(format, schemas.get(name)) for name, each in queries.items()}
     if format == "json":
         statements = [
@@ -27,9 +32,9 @@ def explain_program(
         return json.dumps({"statements": statements}, indent=2, ensure_ascii=False)
     parts = ["statements"]
     for name, each in queries.items():
-        parts.append(f"  {name or 'the query'} reads {', '.join(_reads(each))}")
+        parts.append(f"  {name or _QUERY} reads {', '.join(_reads(each))}")
     for name, text in explained.items():
-        parts += ["", f"=== {'the query' if name is None else f'definition {name}'} ===", "", text]
+        parts += ["", f"=== {_QUERY if name is None else f'definition {name}'} ===", "", text]
     return "\n".join(parts)
 
 
@@ -37,15 +42,14 @@ def _reads(query: Query) -> list[str]:
     return list(dict.fromkeys(query.tree.streams)) or ["the input"]
 
 
-def _graph(queries: Mapping[str | None, Query]) -> str:
-    lines = ["digraph program {", "  rankdir=LR;"]
-    for name, query in queries.items():
-        own = _quoted(name or "the query")
-        lines.append(f"  {own} [shape=box{'' if name else ', peripheries=2'}];")
-        lines += [f"  {_quoted(stream)} -> {own};" for stream in _reads(query)]
-    return "\n".join([*lines, "}"])
-
-
-def _quoted(name: str) -> str:
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+def program_diagram(definitions: Mapping[str, Query], query: Query) -> Diagram:
+    """The graph of the streams and of the statements that read them; the last query has a double frame."""
+    statements: dict[str | None, Query] = dict([*definitions.items(), (None, query)])
+    inputs = {stream for each in statements.values() for stream in _reads(each)} - set(definitions)
+    names = [*sorted(inputs), *statements]
+    return Diagram(
+        "program",
+        "n",
+        [Vertex(name or _QUERY, ends=name is None, box=name in statements) for name in names],
+        [Arrow(names.index(stream), names.index(name)) for name, each in statements.items() for stream in _reads(each)],
+    )

@@ -9,6 +9,8 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
+from cerflow.drawing.svg import Theme
+from cerflow.drawing.targets import picture, shown_or_told
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.events.time_order import extent, usable_in_order
 from cerflow.engine.matches.matches import Matches
@@ -29,7 +31,7 @@ from cerflow.language.parser import parse_statements
 from cerflow.language.printer import show
 from cerflow.language.select import Definition, Select, Statements
 from cerflow.programs.checks import check_statements, reading_input
-from cerflow.programs.explanation import explain_program
+from cerflow.programs.explanation import explain_program, program_diagram
 from cerflow.programs.merged_streams import ProgramPlan, Statement, statements_for
 from cerflow.programs.recognizer import ProgramRecognizer, merged_events, refuse_clock
 from cerflow.query import NO_TEXT, Language, Query, Runner, as_query_text, parse
@@ -85,6 +87,13 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<Program {show(self.tree)}>"
+
+    def to_svg(self, *, theme: Theme = "auto") -> str:
+        """A picture of the streams and the statements that read them; for ``theme`` and errors see `Query.to_svg`."""
+        return picture(program_diagram(self.definitions, self.query), "svg", title="program", theme=theme)
+
+    def _repr_html_(self) -> str:
+        return shown_or_told(self.to_svg)
 
     @property
     def reading_input(self) -> Statements:

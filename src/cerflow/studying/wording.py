@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 
+from cerflow.automata.model.diagrams import show_condition
 from cerflow.automata.model.runs import Content, Memory
 from cerflow.automata.model.transducer import Register
 from cerflow.conditions.guards import Stored, StreamTest, TypeTest
-from cerflow.from_automata.diagrams import show_condition
 from cerflow.language.condition import Attribute, Condition
 from cerflow.language.formula import DurationWindow
 from cerflow.language.node import walk

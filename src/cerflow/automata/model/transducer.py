@@ -14,6 +14,8 @@ from enum import StrEnum
 
 from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.guards import AllRows, Stored, is_local, leaves
+from cerflow.drawing.svg import Theme
+from cerflow.drawing.targets import picture, shown_or_told
 from cerflow.language.condition import (
     Condition,
     Expression,
@@ -169,6 +171,15 @@ class Transducer:
     def leaving(self, state: int) -> Iterable[Transition]:
         """The transitions out of a state."""
         return (t for t in self.transitions if t.source == state)
+
+    def to_svg(self, *, theme: Theme = "auto") -> str:
+        """The transducer as SVG; ``theme`` and errors are those of `cerflow.Query.to_svg`."""
+        from cerflow.automata.model.diagrams import transducer_diagram
+
+        return picture(transducer_diagram(self), "svg", theme=theme)
+
+    def _repr_html_(self) -> str:
+        return shown_or_told(self.to_svg)
 
     def live(self) -> tuple[frozenset[int], ...]:
         """For each state, the registers that some transition may still read before writing them anew."""

@@ -14,6 +14,7 @@ from typing import ClassVar, Generic, Self, TypeVar
 
 from cerflow.conditions.connectives import TRUE
 from cerflow.language.condition import Condition
+from cerflow.papers.model.drawable import Drawable
 from cerflow.papers.model.faults import EpsilonTransitionError, LabelSetError, TransitionKindError
 from cerflow.papers.model.srt import (
     MARKED,
@@ -89,7 +90,7 @@ T = TypeVar("T", ComplexEventTransition, UnaryComplexEventTransition)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemorylessAutomaton(Generic[T]):
+class MemorylessAutomaton(Drawable, Generic[T]):
     """The common part of both automata: ``A = (Q, Δ, I, F)``.
 
     Raises a subclass of `AutomatonError` for parts that do not fit together.

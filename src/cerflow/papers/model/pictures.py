@@ -1,4 +1,4 @@
-"""Pictures of automata in the notation of the papers, for Graphviz and Mermaid.
+"""Pictures of automata in the notation of the papers.
 
 Edges of a transducer read ``φ ↑ o ↓ W`` (004), of a register match automaton ``f / rs / R / o`` (003). Outputs are •
 and ⊗; labels other than the one of ``MARK`` follow the •. Edges of a complex event automaton read
@@ -7,11 +7,13 @@ and ⊗; labels other than the one of ``MARK`` follow the •. Edges of a comple
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.guards import Satisfied
-from cerflow.from_automata.diagrams import dot_escape, mermaid_escape
+from cerflow.drawing.diagram import Arrow, Diagram, Line, Piece, Vertex, plain
+from cerflow.drawing.diagram import to_dot as dot_of
+from cerflow.drawing.diagram import to_mermaid as mermaid_of
+from cerflow.drawing.diagram_svg import to_svg as svg_of
+from cerflow.drawing.svg import Theme
 from cerflow.language.condition import Condition, Not
 from cerflow.language.node import Node, node, transform
 from cerflow.language.printer import show
@@ -21,13 +23,12 @@ from cerflow.papers.model.srt import (
     MARKED,
     SKIPPED,
     Automaton,
-    State,
     TransitionLike,
     show_state,
     sorted_states,
 )
 
-__all__ = ["show_edge", "to_dot", "to_mermaid"]
+__all__ = ["automaton_diagram", "show_edge", "to_dot", "to_mermaid", "to_svg"]
 
 
 @node
@@ -43,58 +44,49 @@ class _Negated(Condition):
 
 def show_edge(t: TransitionLike) -> str:
     """The text on the edge of a transition: ``φ ↑ o ↓ W``, ``f / rs / R / o``, ``P | m``, ``P | L``, or ε."""
-    if t.condition is None:
-        return "ε"
-    if isinstance(t, ComplexEventTransition):
-        return f"{_condition(t.condition)} | {'•' if t.marks else '◦'}"
-    if isinstance(t, UnaryComplexEventTransition):
-        return f"{_condition(t.condition)} | {_set(t.labels)}"
-    if isinstance(t, MatchTransition):
-        assert t.formula is not None
-        selection = f"({', '.join(t.selection)})" if len(t.selection) > 1 else "".join(t.selection) or "~"
-        return f"{_condition(t.formula)} / {selection} / {_set(t.writes)} / {_output(t.output)}"
-    writes = f" ↓ {', '.join(sorted(t.writes))}" if t.writes else ""
-    return f"{_condition(t.condition)} ↑ {_output(t.output)}{writes}"
+    return plain(_pieces(t))
+
+
+def automaton_diagram(automaton: Automaton) -> Diagram:
+    """The automaton as a diagram; start states have an arrow from nowhere, final ones two circles."""
+    number = {state: k for k, state in enumerate(sorted_states(automaton.states))}
+    return Diagram(
+        "automaton",
+        "s",
+        [Vertex(show_state(state), state in automaton.starts, state in automaton.finals) for state in number],
+        [Arrow(number[t.source], number[t.target], (_pieces(t),), bool(t.output)) for t in automaton.transitions],
+    )
 
 
 def to_dot(automaton: Automaton) -> str:
     """The automaton in the language of Graphviz: start states have an arrow from nowhere, final ones two circles."""
-    lines = ["digraph automaton {", "  rankdir=LR;", '  node [shape=circle, fontname="Helvetica"];']
-    lines.append('  edge [fontname="Helvetica", fontsize=10];')
-    number = _numbers(automaton)
-    for state, k in number.items():
-        shape = ", shape=doublecircle" if state in automaton.finals else ""
-        lines.append(f'  s{k} [label="{dot_escape(show_state(state))}"{shape}];')
-    for state in sorted_states(automaton.starts):
-        k = number[state]
-        lines += [f'  begin{k} [shape=point, label=""];', f"  begin{k} -> s{k};"]
-    for source, target, text in _edges(automaton, number):
-        lines.append(f'  s{source} -> s{target} [label="{dot_escape(text)}"];')
-    return "\n".join([*lines, "}"]) + "\n"
+    return dot_of(automaton_diagram(automaton))
 
 
 def to_mermaid(automaton: Automaton) -> str:
     """The automaton as a Mermaid flow chart, which Markdown viewers draw; as in `to_dot`."""
-    lines = ["flowchart LR"]
-    number = _numbers(automaton)
-    for state, k in number.items():
-        left, right = ("(((", ")))") if state in automaton.finals else ("((", "))")
-        lines.append(f'  s{k}{left}"{mermaid_escape(show_state(state))}"{right}')
-    for state in sorted_states(automaton.starts):
-        k = number[state]
-        lines += [f'  begin{k}[" "] --> s{k}', f"  style begin{k} fill:none,stroke:none"]
-    for source, target, text in _edges(automaton, number):
-        lines.append(f'  s{source} -- "{mermaid_escape(text)}" --> s{target}')
-    return "\n".join(lines) + "\n"
+    return mermaid_of(automaton_diagram(automaton))
 
 
-def _numbers(automaton: Automaton) -> dict[State, int]:
-    return {state: k for k, state in enumerate(sorted_states(automaton.states))}
+def to_svg(automaton: Automaton, *, theme: Theme = "auto") -> str:
+    """The automaton as SVG; see `cerflow.Query.to_svg` for ``theme`` and errors."""
+    return svg_of(automaton_diagram(automaton), title=str(automaton), theme=theme)
 
 
-def _edges(automaton: Automaton, number: dict[State, int]) -> Iterator[tuple[int, int, str]]:
-    for t in automaton.transitions:
-        yield number[t.source], number[t.target], show_edge(t)
+def _pieces(t: TransitionLike) -> Line:
+    if t.condition is None:
+        return (Piece("ε"),)
+    if isinstance(t, ComplexEventTransition):
+        return Piece(_condition(t.condition)), Piece(" | "), Piece("•" if t.marks else "◦", "labels")
+    if isinstance(t, UnaryComplexEventTransition):
+        return Piece(_condition(t.condition)), Piece(" | "), Piece(_set(t.labels), "labels")
+    if isinstance(t, MatchTransition):
+        assert t.formula is not None
+        selection = f"({', '.join(t.selection)})" if len(t.selection) > 1 else "".join(t.selection) or "~"
+        writes = Piece(f" / {_set(t.writes)}", "write")
+        return Piece(f"{_condition(t.formula)} / {selection}"), writes, Piece(" / "), Piece(_output(t.output), "labels")
+    found = Piece(_condition(t.condition)), Piece(" ↑ "), Piece(_output(t.output), "labels")
+    return (*found, Piece(f" ↓ {', '.join(sorted(t.writes))}", "write")) if t.writes else found
 
 
 def _condition(condition: Condition) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from cerflow.language.condition import Condition
 from cerflow.papers.model.conditions import HEAD, register_selection, rename_registers
+from cerflow.papers.model.drawable import Drawable
 from cerflow.papers.model.faults import EpsilonTransitionError, MissingRegisterError, RegisterSelectionError
 from cerflow.papers.model.srt import (
     SKIPPED,
@@ -59,7 +60,7 @@ class MatchTransition:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RegisterMatchAutomaton:
+class RegisterMatchAutomaton(Drawable):
     """``A = (Q, Qˢ, Qᶠ, RG, Δ)``; raises a subclass of `AutomatonError` for parts that do not fit together."""
 
     states: frozenset[State]

@@ -16,6 +16,7 @@ from typing import Protocol, TypeAlias, TypeVar, cast
 from cerflow.language.condition import Condition
 from cerflow.language.sremo import MARK
 from cerflow.papers.model.conditions import register_selection, rename_registers
+from cerflow.papers.model.drawable import Drawable
 from cerflow.papers.model.faults import (
     EpsilonFreeError,
     EpsilonTransitionError,
@@ -118,7 +119,7 @@ class SymbolicTransition:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SymbolicRegisterTransducer:
+class SymbolicRegisterTransducer(Drawable):
     """``T = (Q, q_s, Q_f, R, Δ)``; also the SRA, by ignoring outputs.
 
     Raises a subclass of `AutomatonError` for parts that do not fit together.

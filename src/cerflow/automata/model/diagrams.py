@@ -1,4 +1,4 @@
-"""Pictures of transducers, in the notation of the papers: ``test ∧ atoms | labels ↓ writes`` on the edges.
+"""Diagrams of transducers, in the notation of the papers: ``test ∧ atoms | labels ↓ writes`` on the arrows.
 
 An event that is left out has the label set ∅, so a loop that skips events reads ``TRUE | ∅``. A write ``r0 := price``
 replaces the content of the register; other writes add to it: ``r0 max= price``, ``r0 ∪= {…}``.
@@ -19,21 +19,19 @@ from cerflow.automata.model.transducer import (
 )
 from cerflow.conditions.connectives import conjuncts
 from cerflow.conditions.guards import AllRows, Shown, Stored
+from cerflow.drawing.diagram import Arrow, Diagram, Line, Piece, Vertex
 from cerflow.language.condition import Condition, Expression, Or, PredicateCall
 from cerflow.language.lexicon import quote_name
 from cerflow.language.node import Node, node, transform
 from cerflow.language.printer import show
 
 __all__ = [
-    "dot_escape",
-    "mermaid_escape",
     "show_condition",
     "show_expression",
     "show_guard",
     "show_labels",
     "show_write",
-    "to_dot",
-    "to_mermaid",
+    "transducer_diagram",
 ]
 
 _ADDS = {
@@ -112,10 +110,10 @@ def show_write(write: Write, registers: Sequence[Register]) -> str:
     return f"r{write.register} {':=' if write.fresh else _ADDS[keeps]} {row}"
 
 
-def _lines(t: Transition, registers: Sequence[Register]) -> list[str]:
-    """The text of an edge: guard and labels on one line, each write on its own line."""
-    first = f"{show_guard(t, registers)} | {show_labels(t.labels)}"
-    return [first, *(f"↓ {show_write(w, registers)}" for w in t.writes)]
+def _lines(t: Transition, registers: Sequence[Register]) -> tuple[Line, ...]:
+    """The text of an arrow: guard and labels on one line, each write on its own line."""
+    first = (Piece(show_guard(t, registers)), Piece(" | "), Piece(show_labels(t.labels), "labels"))
+    return first, *((Piece(f"↓ {show_write(w, registers)}", "write"),) for w in t.writes)
 
 
 def _caption(transducer: Transducer) -> list[str]:
@@ -123,56 +121,12 @@ def _caption(transducer: Transducer) -> list[str]:
     return [f"WITHIN {show(transducer.window)}", *kept] if transducer.window is not None else kept
 
 
-def to_dot(transducer: Transducer) -> str:
-    """The transducer in the language of Graphviz: initial states have an arrow from nowhere, final ones two circles."""
-    lines = ["digraph transducer {", "  rankdir=LR;", '  node [shape=circle, fontname="Helvetica"];']
-    lines.append('  edge [fontname="Helvetica", fontsize=10];')
-    caption = _caption(transducer)
-    if caption:
-        text = "".join(f"{dot_escape(line)}\\l" for line in caption)
-        lines.append(f'  label="{text}"; labeljust=l; fontname="Helvetica"; fontsize=10;')
-    for state in range(transducer.states):
-        shape = ", shape=doublecircle" if state in transducer.final else ""
-        lines.append(f'  q{state} [label="q{state}"{shape}];')
-    for state in sorted(transducer.initial):
-        lines += [f'  begin{state} [shape=point, label=""];', f"  begin{state} -> q{state};"]
-    for t in transducer.transitions:
-        text = "\\n".join(dot_escape(line) for line in _lines(t, transducer.registers))
-        lines.append(f'  q{t.source} -> q{t.target} [label="{text}"];')
-    return "\n".join([*lines, "}"]) + "\n"
-
-
-def dot_escape(text: str) -> str:
-    """A text escaped for a label of Graphviz."""
-    return _one_line(text).replace("\\", "\\\\").replace('"', '\\"')
-
-
-def to_mermaid(transducer: Transducer) -> str:
-    """The transducer as a Mermaid flow chart, which Markdown viewers draw; notation as in `to_dot`."""
-    lines = ["flowchart LR"]
-    for state in range(transducer.states):
-        left, right = ("(((", ")))") if state in transducer.final else ("((", "))")
-        lines.append(f'  q{state}{left}"q{state}"{right}')
-    for state in sorted(transducer.initial):
-        lines += [f'  begin{state}[" "] --> q{state}', f"  style begin{state} fill:none,stroke:none"]
-    for t in transducer.transitions:
-        text = "<br/>".join(mermaid_escape(line) for line in _lines(t, transducer.registers))
-        lines.append(f'  q{t.source} -- "{text}" --> q{t.target}')
-    for k, line in enumerate(_caption(transducer)):
-        lines.append(f'  note{k}["{mermaid_escape(line)}"]')
-        lines.append(f"  style note{k} fill:none,stroke:none")
-    return "\n".join(lines) + "\n"
-
-
-#: Characters with a special meaning to Mermaid or Markdown inside a label.
-_MERMAID = {ord(c): f"#{ord(c)};" for c in '"#&<>`\\;'}
-
-
-def mermaid_escape(text: str) -> str:
-    """A text escaped for a label of Mermaid."""
-    return _one_line(text).translate(_MERMAID)
-
-
-def _one_line(text: str) -> str:
-    """Line breaks and other control characters, which strings of a query may contain, as escape sequences."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+def transducer_diagram(transducer: Transducer) -> Diagram:
+    """The transducer as a diagram, with its window and its registers as caption."""
+    return Diagram(
+        "transducer",
+        "q",
+        [Vertex(f"q{k}", k in transducer.initial, k in transducer.final) for k in range(transducer.states)],
+        [Arrow(t.source, t.target, _lines(t, transducer.registers), bool(t.labels)) for t in transducer.transitions],
+        _caption(transducer),
+    )

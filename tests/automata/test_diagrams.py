@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 
 from cerflow.automata.compile.formulas import compile_formula
-from cerflow.from_automata.diagrams import show_guard, show_labels, show_write, to_dot, to_mermaid
+from cerflow.automata.model.diagrams import show_guard, show_labels, show_write, transducer_diagram
+from cerflow.drawing import diagram
 from cerflow.language.formula import As, EventType, Sequence
 from cerflow.language.parser import parse_formula, parse_query
 from support.generators.queries import formulas
@@ -27,6 +28,14 @@ MERMAID_LINE = re.compile(
 )
 #: Names that need every kind of escape.
 ODD = As(Sequence(EventType('say "hi"\\'), EventType("a<b>&#;`|\n{}")), 'x\\"')
+
+
+def to_dot(transducer):
+    return diagram.to_dot(transducer_diagram(transducer))
+
+
+def to_mermaid(transducer):
+    return diagram.to_mermaid(transducer_diagram(transducer))
 
 
 def check_dot(text):
