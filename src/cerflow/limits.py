@@ -131,6 +131,8 @@ ARGUMENT_CHARACTERS = 200
 BATCH_ROWS = 1 << 17
 #: Rows of the batches of a table, on average, that are processed where they are; smaller ones are joined first.
 BATCH_LEAST = 1 << 14
+#: Ways in which an event may be no event that ends some waiting; conditions with more are tested as a whole.
+LOOP_ALTERNATIVES = 16
 #: Signatures that a recogniser remembers from batch to batch.
 SIGNATURES = 100_000
 #: Beyond so many configurations a state has an index, if it can have one.

@@ -20,7 +20,7 @@ from cerflow.engine.scan.programs import ScanProgram
 from cerflow.language.condition import And, Attribute, Comparison, Literal
 from cerflow.schema import Schema
 from cerflow.values.operators import Operator
-from support.runners import examples
+from support.runners import ENGINE_RUNNERS, RUNNERS, bag, examples
 
 TEXTS = [
     "",
@@ -296,3 +296,23 @@ def test_each_node_of_a_condition_is_looked_at_once(monkeypatch):
         f"SELECT * WHERE A AS x FILTER {condition}", pa.schema({"type": pa.string(), "v": pa.int64(), "w": pa.int64()})
     )
     assert 200 < len(looked) < 3000
+
+
+@given(st.data())
+@examples(40)
+def test_next_asks_for_one_text_after_the_other(data):
+    """It skips an event by its type alone, and null is neither the name nor another one."""
+    size = data.draw(st.integers(0, 20))
+    types, names = (data.draw(st.lists(some, min_size=size, max_size=size)) for some in (_KINDS, _NAMES))
+    table = pa.table({"type": pa.array(types, pa.string()), "n": pa.array(names, pa.string())})
+    expression = "next([type = 'A' AND n = 'x'] AS a, [type = 'B' AND n = 'y'] AS b, [type = 'B' AND n != 'x'] AS c)"
+    query = cerflow.parse(expression, language="sremo")
+    plan = Plan(query.tree, Schema(table.schema))
+    assert isinstance(plan.scan, ScanProgram)
+    assert not plan.scan.tests, "tests of two texts are computed for each event"
+    expected = RUNNERS["semantics"](query, table)
+    for runner in ENGINE_RUNNERS.values():
+        assert bag(runner(query, table)) == bag(expected)
+
+
+_KINDS, _NAMES = st.sampled_from("AB"), st.sampled_from(["x", "y", "z", None])

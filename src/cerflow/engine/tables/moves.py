@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
+from math import prod
 
 from cerflow import limits
 from cerflow.automata.model.clock import TICK, has_ticks, reads_tick
@@ -28,6 +30,14 @@ def _opposite(condition: Condition) -> Condition:
         case Not(operand):
             return operand
     return Not(condition)
+
+
+def _failures(condition: Condition) -> list[Condition]:
+    """Conditions of which one holds where this one does: a conjunction is not satisfied if a part of it is not."""
+    match condition:
+        case Not(Satisfied(operand)):
+            return [Not(Satisfied(part)) for part in conjuncts(operand)] or [condition]
+    return [condition]
 
 
 @dataclass
@@ -142,8 +152,20 @@ class Moves:
         for t in self._transducer.transitions:
             # A loop on a final state detects again.
             if t.stays and t.source not in self._transducer.final:
-                loops[t.source].append(self._tests_of(t))
+                loops[t.source] += [self._numbers(ways) for ways in self._alternatives(t.test)]
         return loops
+
+    def _alternatives(self, test: Condition) -> list[tuple[Condition, ...]]:
+        """Conjunctions of which one holds where a test does.
+
+        An event that may not be both of a type and of a name goes by if its type alone is another.
+        """
+        parts = conjuncts(test)
+        if self._precomputed:
+            return [tuple(parts)]
+        choices = [_failures(part) for part in parts]
+        many = prod(map(len, choices)) > limits.LOOP_ALTERNATIVES
+        return [tuple(parts)] if many else list(product(*choices))
 
     def _leaves(self, satisfied: frozenset[int]) -> tuple[int, ...]:
         """The states in which no run may stay over an event that satisfies these tests, but may over other events.
@@ -177,8 +199,11 @@ class Moves:
         return moves
 
     def _tests_of(self, t: Transition) -> frozenset[int]:
+        return self._numbers(conjuncts(t.test))
+
+    def _numbers(self, conditions: Iterable[Condition]) -> frozenset[int]:
         found = set()
-        for own in conjuncts(t.test):
+        for own in conditions:
             test = with_precomputed(own, self._precomputed)
             if test not in self._test_numbers:
                 self._test_numbers[test] = len(self.tests)
