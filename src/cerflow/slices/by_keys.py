@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,7 +22,7 @@ def slices_by_key(starts: Sequence[int], reach: Reach, least: int, greatest: int
     inner = [start for start in dict.fromkeys(starts) if least < start <= greatest]
     begins = [LEAST, *(_clipped(min(reach.begin(start), start), least) for start in inner)]
     return [
-        Slice(begin, start, stop)
+        _slice(begin, start, stop, reach)
         for begin, start, stop in zip(begins, [LEAST, *inner], [*inner, GREATEST], strict=True)
     ]
 
@@ -47,11 +48,15 @@ def boundaries(pieces: Pieces, reach: Reach) -> list[Slice[int]]:
         if start >= stop:
             continue
         if found and start <= found[-1].stop:
-            last = found.pop()
-            found.append(Slice(last.begin, last.start, max(last.stop, stop)))
+            found[-1] = replace(found[-1], stop=max(found[-1].stop, stop))
         else:
-            found.append(Slice(_clipped(min(reach.begin(start), start), least), start, stop))
+            begin = _clipped(min(reach.begin(start), start), least)
+            found.append(_slice(begin, start, stop, reach))
     return found
+
+
+def _slice(begin: int, start: int, stop: int, reach: Reach) -> Slice[int]:
+    return Slice(begin, start, stop, found=None if begin == LEAST else reach.found_before(start))
 
 
 def _clipped(begin: int, least: int) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from cerflow import limits
 from cerflow.engine.evaluate.measures import first_inside
 from cerflow.slices.pieces import Keys
-from cerflow.slices.reach import last_piece_before
+from cerflow.slices.reach import last_key_before, last_piece_before
 from cerflow.slices.slice import Slice
 from cerflow.values.array_types import Floats, Ints
 
@@ -62,10 +62,14 @@ class GroupSlice(Slice[Key | None]):
 
 @dataclass(frozen=True)
 class GroupReach:
-    """How far back matches reach: keys that are less than ``width`` lower, or ``events`` events."""
+    """How far back matches reach: keys that are less than ``width`` lower, or ``events`` events.
+
+    With ``late`` the width ends with the last event before the one that detects, see `LateReach`.
+    """
 
     width: Fraction | None = None
     events: int = 0
+    late: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,9 @@ class RowGroups:
         by_end = np.argsort(self.greatest, kind="stable")
         self.ends: Keys = self.greatest[by_end]
         self.ended: Ints = np.append(0, np.cumsum(self.usable[by_end]))
+        #: Keys of events that can certainly be used, ascending.
+        whole = (self.rows > 0) & (self.usable == self.rows)
+        self.found: Keys = np.unique(np.concatenate([self.least[whole], self.greatest[whole]]))
 
     def touching(self, begin: Key | None, stop: Key | None) -> Ints:
         """The row groups that may have events with keys in ``[begin, stop)``."""
@@ -109,10 +116,15 @@ class RowGroups:
     def earliest(self, start: Key, reach: GroupReach) -> Key | None:
         """From where on events must be read for what is detected from ``start`` on; None from the beginning."""
         if reach.width is not None:
-            return first_inside(start, reach.width)
+            end = self.found_before(start) if reach.late else start
+            return None if end is None else first_inside(end, reach.width)
         first = last_piece_before(start, self.least, self.greatest, self.usable, reach.events)
         found: Key | None = None if first is None else self.least[first].item()
         return found
+
+    def found_before(self, start: Key) -> Key | None:
+        """The key of the last event before ``start`` of which it is known that it is there."""
+        return last_key_before(start, self.found)
 
     def before(self, begin: Key | None) -> int:
         """The events of row groups that end before ``begin``."""
@@ -207,5 +219,7 @@ def cut_at(known: RowGroups, borders: Sequence[Key], reach: GroupReach | None) -
         waiting = max(waiting, known.waiting(some, shares))
         read += int(known.rows[some].sum())
         groups = tuple(known.groups[k] for k in some.tolist())
-        slices.append(GroupSlice(begin, start, stop, groups, known.before(begin)))
+        late = begin is not None and reach is not None and reach.late
+        found = known.found_before(start) if late and start is not None else None
+        slices.append(GroupSlice(begin, start, stop, groups, known.before(begin), found=found))
     return Slices(tuple(slices), read, waiting)

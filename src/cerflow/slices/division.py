@@ -1,7 +1,8 @@
 """Whether a stream may be cut into slices of time that are recognised apart from each other, and by which window.
 
 Where no match is longer than a window, what is detected in a slice depends on nothing that lies further back than one
-window before it. Threads over a table, tasks of Spark and readers of files all cut streams by this.
+window before it. Deadlines make the window longer, and it ends with the event before the one that shows them. Threads
+over a table, tasks of Spark and readers of files all cut streams by this.
 """
 
 from __future__ import annotations
@@ -9,25 +10,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cerflow.automata.model.clock import has_ticks, outlasts_ticks
-from cerflow.automata.model.run_windows import window_of_runs
+from cerflow.automata.model.run_windows import reach_of_runs, window_of_runs
 from cerflow.automata.model.transducer import Transducer
 from cerflow.engine.evaluate.measures import is_global
 from cerflow.engine.recognize.planning import detects_only, limit_of
 from cerflow.language.condition import PredicateCall, numbers_matches
 from cerflow.language.formula import CountWindow, DurationWindow, NotFollowedBy, Window
 from cerflow.language.node import walk
+from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Select
-from cerflow.schema import Schema
+from cerflow.schema import Kind, Schema
 
 __all__ = ["Division", "divided", "keys_kept"]
 
 
 @dataclass(frozen=True)
 class Division:
-    """The window that bounds every match, None if the stream is not to be divided, and why."""
+    """The window that bounds every match, None if the stream is not to be divided, and why.
+
+    With ``late`` matches may be detected by the first event behind the window, however late it comes.
+    """
 
     window: Window | None
     reason: str
+    late: bool = False
 
 
 def divided(select: Select, transducer: Transducer, schema: Schema | None = None, *, threads: bool = False) -> Division:
@@ -47,16 +53,31 @@ def divided(select: Select, transducer: Transducer, schema: Schema | None = None
         return Division(None, "a key begins anew after a pause, which only one task sees that gets all its events")
     if select.consume is not Consumption.NONE:
         return Division(None, "CONSUME makes every match depend on those before it")
-    if has_ticks(transducer):
-        return Division(None, "any event of the whole stream may show that a deadline has passed")
-    window = window_of_runs(transducer)
+    window = reach_of_runs(transducer)
+    if window is None and has_ticks(transducer):
+        return Division(
+            None,
+            "any event of the whole stream may show that a deadline has passed, and nothing bounds the time from the "
+            "first event of a match to its last deadline",
+        )
     if window is None:
         return Division(None, "no window bounds how far back a match may depend on events")
+    if window != window_of_runs(transducer) and _rounded(select, schema):
+        return Division(None, "windows and deadlines are not added up where times are floats")
     if not is_global(window, bool(select.partition)):
         return Division(None, "the window passes for each partition by itself")
     if isinstance(window, CountWindow) and select.streams:
         return Division(None, "the window counts the events of some streams only")
+    if has_ticks(transducer) and isinstance(window, DurationWindow):
+        return Division(window, f"windows and deadlines end {show(window)} after a match begins", late=True)
     return Division(window, "no match depends on events further back than the window")
+
+
+def _rounded(select: Select, schema: Schema | None) -> bool:
+    """Whether sums of the durations of a query may be rounded."""
+    if schema is None or schema.time is None or schema.kind(schema.time) is not Kind.FLOAT:
+        return False
+    return sum(isinstance(node, DurationWindow) for node in walk(select)) > 1
 
 
 def keys_kept(select: Select, transducer: Transducer, schema: Schema | None = None) -> str | None:

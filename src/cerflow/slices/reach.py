@@ -12,7 +12,16 @@ from cerflow.slices.pieces import Keys, Pieces
 from cerflow.slices.slice import GREATEST, LEAST
 from cerflow.values.array_types import Ints
 
-__all__ = ["AttributeReach", "Bounds", "CountReach", "Reach", "TimeReach", "last_piece_before"]
+__all__ = [
+    "AttributeReach",
+    "Bounds",
+    "CountReach",
+    "LateReach",
+    "Reach",
+    "TimeReach",
+    "last_key_before",
+    "last_piece_before",
+]
 
 #: For each of some measures the greatest one outside of the window that ends there.
 Bounds = Callable[[Ints], Ints]
@@ -28,6 +37,10 @@ class Reach(ABC):
     @abstractmethod
     def edge(self, last: int) -> int:
         """A key such that matches detected there or later have no event up to ``last``; `GREATEST` for none."""
+
+    def found_before(self, start: int) -> int | None:
+        """The key of an event before ``start`` on which `begin` relies, None if it relies on none."""
+        return None
 
 
 class TimeReach(Reach):
@@ -50,6 +63,32 @@ class TimeReach(Reach):
             middle = (low + high) // 2
             low, high = (low, middle) if self._bound(middle) >= last else (middle, high)
         return high
+
+
+class LateReach(Reach):
+    """A reach that ends with the last event before the one that detects: that event may come any time later.
+
+    ``keys`` are those of events that are certainly there.
+    """
+
+    def __init__(self, inner: Reach, keys: Ints) -> None:
+        self._inner = inner
+        self._keys: Ints = np.unique(keys)
+
+    def begin(self, start: int) -> int:
+        """The first key that the reach of the last event before contains."""
+        last = self.found_before(start)
+        return LEAST if last is None else self._inner.begin(last)
+
+    def edge(self, last: int) -> int:
+        """The first key behind an event with which the inner reach begins after ``last``."""
+        at = int(np.searchsorted(self._keys, self._inner.edge(last)))
+        return GREATEST if at == len(self._keys) else int(self._keys[at]) + 1
+
+    def found_before(self, start: int) -> int | None:
+        """The key of the last of the known events before ``start``."""
+        found = last_key_before(start, self._keys)
+        return None if found is None else int(found)
 
 
 class CountReach(Reach):
@@ -77,6 +116,12 @@ class CountReach(Reach):
             if found >= self._events:
                 return int(high[k]) + 1
         return GREATEST
+
+
+def last_key_before(start: float, keys: Keys) -> int | float | None:
+    """The greatest of some ascending keys that is less than ``start``; None if there is none."""
+    at = int(np.searchsorted(keys, start))
+    return keys[at - 1].item() if at else None
 
 
 def last_piece_before(start: float, low: Keys, high: Keys, count: Ints, events: int) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 __all__ = ["GREATEST", "LEAST", "Slice"]
@@ -17,9 +17,11 @@ Place = TypeVar("Place")
 class Slice(Generic[Place]):
     """Events from ``begin`` on are recognised, matches detected in ``[start, stop)`` are reported.
 
-    The places are numbers of rows, or keys: values that order the events.
+    The places are numbers of rows, or keys: values that order the events. If ``begin`` relies on an event before
+    ``start`` that was found there, ``found`` is its place.
     """
 
     begin: Place
     start: Place
     stop: Place
+    found: Place | None = field(default=None, kw_only=True)

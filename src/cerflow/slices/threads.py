@@ -1,8 +1,7 @@
 """Several threads over one table: slices of the stream, each recognised with the events of one window before it.
 
-Where no match is longer than a window, what is detected in a slice depends on nothing that lies further back. So
-slices are recognised side by side, apart from each other, and their matches are handed out in the order of the slices.
-Kernels, and most of what prepares columns, run without Python's lock.
+Slices (see `division`) are recognised side by side, apart from each other, and their matches are handed out in the
+order of the slices. Kernels, and most of what prepares columns, run without Python's lock.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from cerflow.engine.recognize.finite_stream import FiniteStream
 from cerflow.engine.recognize.plan import Plan
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 from cerflow.schema import Schema
-from cerflow.slices.division import divided
+from cerflow.slices.division import Division, divided
 from cerflow.slices.slice import Slice
 from cerflow.values.array_types import Ints
 
@@ -65,8 +64,9 @@ class InSlices:
             driver.begin_anew(some.begin)
         for _ in self._stream.detected_between(driver, some.begin, some.start):
             pass
-        own = self._stream.detected_between(driver, some.start, some.stop)
-        found = [part for _, parts in own for part in parts]
+        found = [part for _, parts in self._stream.detected_between(driver, some.start, some.stop) for part in parts]
+        if some is self._slices[-1]:
+            found += (part for _, parts in self._stream.detected_at_end(driver) for part in parts)
         idle.append(driver)
         return found
 
@@ -76,20 +76,22 @@ def parts_in_slices(plan: Plan, stream: FiniteStream, threads: int) -> InSlices 
 
     None if one thread has to do it (see `divided`), or should as the window is long compared with the stream.
     """
-    window = divided(plan.select, plan.transducer, plan.schema, threads=True).window if threads > 1 else None
-    slices = None if window is None else _slices(window, stream.table, plan.schema, threads)
+    slices = None
+    if threads > 1:
+        division = divided(plan.select, plan.transducer, plan.schema, threads=True)
+        slices = _slices(division, stream.table, plan.schema, threads)
     return None if slices is None else InSlices(stream, threads, slices)
 
 
-def _slices(window: Window, table: pa.Table, schema: Schema, threads: int) -> list[Slice[int]] | None:
-    """Slices for so many threads; None if they would have to begin too far back, or the window is none."""
+def _slices(division: Division, table: pa.Table, schema: Schema, threads: int) -> list[Slice[int]] | None:
+    """Slices for so many threads; None if they would have to begin too far back, or there is no window."""
     count = table.num_rows
     length = max(
         limits.THREAD_SLICE_LEAST, min(limits.THREAD_SLICE_MOST, -(-count // (limits.THREAD_SLICES * threads)))
     )
-    if count <= length:
+    if division.window is None or count <= length:
         return None
-    measured = _Measured(window, table, schema)
+    measured = _Measured(division.window, division.late, table, schema)
     if not measured.grows:
         return None
     found = measured.cut(length)
@@ -104,8 +106,9 @@ def _slices(window: Window, table: pa.Table, schema: Schema, threads: int) -> li
 class _Measured:
     """How far back the events of a table, which is in the order of time, reach with a window."""
 
-    def __init__(self, window: Window, table: pa.Table, schema: Schema) -> None:
+    def __init__(self, window: Window, late: bool, table: pa.Table, schema: Schema) -> None:
         self._window = window
+        self._late = late
         self._schema = schema
         self._count = table.num_rows
         #: Whether the measure never decreases; if it does, the one thread that sees that says so.
@@ -138,7 +141,7 @@ class _Measured:
         if isinstance(self._window, CountWindow):
             begins = starts - min(self._window.events, self._count)
         else:
-            bound = bounds(self._window, self._at(starts), self._schema)
+            bound = bounds(self._window, self._at(np.maximum(starts - self._late, 0)), self._schema)
             begins = (
                 self._first_beyond(bound) if self._measure is None else np.searchsorted(self._measure, bound, "right")
             )

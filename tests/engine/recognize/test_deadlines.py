@@ -1,7 +1,6 @@
 """NOT FOLLOWED BY: the engine detects what the definitions say, when they say it, however the events come."""
 
 import datetime
-import random
 
 import pyarrow as pa
 import pytest
@@ -13,6 +12,7 @@ from cerflow.engine.state.snapshot import Contents
 from cerflow.errors import BadRecordError, InputError, SnapshotError, UnsupportedQueryError
 from support.conformance import assert_conforms, drawn
 from support.generators.conditions import Fragment
+from support.generators.deadlines import DeadlineQueries
 from support.runners import (
     ENGINE_RUNNERS,
     EXAMPLES,
@@ -23,66 +23,6 @@ from support.runners import (
     restored_at_every_event,
     semantics,
 )
-
-COLUMNS = pa.schema([("type", pa.string()), ("t", pa.int64()), ("v", pa.int64()), ("k", pa.int64()), ("w", pa.int64())])
-
-
-class _Queries:
-    """Random queries with deadlines of all kinds."""
-
-    def __init__(self, seed):
-        self.random = random.Random(seed)
-        self.labels = 0
-
-    def label(self):
-        self.labels += 1
-        return f"x{self.labels}"
-
-    def event(self):
-        kind, label = self.random.choice(["A", "A", "B", "C", "EVENT"]), self.label()
-        comparison = f"{label}.v {self.random.choice('<>=')} {self.random.randint(0, 3)}"
-        return self.random.choice([kind, f"({kind} AS {label})", f"({kind} AS {label} FILTER {comparison})"])
-
-    def window(self):
-        size = self.random.randint(1, 5)
-        return self.random.choice([f"{size} MILLISECONDS"] * 3 + [f"{size} EVENTS", f"{size} [w]"])
-
-    def deadline(self, depth):
-        if self.random.random() < 0.3:
-            a, b = self.label(), self.label()
-            one, other = self.random.choice("ABC"), self.random.choice("ABC")
-            right = f"({other} AS {b} FILTER {b}.v = {a}.v)"
-            return f"({one} AS {a} NOT FOLLOWED BY {right} FOR {self.window()})"
-        return f"({self.formula(depth - 1)} NOT FOLLOWED BY {self.formula(depth - 2)} FOR {self.window()})"
-
-    def formula(self, depth):
-        if depth <= 0:
-            return self.event()
-        joined = [f"({{}} {operator} {{}})" for operator in (";", ";", "OR", "ALL", "UNLESS", "WITHOUT", ":")]
-        joined += ["({} : {}?)", "({0} AND ({0} OR {1}))", "(({0}):+ ; {1})"]
-        around = ["({})+", "STRICT({})", "START({})", "NEXT({})", "LAST({})", "MAX({})"]
-        around += ["PROJECT A ({})", "({}){{1,2}}", f"({{}} WITHIN {self.window()})"]
-        if self.random.random() < 0.35:
-            return self.deadline(depth)
-        return self.random.choice(joined * 2 + around).format(self.formula(depth - 1), self.formula(depth - 2))
-
-    def query(self):
-        chosen = ["*"] * 6 + ["NEXT *", "LAST *", "MAX *", "STRICT *", "NONE", "COUNT(*) AS n"]
-        text = f"SELECT {self.random.choice(chosen)} WHERE {self.deadline(3)}"
-        text += self.random.choice(["", " PARTITION BY [k]"])
-        text += self.random.choice(["", "", "", f" WITHIN {self.window()}"])
-        return text + self.random.choice(["", "", "", "", " CONSUME BY PARTITION"])
-
-    def events(self):
-        time = measure = 0
-        rows = []
-        for _ in range(self.random.randint(1, 9)):
-            time += self.random.choice([0, 0, 1, 1, 2, 3, 5])
-            measure += self.random.choice([0, 1, 1, 2])
-            key, value = self.random.choice([1, 1, 2, 3, None]), self.random.randint(0, 3)
-            known = self.random.choice([measure, measure, measure, None])
-            rows.append({"type": self.random.choice("AABC"), "t": time, "v": value, "k": key, "w": known})
-        return pa.Table.from_pylist(rows, COLUMNS)
 
 
 def in_random_batches(query, table, until, draw):
@@ -106,7 +46,7 @@ def in_random_batches(query, table, until, draw):
 
 @pytest.mark.parametrize("seed", range(round(120 * EXAMPLES)))
 def test_as_defined(seed):
-    own = _Queries(seed)
+    own = DeadlineQueries(seed)
     query = cerflow.parse(own.query())
     if engine_refuses(query, own.events(), time="t"):
         return

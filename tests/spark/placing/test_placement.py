@@ -108,6 +108,32 @@ def test_files_in_the_order_of_time_stay_where_they_are(spark, tmp_path, one_fil
     assert assert_alike(f"{PAIR} {window}", frame, table, positions, time="t")
 
 
+LATE = (
+    "SELECT * WHERE A AS x NOT FOLLOWED BY (B AS y FILTER x.v = y.v) FOR 6 MILLISECONDS",
+    "SELECT * WHERE (A ; B AS x NOT FOLLOWED BY C FOR 4 MILLISECONDS) PARTITION BY k WITHIN 5 MILLISECONDS",
+)
+
+
+@pytest.mark.parametrize("query", LATE)
+@pytest.mark.parametrize("positions", [False, True])
+def test_slices_extend_to_deadlines(spark, tmp_path, one_file_each, query, positions):
+    table = stream()
+    # The second file begins behind the gap, so its first event shows deadlines of the first.
+    half = table.num_rows // 2
+    frame = written(spark, tmp_path, [table.slice(0, half), *in_parts(table.slice(half), 3)])
+    decided = placed(query, frame, time="t", positions=positions)
+    assert isinstance(decided.how, Clustered), decided
+    assert assert_alike(query, frame, table, positions, time="t")
+    mixed = table.take(pa.array(np.random.default_rng(1).permutation(table.num_rows)))
+    frame = spark.createDataFrame(mixed).repartition(5)
+    roles = {"time": "t", "sequence": "q"}
+    decided = placed(query, frame, positions=positions, **roles)
+    assert isinstance(decided.how, Cut), decided
+    assert "which overlap by that time" in decided.reason
+    assert assert_alike(query, frame, mixed, positions, **roles)
+    assert "windows and deadlines end" in explain(query, frame, positions=positions, **roles)
+
+
 @pytest.mark.parametrize("window", WINDOWS[:3])
 @pytest.mark.parametrize("positions", [False, True])
 def test_other_events_are_shuffled_by_slice(spark, window, positions):

@@ -25,6 +25,7 @@ from cerflow.slices.by_row_groups import RowGroups, cut_at
 from cerflow.spark.source import planned as planning
 from support.conformance import drawn, limit
 from support.generators.conditions import Fragment
+from support.generators.deadlines import DeadlineQueries
 from support.runners import examples
 from support.spark.parquet_streams import recognised, write
 from support.spark.results import bag
@@ -139,6 +140,15 @@ def shuffled(data, table):
 def test_files_in_the_order_of_time(data):
     query, table = drawn(data, strategies=tuple(Strategy) if data.draw(st.booleans()) else ())
     table = with_times(data, table)
+    fitting(query, table, time="t")
+    same(data, query, table, positions=data.draw(st.booleans()))
+
+
+@examples(80)
+@given(st.data(), st.integers(0, 2**32))
+def test_deadlines(data, seed):
+    own = DeadlineQueries(seed)
+    query, table = cerflow.parse(own.query()), own.events(6, 20)
     fitting(query, table, time="t")
     same(data, query, table, positions=data.draw(st.booleans()))
 

@@ -13,10 +13,11 @@ from cerflow.programs.program import Program, query_as_text
 from cerflow.schema import Schema
 from cerflow.slices.by_keys import boundaries, slices_by_key
 from cerflow.slices.pieces import Pieces
-from cerflow.slices.reach import AttributeReach, CountReach, TimeReach
+from cerflow.slices.reach import AttributeReach, CountReach, LateReach, TimeReach
 from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.events import ROW_BITS, EventColumns
 from cerflow.spark.frames.tasks import Recognition
+from cerflow.spark.placing.slice_frames import found_before
 from cerflow.spark.placing.slice_tasks import OwnSlices, PartitionInOrder, PartitionsInOrder
 from cerflow.spark.placing.survey import _rows, bounds_of
 
@@ -24,11 +25,11 @@ from cerflow.spark.placing.survey import _rows, bounds_of
 class Simulation:
     """A query or program on a table that is cut in slices or partitions, all tasks run one after the other."""
 
-    def __init__(self, query, schema, *, time, window, positions, stream=None):
+    def __init__(self, query, schema, *, time, window, positions, stream=None, late=False):
         self.schema = Schema(schema, "type", time, stream)
         self.axis = Axis(self.schema)
         self.events = EventColumns(self.schema)
-        self.time, self.window, self.positions = time, window, positions
+        self.time, self.window, self.positions, self.late = time, window, positions, late
         columns = schema.append(pa.field("number", pa.int64())) if positions else schema
         self.recognition = Recognition(
             query=query_as_text(query),
@@ -64,7 +65,8 @@ class Simulation:
     def reach(self, pieces):
         match self.window:
             case DurationWindow():
-                return TimeReach(partial(self.axis.bounds, self.window))
+                reach = TimeReach(partial(self.axis.bounds, self.window))
+                return LateReach(reach, np.concatenate([pieces.low, pieces.high])) if self.late else reach
             case CountWindow(events=events):
                 return CountReach(events, pieces)
         return AttributeReach(bounds_of(self.window, self.events), pieces)
@@ -93,7 +95,7 @@ class Simulation:
         rows = list(self.slice_rows(table, keys, slices))
         first = tuple(before for before, _ in rows) if self.positions else None
         counts = tuple(int(((keys >= s.start) & (keys < s.stop)).sum()) for s in slices)
-        task = OwnSlices(self.recognition, first, counts)
+        task = OwnSlices(self.recognition, first, counts, found_before(slices))
         # Several slices may share a task.
         return self.run(task, pa.concat_tables(some for _, some in rows), batch), slices
 
@@ -134,5 +136,6 @@ class Simulation:
         rows = list(self.slice_rows(whole, keys, between))
         if rows:
             first = tuple(before for before, _ in rows) if self.positions else None
-            found += self.run(OwnSlices(self.recognition, first, None), pa.concat_tables(r for _, r in rows), batch)
+            task = OwnSlices(self.recognition, first, None, found_before(between))
+            found += self.run(task, pa.concat_tables(r for _, r in rows), batch)
         return found, between

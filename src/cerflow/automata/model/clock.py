@@ -25,6 +25,7 @@ __all__ = [
     "deadlines_of",
     "has_ticks",
     "may_read_events",
+    "never_reads_tick",
     "on_events",
     "opened_by",
     "outlasts_ticks",
@@ -46,6 +47,12 @@ def reads_tick(t: Transition) -> bool:
 def may_read_events(t: Transition) -> bool:
     """Whether a transition may read an event, for one whose test does not leave that open (see `parted`)."""
     return {TICK, PAUSE}.isdisjoint(conjuncts(t.test))
+
+
+def never_reads_tick(t: Transition) -> bool:
+    """Whether it is plain that a transition reads no ticks."""
+    parts = conjuncts(t.test)
+    return bool(t.labels) or Not(TICK) in parts or any(isinstance(p, TypeTest) and p != TICK for p in parts)
 
 
 def on_events(t: Transition) -> Transition:

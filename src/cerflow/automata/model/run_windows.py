@@ -1,12 +1,26 @@
-"""The windows that runs of a finished transducer have yet to meet."""
+"""The windows that runs of a finished transducer have yet to meet, and how long runs may take."""
 
 from __future__ import annotations
 
-from cerflow.automata.model.transducer import Transducer, Write
-from cerflow.conditions.guards import InWindow, Measure, Stored
-from cerflow.language.formula import Window
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
 
-__all__ = ["window_of_runs", "windows_needed"]
+from cerflow.automata.model.clock import has_ticks, never_reads_tick, reads_tick
+from cerflow.automata.model.transducer import Accumulation, Transducer, Transition, Write
+from cerflow.conditions.guards import InWindow, Measure, Stored
+from cerflow.language.formula import CountWindow, DurationWindow, Window
+from cerflow.language.node import walk
+
+__all__ = ["reach_of_runs", "window_of_runs", "windows_needed"]
+
+#: Rounds after which ages that still grow are taken to have no bound.
+_ROUNDS = 100
+#: In place of a register: the event that is read.
+_NOW: Final = -1
+
+#: A register, and a window that began with its value.
+_Timer = tuple[int, Window]
 
 
 def windows_needed(transducer: Transducer) -> list[frozenset[int]]:
@@ -54,3 +68,157 @@ def window_of_runs(transducer: Transducer) -> Window | None:
         if begun and all(t in begins or asked in t.atoms for t in ends):
             return register.window
     return None
+
+
+def reach_of_runs(transducer: Transducer) -> Window | None:
+    """A window that contains every run, with the deadlines for which it waits; None if there is none.
+
+    A match that a deadline completes is detected by the first event at or behind the deadline, which may come much
+    later. So with deadlines in time the window ends with the last event before the one that detects.
+    """
+    window = window_of_runs(transducer)
+    if window is not None:
+        return window
+    begins = [t for t in transducer.transitions if t.source in transducer.initial and not t.stays]
+    again = any(t.target in transducer.initial and not t.stays for t in transducer.transitions)
+    waiting = transducer.initial <= transducer.skipping - transducer.final
+    if again or not waiting or not all(map(never_reads_tick, begins)):
+        return None
+    kinds = {type(node) for t in transducer.transitions for atom in t.atoms for node in walk(atom)}
+    for kind in (DurationWindow,) if has_ticks(transducer) else (DurationWindow, CountWindow):
+        reach = _Ages(transducer, kind).reach() if kind in kinds else math.inf
+        if reach != math.inf:
+            # In time ages are less than the bound, unless a match is one event.
+            return DurationWindow(max(1, int(reach))) if kind is DurationWindow else CountWindow(int(reach) + 1)
+    return None
+
+
+class _Ages:
+    """Bounds on the age of runs: the microseconds, or the events, since the event with which a run began.
+
+    ``kind`` is the kind of windows that is added up. A timer is *running* in a state if its window has not passed for
+    any run there. Time may jump from one event to the next, but not past a deadline, where runs read a tick. So a run
+    in time leaves a state with a running timer when the window ends, if the timer's value opened that deadline.
+    """
+
+    def __init__(self, transducer: Transducer, kind: type[DurationWindow | CountWindow]) -> None:
+        self._transducer = transducer
+        self._kind = kind
+        self._ticking = has_ticks(transducer)
+        self._moves = [t for t in transducer.transitions if not (t.source in transducer.initial and t.stays)]
+        self._shown = all(t.labels for t in self._moves if t.source in transducer.initial)
+        tested = {node for t in self._moves for atom in t.atoms for node in walk(atom) if isinstance(node, InWindow)}
+        windows = {node.window for node in tested if isinstance(node.window, kind)}
+        registers = [k for k, r in enumerate(transducer.registers) if r.keeps is Accumulation.VALUE and r.fields == 1]
+        self._timers = frozenset((r, w) for r in registers for w in windows)
+        self._values = {t: {r: self._value(t, r) for r in registers} for t in self._moves}
+        opened = self._everywhere(self._opened_after) if self._ticking else [self._timers] * transducer.states
+        self._opened: Sequence[frozenset[_Timer]] = opened
+        usable = self._ticking or kind is CountWindow
+        nothing = [frozenset[_Timer]()] * transducer.states
+        self._running: Sequence[frozenset[_Timer]] = self._everywhere(self._running_after) if usable else nothing
+        #: The greatest age at which a register's value may have been read, by state.
+        self._written = [dict.fromkeys(registers, -math.inf) for _ in range(transducer.states)]
+        #: The greatest age at which a state is entered, for those that are entered by ticks alone.
+        self._entered = {
+            q: -math.inf for q in range(transducer.states) if all(reads_tick(t) for t in self._moves if t.target == q)
+        }
+
+    def _value(self, t: Transition, register: int) -> int | None:
+        """The register whose value a register has after a transition, or `_NOW`; None if that is not known."""
+        found: int | None = register
+        for write in t.writes:
+            if write.register == register:
+                match write.row:
+                    case (Measure(window),) if write.fresh and isinstance(window, self._kind):
+                        found = _NOW if never_reads_tick(t) else None
+                    case (Stored(other, 0),) if write.fresh and not write.where:
+                        found = other
+                    case _:
+                        found = None
+        return found
+
+    def _everywhere(
+        self, after: Callable[[Transition, Sequence[frozenset[_Timer]]], frozenset[_Timer]]
+    ) -> Sequence[frozenset[_Timer]]:
+        """For each state the timers of which something holds, as it does after every transition into it."""
+        initial = self._transducer.initial
+        found = [frozenset() if q in initial else self._timers for q in range(self._transducer.states)]
+        changed = True
+        while changed:
+            changed = False
+            for t in self._moves:
+                left = found[t.target] & after(t, found)
+                changed |= left != found[t.target]
+                found[t.target] = left
+        return found
+
+    def _opened_after(self, t: Transition, before: Sequence[frozenset[_Timer]]) -> frozenset[_Timer]:
+        """The timers whose deadlines are open after a transition, or were."""
+        measured = {row for write in t.writes for row in write.row if isinstance(row, Measure)}
+
+        def opened(register: int, window: Window) -> bool:
+            value = self._values[t][register]
+            return Measure(window) in measured if value == _NOW else (value, window) in before[t.source]
+
+        return frozenset(timer for timer in self._timers if opened(*timer))
+
+    def _running_after(self, t: Transition, before: Sequence[frozenset[_Timer]]) -> frozenset[_Timer]:
+        """The timers that run after a transition."""
+        on_time = self._ticking and never_reads_tick(t)
+
+        def runs(register: int, window: Window) -> bool:
+            value = self._values[t][register]
+            if value is None or value == _NOW:
+                return value == _NOW
+            tested = InWindow(Stored(value, 0), window) in t.atoms
+            return tested or (on_time and (value, window) in before[t.source])
+
+        return frozenset(timer for timer in self._timers & self._opened[t.target] if runs(*timer))
+
+    def reach(self) -> float:
+        """The greatest age of runs that are detected; infinite if it has no bound that is found."""
+        for _ in range(_ROUNDS):
+            if not self._grown():
+                break
+        else:
+            return math.inf
+        found = [self._reached(t) for t in self._moves if t.target in self._transducer.final]
+        return max(found, default=math.inf)
+
+    def _grown(self) -> bool:
+        """Whether a bound had to grow after a look at all transitions."""
+        grown = False
+        for t in self._moves:
+            age = self._age(t)
+            written, before = self._written[t.target], self._written[t.source]
+            for register, value in self._values[t].items():
+                new = math.inf if value is None else age if value == _NOW else before[value]
+                if new > written[register]:
+                    written[register], grown = new, True
+            if t.target in self._entered and t.source != t.target:
+                new = self._reached(t)
+                if new > self._entered[t.target]:
+                    self._entered[t.target], grown = new, True
+        return grown
+
+    def _age(self, t: Transition) -> float:
+        """The greatest age of runs that read something with a transition."""
+        if t.source in self._transducer.initial:
+            return 0
+        written = self._written[t.source]
+        tested = [(a.start.register, a.window) for a in t.atoms if isinstance(a, InWindow)]
+        timers = (*(timer for timer in tested if timer in self._timers), *self._running[t.source])
+        found = [written[register] + self._size(window) for register, window in timers]
+        whole = self._transducer.window
+        if t.labels and self._shown and isinstance(whole, self._kind):
+            found.append(self._size(whole))
+        return min(found, default=math.inf)
+
+    def _reached(self, t: Transition) -> float:
+        """The same, where what comes behind a tick is taken to come with it."""
+        return min(self._age(t), self._entered.get(t.source, math.inf))
+
+    def _size(self, window: Window) -> int:
+        assert isinstance(window, DurationWindow | CountWindow)
+        return window.microseconds if isinstance(window, DurationWindow) else window.events

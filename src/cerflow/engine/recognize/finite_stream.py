@@ -58,8 +58,7 @@ class FiniteStream:
         for start in range(0, self.table.num_rows, limits.BATCH_ROWS):
             self.reached = start
             yield from self.detected_between(driver, start, min(start + limits.BATCH_ROWS, self.table.num_rows))
-        if self._until is not None:
-            yield from driver.until(self._until)
+        yield from self.detected_at_end(driver)
         self.reached = self.table.num_rows
 
     def driver(self, first: int) -> Driver:
@@ -78,6 +77,10 @@ class FiniteStream:
             for rows in _batches(self._read.slice(at, min(limits.BATCH_ROWS, stop - at))):
                 yield from driver.process(rows, at)
                 at += rows.num_rows
+
+    def detected_at_end(self, driver: Driver) -> Iterator[tuple[str, list[Part]]]:
+        """The detections of each query of a driver behind all events, as time passes."""
+        return iter(()) if self._until is None else driver.until(self._until)
 
 
 def _batches(table: pa.Table) -> list[pa.RecordBatch]:

@@ -165,9 +165,10 @@ class Machine:
         return live if self.deadlines is None else ascending(live, self.deadlines.positions)
 
     def begin_anew(self) -> None:
-        """Forget all events; none of them may wait for a deadline."""
-        assert self.deadlines is None
+        """Forget all events."""
         self.memory.begin_anew()
+        if self.deadlines is not None:
+            self.deadlines = Deadlines(self.reader, self.store)
         self._admitted = self._reported = 0
         self.last_bound = layout.NO_BOUND
         self._greatest = None

@@ -23,6 +23,7 @@ from cerflow.spark.placing.slice_frames import (
     between_partitions,
     first_between,
     first_in_cut,
+    found_before,
     in_slices,
     own_counts,
     slices_in_tasks,
@@ -101,7 +102,7 @@ def _in_slices(frame: DataFrame, plan: JobPlan, events: EventColumns, how: Cut) 
     """Every slice in a task, with the events before it that it needs."""
     rows = slices_in_tasks(in_slices(frame, events, Axis(plan.schema), how), plan, events, len(how.slices))
     first = first_in_cut(how) if plan.positions else None
-    task = OwnSlices(_recognition(plan, numbered=plan.positions), first, own_counts(how))
+    task = OwnSlices(_recognition(plan, numbered=plan.positions), first, own_counts(how), found_before(how.slices))
     return _mapped(rows.select(*_names(plan, events), SLICE), plan, task)
 
 
@@ -129,7 +130,7 @@ def _in_partitions(frame: DataFrame, plan: JobPlan, events: EventColumns, how: C
     between = between_partitions(frame, events, Axis(plan.schema), how)
     first = first_between(between, how) if plan.positions else None
     rows = slices_in_tasks(between, plan, events, len(how.boundaries)).select(*names, SLICE)
-    return found.union(_mapped(rows, plan, OwnSlices(recognition, first, None)))
+    return found.union(_mapped(rows, plan, OwnSlices(recognition, first, None, found_before(how.boundaries))))
 
 
 def _names(plan: JobPlan, events: EventColumns) -> list[str]:

@@ -14,7 +14,7 @@ from cerflow import limits
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.slices.by_keys import boundaries, slices_by_key
 from cerflow.slices.pieces import Pieces, held, load
-from cerflow.slices.reach import AttributeReach, CountReach, Reach, TimeReach
+from cerflow.slices.reach import AttributeReach, CountReach, LateReach, Reach, TimeReach
 from cerflow.slices.slice import LEAST, Slice
 from cerflow.spark.frames.axis import Axis, exact
 from cerflow.spark.frames.events import EventColumns, number_of_cuts
@@ -24,6 +24,8 @@ from cerflow.spark.placing.survey import PartitionSurvey, bounds_of, estimate, s
 from cerflow.values.array_types import Ints
 
 __all__ = ["Clustered", "Cut", "Placement", "PlacementKind", "place"]
+
+_NO_KEYS: Ints = np.zeros(0, np.int64)
 
 
 class PlacementKind(StrEnum):
@@ -118,10 +120,14 @@ class _Placing:
             return Placement(PlacementKind.BY_KEY, f"each key has its own matches (no slices of time: {why})")
         return Placement(PlacementKind.ONE_TASK, why)
 
-    def _reach(self, pieces: Pieces) -> Reach:
+    def _reach(self, pieces: Pieces, keys: Ints = _NO_KEYS) -> Reach:
+        """How far back matches reach, by pieces of the stream and the ``keys`` of more of its events."""
         window = self._window
         if isinstance(window, DurationWindow):
-            return TimeReach(partial(self._axis.bounds, window))
+            reach = TimeReach(partial(self._axis.bounds, window))
+            if self._plan.division.late:
+                return LateReach(reach, np.concatenate([pieces.low, pieces.high, keys]))
+            return reach
         if isinstance(window, CountWindow):
             return CountReach(window.events, pieces)
         assert isinstance(window, AttributeWindow)
@@ -164,15 +170,16 @@ class _Placing:
         pieces = None
         if not isinstance(self._window, DurationWindow):
             pieces = self._counted(_quantiles(keys, min(limits.SPARK_SLICES, most * limits.SPARK_PARTS)))
-        reach = self._reach(found.pieces if pieces is None else pieces)
+        reach = self._reach(found.pieces if pieces is None else pieces, keys)
         while most > 1:
             slices = slices_by_key(_quantiles(keys, most), reach, least, greatest)
             overlap, longest = _shares(slices, keys)
             if len(slices) > 1 and overlap <= limits.SPARK_OVERLAP and longest <= limits.SPARK_LONGEST:
                 if self._plan.positions and pieces is None:
                     pieces = self._counted(sorted({k for s in slices[1:] for k in (s.begin, s.start) if k != LEAST}))
+                width = "that time" if self._plan.division.late else "the window"
                 reason = (
-                    f"{self._plan.division.reason}; {len(slices)} slices, which overlap by the window, "
+                    f"{self._plan.division.reason}; {len(slices)} slices, which overlap by {width}, "
                     f"{overlap:.0%} of the events"
                 )
                 return Placement(PlacementKind.SLICES, reason, Cut(tuple(slices), pieces))

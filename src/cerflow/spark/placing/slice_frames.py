@@ -17,7 +17,16 @@ from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.placing.placement import Clustered, Cut
 from cerflow.spark.placing.survey import estimate
 
-__all__ = ["SLICE", "between_partitions", "first_between", "first_in_cut", "in_slices", "own_counts", "slices_in_tasks"]
+__all__ = [
+    "SLICE",
+    "between_partitions",
+    "first_between",
+    "first_in_cut",
+    "found_before",
+    "in_slices",
+    "own_counts",
+    "slices_in_tasks",
+]
 
 #: Twice the number of the slice, one more if the event is its own.
 SLICE = "slice"
@@ -109,6 +118,12 @@ def first_in_cut(how: Cut) -> tuple[int, ...]:
     begins = np.array([s.begin for s in how.slices])[:, None]
     assert not ((pieces.low < begins) & (pieces.high >= begins)).any(), "slices begin where pieces do"
     return tuple(((pieces.high < begins) * pieces.count).sum(axis=1).tolist())
+
+
+def found_before(slices: Sequence[Slice[int]]) -> tuple[int | None, ...] | None:
+    """The keys of the events before slices on which these rely; None if none does."""
+    found = tuple(some.found for some in slices)
+    return None if all(key is None for key in found) else found
 
 
 def own_counts(how: Cut) -> tuple[int, ...] | None:

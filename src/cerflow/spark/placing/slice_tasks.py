@@ -36,18 +36,20 @@ class OwnSlices:
     """A query for tasks that get slices: rows in order, and in the last column `SLICE` of `slice_frames`.
 
     ``first`` has the position of the first event of each slice, if positions are needed; ``counts`` has the number of
-    each slice's own events, if the result relies on it.
+    each slice's own events, and ``found`` the key of an event before it, if the result relies on these.
     """
 
     recognition: Recognition
     first: tuple[int, ...] | None
     counts: tuple[int, ...] | None
+    found: tuple[int | None, ...] | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in the slices of one task, one after the other."""
         make: Callable[[int | None], SliceRunner] | None = None
         runner: SliceRunner | None = None
         current, own = -1, 0
+        latest: pa.Table | None = None
         for rows in as_larger_tables(batches, [*_given(self.recognition, self.first), _LAST]):
             make = make or self.recognition.runners()
             codes = rows.column(_LAST).to_numpy()
@@ -56,15 +58,27 @@ class OwnSlices:
                 number, is_own = divmod(int(codes[begin]), 2)
                 if runner is None or number != current:
                     self._check(current, own)
-                    current, own = number, 0
+                    current, own, latest = number, 0, None
                     runner = make(None if self.first is None else self.first[number])
                 some = rows.slice(begin, end - begin)
                 if is_own:
+                    if not own:
+                        self._check_before(number, latest)
                     own += some.num_rows
                     yield from runner.report(some)
                 else:
+                    latest = some
                     runner.prepare(some)
         self._check(current, own)
+
+    def _check_before(self, number: int, latest: pa.Table | None) -> None:
+        """Check that the event on which a slice relies is among those before its own; ``latest`` are the last ones."""
+        key = None if self.found is None else self.found[number]
+        if key is not None:
+            time = self.recognition.time
+            assert time is not None
+            if latest is None or Axis(self.recognition.described).keys(latest.column(time))[-1] < key:
+                raise InputError(CHANGED)
 
     def _check(self, number: int, own: int) -> None:
         if self.counts is not None and number >= 0 and own != self.counts[number]:

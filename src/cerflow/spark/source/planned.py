@@ -201,7 +201,7 @@ def _reach(query: Query, schema: Schema, groups: Sequence[RowGroup], work: Work)
     data_type = schema.columns.field(schema.time).type
     # Keys of dates are milliseconds; of numbers the schema says what they count.
     unit = data_type.unit if pa.types.is_timestamp(data_type) else "ms"
-    return GroupReach(width=duration_in_units(window, schema, unit)), division.reason
+    return GroupReach(width=duration_in_units(window, schema, unit), late=division.late), division.reason
 
 
 def _extent(groups: Sequence[RowGroup], schema: Schema) -> tuple[float | None, float | None]:

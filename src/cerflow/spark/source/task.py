@@ -14,8 +14,9 @@ from cerflow.engine.matches.row_limit import Bound
 from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.engine.recognize.warmup import ensure_compiled
 from cerflow.engine.results.report import CountForm
+from cerflow.errors import InputError
 from cerflow.query import Language, Query, parse
-from cerflow.slices.by_row_groups import GroupSlice
+from cerflow.slices.by_row_groups import GroupSlice, Key
 from cerflow.slices.runner import SliceRunner
 from cerflow.spark.source.files import DataFile
 from cerflow.spark.source.reading import InOrder
@@ -77,6 +78,7 @@ def matches_in(work: Work, query: Query, task: Task) -> Iterator[pa.RecordBatch]
     _, schema = declared(work.result)
     recognizer, position = _recognizer(work, query)
     runner: SliceRunner | None = None
+    latest: Key | None = None
     for piece in InOrder(work.scan, reader, some.groups, work.most_waiting):
         if runner is None:
             # All events before the slice have been read, and dropped, when its first ones come.
@@ -86,8 +88,14 @@ def matches_in(work: Work, query: Query, task: Task) -> Iterator[pa.RecordBatch]
         rows = piece.rows.select(work.needed)
         own = 0 if some.start is None else int(np.searchsorted(piece.keys, some.start, "left"))
         if own:
+            latest = piece.keys[own - 1].item()
             runner.prepare(rows.slice(0, own))
         if own < rows.num_rows:
+            if some.found is not None and (latest is None or latest < some.found):
+                raise InputError(
+                    f"the statistics of '{work.scan.leading}' are wrong: they name {some.found}, which no event has; "
+                    "write the files anew, or let cerflow.spark.match read them"
+                )
             for found in runner.report(rows.slice(own)):
                 yield _fitted(found, schema)
 
