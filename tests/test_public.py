@@ -23,6 +23,7 @@ SOURCE = Path(cerflow.__file__).parent
 ORDER = (
     ("cache_folder", "errors", "limits"),
     ("schema", "values"),
+    ("viewing",),
     ("language",),
     ("drawing",),
     ("predicates",),

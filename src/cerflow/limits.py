@@ -118,6 +118,21 @@ TRACED_MATCHES = 20
 #: Values, events and matches that an answer of `why_not` lists; the others are counted.
 EXPLAINED_VALUES = 6
 
+# Pictures: beyond, less is shown, and the picture says so
+
+#: Matches on a page, unless the caller gives a number.
+VIEWED_MATCHES = 100_000
+#: Matches whose durations and sizes are plotted.
+PLOTTED_MATCHES = 1_000_000
+#: Events of the matches on a page; with more, there are fewer matches.
+VIEWED_MARKS = 2_000_000
+#: Events on a page; of more, a selection.
+VIEWED_EVENTS = 2_000_000
+#: Lanes of a page; further values share one.
+VIEWED_LANES = 1_000
+#: Columns that lanes are made of, where no keys are named.
+VIEWED_KEYS = 3
+
 # Messages
 
 #: Characters of a value.

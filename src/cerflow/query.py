@@ -243,10 +243,11 @@ class Query:
             plan = self._plans.plan(schema, positions=positions)
         whole = FiniteStream({"query": plan}, plan.schema, table, numbers, clock)
         if threads == 1:
-            return Matches(whole, plan.report, plan.limit)
+            return Matches(whole, plan.report, plan.limit, stream=table)
         from cerflow.slices.threads import parts_in_slices
 
-        return Matches(parts_in_slices(plan, whole, threads) or whole, plan.report, plan.limit)
+        parts = parts_in_slices(plan, whole, threads) or whole
+        return Matches(parts, plan.report, plan.limit, stream=table)
 
     def plan(self, schema: Schema, position: str | None = None, positions: bool = True) -> Plan:
         """The query made ready for events of a schema (for other parts of cerflow); raises as `recognizer` does."""

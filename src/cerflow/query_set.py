@@ -86,8 +86,11 @@ class QuerySet(Mapping[str, Query]):
             query.warn_of_times(schema, extent(table, schema))
         checker = RecordChecker(self._holding(schema), on_bad_record, in_order=False)
         clock = None if until is None else clock_time(until, schema)
-        found = _Pass(FiniteStream(plans, schema, *usable_in_order(table, checker, sequence), clock))
-        return {name: Matches(_PartsOf(found, name), plan.report, plan.limit) for name, plan in plans.items()}
+        table, numbers = usable_in_order(table, checker, sequence)
+        found = _Pass(FiniteStream(plans, schema, table, numbers, clock))
+        return {
+            name: Matches(_PartsOf(found, name), plan.report, plan.limit, stream=table) for name, plan in plans.items()
+        }
 
     def recognizer(
         self,

@@ -52,14 +52,14 @@ class _Listed(Matches):
 
     def count(self) -> int:
         if not self._report.counts:
-            return self._rows()
+            return self.rows()
         return sum(int(n) for n in self._table.column(self._report.counts[0].name).to_pylist())
 
-    def _rows(self) -> int:
+    def rows(self) -> int:
         return int(self._table.num_rows)
 
     def __bool__(self) -> bool:
-        return self._rows() > 0
+        return self.rows() > 0
 
     def _chosen(self, picker: Picker) -> Matches:
         assert isinstance(picker, NumberRange)  # `_refuse` refuses all others

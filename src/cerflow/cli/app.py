@@ -44,6 +44,7 @@ from cerflow.cli.options import (
     Runner,
     RunnerOption,
     SequenceColumn,
+    Summary,
     TimeColumn,
     TimeUnitOption,
     TypeColumn,
@@ -53,6 +54,7 @@ from cerflow.cli.output.directory import Directory
 from cerflow.cli.output.progress import PhaseTimer, compile_kernels, progress
 from cerflow.cli.output.reporting import Interrupted, errors_reported, note, warn
 from cerflow.cli.output.writing import OutputFormat
+from cerflow.cli.show_command import show
 from cerflow.cli.stream_command import stream
 from cerflow.errors import visible
 
@@ -108,6 +110,7 @@ def run(
     positions: Positions = True,
     max_matches: MaxMatches = "100000000",
     counts: Counts = "decimal",
+    summary: Summary = False,
 ) -> None:
     """Write the matches of a query in the events of the inputs."""
     watch = PhaseTimer(context.obj)
@@ -161,6 +164,7 @@ def run(
             max_matches=most,
             counts=counts,
             until=until,
+            summary=summary,
             read_too=[path for path in (query, *(predicates or ())) if path is not None],
         )
         choice = Choice(runner is Runner.SPARK)
@@ -178,19 +182,24 @@ def run(
             warn(choice.warning)
         if choice.note is not None:
             note(choice.note)
-        with progress() as show:
+        with progress() as shown:
             if choice.spark:
                 from cerflow.cli.spark.runner import run_on_spark
 
-                outcome = run_on_spark(request, show, watch, master=master, settings=settings)
+                outcome = run_on_spark(request, shown, watch, master=master, settings=settings)
             else:
                 from cerflow.cli.commands.local_runner import run_local
 
-                outcome = run_local(request, show, watch)
+                outcome = run_local(request, shown, watch)
+        if summary and choice.spark:
+            warn("--summary draws what runs in this process find (--runner local)")
         note(str(replace(outcome, where=choice.reason)))
+        for line in outcome.drawn.splitlines():
+            note(line)
 
 
 app.command()(stream)
+app.command()(show)
 
 
 @app.command()

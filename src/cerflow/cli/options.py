@@ -41,6 +41,7 @@ __all__ = [
     "Runner",
     "RunnerOption",
     "SequenceColumn",
+    "Summary",
     "TimeColumn",
     "TimeUnitOption",
     "TypeColumn",
@@ -235,5 +236,8 @@ Flat = Annotated[
 ]
 Positions = Annotated[
     bool, typer.Option("--positions/--no-positions", help="Whether to number the events of the whole input.")
+]
+Summary = Annotated[
+    bool, typer.Option("--summary", help="Also draw, on standard error, how many matches were found when.")
 ]
 ExplainFormatOption = Annotated[ExplainFormat, typer.Option("--format", help="Form of the explanation.")]

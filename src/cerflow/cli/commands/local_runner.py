@@ -19,8 +19,10 @@ from cerflow.cli.output.volume import Volume
 from cerflow.cli.output.writing import open_sink
 from cerflow.engine.recognize.warmup import load_kernels
 from cerflow.errors import BadRecordError
+from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.reading import ReadEvents, read_inputs
 from cerflow.schema import kind_of
+from cerflow.viewing.sparkline import MatchesOverTime
 
 __all__ = ["run_local"]
 
@@ -61,6 +63,7 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
     )
     warn_of_types(event_types(request.query), types_in(events.table, columns.type))
     written = 0
+    drawing = _over_time(events.table, columns) if request.summary else None
     if request.output == STANDARD_OUTPUT and sys.stdout.isatty():
         # The matches go to the same terminal.
         show.stop()
@@ -72,6 +75,10 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
         for batch in volume.batches(limits.OUTPUT_BATCH_ROWS, flat=request.flat, counts=request.counts):
             watch.done("recognising")
             sink.write(batch)
+            if drawing is not None:
+                # Rows without a start have, in the last column, the number of the matches of their event.
+                numbers = None if "start" in schema.names else batch.columns[-1].cast(pa.float64()).to_numpy()
+                drawing.add(batch.column("detected_time"), numbers)
             written += batch.num_rows
             volume.look_at_room(request.output, sink, written)
             watch.done("writing")
@@ -81,7 +88,14 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
         bad_records.write()
     watch.done("writing")
     usable = len(events.table) - (bad_records.count - (len(events.refused) if events.refused is not None else 0))
-    return RunSummary(usable, written, bad_records.count, watch.phases)
+    return RunSummary(usable, written, bad_records.count, watch.phases, drawn=str(drawing or ""))
+
+
+def _over_time(events: pa.Table, columns: ColumnRoles) -> MatchesOverTime:
+    """What counts matches over the time of the events, or over their positions."""
+    if columns.time is None:
+        return MatchesOverTime(pa.chunked_array([pa.array([0, max(0, len(events) - 1)])]), None)
+    return MatchesOverTime(events.column(columns.time), columns.time_unit or "ms")
 
 
 def _time(text: str | None, events: pa.Table, column: str | None) -> str | int | float | None:

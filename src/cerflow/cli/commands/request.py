@@ -57,7 +57,7 @@ class Request:
 
     ``directory`` says how to write a directory of files; None stands for one file. ``max_matches`` is the greatest
     number of matches to write (None: all). ``counts`` is the form of ``COUNT(*)``. ``until`` is the time, as typed, up
-    to which the events are complete.
+    to which the events are complete. ``summary`` asks for a line that shows the matches over time.
     """
 
     query: Query | Program
@@ -71,6 +71,7 @@ class Request:
     counts: CountForm = "decimal"
     flat: bool = False
     until: str | None = None
+    summary: bool = False
 
     @classmethod
     def prepare(
@@ -89,6 +90,7 @@ class Request:
         counts: CountForm = "decimal",
         flat: bool = False,
         until: str | None = None,
+        summary: bool = False,
         read_too: Sequence[str] = (),
     ) -> Request:
         """Check all that needs no reading of events; raises as `Inputs.prepare`, and OutputError.
@@ -117,6 +119,7 @@ class Request:
             counts=counts,
             flat=flat,
             until=until,
+            summary=summary,
         )
 
 

@@ -26,7 +26,7 @@ class RunSummary:
     """The result of a run: usable events, matches written, records refused, the seconds of each phase.
 
     ``where`` says where the query ran if that was not given; ``ignored`` says that nothing was done because the output
-    existed.
+    existed. ``drawn`` are lines that show the matches.
     """
 
     events: int
@@ -35,6 +35,7 @@ class RunSummary:
     phases: Mapping[str, float]
     where: str = ""
     ignored: bool = False
+    drawn: str = ""
 
     def __str__(self) -> str:
         if self.ignored:

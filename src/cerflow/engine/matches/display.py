@@ -1,15 +1,31 @@
-"""Matches as an HTML table for notebooks: the first few, one per line, with a column for each label."""
+"""Matches as people see them: the first few as a table for notebooks, and what a page or a plot shows of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cerflow import limits
+from cerflow.engine.events.time_order import sort_by_time
+from cerflow.engine.matches.row_limit import readable_number
 from cerflow.engine.results.flat import OTHERS, FlatColumn
 from cerflow.engine.results.report import Report
+from cerflow.errors import InputError, UnsupportedQueryError, at_least_one
+from cerflow.language.printer import show
+from cerflow.values.arrow_columns import one_array
+from cerflow.values.event_tables import to_table
 
-__all__ = ["SHOWN", "as_html"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from cerflow.engine.matches.matches import Matches
+
+__all__ = ["SHOWN", "as_html", "drawn", "page"]
 
 #: Limits of the display: matches, events of a label in a match, and characters of a value.
 SHOWN, _EVENTS, _CHARACTERS = 20, 3, 60
@@ -50,3 +66,86 @@ def _events(events: Sequence[Mapping[str, Any]], columns: Iterable[FlatColumn]) 
 def _text(value: object) -> str:
     text = "" if value is None else str(value)
     return escape(text if len(text) <= _CHARACTERS else f"{text[: _CHARACTERS - 1]}…")
+
+
+def page(
+    matches: Matches, report: Report, stream: pa.Table | None, events: Any, title: str | None, limit: int | None
+) -> str:
+    """The page of `Matches.to_html`."""
+    from cerflow.viewing.page import BATCH, ViewedStream, first_matches, page_of
+
+    most = limits.VIEWED_MATCHES if limit is None else at_least_one(limit, "limit")
+    schema = report.events
+    if events is not None:
+        if report.position is not None:
+            raise InputError(
+                f"positions are values of the column '{report.position}', so they do not say which events are meant; "
+                "leave events= out"
+            )
+        stream = sort_by_time(to_table(events), schema.time, None)
+    schema_shown = matches.shown_schema(counts="text")
+    table, cut = first_matches(matches.to_batches(BATCH, counts="text"), schema_shown, most)
+    notices = []
+    if cut is not None:
+        notices.append(f"{cut.format(readable_number(matches.rows()))}; slices, such as matches[n:m], show others.")
+    time = schema.time if stream is not None else report.event_fields.get(schema.time or "")
+    keys = [[schema.column(name) for name in key] for key in report.select.partition]
+    keys += [[schema.stream]] if schema.stream is not None else []
+    viewed = ViewedStream(stream, schema.type, time, schema.time_unit, keys or None)
+    return page_of(table, viewed, title=show(report.select) if title is None else title, notices=notices)
+
+
+def drawn(matches: Matches, report: Report, kind: str, ax: Axes | None) -> Axes:
+    """The plots of `Matches.plot`."""
+    from cerflow.viewing import plots
+
+    schema = report.events
+    unit = schema.time_unit or "ms" if schema.time is not None else None
+    if pa.types.is_timestamp(report.time_type):
+        unit = report.time_type.unit
+    if kind == "over_time":
+        times, numbers = _detections(matches, report)
+        total, counts = readable_number(sum(numbers)), np.array([float(n) for n in numbers])
+        return plots.plot_over_time(times, counts, unit, f"{total} matches over time", ax)
+    if kind not in ("duration", "size"):
+        raise ValueError(f"a plot must be of 'over_time', 'duration' or 'size', not {kind!r}")
+    wanted = ["events"] if kind == "size" else ["start_time", "end_time"]
+    if not set(wanted) <= set(report.schema.names):
+        raise UnsupportedQueryError(f"the query does not report the {kind} of matches: COUNT(*) and SELECT without *")
+    rows = matches[: limits.PLOTTED_MATCHES].to_arrow(columns=wanted)
+    number = matches.rows() if len(rows) == limits.PLOTTED_MATCHES else len(rows)
+    said = f"{readable_number(number)} matches" + (f", the first {len(rows):,} plotted" if number > len(rows) else "")
+    if kind == "size":
+        sizes = pc.list_value_length(rows.column("events")).fill_null(0).to_numpy()
+        return plots.plot_sizes(sizes, f"Events per match: {said}", ax)
+    start, end = (_number_of(rows.column(name)) for name in wanted)
+    durations = end - start
+    if pa.types.is_date(report.time_type):
+        unit = "ms"
+    return plots.plot_durations(durations[~np.isnan(durations)], unit, f"Duration: {said}", ax)
+
+
+def _detections(matches: Matches, report: Report) -> tuple[pa.Array, list[int]]:
+    """The times of detections and how many matches each has; matches are unfolded only if nothing else says that."""
+    if report.counts:
+        name = report.counts[0].name
+        found = matches.to_arrow(columns=["detected_time", name], counts="text")
+        numbers = [int(n) for n in found.column(name).to_pylist()]
+    else:
+        try:
+            found = matches.aggregate({"matches": "count"})
+            numbers = [int(n) for n in found.column("matches").to_pylist()]
+        except UnsupportedQueryError:
+            found = matches.to_arrow(columns=["detected_time"])
+            numbers = [1] * len(found)
+    return one_array(found.column("detected_time")), numbers
+
+
+def _number_of(column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
+    """Times as numbers in their unit, NaN for null."""
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("ms"))
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
+    found: np.ndarray[Any, Any] = column.cast(pa.float64(), safe=False).to_numpy()
+    return found

@@ -7,6 +7,8 @@ import random
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count, islice
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -15,7 +17,7 @@ import pyarrow as pa
 from cerflow import limits
 from cerflow.engine.matches.aggregation import AggregateOf, Aggregation
 from cerflow.engine.matches.counting import count_detections, detecting
-from cerflow.engine.matches.display import SHOWN, as_html
+from cerflow.engine.matches.display import SHOWN, as_html, drawn, page
 from cerflow.engine.matches.listing import Detected, Listing, join_dictionaries
 from cerflow.engine.matches.picking import First, NumberRange, Order, PartSpan, Picker, Sample, picked
 from cerflow.engine.matches.row_limit import Announced, digits, readable_number
@@ -30,6 +32,9 @@ from cerflow.values.arrow_columns import python_rows
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+    from matplotlib.axes import Axes
+
+    from cerflow.viewing.plots import PlotKind
 
 __all__ = ["Matches"]
 
@@ -56,9 +61,12 @@ class Matches:
         picker: Picker | None = None,
         *,
         before: int = 0,
+        stream: pa.Table | None = None,
     ) -> None:
         #: The number of matches of the query that were reported before.
         self._before = before
+        #: The events in their order, if the stream is finite.
+        self._stream = stream
         self._found = parts
         self._parts = ChosenParts(parts)
         self._report = report
@@ -76,7 +84,7 @@ class Matches:
         It gets the number and whether it is exact, or a lower bound (see `row_limit.row_count`).
         """
         parts = Announced(self._parts, self._limit, bool(self._report.counts), tell)
-        return Matches(parts, self._report, self._limit, self._picker, before=self._before)
+        return self._like(parts, self._picker)
 
     def reached(self) -> int:
         """The number of events read so far, if known (for other parts of cerflow)."""
@@ -102,7 +110,7 @@ class Matches:
             return sum(len(listing) for listing in self._listings(ROWS))
         return sum(sum(numbers) for part in self._to_count() for _, numbers in [count_detections(part, self._limit)])
 
-    def _rows(self) -> int:
+    def rows(self) -> int:
         """The number of rows: one per match, or one per detecting event if matches are only counted."""
         if not self._report.counts:
             return self.count()
@@ -116,7 +124,7 @@ class Matches:
         return any(len(part.detections) for part in self._found)
 
     def __len__(self) -> int:
-        rows = self._rows()
+        rows = self.rows()
         if rows > sys.maxsize:
             raise TooManyMatchesError(f"there are {digits(rows)} matches, more than len() can say; use .count()")
         return rows
@@ -131,10 +139,10 @@ class Matches:
         if isinstance(at, slice):
             return self._chosen(self._span(at))
         number = _number(at)
-        place = number if number >= 0 else self._rows() + number
+        place = number if number >= 0 else self.rows() + number
         found = [] if place < 0 else self._chosen(self._numbered(place, place + 1, 1)).to_pylist()
         if not found:
-            raise IndexError(f"there is no match number {number}, there are {digits(self._rows())}")
+            raise IndexError(f"there is no match number {number}, there are {digits(self.rows())}")
         return found[0]
 
     def _span(self, at: slice) -> NumberRange:
@@ -143,7 +151,7 @@ class Matches:
             raise ValueError(f"matches are read forwards, so the step of a slice is 1 or more, not {step}")
         ends = [None if end is None else _number(end) for end in (at.start, at.stop)]
         if any(end is not None and end < 0 for end in ends):
-            rows = self._rows()
+            rows = self.rows()
             ends = [end if end is None or end >= 0 else max(0, rows + end) for end in ends]
         begin, stop = ends
         return self._numbered(begin or 0, stop, step)
@@ -155,7 +163,10 @@ class Matches:
         return NumberRange(begin, stop, step, self._picker)
 
     def _chosen(self, picker: Picker) -> Matches:
-        return Matches(self._parts, self._report, self._limit, picker, before=self._before)
+        return self._like(self._parts, picker)
+
+    def _like(self, parts: Iterable[Part], picker: Picker | None) -> Matches:
+        return Matches(parts, self._report, self._limit, picker, before=self._before, stream=self._stream)
 
     def to_batches(
         self,
@@ -348,6 +359,41 @@ class Matches:
         # Not list(self), which would ask for the length first.
         return [match for match in self]  # noqa: C416
 
+    def to_html(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        events: Any = None,
+        title: str | None = None,
+        limit: int | None = None,
+    ) -> str:
+        """The matches in their stream as one HTML page, which needs no network; it is also written to ``path``.
+
+        The page shows the events in lanes on a time axis, the matches as lines between them, and a table. It has the
+        first ``limit`` matches (100,000 unless given) and says so if there are more. ``events`` is the stream, as
+        `Query.match` takes it, where the matches do not know it: for those of a recogniser. Without it, events
+        outside matches are left out. Raises `InputError` for matches without positions, or of other events.
+        """
+        text = page(self, self._report, self._stream, events, title, limit)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def show(self, *, events: Any = None, title: str | None = None, limit: int | None = None) -> None:
+        """Show the page of `to_html`: in the notebook, or else in the browser, from a temporary file."""
+        from cerflow.viewing.opening import open_page
+
+        open_page(self.to_html(events=events, title=title, limit=limit))
+
+    def plot(self, kind: PlotKind = "over_time", *, ax: Axes | None = None) -> Axes:
+        """Plot the matches with matplotlib (``pip install 'cerflow[plots]'``) and return its axes.
+
+        ``kind`` is ``"over_time"`` (the number of matches by the time of their detection), ``"duration"`` (from the
+        first to the last event) or ``"size"`` (events per match). The first does not unfold the matches; the others
+        take the first million of them and say so. ``ax`` are axes to draw on.
+        """
+        return drawn(self, self._report, kind, ax)
+
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The matches as an Arrow stream, unfolded while it is read."""
         reader = pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
@@ -358,7 +404,7 @@ class Matches:
             yield from python_rows(batch)
 
     def _repr_html_(self) -> str:
-        return as_html(self._report, self[:SHOWN].to_pylist(), self._rows())
+        return as_html(self._report, self[:SHOWN].to_pylist(), self.rows())
 
     def __repr__(self) -> str:
         return f"<Matches with columns {', '.join(self.schema.names)}>"
