@@ -128,17 +128,26 @@ class Query:
 
     def _repr_html_(self) -> str:
         text = show(self.written) if self.text is None else dedent(self.text).strip()
-        return f"<pre>{escape(text)}</pre>\n{shown_or_told(self.to_svg)}"
+        boxes, automaton = shown_or_told(lambda: self.to_svg("boxes")), shown_or_told(self.to_svg)
+        return f"<pre>{escape(text)}</pre>\n{boxes}\n<br>\n{automaton}"
 
-    def to_svg(self, *, theme: Theme = "auto") -> str:
-        """A picture of the query's automaton, as a text of SVG that needs neither network, fonts nor scripts.
+    def to_svg(self, drawing: Literal["automaton", "boxes"] = "automaton", *, theme: Theme = "auto") -> str:
+        """A picture of the query's automaton or of its formula, as a text of SVG without fonts, scripts or references.
 
         States stand from left to right, the last in two circles, and the arrows into it are green; arrows that mark
-        an event are blue. Long guards are folded, and shown whole where the pointer rests. Colours follow the page
-        or the system with ``theme="auto"``, or are ``"light"`` or ``"dark"``. Raises `UnsupportedQueryError` if the
-        engine cannot evaluate the query, and `PictureError` if the automaton is too large for a picture or the layout
-        engine is not installed (``pip install 'cerflow[pictures]'``).
+        an event are blue. Long guards are folded, and shown whole where the pointer rests. ``drawing="boxes"`` draws
+        the formula as nested boxes instead: a dotted connection lets other events pass, a solid one does not.
+
+        Colours follow the page or the system with ``theme="auto"``, or are ``"light"`` or ``"dark"``. Raises
+        `PictureError` if the picture would be too large, and for automata `UnsupportedQueryError` if the engine cannot
+        evaluate the query and `PictureError` if the layout engine is not installed (the extra ``cerflow[pictures]``).
         """
+        if drawing == "boxes":
+            from cerflow.drawing.formula_svg import formula_svg
+
+            return formula_svg(self.written, theme=theme)
+        if drawing != "automaton":
+            raise ValueError(f"drawing must be 'automaton' or 'boxes', not {drawing!r}")
         from cerflow.automata.model.diagrams import transducer_diagram
 
         with Located(self.text):
@@ -400,9 +409,9 @@ class Query:
         """An explanation of how the query is evaluated: normal form, labels, automaton, registers, and conditions.
 
         ``format`` is ``"text"`` for people, ``"json"`` for programs, or a picture of the automaton: ``"svg"`` (see
-        `to_svg`), ``"mermaid"`` for Markdown, ``"dot"`` for Graphviz. With a schema also how each condition is
-        evaluated, and which columns are read. A query that the engine cannot evaluate yet is explained as far as
-        possible, with the reason. Raises `QueryError` if the query does not fit the schema.
+        `to_svg`), ``"mermaid"`` for Markdown, ``"dot"`` for Graphviz; ``"boxes"`` is one of the formula. With a schema
+        also how each condition is evaluated, and which columns are read. A query that the engine cannot evaluate yet
+        is explained as far as possible, with the reason. Raises `QueryError` if the query does not fit the schema.
         """
         from cerflow.explaining.facts import explain_query
 

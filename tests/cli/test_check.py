@@ -139,7 +139,7 @@ def test_sremo_files_can_be_checked(tmp_path):
     assert result.stderr.startswith(f"error: {path}, line 1, column 13:")
 
 
-@pytest.mark.parametrize("form", ["text", "json", "dot", "mermaid", "svg"])
+@pytest.mark.parametrize("form", ["text", "json", "dot", "mermaid", "svg", "boxes"])
 def test_explanations(form, readings):
     for options in ((), ("--input", readings)):
         result = cerflow("explain", "-e", QUERY, "--format", form, *options)
@@ -150,7 +150,7 @@ def test_explanations(form, readings):
             assert result.stdout.lstrip().startswith("digraph")
         elif form == "mermaid":
             assert result.stdout.startswith("flowchart LR")
-        elif form == "svg":
+        elif form in ("svg", "boxes"):
             assert ElementTree.fromstring(result.stdout).tag.endswith("svg")
         else:
             assert "hot" in result.stdout

@@ -231,7 +231,7 @@ def test_a_schema_that_does_not_fit_is_an_error():
 @pytest.mark.parametrize("formula", [PHI1, *STRATEGY_TABLE])
 def test_worked_examples_are_explained(formula):
     schema = Schema(pa.schema([("type", pa.string()), ("id", pa.int64()), ("value", pa.int64())]))
-    for form in ("text", "json", "dot", "mermaid", "svg"):
+    for form in ("text", "json", "dot", "mermaid", "svg", "boxes"):
         assert cerflow.parse(f"SELECT * WHERE {formula}").explain(form, schema)
 
 

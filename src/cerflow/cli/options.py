@@ -58,13 +58,14 @@ class Runner(StrEnum):
 
 
 class ExplainFormat(StrEnum):
-    """Forms of an explanation; ``dot`` is Graphviz's, and the last three are pictures."""
+    """Forms of an explanation; ``svg``, ``mermaid`` and ``dot`` draw the automaton, ``boxes`` the formula."""
 
     TEXT = "text"
     JSON = "json"
     DOT = "dot"
     MERMAID = "mermaid"
     SVG = "svg"
+    BOXES = "boxes"
 
 
 class ExampleStream(StrEnum):

@@ -41,7 +41,7 @@ _LIGHT = {
 _DARK = {
     "paper": "#0f172a", "ink": "#e2e8f0", "faint": "#64748b", "line": "#94a3b8", "rim": "#334155",
     "mark": "#60a5fa", "write": "#fbbf24", "end": "#34d399", "bad": "#f87171",
-    "fill": "#1e293b", "markfill": "#172554", "endfill": "#022c22", "badfill": "#450a0a",
+    "fill": "#1e293b", "markfill": "#172554", "endfill": "#022c22", "badfill": "#2a1518",
 }  # fmt: skip
 
 
@@ -80,9 +80,10 @@ _STYLE = "\n".join(
         ".cf-picture .cf-accepts .cf-head{fill:var(--cf-end)}",
         ".cf-picture .cf-end .cf-shape{fill:var(--cf-endfill);stroke:var(--cf-end);stroke-width:1.8}",
         ".cf-picture .cf-end text{fill:var(--cf-end);font-weight:700}",
+        ".cf-picture .cf-bracket{fill:none;stroke:var(--cf-write);stroke-width:1.4}",
         ".cf-picture .cf-event{fill:var(--cf-markfill);stroke:var(--cf-mark)}",
         ".cf-picture .cf-bad{fill:var(--cf-badfill);stroke:var(--cf-bad);stroke-dasharray:5 3}",
-        ".cf-picture text.cf-forbids{fill:var(--cf-bad);font-weight:700}",
+        ".cf-picture .cf-forbids{fill:var(--cf-bad);font-weight:700}",
         ".cf-picture .cf-arrow:hover .cf-shaft{stroke-width:3}",
     )
 )

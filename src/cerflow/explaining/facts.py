@@ -26,6 +26,7 @@ from cerflow.automata.relevance import relevance_of_transducer
 from cerflow.conditions.clauses import clauses
 from cerflow.conditions.connectives import TRUE, conjuncts
 from cerflow.drawing.diagram import Diagram, Vertex
+from cerflow.drawing.formula_svg import formula_svg
 from cerflow.drawing.targets import PICTURE_FORMATS, picture
 from cerflow.engine import layout
 from cerflow.engine.events.signatures import Evaluation, columns_read
@@ -49,7 +50,7 @@ from cerflow.slices.division import divided, keys_kept
 
 __all__ = ["ExplainFormat", "explain_query"]
 
-ExplainFormat = Literal["text", "json", "dot", "mermaid", "svg"]
+ExplainFormat = Literal["text", "json", "dot", "mermaid", "svg", "boxes"]
 
 _Facts = dict[str, Any]
 
@@ -72,6 +73,8 @@ def explain_query(
     _check_format(format)
     if schema is not None:
         check_types(select, schema)
+    if format == "boxes":
+        return formula_svg(written)
     compiled: Transducer | None = None
     transducer: Transducer | None = None
     tables: TransducerTables | None = None
@@ -115,7 +118,7 @@ def explain_query(
 
 def _check_format(format: str) -> None:
     if format not in get_args(ExplainFormat):
-        raise ValueError(f"format must be 'text', 'json', 'dot', 'mermaid' or 'svg', not {format!r}")
+        raise ValueError(f"format must be 'text', 'json', 'dot', 'mermaid', 'svg' or 'boxes', not {format!r}")
 
 
 def _refused_diagram(refused: UnsupportedQueryError | None) -> Diagram:

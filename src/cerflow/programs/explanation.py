@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from cerflow.drawing.diagram import Arrow, Diagram, Vertex
 from cerflow.drawing.targets import PICTURE_FORMATS, picture
+from cerflow.errors import PictureError
 from cerflow.explaining.facts import ExplainFormat
 from cerflow.query import Query
 from cerflow.schema import Schema
@@ -24,6 +25,8 @@ def explain_program(
     queries: dict[str | None, Query] = dict([*definitions.items(), (None, query)])
     if format in PICTURE_FORMATS:
         return picture(program_diagram(definitions, query), format, title="program")
+    if format == "boxes":
+        raise PictureError("a program is not drawn as boxes; its definitions and its query are, each by itself")
     explained = {name: each.explain(format, schemas.get(name)) for name, each in queries.items()}
     if format == "json":
         statements = [

@@ -44,7 +44,7 @@ from cerflow.values.operators import Operator
 
 __all__ = ["event_types", "explanation_of", "summarise_query", "types_in", "warn_of_types"]
 
-ExplainFormatName = TypingLiteral["text", "json", "dot", "mermaid", "svg"]
+ExplainFormatName = TypingLiteral["text", "json", "dot", "mermaid", "svg", "boxes"]
 
 #: Operators between whose parts no event may lie.
 _SIGNS: dict[type[Node], str] = {StrictSequence: ":", StrictIteration: ":+"}

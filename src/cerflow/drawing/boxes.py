@@ -1,0 +1,198 @@
+"""Boxes with texts, side by side, in stacks and in one another; each knows its size before it is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from xml.etree.ElementTree import Element
+
+from cerflow.drawing.svg import LINE, Sheet, Texts, text_width
+
+__all__ = ["Box", "Way", "beside", "bracketed", "draw", "excluding", "framed", "looped", "stacked", "with_lines"]
+
+_PAD = 10.0
+#: Room of the connection between two boxes, and of a loop above a box.
+_GAP, _LOOP = 52.0, 26.0
+
+_Lines = tuple[Texts, ...]
+#: Draws what is a box's own, with its upper left corner at a place.
+_Own = Callable[[Sheet, float, float, Element], None]
+
+
+def _nothing(_sheet: Sheet, _x: float, _y: float, _group: Element) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A connection: its sign, its meaning, and whether events may be skipped on it."""
+
+    sign: str
+    meaning: str
+    skips: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A box of a size in pixels, with boxes in it at their places; connections meet it at the height ``middle``.
+
+    ``kind`` is its class and ``title`` what it says when the pointer rests on it. A frame has lines of text at its
+    ``head``, in its middle if it holds no box, and at its ``foot``.
+    """
+
+    width: float
+    height: float
+    middle: float
+    parts: tuple[tuple[float, float, Box], ...] = ()
+    own: _Own = _nothing
+    kind: str = "cf-part"
+    title: str = ""
+    ways: tuple[Way, ...] = ()
+    inner: Box | None = None
+    head: _Lines = ()
+    foot: _Lines = ()
+
+    @property
+    def is_frame(self) -> bool:
+        """Whether lines can be added at head and foot."""
+        return bool(self.head or self.foot)
+
+
+def draw(sheet: Sheet, box: Box) -> None:
+    """Draw a box and all in it, parents first."""
+    stack = [(0.0, 0.0, box)]
+    while stack:
+        x, y, current = stack.pop()
+        if current.own is not _nothing:
+            current.own(sheet, x, y, sheet.group(current.kind, current.title))
+        stack += [(x + dx, y + dy, part) for dx, dy, part in reversed(current.parts)]
+
+
+def _width(lines: Sequence[Texts]) -> float:
+    return max((sum(text_width(text) for text, _ in line) for line in lines), default=0.0)
+
+
+def framed(inner: Box | None, head: _Lines, foot: _Lines = (), *, shape: str = "cf-frame", title: str = "") -> Box:
+    """A frame around a box, or around nothing but its lines, which then stand in its middle."""
+    size = (inner.width, inner.height + _PAD) if inner is not None else (0.0, 0.0)
+    width = max(size[0], _width(head), _width(foot)) + 2 * _PAD
+    top = LINE * len(head) + _PAD * (0.6 if inner is None else 1.0)
+    bottom = LINE * len(foot) + (_PAD if foot else 0.0)
+    height = top + size[1] + bottom + (0.0 if inner is not None or foot else _PAD * 0.6)
+    rule = top + size[1] + (_PAD * 0.4 if inner is None else 0.0)
+
+    def own(sheet: Sheet, x: float, y: float, group: Element) -> None:
+        sheet.rect(x, y, width, height, shape, group)
+        for k, line in enumerate(head):
+            middle = y + _PAD * 0.6 + LINE * (k + 0.5)
+            if inner is None:
+                sheet.text(x + width / 2, middle, line, group, "middle")
+            else:
+                sheet.text(x + _PAD, middle, line, group)
+        if foot:
+            sheet.line(((x, y + rule), (x + width, y + rule)), "cf-rule", group)
+        for k, line in enumerate(foot):
+            sheet.text(x + _PAD, y + rule + _PAD * 0.4 + LINE * (k + 0.5), line, group)
+
+    parts = () if inner is None else (((width - inner.width) / 2, top, inner),)
+    kind = "cf-part" if inner is not None else "cf-part cf-leaf"
+    middle = height / 2 if inner is None else top + inner.middle
+    return Box(width, height, middle, parts, own, kind, title, inner=inner, head=head, foot=foot)
+
+
+def beside(left: Box, way: Way, right: Box, title: str) -> Box:
+    """Two boxes with a connection; rows with connections of the same kind become one row."""
+    boxes: list[Box] = []
+    ways: list[Way] = []
+    for box in (left, right):
+        same = box.ways and set(box.ways) == {way}
+        boxes += [part for _, _, part in box.parts] if same else [box]
+        ways += [*(box.ways if same else ()), way]
+    ways.pop()
+    middle = max(box.middle for box in boxes)
+    height = middle + max(box.height - box.middle for box in boxes)
+    parts, x, gaps = [], 0.0, []
+    for box in boxes:
+        parts.append((x, middle - box.middle, box))
+        x += box.width
+        gaps.append(x)
+        x += _GAP
+
+    def own(sheet: Sheet, x: float, y: float, group: Element) -> None:
+        for gap, one in zip(gaps, ways):
+            start, end = (x + gap + 4, y + middle), (x + gap + _GAP - 4, y + middle)
+            sheet.line((start, (end[0] - 6, end[1])), "cf-shaft cf-skips" if one.skips else "cf-shaft", group)
+            sheet.head(end, start, group)
+            sheet.text(x + gap + _GAP / 2 - 3, y + middle - 11, ((one.sign, "cf-bold"),), group, "middle")
+
+    return Box(x - _GAP, height, middle, tuple(parts), own, "cf-way", f"{title}\n{way.meaning}", tuple(ways))
+
+
+def stacked(upper: Box, word: str, lower: Box, title: str) -> Box:
+    """Two boxes in a frame, one above the other, with a word between them."""
+    width = max(upper.width, lower.width, text_width(word) + 40) + 2 * _PAD
+    between = LINE + 8
+    height = upper.height + lower.height + between + 2 * _PAD
+    at = _PAD + upper.height + between / 2
+
+    def own(sheet: Sheet, x: float, y: float, group: Element) -> None:
+        sheet.rect(x, y, width, height, "cf-frame", group)
+        half = text_width(word) / 2 + 6
+        for start, end in ((0.0, width / 2 - half), (width / 2 + half, width)):
+            sheet.line(((x + start, y + at), (x + end, y + at)), "cf-rule", group)
+        sheet.text(x + width / 2, y + at, ((word, "cf-bold"),), group, "middle")
+
+    parts = (
+        ((width - upper.width) / 2, _PAD, upper),
+        ((width - lower.width) / 2, _PAD + upper.height + between, lower),
+    )
+    return Box(width, height, height / 2, parts, own, title=title)
+
+
+def excluding(wanted: Box, word: str, refused: Box, title: str) -> Box:
+    """A box, and below it in a frame of warning a box that must not be there."""
+    lower = framed(refused, (((word, "cf-forbids"),),), shape="cf-bad", title=title)
+    width = max(wanted.width, lower.width)
+    parts = (((width - wanted.width) / 2, 0.0, wanted), ((width - lower.width) / 2, wanted.height + _PAD, lower))
+    return framed(Box(width, wanted.height + _PAD + lower.height, wanted.middle, parts), (), title=title)
+
+
+def looped(box: Box, way: Way, title: str) -> Box:
+    """A box with an arrow from its end back to its beginning, with a sign above."""
+    side = 14.0
+    width, height = max(box.width, text_width(way.sign) + 24) + 2 * side, box.height + _LOOP
+    middle = _LOOP + box.middle
+    left = (width - box.width) / 2
+
+    def own(sheet: Sheet, x: float, y: float, group: Element) -> None:
+        start, end = (x + left + box.width, y + middle), (x + left, y + middle)
+        top = y + LINE
+        way_back = (start, (x + width - 3, start[1]), (x + width - 3, top), (x + 3, top), (x + 3, end[1]))
+        sheet.line((*way_back, (end[0] - 7, end[1])), "cf-shaft cf-skips" if way.skips else "cf-shaft", group)
+        sheet.head(end, (x + 3, end[1]), group)
+        sheet.text(x + width / 2, y + LINE / 2 - 2, ((way.sign, "cf-bold"),), group, "middle")
+
+    return Box(width, height, middle, ((left, _LOOP, box),), own, "cf-way", f"{title}\n{way.meaning}")
+
+
+def bracketed(box: Box, text: str, title: str) -> Box:
+    """A box over a bracket with a text."""
+    width, height = max(box.width, text_width(text) + 12), box.height + 14 + LINE
+    left = (width - box.width) / 2
+
+    def own(sheet: Sheet, x: float, y: float, group: Element) -> None:
+        y += box.height
+        corners = ((x, y + 4), (x, y + 11), (x + width, y + 11), (x + width, y + 4))
+        sheet.line(corners, "cf-bracket", group)
+        sheet.text(x + width / 2, y + 14 + LINE / 2, ((text, "cf-write"),), group, "middle")
+
+    return Box(width, height, box.middle, ((left, 0.0, box),), own, title=title)
+
+
+def with_lines(box: Box, head: _Lines, foot: _Lines, title: str) -> Box:
+    """A box with more lines at head and foot: its own frame grows, or it gets one."""
+    if not box.is_frame:
+        return framed(box, head, foot, title=title)
+    shape = "cf-shape cf-event" if box.inner is None else "cf-frame"
+    grown = framed(box.inner, (*box.head, *head), (*box.foot, *foot), shape=shape, title=title)
+    return replace(grown, kind=box.kind)

@@ -1,0 +1,235 @@
+"""A query, formula or expression as nested boxes.
+
+Time goes from left to right. A dotted connection lets other events pass between its ends, a solid one does not.
+Alternatives stand in a stack, repetitions have an arrow back, windows are brackets, and filters stand at the foot of
+the box that they check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cerflow import limits
+from cerflow.drawing.boxes import Box, Way, beside, bracketed, draw, excluding, framed, looped, stacked, with_lines
+from cerflow.drawing.svg import Sheet, Theme, shortened
+from cerflow.errors import PictureError
+from cerflow.language import formula as f
+from cerflow.language import sremo as r
+from cerflow.language.lexicon import quote_name
+from cerflow.language.node import Node, fold, walk
+from cerflow.language.printer import show
+from cerflow.language.select import Consumption, Select
+
+__all__ = ["formula_svg"]
+
+_LATER = Way(";", "other events may come between", True)
+_NEXT = Way(":", "no event comes between", False)
+_READ = Way(".", "no event comes between", False)
+#: Letters of a line of a condition, and lines of one.
+_LETTERS, _LINES = 44, 6
+
+
+def formula_svg(tree: Node, *, theme: Theme = "auto") -> str:
+    """A query or a part of it as a text of SVG; for ``theme`` see `cerflow.Query.to_svg`.
+
+    Raises `PictureError` if the tree is too large for a picture that can be read.
+    """
+    parts = sum(isinstance(current, f.Formula | r.Sremo) for current in walk(tree))
+    if parts > limits.DRAWN_PARTS:
+        raise PictureError(
+            f"a picture of {parts} parts of a formula is too large to read: there may be {limits.DRAWN_PARTS}"
+        )
+    box = fold(tree, _box)
+    assert box is not None
+    sheet = Sheet(show(tree), theme)
+    draw(sheet, box)
+    return str(sheet)
+
+
+def _box(current: Node, below: Sequence[Box | None]) -> Box | None:
+    maker = _MAKERS.get(type(current))
+    return None if maker is None else maker(current, [box for box in below if box is not None])
+
+
+# -- leaves
+
+
+def _leaf(title: str, *lines: tuple[str, str], shape: str = "cf-shape cf-event") -> Box:
+    return framed(None, tuple((line,) for line in lines), shape=shape, title=title)
+
+
+def _of_stream(stream: str | None) -> list[tuple[str, str]]:
+    return [] if stream is None else [(f"{stream}>", "")]
+
+
+def _event_type(node: f.EventType, _: Sequence[Box]) -> Box:
+    return _leaf(show(node), *_of_stream(node.stream), (node.name, "cf-bold"))
+
+
+def _any_event(node: f.AnyEvent, _: Sequence[Box]) -> Box:
+    return _leaf(show(node), *_of_stream(node.stream), ("EVENT", "cf-bold"))
+
+
+def _not_event(node: f.NotEvent, _: Sequence[Box]) -> Box:
+    filtered = () if node.condition is None else _condition("FILTER", node.condition)
+    name = show(node.event)
+    return framed(None, ((("NOT ", "cf-forbids"), (name, "cf-bold")),), filtered, shape="cf-bad", title=show(node))
+
+
+def _terminal(node: r.Terminal, _: Sequence[Box]) -> Box:
+    lines = [((line, ""),) for line in shortened(show(node.condition), _LETTERS, _LINES)]
+    if node.label is not None:
+        label = "MARK" if node.label == r.MARK else f"AS {quote_name(node.label)}"
+        lines.append(((label, "cf-labels"),))
+    if node.registers:
+        lines.append(((f"INTO {', '.join(node.registers)}", "cf-write"),))
+    shape = "cf-shape" if node.label is None else "cf-shape cf-event"
+    return framed(None, tuple(lines), shape=shape, title=show(node))
+
+
+def _sign(text: str) -> Callable[[Any, Sequence[Box]], Box]:
+    return lambda node, _: _leaf(show(node), (text, "cf-bold"), shape="cf-shape")
+
+
+# -- lines at boxes
+
+
+def _condition(word: str, condition: Node) -> tuple[tuple[tuple[str, str], ...], ...]:
+    first, *rest = shortened(show(condition), _LETTERS, _LINES)
+    return ((f"{word} ", "cf-bold"), (first, "")), *(((" " * (len(word) + 1) + line, ""),) for line in rest)
+
+
+def _filter(node: f.Filter, below: Sequence[Box]) -> Box:
+    return with_lines(below[0], (), _condition("FILTER", node.condition), show(node))
+
+
+def _as(node: f.As, below: Sequence[Box]) -> Box:
+    return with_lines(below[0], (((f"AS {quote_name(node.label)}", "cf-labels"),),), (), show(node))
+
+
+def _rename(node: f.Rename, below: Sequence[Box]) -> Box:
+    text = f"[{quote_name(node.old)} -> {quote_name(node.new)}]"
+    return framed(below[0], (((text, "cf-labels"),),), title=show(node))
+
+
+def _headed(words: Callable[[Any], str]) -> Callable[[Any, Sequence[Box]], Box]:
+    return lambda node, below: framed(below[0], (((words(node), "cf-bold"),),), title=show(node))
+
+
+def _strategy(node: f.Selection | Select) -> str:
+    by = ", ".join(show(label) for label in node.by)
+    return f"{node.strategy} BY {by}" if by else str(node.strategy)
+
+
+# -- connections
+
+
+def _in_row(way: Way) -> Callable[[Any, Sequence[Box]], Box]:
+    return lambda node, below: beside(below[0], way, below[1], show(node))
+
+
+def _all_in_row(way: Way, word: str) -> Callable[[Any, Sequence[Box]], Box]:
+    def made(node: Any, below: Sequence[Box]) -> Box:
+        row = below[0]
+        for box in below[1:]:
+            row = beside(row, way, box, show(node))
+        return framed(row, (((word, "cf-bold"),),), title=show(node))
+
+    return made
+
+
+def _in_stack(word: str) -> Callable[[Any, Sequence[Box]], Box]:
+    return lambda node, below: stacked(below[0], word, below[1], show(node))
+
+
+def _again(sign: str, skips: bool) -> Callable[[Any, Sequence[Box]], Box]:
+    meaning = _LATER.meaning if skips else _NEXT.meaning
+    return lambda node, below: looped(below[0], Way(sign, meaning, skips), show(node))
+
+
+def _repetition(node: f.Repetition, below: Sequence[Box]) -> Box:
+    if (node.least, node.most) == (0, 1):
+        return framed(below[0], ((("?  or nothing", "cf-bold"),),), title=show(node))
+    most = "" if node.most is None else node.most
+    times = f"{{{node.least}}}" if node.least == most else f"{{{node.least},{most}}}"
+    sign = f":{times}" if node.strict else times
+    return looped(below[0], Way(sign, (_NEXT if node.strict else _LATER).meaning, not node.strict), show(node))
+
+
+def _exclusion(word: str) -> Callable[[Any, Sequence[Box]], Box]:
+    return lambda node, below: excluding(below[0], word, below[1], show(node))
+
+
+def _not_followed(node: f.NotFollowedBy, below: Sequence[Box]) -> Box:
+    return excluding(below[0], f"NOT FOLLOWED FOR {show(node.window)} BY", below[1], show(node))
+
+
+def _window(node: f.Within | r.Windowed, below: Sequence[Box]) -> Box:
+    return bracketed(below[0], f"WITHIN {show(node.window)}", show(node))
+
+
+# -- the whole query
+
+
+def _select(node: Select, below: Sequence[Box]) -> Box:
+    (box,) = below
+    if node.window is not None:
+        box = bracketed(box, f"WITHIN {show(node.window)}", show(node))
+    strategy = "" if node.strategy is f.Strategy.ALL else f"{_strategy(node)} "
+    clauses = {
+        "SELECT": strategy + show(node.projection),
+        "FROM": ", ".join(map(quote_name, node.streams)),
+        "PARTITION BY": ", ".join("/".join(key) for key in node.partition),
+        "CONSUME BY": "" if node.consume is Consumption.NONE else str(node.consume),
+        "LIMIT": "" if node.limit is None else str(node.limit),
+    }
+    lines = {word: shortened(text, _LETTERS, 3) for word, text in clauses.items() if text}
+    shown = {
+        word: (((f"{word} ", "cf-bold"), (first, "")), *(((f"  {line}", ""),) for line in rest))
+        for word, (first, *rest) in lines.items()
+    }
+    head = [line for word in ("SELECT", "FROM") for line in shown.get(word, ())]
+    foot = [line for word in ("PARTITION BY", "CONSUME BY", "LIMIT") for line in shown.get(word, ())]
+    return framed(box, tuple(head), tuple(foot), title=show(node))
+
+
+_MAKERS: dict[type[Node], Callable[[Any, Sequence[Box]], Box]] = {
+    Select: _select,
+    f.EventType: _event_type,
+    f.AnyEvent: _any_event,
+    f.NotEvent: _not_event,
+    f.As: _as,
+    f.Rename: _rename,
+    f.Filter: _filter,
+    f.Disjunction: _in_stack("OR"),
+    f.Conjunction: _in_stack("AND"),
+    f.All: _in_stack("ALL"),
+    f.Sequence: _in_row(_LATER),
+    f.StrictSequence: _in_row(_NEXT),
+    f.Iteration: _again("+", True),
+    f.StrictIteration: _again(":+", False),
+    f.Repetition: _repetition,
+    f.Unless: _exclusion("UNLESS"),
+    f.Without: _exclusion("WITHOUT"),
+    f.NotFollowedBy: _not_followed,
+    f.Project: _headed(lambda node: f"PROJECT {', '.join(map(quote_name, node.labels))}"),
+    f.Start: _headed(lambda node: "START"),
+    f.Selection: _headed(_strategy),
+    f.Within: _window,
+    r.Regular: lambda node, below: below[0],
+    r.Epsilon: _sign("EPSILON"),
+    r.Empty: _sign("EMPTY"),
+    r.Terminal: _terminal,
+    r.Concatenation: _in_row(_READ),
+    r.Alternation: _in_stack("|"),
+    r.Intersection: _in_stack("&"),
+    r.Star: _again("*", False),
+    r.Plus: _again("+", False),
+    r.Optional: _headed(lambda node: "?  or nothing"),
+    r.Complement: _headed(lambda node: "!  what does not match"),
+    r.AnyMatch: _all_in_row(Way("", "any events may come between", True), "any"),
+    r.NextMatch: _all_in_row(Way("", "events that do not fit may come between", True), "next"),
+    r.Unordered: _all_in_row(Way("", "in any order", False), "unordered"),
+    r.Windowed: _window,
+}
