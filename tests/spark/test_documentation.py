@@ -27,6 +27,6 @@ def test_the_examples_print_what_the_page_shows(capsys, tmp_path, monkeypatch, p
     names = {}
     for code, shown in blocks:
         # The session may have begun in another folder.
-        code = re.sub(r'"(trades|found|state|letters)"(?!:)', rf'"{tmp_path}/\1"', code)
+        code = re.sub(r'"(trades|found|state|letters|live|live-state)(?=/|")(?!":)', rf'"{tmp_path}/\1', code)
         exec(compile(code, str(path), "exec"), names)
         assert capsys.readouterr().out == shown

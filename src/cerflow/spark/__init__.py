@@ -17,7 +17,8 @@ from cerflow.spark.frames.streams import streams
 from cerflow.spark.job import RunResult, run
 from cerflow.spark.source import CerflowSource, register
 from cerflow.spark.stream_job import stream
-from cerflow.spark.streaming.running import RunningStream, StreamStatus
+from cerflow.spark.streaming.running import RunningStream
+from cerflow.spark.streaming.status import StreamStatus
 from cerflow.stream_inputs import Input, Streams
 
 __all__ = [

@@ -68,9 +68,9 @@ def stream(
     the query ends when it has read what is there.
 
     Bad records and late events may go to the directory ``dead_letter``, with all columns and a ``reason``. If no event
-    comes for ``idle_timeout``, the watermark moves beyond all events that wait. ``state_limit`` is a number of waiting
-    events, configurations and nodes of the match graph together: a bucket that remembers more makes the query fail,
-    before memory runs out.
+    comes for ``idle_timeout``, the watermark moves beyond all events that wait, and goes on with the clock if the query
+    waits for deadlines. ``state_limit`` is a number of waiting events, configurations and nodes of the match graph
+    together: a bucket that remembers more makes the query fail, before memory runs out.
 
     Raises what `match` raises, and `ValueError` for arguments that do not go together, before anything starts.
     """

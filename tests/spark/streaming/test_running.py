@@ -2,8 +2,8 @@
 
 import json
 import shutil
+import time
 from collections import Counter
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -11,9 +11,9 @@ from pyspark.errors import StreamingQueryException
 
 import cerflow
 from cerflow.errors import InputError
-from cerflow.spark import RunningStream
 from cerflow.spark import stream as start
 from cerflow.spark.streaming.processor import with_identifiers
+from cerflow.spark.streaming.status import prometheus_text
 from support.spark.file_streams import LAST, PAIRS, disordered, events
 from support.spark.results import bag
 
@@ -104,31 +104,73 @@ def test_a_function_gets_each_batch_and_a_limit_stops_the_query(stream):
         finished(stream, state_limit=5)
 
 
-def test_time_goes_on_once_for_each_silence():
-    """Two periods with events, three of silence, an event, and silence again."""
-    files = [SimpleNamespace(numInputRows=1, description="files")]
-    reports = [SimpleNamespace(batchId=n, sources=files) for n in range(3)]
-    clock = SimpleNamespace(batchId=9, sources=[SimpleNamespace(numInputRows=1, description="x/cerflow/clock")])
-    progress = iter([[reports[0]], [reports[1]], [reports[1], clock], [clock], [], [reports[2]], [reports[2]], []])
-    ticks = []
-    running = RunningStream.__new__(RunningStream)
-    running._ended = SimpleNamespace(wait=lambda seconds: False)
-    running._beyond_all = lambda: 7
-    running._checkpoint = SimpleNamespace(tick=ticks.append)
+def awaited(condition, running):
+    """Wait for a condition of a query that runs."""
+    end = time.monotonic() + 300
+    while not condition():
+        assert running.query.isActive, running.query.exception()
+        assert time.monotonic() < end, running.status
+        time.sleep(0.1)
 
-    class Query:
-        isActive = True  # noqa: N815
 
-        @property
-        def recentProgress(self):
-            found = next(progress, None)
-            if found is None:
-                self.isActive = False
-            return found or []
+def test_time_goes_on_in_silence(stream):
+    """First all that waits is released, then the clock shows a deadline behind it, also after a restart."""
+    table = pa.table({"type": ["A", "A"], "t": [5000, 5500], "k": [1, 2], "v": [1, 2], "seq": [0, 1]})
+    query = "SELECT a.v AS v WHERE (A AS a NOT FOLLOWED BY B FOR {}) PARTITION BY [k]"
+    stream.add(table)
+    assert finished(stream, query=query.format("3 SECONDS")).status.totals["released"] == 0
+    running = started(stream, query=query.format("3 SECONDS"), available_now=False, idle_timeout="1 second")
+    awaited(lambda: running.status.totals["matches"] == 2, running)
+    assert running.status.totals["released"] == 2
+    stream.add(LAST)
+    awaited(lambda: running.status.watermark > "1970-01-01T00:01", running)
+    running.stop()
+    found = written(stream).to_pylist()
+    assert sorted((row["v"], row["detected_time"]) for row in found) == [(1, 8000), (2, 8500)]
 
-    running.query = Query()
-    running._watch(1.0)
-    assert ticks == [7, 7]
+
+def test_silence_releases_what_waits_once_if_no_deadline_matters(stream):
+    table = events(20)
+    stream.add(table)
+    running = started(stream, available_now=False, idle_timeout="1 second")
+    awaited(lambda: running.status is not None and running.status.remembered["waiting"] == 0, running)
+    clock = list((stream.folder / "checkpoint" / "cerflow" / "clock").glob("[0-9]*.json"))
+    assert running.status.totals["released"] == running.status.totals["events"] > 5
+    running.stop()
+    assert len(clock) == 1
+    assert bag(written(stream)) == bag(expected_of(table))
+
+
+def test_the_number_of_shuffle_partitions_stays_that_of_the_first_start(stream):
+    table = events(60)
+    stream.add(table.slice(0, 30))
+    finished(stream, buckets=6)
+    name = "spark.sql.shuffle.partitions"
+    before = stream.spark.conf.get(name)
+    stream.add(table.slice(30))
+    try:
+        stream.spark.conf.set(name, str(int(before) + 2))
+        finished(stream, buckets=6).stop(flush=True)
+    finally:
+        stream.spark.conf.set(name, before)
+    partitions = {path.name for path in (stream.folder / "checkpoint" / "state" / "0").glob("[0-9]*")}
+    assert partitions == {str(n) for n in range(int(before))}
+    assert bag(written(stream)) == bag(expected_of(table))
+
+
+def test_metrics_for_prometheus(stream):
+    stream.add(events(30)).add(LAST)
+    status = finished(stream).status
+    text = (stream.folder / "checkpoint" / "cerflow" / "metrics.prom").read_text()
+    assert text == prometheus_text(status, str(stream.folder / "checkpoint"))
+    found = dict(line.split(" ") for line in text.splitlines() if not line.startswith("#"))
+    label = f'{{checkpoint="{stream.folder / "checkpoint"}"}}'
+    assert int(found[f"cerflow_stream_matches_total{label}"]) == status.totals["matches"] > 0
+    assert float(found[f"cerflow_stream_watermark_seconds{label}"]) == 99.0
+    assert 0 <= int(found[f"cerflow_stream_buckets_held{label}"]) <= int(found[f"cerflow_stream_buckets{label}"])
+    described = [line.split(" ")[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    assert described == [name.partition("{")[0] for name in found]
+    assert r'{checkpoint="a\\b\"\n"}' in prometheus_text(status, 'a\\b"\n')
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The folder ``cerflow`` in the checkpoint of a streaming query, beside Spark's own files.
 
-``query.json`` describes the query, ``status.json`` says how far it has come, and the files in ``clock`` hold times up
-to which the stream is known to be complete.
+``query.json`` describes the query, ``status.json`` and ``metrics.prom`` (for Prometheus) say how far it has come, and
+the files in ``clock`` hold times up to which the stream is known to be complete.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cerflow.errors import InputError
 
-__all__ = ["QUERY", "STATUS", "Checkpoint", "check_unchanged"]
+__all__ = ["METRICS", "QUERY", "STATUS", "Checkpoint", "check_unchanged"]
 
-QUERY, STATUS = "query.json", "status.json"
+QUERY, STATUS, METRICS = "query.json", "status.json", "metrics.prom"
 
 
 class Checkpoint:
@@ -51,10 +51,14 @@ class Checkpoint:
 
     def write(self, name: str, contents: dict[str, Any]) -> None:
         """Write a file of JSON; readers see it as a whole or not at all."""
+        self.write_text(name, json.dumps(contents, indent=2, ensure_ascii=False))
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a file as `write` does."""
         path, unfinished = (self._path(self._own(n)) for n in (name, f".unfinished-{name.replace('/', '-')}"))
         opened = self._files.create(unfinished, True)
         try:
-            opened.write(bytearray(json.dumps(contents, indent=2, ensure_ascii=False).encode()))
+            opened.write(bytearray(text.encode()))
         finally:
             opened.close()
         self._files.mkdirs(path.getParent())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from time import monotonic
 from typing import Any
 
 import pyarrow as pa
@@ -15,13 +16,14 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
 from cerflow.spark.frames.output import exists, write_frame
-from cerflow.spark.streaming.checkpoint import STATUS, Checkpoint
+from cerflow.spark.streaming.checkpoint import METRICS, STATUS, Checkpoint
 from cerflow.spark.streaming.matching import PROVIDER, PreparedStream, unpacked
 from cerflow.spark.streaming.packing import BUCKET, REASON, letters_schema
 from cerflow.spark.streaming.processor import CAME, COUNTED, COUNTS, IDENTIFIER, LETTERS, MATCHES, REMEMBERED
+from cerflow.spark.streaming.status import StreamStatus, prometheus_text
 from cerflow.stream_inputs import free_name
 
-__all__ = ["FILES", "RunningStream", "Sink", "StreamOutput", "StreamStatus", "as_json"]
+__all__ = ["FILES", "RunningStream", "Sink", "StreamOutput", "as_json"]
 
 #: The formats of files that matches can be written in.
 FILES = ("parquet", "json", "csv", "orc")
@@ -37,24 +39,6 @@ class StreamOutput:
     format: str
     options: Mapping[str, str]
     dead_letter: str | None
-
-
-@dataclass(frozen=True)
-class StreamStatus:
-    """How far a streaming query is.
-
-    ``batch`` is the last micro-batch that was written, ``at`` the time of that, and ``watermark`` the time before which
-    events are late. ``totals`` counts events, late ones, bad ones, released ones and matches since the checkpoint
-    began, ``last`` those of the last micro-batch. ``remembered`` sums up, over all buckets, waiting events,
-    configurations, nodes, keys and bytes of state.
-    """
-
-    batch: int
-    at: str
-    watermark: str
-    totals: Mapping[str, int]
-    last: Mapping[str, int]
-    remembered: Mapping[str, int]
 
 
 class _BatchWriter:
@@ -107,8 +91,11 @@ class _BatchWriter:
         remembered = {name: sum(found[name] for found in self._buckets.values()) for name in REMEMBERED}
         watermark = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=self._checkpoint.watermark())
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        self.status = StreamStatus(batch, now, watermark.isoformat(), totals, last, remembered)
-        self._checkpoint.write(STATUS, {**asdict(self.status), "buckets": self._buckets})
+        reached = {"buckets": len(counts), "held": sum(count["held"] for count in counts)}
+        status = StreamStatus(batch, now, watermark.isoformat(), totals, {**last, **reached}, remembered)
+        self.status = status
+        self._checkpoint.write(STATUS, {**asdict(status), "buckets": self._buckets})
+        self._checkpoint.write_text(METRICS, prometheus_text(status, self._checkpoint.path))
 
 
 def as_json(frame: DataFrame) -> Column:
@@ -186,7 +173,8 @@ class RunningStream:
         """End the query. Its state is in the checkpoint, so a later query can continue.
 
         With ``flush`` all events that the source has by now are read, and then the watermark moves beyond them, so
-        none waits any more. Events that come later with an earlier time are late.
+        none waits any more. Events that come later with an earlier time are late. Deadlines behind the last event stay
+        open.
         """
         self._ended.set()
         self.query.stop()
@@ -201,17 +189,19 @@ class RunningStream:
         return (self._checkpoint.watermark() + 2 * self._stream.delay + 2) * 1000
 
     def _watch(self, seconds: float) -> None:
-        """Let time go on once, whenever no events have come for so long."""
+        """Let time go on whenever no events have come for so long: beyond all events, then, if deadlines matter, on."""
         seen: int | None = None
-        told = False
+        silence: tuple[int, float] | None = None
         while not self._ended.wait(seconds) and self.query.isActive:
-            batches = [report.batchId for report in self.query.recentProgress if _read(report)]
-            latest = batches[-1] if batches else seen
-            if latest != seen:
-                seen, told = latest, False
-            elif seen is not None and not told:
-                self._checkpoint.tick(self._beyond_all())
-                told = True
+            latest = max((report.batchId for report in self.query.recentProgress if _read(report)), default=seen)
+            # A long micro-batch is no silence.
+            if latest != seen or self.query.status["isDataAvailable"]:
+                seen, silence = latest, silence if latest == seen else None
+            elif silence is not None and self._stream.work.deadlines:
+                self._checkpoint.tick(silence[0] + int(1e6 * (monotonic() - silence[1])))
+            elif silence is None and self._checkpoint.watermark():
+                silence = (self._beyond_all(), monotonic())
+                self._checkpoint.tick(silence[0])
 
 
 def _read(report: Any) -> bool:
