@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow.spark import explain
+from cerflow.errors import InputError, UnsupportedQueryError
+from cerflow.spark import explain, match
 from support.spark.parquet_streams import recognised, write
 from support.spark.results import assert_same, bag
 
@@ -35,6 +36,22 @@ def test_events_of_other_keys_show_deadlines(spark):
     assert "any event may show that a deadline has passed" in explain(CART, spark.createDataFrame(table), time="t")
     unbounded = "SELECT * WHERE (view ; cart NOT FOLLOWED BY checkout FOR 5 SECONDS)"
     assert "nothing bounds the" in explain(unbounded, spark.createDataFrame(table), time="t")
+
+
+def test_until(spark):
+    table = shop(300)
+    until = table["t"][-1].as_py() + 4_000
+    found = assert_same(spark, CART, table, positions=True, time="t", until=until)
+    assert {row["detected_time"] for row in found if row["detected_at"] is None}
+    frame = spark.createDataFrame(table)
+    program = cerflow.parse_program(f"DEFINE lost AS {CART};\nSELECT * FROM lost WHERE lost>EVENT")
+    with pytest.raises(UnsupportedQueryError, match="the definition 'lost' waits for deadlines"):
+        match(program, frame, time="t", until=until)
+    with pytest.raises(InputError, match="'soon' is no time of the column 't'"):
+        match(CART, frame, time="t", until="soon")
+    endless = spark.readStream.format("rate").load()
+    with pytest.raises(ValueError, match="until is for batches"):
+        match("SELECT * WHERE A", endless, type="value", time="timestamp", until="2024-03-15")
 
 
 def test_deadlines_of_attributes_are_shown_by_events_of_the_key(spark):

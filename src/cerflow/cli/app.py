@@ -126,8 +126,6 @@ def run(
         usage("--master and --conf are settings of Spark; they do not go with --runner local", "--runner")
     if runner is Runner.LOCAL and (output_mode or partition_by):
         usage("directories (--output-mode, --partition-by) are written by Spark, not by --runner local", "--runner")
-    if runner is Runner.SPARK and until is not None:
-        usage("--until is for runs in this process, not for --runner spark", "--until")
     if until is not None and not time_column:
         usage("--until is a time: name the column of times with --time-column", "--until")
     try:
@@ -172,12 +170,7 @@ def run(
             given = {"--master": master, "--conf": conf, "--output-mode": output_mode, "--partition-by": partition_by}
             sources = [one.events for one in request.inputs.inputs]
             only_spark = [option for option, value in given.items() if value]
-            if until is not None and only_spark:
-                usage(f"--until is for runs in this process; {only_spark[0]} is for Spark", "--until")
-            if until is not None:
-                choice = Choice(False, "in this process, as runs with --until are")
-            else:
-                choice = choose_runner(sources, only_spark)
+            choice = choose_runner(sources, only_spark)
         if choice.warning is not None:
             warn(choice.warning)
         if choice.note is not None:

@@ -22,6 +22,9 @@ class Pushing(Protocol):
     def push(self, events: Any) -> Matches:
         """The matches that events detect."""
 
+    def advance(self, time: Any) -> Matches:
+        """The matches that are detected once no event before a time is to come."""
+
 
 class SliceRunner:
     """A recogniser of its own for events that come in order, as rows of tables.
@@ -57,8 +60,16 @@ class SliceRunner:
 
         Raises `TooManyMatchesError` before matches beyond the bound are listed.
         """
-        matches = self._recognizer.push(self._numbered(rows)).announced(self._bound.add)
-        yield from matches.to_batches(limits.RESULT_ROWS, flat=self._flat, counts=self._counts)
+        yield from self._listed(self._recognizer.push(self._numbered(rows)))
+
+    def finish(self, until: pa.Array | None) -> Iterator[pa.RecordBatch]:
+        """The matches detected behind all events, as no event before ``until`` is to come; see `report`."""
+        if until is not None:
+            yield from self._listed(self._recognizer.advance(until[0]))
+
+    def _listed(self, matches: Matches) -> Iterator[pa.RecordBatch]:
+        counted = matches.announced(self._bound.add)
+        yield from counted.to_batches(limits.RESULT_ROWS, flat=self._flat, counts=self._counts)
 
     def _numbered(self, rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
         if self._next is None:

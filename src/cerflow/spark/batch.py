@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Literal, Unpack
+from typing import Any, Literal, Unpack
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -35,6 +35,7 @@ class MatchArguments(EventRoles, total=False):
     counts: CountForm
     flat: bool
     max_matches: int | None
+    until: Any
 
 
 def match(
@@ -52,6 +53,7 @@ def match(
     counts: CountForm = "decimal",
     flat: bool = False,
     max_matches: int | None = None,
+    until: Any = None,
     delay: timedelta | str | None = None,
     buckets: int = 64,
     late: LatePolicy = "drop",
@@ -77,7 +79,8 @@ def match(
 
     With ``flat`` there are columns ``label_attribute`` in place of ``events``, see `cerflow.Matches.to_batches`. With
     ``counts="text"`` the numbers of ``COUNT(*)`` are text, of any length. With ``max_matches`` a task that finds
-    more matches fails with a `TooManyMatchesError` before it lists them.
+    more matches fails with a `TooManyMatchesError` before it lists them. ``until``, a value of the time column, says
+    that no event before it is missing, so deadlines at or before it have passed, too.
 
     From a streaming DataFrame comes one of the same matches, whatever its micro-batches are. It needs a ``time``.
     Events may come in any order as long as none comes more than ``delay`` after a later one: each waits until the
@@ -101,10 +104,13 @@ def match(
         "counts": counts,
         "flat": flat,
         "max_matches": max_matches,
+        "until": until,
     }
     if isinstance(df, DataFrame) and df.isStreaming:
         if max_matches is not None:
             raise ValueError("max_matches is for batches: a stream goes on; LIMIT n bounds the matches of each event")
+        if until is not None:
+            raise ValueError("until is for batches: in a stream the watermark shows that deadlines have passed")
         plan = plan_of(query, df, on_bad_record, **arguments)
         return match_stream(plan, df, delay=delay, buckets=buckets, late=late, skip=on_bad_record == "skip")
     if delay is not None:

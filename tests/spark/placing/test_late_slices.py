@@ -37,10 +37,13 @@ def test_random_queries(seed):
     if found is None:
         return
     draw, query, table, division = found
-    expected = bag(query.match(table, time="t").to_pylist())
+    until = draw.choice([None, table["t"][-1].as_py() + draw.randint(0, 8)])
+    expected = bag(query.match(table, time="t", until=until).to_pylist())
     if draw.random() < 0.2:
-        assert bag(semantics(query, table, time="t")) == expected
-    simulation = Simulation(query, table.schema, time="t", window=division.window, positions=True, late=division.late)
+        assert bag(semantics(query, table, time="t", until=until)) == expected
+    simulation = Simulation(
+        query, table.schema, time="t", window=division.window, positions=True, late=division.late, until=until
+    )
     keys = simulation.keys(table)
     near = sorted({int(k) + d for k in keys for d in (-1, 0, 1)})
     for _ in range(3):

@@ -123,10 +123,11 @@ def test_slices_extend_to_deadlines(spark, tmp_path, one_file_each, query, posit
     frame = written(spark, tmp_path, [table.slice(0, half), *in_parts(table.slice(half), 3)])
     decided = placed(query, frame, time="t", positions=positions)
     assert isinstance(decided.how, Clustered), decided
-    assert assert_alike(query, frame, table, positions, time="t")
+    until = table["t"][-1].as_py() + 5
+    assert assert_alike(query, frame, table, positions, time="t", until=until)
     mixed = table.take(pa.array(np.random.default_rng(1).permutation(table.num_rows)))
     frame = spark.createDataFrame(mixed).repartition(5)
-    roles = {"time": "t", "sequence": "q"}
+    roles = {"time": "t", "sequence": "q", "until": until}
     decided = placed(query, frame, positions=positions, **roles)
     assert isinstance(decided.how, Cut), decided
     assert "which overlap by that time" in decided.reason

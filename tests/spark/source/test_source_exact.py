@@ -48,7 +48,8 @@ def same(data, query, table, *, writing=None, **options):
     positions = options.get("positions") or needs_positions(query.tree, Schema(table.schema, time=time))
     policy = options.get("onBadRecord", "fail")
     try:
-        local = query.match(table, time=time, sequence=sequence, positions=positions, on_bad_record=policy)
+        until = options.get("until")
+        local = query.match(table, time=time, sequence=sequence, positions=positions, on_bad_record=policy, until=until)
         expected = local.to_arrow()
     except BadRecordError:
         expected = None
@@ -150,7 +151,8 @@ def test_deadlines(data, seed):
     own = DeadlineQueries(seed)
     query, table = cerflow.parse(own.query()), own.events(6, 20)
     fitting(query, table, time="t")
-    same(data, query, table, positions=data.draw(st.booleans()))
+    until = data.draw(st.none() | st.integers(0, 8).map(lambda n: table["t"][-1].as_py() + n))
+    same(data, query, table, positions=data.draw(st.booleans()), until=until)
 
 
 @examples(40)

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from cerflow.engine.evaluate.measures import measures
+from cerflow.engine.evaluate.measures import clock_time, measures
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.layout import NULL
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
@@ -14,6 +14,7 @@ from cerflow.schema import Schema
 from cerflow.slices.by_keys import boundaries, slices_by_key
 from cerflow.slices.pieces import Pieces
 from cerflow.slices.reach import AttributeReach, CountReach, LateReach, TimeReach
+from cerflow.slices.slice import GREATEST
 from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.events import ROW_BITS, EventColumns
 from cerflow.spark.frames.tasks import Recognition
@@ -25,7 +26,7 @@ from cerflow.spark.placing.survey import _rows, bounds_of
 class Simulation:
     """A query or program on a table that is cut in slices or partitions, all tasks run one after the other."""
 
-    def __init__(self, query, schema, *, time, window, positions, stream=None, late=False):
+    def __init__(self, query, schema, *, time, window, positions, stream=None, late=False, until=None):
         self.schema = Schema(schema, "type", time, stream)
         self.axis = Axis(self.schema)
         self.events = EventColumns(self.schema)
@@ -40,6 +41,7 @@ class Simulation:
             stream=stream,
             position="number" if positions else None,
             positions=positions,
+            until=None if until is None else clock_time(until, self.schema),
         )
 
     def keys(self, table, first=0):
@@ -95,7 +97,7 @@ class Simulation:
         rows = list(self.slice_rows(table, keys, slices))
         first = tuple(before for before, _ in rows) if self.positions else None
         counts = tuple(int(((keys >= s.start) & (keys < s.stop)).sum()) for s in slices)
-        task = OwnSlices(self.recognition, first, counts, found_before(slices))
+        task = OwnSlices(self.recognition, first, counts, found_before(slices), len(slices) - 1)
         # Several slices may share a task.
         return self.run(task, pa.concat_tables(some for _, some in rows), batch), slices
 
@@ -109,6 +111,7 @@ class Simulation:
         ]
         pieces = self.pieces(cut_up)
         between = boundaries(pieces, self.reach(pieces))
+        ends = len(between) - 1 if between and between[-1].stop == GREATEST else None
         partitions, offset = {}, 0
         for part in pieces.parts():
             partitions[part] = PartitionInOrder(pieces.of(part), offset)
@@ -121,6 +124,7 @@ class Simulation:
             in_order=in_order_already or self.time is None,
             numbered=self.positions,
             piece=piece,
+            ends=list(partitions)[-1] if ends is None else None,
         )
         found = []
         for part, table in enumerate(tables):
@@ -136,6 +140,6 @@ class Simulation:
         rows = list(self.slice_rows(whole, keys, between))
         if rows:
             first = tuple(before for before, _ in rows) if self.positions else None
-            task = OwnSlices(self.recognition, first, None, found_before(between))
+            task = OwnSlices(self.recognition, first, None, found_before(between), ends)
             found += self.run(task, pa.concat_tables(r for _, r in rows), batch)
         return found, between

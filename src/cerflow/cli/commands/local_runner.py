@@ -17,11 +17,11 @@ from cerflow.cli.output.reporting import RunSummary, warn
 from cerflow.cli.output.targets import STANDARD_OUTPUT
 from cerflow.cli.output.volume import Volume
 from cerflow.cli.output.writing import open_sink
+from cerflow.engine.evaluate.measures import typed_time
 from cerflow.engine.recognize.warmup import load_kernels
 from cerflow.errors import BadRecordError
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.reading import ReadEvents, read_inputs
-from cerflow.schema import kind_of
 from cerflow.viewing.sparkline import MatchesOverTime
 
 __all__ = ["run_local"]
@@ -59,7 +59,7 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
         stream=events.stream,
         positions=request.positions,
         on_bad_record="fail" if bad_records.policy is Policy.FAIL else refuse,
-        until=_time(request.until, events.table, columns.time),
+        until=typed_time(request.until, events.table.schema, columns.time),
     )
     warn_of_types(event_types(request.query), types_in(events.table, columns.type))
     written = 0
@@ -96,21 +96,6 @@ def _over_time(events: pa.Table, columns: ColumnRoles) -> MatchesOverTime:
     if columns.time is None:
         return MatchesOverTime(pa.chunked_array([pa.array([0, max(0, len(events) - 1)])]), None)
     return MatchesOverTime(events.column(columns.time), columns.time_unit or "ms")
-
-
-def _time(text: str | None, events: pa.Table, column: str | None) -> str | int | float | None:
-    """The value of a typed time: a number if the time column has numbers, else the text."""
-    if text is None or column is None or not kind_of(events.schema.field(column).type).numeric:
-        return text
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        # The query will report the error.
-        return text
 
 
 @contextmanager

@@ -76,6 +76,7 @@ def _options(request: Request, query: Query, inputs: Inputs, cores: int) -> dict
         "cores": str(cores),
         "counts": request.counts,
         **({} if request.max_matches is None else {"maxMatches": str(request.max_matches)}),
+        **({} if request.until is None else {"until": request.until}),
         "paths": json.dumps(files),
         **{_OPTIONS.get(role, role): str(given) for role, given in inputs.columns.roles.items()},
     }

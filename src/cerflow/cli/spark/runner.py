@@ -22,6 +22,7 @@ from cerflow.cli.output.progress import PhaseTimer, Progress, compile_kernels
 from cerflow.cli.output.reporting import RunSummary, warn
 from cerflow.cli.output.writing import open_sink
 from cerflow.cli.spark.session import spark_session
+from cerflow.engine.evaluate.measures import typed_time
 from cerflow.engine.matches.row_limit import Bound
 from cerflow.errors import InputError
 from cerflow.files.sources import STANDARD_INPUT, Source, source_name
@@ -140,6 +141,7 @@ def _matched(request: Request, inputs: Inputs, events: SparkEvents) -> DataFrame
         on_bad_record="fail",
         counts=request.counts,
         max_matches=request.max_matches,
+        until=typed_time(request.until, events.schema.columns, events.schema.time),
         **inputs.columns.roles,
         **further,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,7 @@ from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.layout import NO_BOUND, NULL
 from cerflow.errors import InputError
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
-from cerflow.schema import Kind, Schema
+from cerflow.schema import Kind, Schema, kind_of
 from cerflow.values.array_types import Floats, Ints
 from cerflow.values.units import MICROSECONDS, PER_SECOND
 
@@ -27,6 +28,7 @@ __all__ = [
     "idle_bounds",
     "is_global",
     "measures",
+    "typed_time",
     "window_size",
 ]
 
@@ -122,6 +124,15 @@ def clock_time(time: object, schema: Schema) -> pa.Array:
             "them, or for timestamps a datetime or a text such as '2024-03-15T10:00:00'"
         ) from error
     return found
+
+
+def typed_time(text: str | None, columns: pa.Schema, time: str | None) -> str | int | float | None:
+    """A typed time as `clock_time` takes it: a number if the column ``time`` has numbers, else the text."""
+    if text is not None and time in columns.names and kind_of(columns.field(time).type).numeric:
+        for number in (int, float):
+            with suppress(ValueError):
+                return number(text)
+    return text
 
 
 def deadlines(window: DurationWindow, begins: Ints, schema: Schema, unit: str) -> pa.Array:

@@ -7,11 +7,13 @@ from typing import Unpack
 
 import pyarrow as pa
 
+from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.results.report import CountForm
 from cerflow.language.condition import Condition
 from cerflow.programs.program import Program, query_as_text
+from cerflow.programs.recognizer import refuse_clock
 from cerflow.pushdown.relevance import Relevance
 from cerflow.query import Language, Query
 from cerflow.schema import Schema
@@ -33,6 +35,7 @@ class JobPlan:
     ``predicates`` are those that the query calls, packed to travel. ``division`` says whether and how the stream may be
     cut into slices, ``relevance`` which events have to be sent, and ``precomputed`` which conditions Spark evaluates so
     that less of them has to. ``counts`` and ``flat`` are forms of the result. No task lists more than ``max_matches``.
+    ``until`` is an array with a time before which no more events come, if one is known.
     """
 
     text: str
@@ -51,6 +54,7 @@ class JobPlan:
     counts: CountForm = "decimal"
     flat: bool = False
     max_matches: int | None = None
+    until: pa.Array | None = None
 
 
 def make_plan(
@@ -62,6 +66,7 @@ def make_plan(
     counts: CountForm = "decimal",
     flat: bool = False,
     max_matches: int | None = None,
+    until: object = None,
     **roles: Unpack[EventRoles],
 ) -> JobPlan:
     """Check a query against the columns of the input, and make its plan.
@@ -76,6 +81,8 @@ def make_plan(
         plan = query.plan(schema)
         report, demands = plan.last().report, demands_of_program(plan, positions=positions)
         schema = plan.schema
+        if until is not None:
+            refuse_clock(plan.statements)
     else:
         # The plan's schema says which values must be held.
         schema = query.plan(schema).schema
@@ -98,4 +105,5 @@ def make_plan(
         counts=counts,
         flat=flat,
         max_matches=max_matches,
+        until=None if until is None else clock_time(until, schema),
     )

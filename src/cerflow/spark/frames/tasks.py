@@ -36,7 +36,7 @@ class Recognition:
 
     ``schema`` is a serialised Arrow schema with the names of the columns in their order; ``position`` names the one
     with positions, if it is there. ``predicates`` are those that the query calls, as `pack` made them. No task
-    lists more than ``max_matches``.
+    lists more than ``max_matches``. ``until`` is an array with a time before which no more events come, if known.
     """
 
     query: str
@@ -54,6 +54,7 @@ class Recognition:
     max_matches: int | None = None
     time_unit: TimeUnit | None = None
     forget: int | None = None
+    until: pa.Array | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in the events of one task, which come in the order of time."""
@@ -62,6 +63,8 @@ class Recognition:
             if runner is None:
                 runner = self.runners()(None)
             yield from runner.report(rows)
+        if runner is not None:
+            yield from runner.finish(self.until)
 
     @property
     def columns(self) -> pa.Schema:

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from cerflow.conditions.connectives import TRUE
+from cerflow.slices.slice import GREATEST
 from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.events import IDENTIFIER, POSITION, EventColumns
 from cerflow.spark.frames.plan import JobPlan
@@ -102,13 +103,21 @@ def _in_slices(frame: DataFrame, plan: JobPlan, events: EventColumns, how: Cut) 
     """Every slice in a task, with the events before it that it needs."""
     rows = slices_in_tasks(in_slices(frame, events, Axis(plan.schema), how), plan, events, len(how.slices))
     first = first_in_cut(how) if plan.positions else None
-    task = OwnSlices(_recognition(plan, numbered=plan.positions), first, own_counts(how), found_before(how.slices))
+    task = OwnSlices(
+        _recognition(plan, numbered=plan.positions),
+        first,
+        own_counts(how),
+        found_before(how.slices),
+        len(how.slices) - 1,
+    )
     return _mapped(rows.select(*_names(plan, events), SLICE), plan, task)
 
 
 def _in_partitions(frame: DataFrame, plan: JobPlan, events: EventColumns, how: Clustered) -> DataFrame:
     """Every partition where it is, and the slices between them in tasks of their own."""
     recognition = _recognition(plan, numbered=plan.positions)
+    # The slice that ends the stream, None if a partition does.
+    ends = len(how.boundaries) - 1 if how.boundaries and how.boundaries[-1].stop == GREATEST else None
     names = _names(plan, events)
     tie_breakers = [plan.sequence] if how.in_order and plan.sequence is not None else []
     sequence = [F.col(events.plain(name)).alias("sequence") for name in tie_breakers]
@@ -123,6 +132,7 @@ def _in_partitions(frame: DataFrame, plan: JobPlan, events: EventColumns, how: C
         in_order=not how.in_order or plan.schema.time is None,
         numbered=plan.positions,
         piece=how.piece,
+        ends=list(how.partitions)[-1] if ends is None else None,
     )
     found = _mapped(rows.select(*names, *sequence, F.spark_partition_id().alias("part")), plan, task)
     if not how.boundaries:
@@ -130,7 +140,7 @@ def _in_partitions(frame: DataFrame, plan: JobPlan, events: EventColumns, how: C
     between = between_partitions(frame, events, Axis(plan.schema), how)
     first = first_between(between, how) if plan.positions else None
     rows = slices_in_tasks(between, plan, events, len(how.boundaries)).select(*names, SLICE)
-    return found.union(_mapped(rows, plan, OwnSlices(recognition, first, None, found_before(how.boundaries))))
+    return found.union(_mapped(rows, plan, OwnSlices(recognition, first, None, found_before(how.boundaries), ends)))
 
 
 def _names(plan: JobPlan, events: EventColumns) -> list[str]:
@@ -167,4 +177,5 @@ def _recognition(plan: JobPlan, *, numbered: bool) -> Recognition:
         counts=plan.counts,
         flat=plan.flat,
         max_matches=plan.max_matches,
+        until=plan.until,
     )

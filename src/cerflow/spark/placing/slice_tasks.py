@@ -37,12 +37,14 @@ class OwnSlices:
 
     ``first`` has the position of the first event of each slice, if positions are needed; ``counts`` has the number of
     each slice's own events, and ``found`` the key of an event before it, if the result relies on these.
+    Slice ``ends`` is the last one of the stream.
     """
 
     recognition: Recognition
     first: tuple[int, ...] | None
     counts: tuple[int, ...] | None
     found: tuple[int | None, ...] | None = None
+    ends: int | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in the slices of one task, one after the other."""
@@ -57,7 +59,7 @@ class OwnSlices:
             for begin, end in _runs(codes):
                 number, is_own = divmod(int(codes[begin]), 2)
                 if runner is None or number != current:
-                    self._check(current, own)
+                    yield from self._finished(runner, current, own)
                     current, own, latest = number, 0, None
                     runner = make(None if self.first is None else self.first[number])
                 some = rows.slice(begin, end - begin)
@@ -69,7 +71,7 @@ class OwnSlices:
                 else:
                     latest = some
                     runner.prepare(some)
-        self._check(current, own)
+        yield from self._finished(runner, current, own)
 
     def _check_before(self, number: int, latest: pa.Table | None) -> None:
         """Check that the event on which a slice relies is among those before its own; ``latest`` are the last ones."""
@@ -80,9 +82,13 @@ class OwnSlices:
             if latest is None or Axis(self.recognition.described).keys(latest.column(time))[-1] < key:
                 raise InputError(CHANGED)
 
-    def _check(self, number: int, own: int) -> None:
-        if self.counts is not None and number >= 0 and own != self.counts[number]:
-            raise InputError(CHANGED)
+    def _finished(self, runner: SliceRunner | None, number: int, own: int) -> Iterator[pa.RecordBatch]:
+        """The matches behind all events of a slice, which are counted; without a runner there was no slice."""
+        if runner is not None:
+            if self.counts is not None and own != self.counts[number]:
+                raise InputError(CHANGED)
+            if number == self.ends:
+                yield from runner.finish(self.recognition.until)
 
 
 @dataclass(frozen=True)
@@ -100,7 +106,7 @@ class PartitionsInOrder:
     `OwnSlices` reports the matches detected between the pairs of ``edges`` (keys, each pair without the second one).
     With ``in_order`` the rows come in order, otherwise the task orders them and holds as few as possible; with
     ``sequence`` the last column but one orders rows of one time. ``numbered`` says that positions are needed; pieces
-    have ``piece`` rows.
+    have ``piece`` rows. Partition ``ends`` is the last one of the stream, if no slice is.
     """
 
     recognition: Recognition
@@ -110,6 +116,7 @@ class PartitionsInOrder:
     in_order: bool
     numbered: bool
     piece: int
+    ends: int | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in one partition (or several, one after the other)."""
@@ -124,14 +131,14 @@ class PartitionsInOrder:
             make = make or self.recognition.runners()
             if reading is None or reading.number != number:
                 if reading is not None:
-                    reading.finish()
+                    yield from reading.finish()
                 if number not in self.partitions:
                     raise InputError(CHANGED)
                 counted = self.partitions[number]
                 reading = _Partition(self, number, counted, make(counted.offset if self.numbered else None))
             yield from reading.push(rows)
         if reading is not None:
-            reading.finish()
+            yield from reading.finish()
 
 
 class _Partition:
@@ -151,6 +158,7 @@ class _Partition:
         )
         self._to_come = np.append(to_come[1:] if to_come is not None else [], 0).astype(np.int64)
         self._runner = runner
+        self._until = recognition.until if number == task.ends else None
         self._piece = 0
         self._count = 0
         self._waiting: list[pa.Table] = []
@@ -191,10 +199,11 @@ class _Partition:
         if count != len(keys) or keys.min() < low or keys.max() > high:
             raise InputError(CHANGED)
 
-    def finish(self) -> None:
-        """Finish after all rows have been read."""
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """The matches behind all rows, once these have been read."""
         if self._count != self._pieces.total:
             raise InputError(CHANGED)
+        yield from self._runner.finish(self._until)
 
     def _recognize(self, rows: pa.Table, keys: Ints) -> Iterator[pa.RecordBatch]:
         at = 0

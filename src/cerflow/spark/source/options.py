@@ -32,6 +32,7 @@ _NAMES = (
     "counts",
     "flat",
     "maxMatches",
+    "until",
     "cores",
     "path",
     "paths",
@@ -43,11 +44,11 @@ _BOOLEANS = {"true": True, "false": False}
 class Options:
     """The query and the files of a read, and how they are read.
 
-    ``type``, ``time``, ``time_unit``, ``sequence``, ``stream``, ``positions``, ``counts``, ``flat`` and
-    ``max_matches`` mean what they mean to `cerflow.spark.match`; ``skip`` says that events without a type or a time are
-    left out instead of making the job fail. ``slice_rows`` is the number of events of a slice to aim at, ``cores`` the
-    number of tasks that will run at a time (by default that of this machine), which matters where slices cost reading
-    the same events again.
+    ``type``, ``time``, ``time_unit``, ``sequence``, ``stream``, ``positions``, ``counts``, ``flat``, ``max_matches``
+    and ``until`` (a number or a text of ISO 8601) mean what they mean to `cerflow.spark.match`; ``skip`` says that
+    events without a type or a time are left out instead of making the job fail. ``slice_rows`` is the number of events
+    of a slice to aim at, ``cores`` the number of tasks that will run at a time (by default that of this machine), which
+    matters where slices cost reading the same events again.
     """
 
     query: str
@@ -65,6 +66,7 @@ class Options:
     counts: CountForm = "decimal"
     flat: bool = False
     max_matches: int | None = None
+    until: str | None = None
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> Options:
@@ -93,6 +95,7 @@ class Options:
             flat=_boolean(found, "flat"),
             counts="text" if _choice(found, "counts", get_args(CountForm), "decimal") == "text" else "decimal",
             max_matches=_number(found, "maxMatches", 1) if "maxMatches" in found else None,
+            until=found.get("until"),
         )
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from cerflow import limits
-from cerflow.engine.evaluate.measures import duration_in_units
+from cerflow.engine.evaluate.measures import clock_time, duration_in_units, typed_time
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions
@@ -156,6 +156,7 @@ def _work(query: Query, options: Options, schema: Schema, files: Sequence[DataFi
     # Raises if the type column holds no text.
     RecordChecker(sent, "skip")
     report = Report(query.tree, sent, positions=positions, position=None)
+    until = typed_time(options.until, schema.columns, schema.time)
     return Work(
         query=options.query,
         language=options.language,
@@ -168,6 +169,7 @@ def _work(query: Query, options: Options, schema: Schema, files: Sequence[DataFi
         counts=options.counts,
         flat=options.flat,
         max_matches=options.max_matches,
+        until=None if until is None else clock_time(until, schema),
         most_waiting=limits.SOURCE_TOLERANCE * limits.SOURCE_WAITING_BYTES // (_VALUE_BYTES * (len(read) + 1)),
     )
 

@@ -31,9 +31,10 @@ __all__ = ["Task", "Work", "matches_in", "matches_of"]
 class Work:
     """The facts that all tasks of a read share.
 
-    ``needed`` are the columns that the query reads or reports. ``positions`` says that positions are reported or
-    read. ``result`` is the schema of the matches as the engine gives them. No more than ``most_waiting`` events wait in
-    a task to be put into order, and it lists no more than ``max_matches``.
+    ``needed`` are the columns that the query reads or reports. ``positions`` says that positions are reported or read.
+    ``result`` is the schema of the matches as the engine gives them. No more than ``most_waiting`` events wait in a
+    task to be put into order, and it lists no more than ``max_matches``. ``until`` is an array with a time before which
+    no more events come, if one is known.
     """
 
     query: str
@@ -48,6 +49,7 @@ class Work:
     counts: CountForm = "decimal"
     flat: bool = False
     max_matches: int | None = None
+    until: pa.Array | None = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,9 @@ def matches_in(work: Work, query: Query, task: Task) -> Iterator[pa.RecordBatch]
                 )
             for found in runner.report(rows.slice(own)):
                 yield _fitted(found, schema)
+    if runner is not None and some.stop is None:
+        for found in runner.finish(work.until):
+            yield _fitted(found, schema)
 
 
 def _recognizer(work: Work, query: Query) -> tuple[Recognizer, str | None]:
