@@ -43,6 +43,7 @@ ORDER = (
     ("programs",),
     ("files",),
     ("spark",),
+    ("studio",),
     ("__main__", "cli", "examples"),  # the command generates examples, the demonstration runs the command
 )
 #: Public modules, which stand beside the public names.

@@ -276,3 +276,14 @@ STREAM_LOG_RATIO = 4
 STREAM_LOG_BYTES = 1 << 16
 #: Buckets of streaming queries that a process keeps in memory.
 STREAM_BUCKETS_HELD = 256
+#: Bytes of a file of text, and rows of a Parquet or ORC file, that the studio loads; of larger ones it shows a part.
+STUDIO_BYTES = 1 << 26
+STUDIO_ROWS = 1_000_000
+#: Rows that the studio processes before it looks whether it shall stop.
+STUDIO_PUSHED_ROWS = 20_000
+#: Events of a stretch that the studio looks at one by one.
+STUDIED_EVENTS = 2_000
+#: Transitions of an automaton that the studio draws; of larger ones it says how large they are.
+DRAWN_TRANSITIONS = 80
+#: Events of the sample that the studio lists at once.
+LISTED_EVENTS = 200

@@ -11,6 +11,8 @@ from cerflow.errors import QueryError, UnsupportedQueryError
 from cerflow.studying.fitting import detected_at
 from cerflow.studying.relaxing import constraints, relaxed
 from cerflow.studying.samples import read_sample
+from cerflow.studying.tracing import Trace
+from cerflow.studying.why_not import why_not
 from support.conformance import drawn, limit
 from support.generators.conditions import Fragment
 from support.runners import examples, semantics, supports
@@ -116,7 +118,17 @@ def test_labels_count():
     assert "labels" in str(query.why_not(rows("AA"), [("y", 0), ("x", 1)]))
 
 
-@pytest.mark.parametrize(("chosen", "message"), [([], "choose events"), ([7], "no event 7"), ([-1], "at least 1")])
+@pytest.mark.parametrize(("chosen", "message"), [([], "choose events"), ([7], "no event 7"), ([-1], "no event -1")])
 def test_events_that_are_not_there_are_refused(chosen, message):
     with pytest.raises(ValueError, match=message):
         cerflow.parse("SELECT * WHERE A").why_not(rows("A"), chosen)
+
+
+def test_a_stretch_of_a_stream_keeps_its_positions():
+    query = cerflow.parse("SELECT NEXT * WHERE (A AS x ; B) FILTER x.v > 5 WITHIN 3 EVENTS")
+    sample = read_sample(query, rows("ABAACB", v=[3, 0, 9, 9, 0, 0]), first=100)
+    ((part,),) = why_not(query.tree, sample, [100, 101]).ways
+    assert "x.v = 3 at event 100" in part.words
+    assert why_not(query.tree, sample, [103, 105]).detected_at == 105
+    assert [step.event.position for step in Trace(query.tree, sample)] == list(range(100, 106))
+    assert Trace(query.tree, sample)[5].matches == (frozenset({("A", 103), ("x", 103), ("B", 105)}),)

@@ -56,6 +56,7 @@ from cerflow.cli.output.reporting import Interrupted, errors_reported, note, war
 from cerflow.cli.output.writing import OutputFormat
 from cerflow.cli.show_command import show
 from cerflow.cli.stream_command import stream
+from cerflow.cli.studio_command import studio
 from cerflow.errors import visible
 
 __all__ = ["app", "main"]
@@ -193,6 +194,7 @@ def run(
 
 app.command()(stream)
 app.command()(show)
+app.command()(studio)
 
 
 @app.command()

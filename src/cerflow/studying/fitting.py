@@ -64,9 +64,13 @@ def reported(select: Select, sample: StudiedEvents, position: int) -> list[Pairs
     """The complex events that a query reports when an event comes; at most `limits.LISTED_RIVALS` are listed."""
     roles = dict(sample.roles)
     recognizer = Query(_showing_events(select)).recognizer(sample.table.schema, **roles)
-    recognizer.push(sample.table.slice(0, position))
-    found = islice(recognizer.push(sample.table.slice(position, 1)), limits.LISTED_RIVALS)
-    return [frozenset((label, e["position"]) for e in m["events"] for label in e["labels"]) for m in found]
+    place = position - sample.first
+    recognizer.push(sample.table.slice(0, place))
+    found = islice(recognizer.push(sample.table.slice(place, 1)), limits.LISTED_RIVALS)
+    return [
+        frozenset((label, e["position"] + sample.first) for e in match["events"] for label in e["labels"])
+        for match in found
+    ]
 
 
 def detected_at(select: Select, sample: StudiedEvents, wanted: Wanted) -> int | None:

@@ -25,15 +25,22 @@ __all__ = ["StudiedEvents", "Substream", "key_of_event", "read_sample", "substre
 
 @dataclass(frozen=True)
 class StudiedEvents:
-    """Events in the order in which a query reads them, as a table and one by one."""
+    """Events in the order in which a query reads them, as a table and one by one; ``first`` is the first position."""
 
     table: pa.Table
     schema: Schema
+    first: int = 0
 
     @cached_property
     def events(self) -> Stream:
         """The events one by one."""
-        return stream_of(self.table, self.schema)
+        found = stream_of(self.table, self.schema)
+        moved = (replace(event, position=event.position + self.first) for event in found) if self.first else found
+        return Stream(moved, found.microseconds_per_tick)
+
+    def at(self, position: int) -> Event:
+        """The event at a position."""
+        return self.events[position - self.first]
 
     @property
     def roles(self) -> Mapping[str, Any]:
@@ -57,13 +64,16 @@ class Substream:
 
 
 def read_sample(
-    query: Query, events: Any, *, sequence: str | None = None, **roles: Unpack[EventRoles]
+    query: Query, events: Any, *, sequence: str | None = None, first: int = 0, **roles: Unpack[EventRoles]
 ) -> StudiedEvents:
-    """Events as `Query.match` takes them; raises what it raises for events that cannot be used."""
+    """Events as `Query.match` takes them, a stretch of a stream from position ``first`` on.
+
+    Raises what `Query.match` raises for events that cannot be used.
+    """
     table = to_table(events)
     schema = schema_of(table.schema, **roles)
     checker = RecordChecker(holding(schema, [query.tree]), "fail", in_order=False)
-    return StudiedEvents(usable_in_order(table, checker, sequence)[0], schema)
+    return StudiedEvents(usable_in_order(table, checker, sequence)[0], schema, first)
 
 
 def substreams_by_key(select: Select, events: Stream) -> dict[tuple[Value, ...], Substream]:

@@ -12,7 +12,7 @@ from itertools import islice, pairwise
 from typing import Any
 
 from cerflow import limits
-from cerflow.errors import QueryError, Span, UnsupportedQueryError, at_least_one
+from cerflow.errors import QueryError, Span, UnsupportedQueryError
 from cerflow.language.condition import Attribute, LabelReference
 from cerflow.language.formula import CountWindow, EventType, Exclusion, Unless
 from cerflow.language.node import walk
@@ -101,8 +101,9 @@ def _wanted(chosen: Chosen, sample: StudiedEvents) -> Wanted:
     wanted: dict[int, frozenset[str]] = {}
     for one in chosen:
         label, position = one if isinstance(one, tuple) else (None, one)
-        if at_least_one(position + 1, "a position plus one") > len(sample.events):
-            raise ValueError(f"there is no event {position}: the last one is {len(sample.events) - 1}")
+        last = sample.first + len(sample.events) - 1
+        if not sample.first <= position <= last:
+            raise ValueError(f"there is no event {position}: the positions are {sample.first} to {last}")
         wanted[position] = wanted.get(position, frozenset()) | ({label} if label is not None else set())
     if not wanted:
         raise ValueError("choose events by their positions, such as [0, 3], or pairs such as ('x', 0)")
@@ -166,8 +167,7 @@ def _words(c: Constraint, select: Select, sample: StudiedEvents, wanted: Wanted,
             return "this side does not match the same events"
         case "partition":
             keys = [
-                f"event {p} has {', '.join(map(shown_value, key_of_event(select, sample.events[p])))}"
-                for p in positions
+                f"event {p} has {', '.join(map(shown_value, key_of_event(select, sample.at(p))))}" for p in positions
             ]
             return f"the events have different keys: {_few(keys)}"
         case "preference" | "limit" | "consumption":
@@ -193,19 +193,19 @@ def _condition(c: Constraint, sample: StudiedEvents, found: Fit) -> str:
 
 
 def _value(sample: StudiedEvents, position: int, name: str) -> str:
-    return shown_value(sample.events[position].attribute(name))
+    return shown_value(sample.at(position).attribute(name))
 
 
 def _type(c: Constraint, sample: StudiedEvents, found: Fit) -> str:
     if not isinstance(c.node, EventType):
         return "an event that it excludes is among them"
-    wrong = sorted(p for a, p in found.complex_event if a == c.node.name and sample.events[p].type != c.node.name)
-    shown = [f"event {p} is of type {sample.events[p].type}" for p in wrong]
+    wrong = sorted(p for a, p in found.complex_event if a == c.node.name and sample.at(p).type != c.node.name)
+    shown = [f"event {p} is of type {sample.at(p).type}" for p in wrong]
     return _few(shown) if shown else "an event of this type is not among them, or not in this place"
 
 
 def _window(c: Constraint, sample: StudiedEvents, positions: Sequence[int]) -> str:
-    first, last = (sample.events[p] for p in (positions[0], positions[-1]))
+    first, last = (sample.at(p) for p in (positions[0], positions[-1]))
     if isinstance(c.node, CountWindow):
         return f"the events are too far apart: {first.position} to {last.position}"
     when = f"event {first.position} is at {_time(sample, first)}, event {last.position} at {_time(sample, last)}"
@@ -218,10 +218,12 @@ def _time(sample: StudiedEvents, event: Any) -> str:
 
 def _exclusion(c: Constraint, sample: StudiedEvents, positions: Sequence[int]) -> str:
     assert isinstance(c.node, Exclusion)
-    begin = 0 if isinstance(c.node, Unless) else positions[0]
+    begin = sample.first if isinstance(c.node, Unless) else positions[0]
     try:
         query = Query(Select(c.node.right))
-        first = next(iter(query.match(sample.table.slice(begin, positions[-1] + 1 - begin), **sample.roles)), None)
+        first = next(
+            iter(query.match(sample.table.slice(begin - sample.first, positions[-1] + 1 - begin), **sample.roles)), None
+        )
     except (QueryError, UnsupportedQueryError):
         first = None  # it reads labels of the formula around it
     if first is None:

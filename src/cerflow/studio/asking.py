@@ -1,0 +1,103 @@
+"""Why some events are no match."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+from nicegui import ui
+
+from cerflow import limits
+from cerflow.errors import CerflowError
+from cerflow.studio.session import Session
+from cerflow.studying.wording import shown_value
+
+__all__ = ["AskingPanel", "chosen_events"]
+
+_CHOICE = re.compile(r'(?:("(?:[^"]|"")+"|[^\W\d]\w*)\s*@\s*)?(\d+)')
+
+
+def chosen_events(text: str) -> list[int | tuple[str, int]]:
+    """The events of a text such as ``3, 7`` or ``x@3, y@7``. Raises `ValueError` for another one."""
+    found: list[int | tuple[str, int]] = []
+    for piece in filter(None, re.split(r"[,;\s]+(?![^@]*@\s)", text.strip())):
+        match = _CHOICE.fullmatch(piece)
+        if match is None:
+            raise ValueError(f"'{piece}' is no event: write positions such as 3, 7, or labels with them: x@3, y@7")
+        label, position = match.groups()
+        found.append(int(position) if label is None else (label.strip('"'), int(position)))
+    return found
+
+
+class AskingPanel:
+    """Asks which parts of the query refuse the events that the user chooses."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        ui.label("Which events should be a match?").classes("text-sm")
+        with ui.row().classes("items-center w-full gap-3"):
+            self._events = (
+                ui.input("Events", placeholder="3, 7   or   x@3, y@7").classes("flex-1").mark("chosen").props("dense")
+            )
+            self._events.on("keydown.enter", self._ask)
+            ui.button("Why not?", on_click=self._ask).props("no-caps").mark("ask")
+        self._answer = ui.column().classes("w-full gap-2 py-3").props("role=status")
+        ui.label("Events of the sample").classes("text-xs uppercase tracking-wide opacity-60")
+        with ui.row().classes("items-center gap-3"):
+            self._from = ui.number("From event", value=0, min=0, format="%d").classes("w-28")
+            ui.button("Show", on_click=self._list).props("outline dense no-caps")
+        self._table = ui.table(
+            rows=[], columns=[], row_key="event", selection="multiple", on_select=lambda _: self._selected()
+        )
+        self._table.props("flat dense").classes("w-full")
+
+    def choose(self, pairs: list[tuple[str, int]]) -> None:
+        """Ask about these labels and positions."""
+        self._events.value = ", ".join(f"{label}@{position}" for label, position in pairs)
+        self._from.value = max(0, min((p for _, p in pairs), default=0) - 5)
+        self._list()
+
+    def _selected(self) -> None:
+        self._events.value = ", ".join(str(row["event"]) for row in sorted(self._table.selected, key=_position))
+
+    def _list(self) -> None:
+        try:
+            table = self._session.loaded().table.slice(int(self._from.value or 0), limits.LISTED_EVENTS)
+        except CerflowError as error:
+            ui.notify(str(error), type="warning")
+            return
+        first = int(self._from.value or 0)
+        names = ["event", *table.column_names]
+        self._table.columns = [{"name": n, "label": n, "field": n, "align": "left"} for n in names]
+        self._table.rows = [
+            {"event": first + k, **{name: shown_value(value).strip("'") for name, value in row.items()}}
+            for k, row in enumerate(table.to_pylist())
+        ]
+
+    async def _ask(self) -> None:
+        self._answer.clear()
+        try:
+            chosen = chosen_events(self._events.value or "")
+            answer = await asyncio.to_thread(self._session.why_not, chosen, limits.STUDIED_EVENTS)
+        except (CerflowError, ValueError) as error:
+            with self._answer:
+                ui.label(str(error)).classes("text-negative whitespace-pre-wrap").mark("answer")
+            return
+        with self._answer:
+            if not answer:
+                ui.label(f"They are a match, detected at event {answer.detected_at}.").classes(
+                    "text-positive font-medium"
+                ).mark("answer")
+            elif answer.shape is not None:
+                ui.label(answer.shape[:1].upper() + answer.shape[1:] + ".").mark("answer")
+            for number, way in enumerate(answer.ways):
+                lead = "They would be a match without" if number == 0 else "or without"
+                ui.label(lead + (" all of" if len(way) > 1 else "")).classes("text-sm opacity-80")
+                for part in way:
+                    with ui.card().classes("w-full gap-1 border-l-4 border-l-negative"):
+                        ui.label(part.text).classes("font-mono font-medium").mark("answer")
+                        ui.label(part.words).classes("text-sm")
+
+
+def _position(row: dict[str, int]) -> int:
+    return row["event"]

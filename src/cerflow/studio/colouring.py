@@ -1,0 +1,61 @@
+"""Texts of queries in colours: the words of a text, whether or not it is a query yet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from cerflow.language.lexicon import BUILT_IN, CONTEXTUAL, RESERVED
+from cerflow.values.units import DURATION_UNITS
+
+__all__ = ["KEYWORDS", "ColouredWord", "coloured", "labels_in"]
+
+KEYWORDS = frozenset({*RESERVED, *CONTEXTUAL, *DURATION_UNITS, "EVENTS", "DEFINE", "CASE", "DISTINCT", "COUNT", "WITH"})
+_FUNCTIONS = frozenset(name.lower() for name in BUILT_IN)
+_WORDS = re.compile(
+    r"""(?P<comment>--[^\n]*|/\*.*?(?:\*/|$))
+      | (?P<string>'(?:[^']|'')*'?)
+      | (?P<quoted>"(?:[^"]|"")*"?)
+      | (?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)
+      | (?P<word>[^\W\d]\w*)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+class ColouredWord(NamedTuple):
+    """The stretch ``[start, end)`` of a text, and what it is: keyword, function, type, attribute, string …"""
+
+    start: int
+    end: int
+    kind: str
+
+
+def coloured(text: str, types: Collection[str] = ()) -> Iterator[ColouredWord]:
+    """The words of a text; ``types`` are event types, which have a colour of their own."""
+    labels = labels_in(text)
+    for found in _WORDS.finditer(text):
+        kind = str(found.lastgroup)
+        if kind in ("word", "quoted"):
+            name = found.group().strip('"')
+            before = text[: found.start()].rstrip()[-1:]
+            after = text[found.end() :].lstrip()[:1]
+            kind = _kind(name, kind == "quoted", before, after, types, labels)
+        if kind:
+            yield ColouredWord(found.start(), found.end(), kind)
+
+
+def _kind(name: str, quoted: bool, before: str, after: str, types: Collection[str], labels: Collection[str]) -> str:
+    if before == ".":
+        return "attribute"
+    if not quoted and after == "(" and name.lower() in _FUNCTIONS and name.upper() not in ("ALL", "ANY", "NOT"):
+        return "function"
+    if not quoted and name.upper() in KEYWORDS:
+        return "keyword"
+    return "type" if name in types else "label" if name in labels else ""
+
+
+def labels_in(text: str) -> frozenset[str]:
+    """The labels that a text gives with AS; it need not be a query yet."""
+    found = re.findall(r'\bAS\s+("(?:[^"]|"")+"|[^\W\d]\w*)', text, re.IGNORECASE)
+    return frozenset(name.strip('"') for name in found) - {"SELECT", "select"}

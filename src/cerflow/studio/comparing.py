@@ -1,0 +1,73 @@
+"""The query beside another one: equivalent, contained, or a stream that tells them apart."""
+
+from __future__ import annotations
+
+import asyncio
+
+from nicegui import ui
+
+from cerflow.equivalence import Verdict
+from cerflow.errors import CerflowError
+from cerflow.studio.session import Session
+from cerflow.studying.wording import shown_pairs
+
+__all__ = ["ComparingPanel"]
+
+
+class ComparingPanel:
+    """Compares the formula of the query with that of another one."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        ui.label(
+            "Compare the formula of the query with that of another query (keys and windows do not count)."
+        ).classes("text-sm")
+        self._other = ui.codemirror(session.text, line_wrapping=True).classes("w-full h-32 border").mark("other")
+        ui.button("Compare", on_click=self._compare).props("no-caps").mark("compare")
+        self._answer = ui.column().classes("w-full gap-2 py-3").props("role=status")
+
+    async def _compare(self) -> None:
+        self._answer.clear()
+        try:
+            same, first, second = await asyncio.to_thread(self._session.compared, self._other.value or "")
+        except (CerflowError, ValueError) as error:
+            with self._answer:
+                ui.label(str(error)).classes("text-negative whitespace-pre-wrap font-mono text-sm").mark("verdict")
+            return
+        with self._answer:
+            ui.label(_said(same, first, second)).classes("font-medium").mark("verdict")
+            if same.verdict is False:
+                _difference(same)
+
+
+def _said(same: Verdict, first: Verdict, second: Verdict) -> str:
+    if same.verdict is None:
+        return f"It is not known whether they are equivalent: {same.reason}."
+    if same.verdict:
+        return "They are equivalent: both have the same matches in every stream."
+    if first.verdict:
+        return "Every match of the query is one of the other, but not the other way round."
+    if second.verdict:
+        return "Every match of the other is one of the query, but not the other way round."
+    return "They are different."
+
+
+def _difference(verdict: Verdict) -> None:
+    assert verdict.stream is not None
+    assert verdict.complex_event is not None
+    by = "the query" if verdict.detected_by == "first" else "the other"
+    pairs = shown_pairs(verdict.complex_event)
+    ui.label(f"In this stream only {by} has the match {pairs}, detected at event {verdict.detected_at}:").classes(
+        "text-sm"
+    )
+    labels: dict[int, list[str]] = {}
+    for label, position in sorted(verdict.complex_event):
+        labels.setdefault(position, []).append(label)
+    with ui.row().classes("gap-2 items-stretch"):
+        for position, event in enumerate(verdict.stream):
+            with ui.card().classes("gap-1 p-2" + (" bg-primary text-white" if position in labels else "")):
+                ui.label(f"{position}: {event['type']}").classes("font-medium")
+                for name, value in event.items():
+                    if name != "type":
+                        ui.label(f"{name} = {value}").classes("text-xs font-mono")
+                ui.label(", ".join(labels.get(position, []))).classes("text-xs")

@@ -1,0 +1,107 @@
+"""The editor of the studio: colours, marks of errors, completion."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+
+from nicegui import ui
+
+from cerflow.studio.colouring import coloured
+from cerflow.studio.session import Problem, Session
+
+__all__ = ["QueryEditor"]
+
+
+#: Hooks the words of the page into the editor's own completion.
+_COMPLETION = """
+const CM = await import('nicegui-codemirror');
+await getElement(%d).editorPromise;
+const source = context => {
+  const word = context.matchBefore(/[\\w"]*$/);
+  const known = window.cerflowWords || {words: [], attributes: []};
+  const dotted = word && word.from > 0 && context.state.sliceDoc(word.from - 1, word.from) === '.';
+  if (!dotted && !context.explicit && (!word || word.from === word.to)) return null;
+  return {from: word ? word.from : context.pos, options: dotted ? known.attributes : known.words};
+};
+getElement(%d).editor.dispatch({effects: CM.StateEffect.appendConfig.of(
+  [CM.EditorState.languageData.of(() => [{autocomplete: source}]),
+   CM.EditorView.contentAttributes.of({'aria-label': 'Query'})])});
+"""
+
+
+class QueryEditor:
+    """An editor over the text of a session; ``settled`` is called when the text has rested for a moment."""
+
+    def __init__(self, session: Session, settled: Callable[[], None], run: Callable[[], object]) -> None:
+        self._session = session
+        self._settled = settled
+        self._resting: asyncio.Task[None] | None = None
+        self.box = ui.codemirror(
+            session.text, on_change=lambda _: self._typed(), line_wrapping=True, keymap={"Mod-Enter": lambda: run()}
+        ).classes("w-full h-full")
+        #: The line that says whether the query is sound.
+        self.line = ui.row().classes("w-full items-start gap-2 px-3 py-2 min-h-12 no-wrap").props("role=status")
+        with self.line:
+            self._sign = ui.icon("check_circle", size="sm")
+            self._said = ui.label().classes("text-sm whitespace-pre-wrap flex-1").mark("problem")
+        ui.timer(0.2, self._hook, once=True)
+
+    async def _hook(self) -> None:
+        number = self.box.id
+        await ui.run_javascript(_COMPLETION % (number, number), timeout=10)
+        self.refresh()
+
+    def _typed(self) -> None:
+        self._session.text = self.box.value or ""
+        self._mark(self._session.problems())
+        if self._resting is not None:
+            self._resting.cancel()
+        self._resting = asyncio.create_task(self._rest())
+
+    async def _rest(self) -> None:
+        await asyncio.sleep(0.4)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Look at the text again, as after other events have been loaded."""
+        found = self._session.problems() or self._session.doubts()
+        self._mark(found)
+        words = json.dumps(self._session.completions())
+        self.box.client.run_javascript(f"window.cerflowWords = {words}")
+        self._settled()
+
+    def paint(self, dark: bool) -> None:
+        """Show the editor on a dark or a light page."""
+        self.box.theme = "basicDark" if dark else "basicLight"
+
+    def _mark(self, problems: list[Problem]) -> None:
+        events = self._session.events
+        text = self._session.text
+        marks = [
+            {"kind": "mark", "from": word.start, "to": word.end, "class": f"ce-{word.kind}"}
+            for word in coloured(text, () if events is None else events.types)
+        ]
+        for problem in problems:
+            end = max(problem.end, problem.start + 1)
+            # A mark needs a character; at the end of the text that is the last one.
+            start = min(problem.start, len(text) - 1)
+            if 0 <= start < min(end, len(text)):
+                kind = "ce-error" if problem.certain else "ce-warning"
+                marks.append({"kind": "mark", "from": start, "to": min(end, len(text)), "class": kind})
+        # Not by the property: that would also send the text, which may be older than what has been typed meanwhile.
+        self.box.run_method("setDecorations", marks)
+        self._say(problems)
+
+    def _say(self, problems: list[Problem]) -> None:
+        if not problems:
+            self._sign.props("name=check_circle color=positive")
+            self._said.text = "The query is sound" + ("." if self._session.events else "; open a file to run it.")
+            return
+        first = problems[0]
+        self._sign.props(
+            f"name={'error' if first.certain else 'warning'} color={'negative' if first.certain else 'warning'}"
+        )
+        place = f"line {first.line}, column {first.column}: " if first.line is not None else ""
+        self._said.text = f"{place}{first.message}" + (f"\n{first.hint}" if first.hint else "")

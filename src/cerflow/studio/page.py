@@ -1,0 +1,207 @@
+"""The page of the studio: the editor and the automaton on the left, what the query does on the right."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from nicegui import events as nicegui_events
+from nicegui import ui
+
+from cerflow.errors import CerflowError
+from cerflow.studio.asking import AskingPanel
+from cerflow.studio.comparing import ComparingPanel
+from cerflow.studio.drawing_panel import automaton_text, mermaid_config
+from cerflow.studio.editor import QueryEditor
+from cerflow.studio.export_panel import ExportPanel
+from cerflow.studio.running import RunningPanel
+from cerflow.studio.session import Session
+from cerflow.studio.stepping import SteppingPanel
+
+__all__ = ["StudioPage"]
+
+_TABS = {
+    "matches": ("Matches", "checklist"),
+    "step": ("Step", "directions_walk"),
+    "why": ("Why not?", "help"),
+    "compare": ("Compare", "compare"),
+    "export": ("Export", "ios_share"),
+}
+
+
+class StudioPage:
+    """One page over a session; the session outlives it, so a page that is loaded again shows the same."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        ui.add_css(Path(__file__).with_name("studio.css"))
+        ui.colors(primary="#4f46e5", positive="#16a34a", negative="#dc2626", warning="#d97706")
+        self._dark = ui.dark_mode(None)
+        self._is_dark = False
+        self._header()
+        with ui.splitter(value=44).classes("w-full").style("height: calc(100vh - 52px)") as splitter:
+            with splitter.before, ui.column().classes("w-full h-full gap-0 no-wrap"):
+                with ui.element("div").classes("w-full").style("height: 38%"):
+                    holder = ui.element("div").classes("w-full h-full")
+                below = ui.column().classes("w-full gap-0")
+                with ui.column().classes("w-full flex-1 gap-1 p-3 overflow-auto border-t border-gray-500/30"):
+                    ui.label("Automaton").classes("text-xs uppercase tracking-wide opacity-60")
+                    self._picture = ui.column().classes("w-full")
+                    self._registers = ui.label().classes("text-xs font-mono opacity-80 whitespace-pre-wrap")
+                    self._picture_problem = ui.label().classes("text-sm opacity-70")
+            with splitter.after, ui.column().classes("w-full h-full gap-0 no-wrap"):
+                self._tabs()
+        with holder:
+            self._editor = QueryEditor(session, self._settled, self._run)
+        # The line below the editor belongs to it, but not into its box.
+        self._editor.line.move(below)
+        ui.keyboard(self._key, ignore=[])
+        ui.timer(0.1, self._see, once=True)
+
+    def _header(self) -> None:
+        with ui.header().classes("items-center gap-3 py-2 px-4 h-[52px]"):
+            ui.label("cerflow studio").classes("text-lg font-semibold")
+            self._file = ui.label().classes("text-sm opacity-90 ellipsis").mark("file")
+            ui.space()
+            ui.button("Open file", icon="folder_open", on_click=self._open).props("flat dense color=white no-caps")
+            ui.button("Run", icon="play_arrow", on_click=self._run).props(
+                'unelevated dense color=white text-color=primary no-caps padding="2px 12px"'
+            ).tooltip("Ctrl+Enter").mark("run")
+            ui.button(icon="contrast", on_click=self._turn).props(
+                'flat dense round color=white aria-label="Dark or light"'
+            ).tooltip("Dark or light").mark("dark")
+
+    def _tabs(self) -> None:
+        with (
+            ui.tabs()
+            .classes("w-full border-b border-gray-500/30")
+            .props("dense align=left inline-label") as self._tab_row
+        ):
+            for name, (label, icon) in _TABS.items():
+                ui.tab(name, label=label, icon=icon)
+        with ui.tab_panels(self._tab_row, value="matches").classes("w-full flex-1 overflow-auto") as self._panels:
+            with ui.tab_panel("matches"):
+                self._running = RunningPanel(self._session, self._step_at, self._ask_about)
+            with ui.tab_panel("step"):
+                self._stepping = SteppingPanel(self._session, lambda: self._is_dark)
+            with ui.tab_panel("why"):
+                self._asking = AskingPanel(self._session)
+            with ui.tab_panel("compare"):
+                ComparingPanel(self._session)
+            with ui.tab_panel("export"):
+                self._export = ExportPanel(self._session)
+
+    # -- what happens ------------------------------------------------------------------------------------------------
+
+    def _settled(self) -> None:
+        """Show what follows from the text, now that it rests."""
+        events = self._session.events
+        if events is None:
+            self._file.text = "no events yet"
+        else:
+            time = f", time {events.time}" if events.time else ", no time column"
+            self._file.text = f"{events.path.name}: {events.table.num_rows:,} events, type {events.type}{time}"
+        try:
+            transducer = self._session.transducer()
+            text = automaton_text(transducer)
+            self._picture.clear()
+            with self._picture:
+                ui.mermaid(text, config=mermaid_config(self._is_dark)).classes("w-full")
+            self._registers.text = "\n".join(f"r{k} holds {r.meaning}" for k, r in enumerate(transducer.registers))
+            self._picture_problem.text = ""
+        except CerflowError as error:
+            self._picture.clear()
+            self._registers.text = ""
+            self._picture_problem.text = getattr(error, "reason", str(error))
+        self._export.refresh()
+        self._stepping.forget()
+
+    def _run(self) -> None:
+        self._tab_row.value = "matches"
+        ui.timer(0, self._running.run, once=True)
+
+    def _step_at(self, position: int) -> None:
+        self._tab_row.value = "step"
+        self._stepping.go(position)
+
+    def _ask_about(self, pairs: list[tuple[str, int]]) -> None:
+        self._tab_row.value = "why"
+        self._asking.choose(pairs)
+
+    def _key(self, e: nicegui_events.KeyEventArguments) -> None:
+        if not e.action.keydown:
+            return
+        if e.modifiers.alt and e.key.name in list("12345"):
+            self._tab_row.value = list(_TABS)[int(e.key.name) - 1]
+        elif e.modifiers.alt and self._tab_row.value == "step" and e.key.name in ("ArrowLeft", "ArrowRight"):
+            self._stepping.move(1 if e.key.name == "ArrowRight" else -1)
+
+    async def _see(self) -> None:
+        """Find out whether the system asks for dark pages."""
+        self._is_dark = bool(await ui.run_javascript("document.body.classList.contains('body--dark')", timeout=10))
+        self._paint()
+
+    def _turn(self) -> None:
+        self._is_dark = not self._is_dark
+        self._dark.value = self._is_dark
+        self._paint()
+
+    def _paint(self) -> None:
+        self._editor.paint(self._is_dark)
+        self._settled()
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        events = self._session.events
+        with ui.dialog() as dialog, ui.card().classes("w-[32rem]"):
+            ui.label("Open events").classes("text-lg")
+            ui.label("CSV, JSON lines, Parquet or ORC; .gz is unpacked. The file stays on this machine.").classes(
+                "text-sm opacity-70"
+            )
+            path = ui.input("Path", value="" if events is None else str(events.path)).classes("w-full").mark("path")
+            names = [] if events is None else list(events.columns)
+            kind = ui.select(names, label="Type column", value=events.type if events else None, clearable=True)
+            time = ui.select(names, label="Time column", value=events.time if events else None, clearable=True)
+            unit = ui.select(
+                ["s", "ms", "us", "ns"],
+                label="Unit of times that are numbers",
+                value=events.time_unit if events else None,
+                clearable=True,
+            )
+            for box in (kind, time, unit):
+                box.classes("w-full")
+            ui.upload(label="or choose a file", auto_upload=True, on_upload=partial(self._uploaded, dialog)).classes(
+                "w-full"
+            )
+
+            async def take() -> None:
+                same = events is not None and path.value == str(events.path)
+                columns = {"type": kind.value, "time": time.value or "", "time_unit": unit.value} if same else {}
+                await self._load(Path(path.value).expanduser(), dialog, columns)
+
+            with ui.row().classes("w-full justify-end"):
+                ui.button("Cancel", on_click=dialog.close).props("flat no-caps")
+                ui.button("Open", on_click=take).props("no-caps").mark("open")
+            path.on("keydown.enter", take)
+        dialog.open()
+
+    async def _uploaded(self, dialog: ui.dialog, e: nicegui_events.UploadEventArguments) -> None:
+        folder = Path(tempfile.mkdtemp(prefix="cerflow-studio-"))
+        path = folder / Path(e.file.name).name
+        await e.file.save(path)
+        await self._load(path, dialog, {})
+
+    async def _load(self, path: Path, dialog: ui.dialog, columns: dict[str, Any]) -> None:
+        try:
+            events = await asyncio.to_thread(partial(self._session.load, path, **columns))
+        except CerflowError as error:
+            ui.notify(str(error), type="negative", multi_line=True)
+            return
+        dialog.close()
+        for remark in events.remarks:
+            ui.notify(remark, type="warning", multi_line=True)
+        self._editor.refresh()

@@ -1,0 +1,122 @@
+"""The matches of the sample, as a table."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from nicegui import ui
+
+from cerflow.errors import CerflowError
+from cerflow.studio.session import Outcome, Session, StoppableRun
+from cerflow.studying.wording import shown_value
+
+__all__ = ["RunningPanel"]
+
+
+class RunningPanel:
+    """Runs the query on the sample, with a limit and a time, and shows its matches."""
+
+    def __init__(
+        self, session: Session, step_at: Callable[[int], None], ask_about: Callable[[list[tuple[str, int]]], None]
+    ) -> None:
+        self._session = session
+        self._step_at = step_at
+        self._ask_about = ask_about
+        self._current: StoppableRun | None = None
+        with ui.row().classes("items-center gap-4 w-full"):
+            self._most = ui.number("Matches listed", value=1000, min=1, max=100_000, format="%d").classes("w-32")
+            self._seconds = ui.number("Seconds at most", value=30, min=1).classes("w-32")
+            self._stop = ui.button("Stop", icon="stop", on_click=self._halt).props("outline no-caps").mark("stop")
+            self._stop.disable()
+            self._spinner = ui.spinner(size="sm")
+            self._spinner.set_visibility(False)
+        self._summary = ui.label("Run the query with Ctrl+Enter.").classes("text-sm py-2").props("role=status")
+        self._summary.mark("summary")
+        self._table = ui.table(rows=[], columns=[], row_key="#", pagination=15).classes("w-full").props("flat dense")
+        self._table.on("rowClick", self._chosen)
+        self._table.set_visibility(False)
+        self._detail = ui.column().classes("w-full")
+
+    def _halt(self) -> None:
+        if self._current is not None:
+            self._current.stop()
+
+    async def run(self) -> None:
+        """Run the query; a run that is under way is stopped first."""
+        self._halt()
+        try:
+            query = self._session.query()
+            self._current = StoppableRun(
+                query, self._session.loaded(), most=int(self._most.value or 1), seconds=float(self._seconds.value or 1)
+            )
+        except (CerflowError, ValueError) as error:
+            self._summary.text = str(error)
+            return
+        this = self._current
+        self._stop.enable()
+        self._spinner.set_visibility(True)
+        self._summary.text = "Running …"
+        try:
+            outcome = await asyncio.to_thread(this)
+        except (CerflowError, ValueError) as error:
+            self._summary.text = str(error)
+            return
+        finally:
+            if self._current is this:
+                self._stop.disable()
+                self._spinner.set_visibility(False)
+        self._show(outcome)
+
+    def _show(self, outcome: Outcome) -> None:
+        listed = "" if outcome.count == len(outcome.rows) else f"; the first {len(outcome.rows):,} are listed"
+        ended = f" The run ended early, because {outcome.stopped}." if outcome.stopped else ""
+        noun = "match" if outcome.count == 1 else "matches"
+        self._summary.text = (
+            f"{outcome.count:,} {noun} in {outcome.events:,} events, {outcome.seconds:.2f} s{listed}.{ended}"
+        )
+        self._rows = outcome.rows
+        self._table.set_visibility(bool(outcome.rows))
+        self._detail.clear()
+        names = [name for name in (outcome.rows[0] if outcome.rows else {}) if name != "events"]
+        self._table.columns = [
+            {"name": name, "label": name, "field": name, "sortable": True, "align": "left"}
+            for name in ("#", *names, *(["events"] if outcome.rows and "events" in outcome.rows[0] else []))
+        ]
+        self._table.rows = [
+            {"#": k, **{name: _cell(row[name]) for name in names}, "events": _events(row)}
+            for k, row in enumerate(outcome.rows)
+        ]
+
+    def _chosen(self, e: Any) -> None:
+        row = self._rows[int(e.args[1]["#"])]
+        self._detail.clear()
+        with self._detail, ui.card().classes("w-full mt-3"):
+            with ui.row().classes("w-full items-center"):
+                ui.label(f"Match {e.args[1]['#']}, detected at event {row['detected_at']}").classes("font-medium")
+                ui.space()
+                if row["detected_at"] is not None:
+                    ui.button("Step to it", on_click=lambda: self._step_at(row["detected_at"])).props("flat no-caps")
+                if row.get("events"):
+                    pairs = [(label, event["position"]) for event in row["events"] for label in event["labels"]]
+                    ui.button("Ask about it", on_click=lambda: self._ask_about(pairs)).props("flat no-caps")
+            found = row.get("events") or []
+            names = list(found[0]) if found else []
+            ui.table(
+                rows=[{name: _cell(event[name]) for name in names} for event in found],
+                columns=[{"name": n, "label": n, "field": n, "align": "left"} for n in names],
+                row_key="position",
+            ).props("flat dense").classes("w-full")
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return value if isinstance(value, str) else shown_value(value)
+
+
+def _events(row: dict[str, Any]) -> str:
+    return "  ".join(f"{'/'.join(event['labels'])}@{event['position']}" for event in row.get("events") or [])

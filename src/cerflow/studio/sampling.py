@@ -1,0 +1,148 @@
+"""A sample of a file: all of it, or of a large one the first part."""
+
+from __future__ import annotations
+
+import csv
+import json
+import tempfile
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.orc
+import pyarrow.parquet
+
+from cerflow import limits
+from cerflow.engine.events.time_order import sort_by_time
+from cerflow.errors import InputError
+from cerflow.files.events import read_events
+from cerflow.schema import Schema
+from cerflow.stream_inputs import schema_of
+from cerflow.values.units import TimeUnit
+
+__all__ = ["LoadedEvents", "load_events"]
+
+_TYPE_NAMES = ("type", "event_type", "eventtype", "event", "kind", "name")
+_TIME_NAMES = ("time", "timestamp", "ts", "t", "at", "datetime", "event_time", "stock_time")
+
+
+@dataclass(frozen=True)
+class LoadedEvents:
+    """Events of a file in the order of their times; ``remarks`` say what is not there, such as the rest of the file."""
+
+    path: Path
+    table: pa.Table
+    columns: tuple[str, ...]
+    type: str
+    time: str | None
+    time_unit: TimeUnit | None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def roles(self) -> dict[str, Any]:
+        """The columns with a role, as `Query.match` takes them."""
+        given = {"type": self.type, "time": self.time, "time_unit": self.time_unit}
+        return {name: value for name, value in given.items() if value is not None}
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns of the events."""
+        return schema_of(self.table.schema, **self.roles)
+
+    @cached_property
+    def types(self) -> list[str]:
+        """The event types that occur, the most frequent first."""
+        counts = pc.value_counts(self.table.column(self.type)).to_pylist()
+        ordered = sorted(counts, key=lambda entry: -entry["counts"])
+        return [str(entry["values"]) for entry in ordered[: limits.TYPES_LOOKED_FOR]]
+
+
+def load_events(
+    path: Path, *, type: str | None = None, time: str | None = None, time_unit: TimeUnit | None = None
+) -> LoadedEvents:
+    """The events of a file, or the first part of a large one.
+
+    Columns that are not named are guessed by their names. Raises `InputError` for files that cannot be read, and if no
+    column can be that of the types.
+    """
+    if not path.is_file():
+        raise InputError(f"there is no file {path}")
+    with tempfile.TemporaryDirectory() as folder:
+        read, remarks = _beginning(path, Path(folder))
+        names = _columns(read)
+        chosen = type or _guess(names, _TYPE_NAMES)
+        if chosen is None:
+            raise InputError(f"which column has the types of events? The columns are {', '.join(names)}")
+        timed = _guess(names, _TIME_NAMES) if time is None else time or None
+        refused: list[pa.Table] = []
+        table = read_events(read, type=chosen, time=timed, on_bad_record=refused.append)
+    if refused:
+        lost = sum(part.num_rows for part in refused)
+        reason = refused[0].column("reason")[0].as_py()
+        remarks = [*remarks, f"{lost:,} rows cannot be used and are left out, the first because {reason}"]
+    if timed is not None and pa.types.is_temporal(table.schema.field(timed).type):
+        time_unit = None
+    table = sort_by_time(table, timed, None).combine_chunks()
+    return LoadedEvents(path, table, tuple(names), chosen, timed, time_unit, tuple(remarks))
+
+
+def _guess(names: list[str], likely: tuple[str, ...]) -> str | None:
+    by_folded = {name.casefold(): name for name in reversed(names)}
+    return next((by_folded[name] for name in likely if name in by_folded), None)
+
+
+def _beginning(path: Path, folder: Path) -> tuple[Path, list[str]]:
+    """A file that is small enough to be loaded: the given one, or a copy of its first part with a remark."""
+    kind = _kind(path)
+    if kind in (".parquet", ".orc"):
+        return _first_rows(path, folder, kind)
+    with pa.input_stream(str(path), compression="detect") as stream:
+        text = stream.read(limits.STUDIO_BYTES)
+        if len(text) < limits.STUDIO_BYTES or not stream.read(1):
+            return path, []
+    begin = folder / f"beginning{kind}"
+    begin.write_bytes(text[: text.rfind(b"\n") + 1])
+    return begin, [f"the file is large, so only its first {limits.STUDIO_BYTES >> 20} MB are loaded"]
+
+
+def _first_rows(path: Path, folder: Path, kind: str) -> tuple[Path, list[str]]:
+    try:
+        if kind == ".parquet":
+            file = pyarrow.parquet.ParquetFile(path)
+            rows, batches = file.metadata.num_rows, file.iter_batches(limits.STUDIO_ROWS)
+        else:
+            whole = pyarrow.orc.ORCFile(path)
+            rows, batches = whole.nrows, (whole.read_stripe(k) for k in range(whole.nstripes))
+        if rows <= limits.STUDIO_ROWS:
+            return path, []
+        table = pa.Table.from_batches(islice(batches, 1)).slice(0, limits.STUDIO_ROWS)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+    pyarrow.parquet.write_table(table, folder / "beginning.parquet")
+    return folder / "beginning.parquet", [f"the file has {rows:,} rows; only the first {table.num_rows:,} are loaded"]
+
+
+def _kind(path: Path) -> str:
+    names = [s.lower() for s in path.suffixes]
+    return next((s for s in reversed(names) if s in (".csv", ".json", ".jsonl", ".ndjson", ".parquet", ".orc")), ".csv")
+
+
+def _columns(path: Path) -> list[str]:
+    """The names of the columns of a file."""
+    try:
+        match _kind(path):
+            case ".parquet":
+                return list(pyarrow.parquet.read_schema(path).names)
+            case ".orc":
+                return list(pyarrow.orc.ORCFile(path).schema.names)
+        with pa.input_stream(str(path), compression="detect") as stream:
+            line = stream.read(1 << 20).decode("utf-8", "replace").split("\n", 1)[0]
+        if _kind(path) == ".csv":
+            return next(csv.reader([line.strip("\r\ufeff")]), [])
+        return list(json.loads(line))
+    except (OSError, pa.ArrowException, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from error

@@ -1,0 +1,228 @@
+"""What a user of the studio works on: a text, a sample of events, and what follows from them. Knows no browser."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from cerflow import limits
+from cerflow.automata.model.transducer import Transducer
+from cerflow.engine.recognize.planning import compile_select
+from cerflow.equivalence import Verdict, contained, equivalent
+from cerflow.errors import CerflowError, QueryError, QuerySyntaxError, QueryWarning, UnsupportedQueryError, nearest
+from cerflow.language.formula import EventType
+from cerflow.language.node import walk
+from cerflow.programs.program import Program, read_query
+from cerflow.query import Language, Query
+from cerflow.schema import Schema
+from cerflow.studio.colouring import KEYWORDS, labels_in
+from cerflow.studio.sampling import LoadedEvents, load_events
+from cerflow.studying.samples import StudiedEvents, read_sample
+from cerflow.studying.tracing import Trace
+from cerflow.studying.why_not import WhyNot, why_not
+from cerflow.values.units import TimeUnit
+
+__all__ = ["Outcome", "Problem", "Session", "StoppableRun"]
+
+FIRST_TEXT = "SELECT *\nWHERE A AS x ; B AS y\nWITHIN 10 EVENTS"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An error or a warning, with the stretch ``[start, end)`` of the text that it is about."""
+
+    start: int
+    end: int
+    message: str
+    hint: str | None = None
+    certain: bool = True
+    line: int | None = None
+    column: int | None = None
+
+    @classmethod
+    def of(cls, error: CerflowError | QueryWarning, text: str) -> Problem:
+        """The problem that an error of cerflow tells of."""
+        span = getattr(error, "span", None)
+        start = min(span.start, len(text)) if span is not None else 0
+        end = min(max(span.end, start + 1), len(text)) if span is not None else 0
+        return cls(
+            start,
+            end,
+            getattr(error, "reason", str(error)),
+            getattr(error, "hint", None),
+            not isinstance(error, QueryWarning),
+            getattr(error, "line", None),
+            getattr(error, "column", None),
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The matches of a run: how many, the first of them as rows, and what ended the run before the last event."""
+
+    count: int
+    rows: list[dict[str, Any]]
+    events: int
+    seconds: float
+    stopped: str | None = None
+
+
+class Session:
+    """A text and a sample of events."""
+
+    def __init__(self, text: str = FIRST_TEXT, language: Language = "ceql") -> None:
+        self.text = text
+        self.language: Language = language
+        self.events: LoadedEvents | None = None
+
+    def load(
+        self, path: Path, *, type: str | None = None, time: str | None = None, time_unit: TimeUnit | None = None
+    ) -> LoadedEvents:
+        """Load a sample of a file, see `load_events`; raises `InputError` if it cannot be read."""
+        self.events = load_events(path, type=type, time=time, time_unit=time_unit)
+        return self.events
+
+    @property
+    def schema(self) -> Schema | None:
+        """The columns of the sample, None without one."""
+        return None if self.events is None else self.events.schema
+
+    def query(self) -> Query | Program:
+        """The query of the text; raises what `cerflow.parse` raises."""
+        return read_query(self.text, self.language)
+
+    def single_query(self) -> Query:
+        """The query of a text without definitions."""
+        query = self.query()
+        if isinstance(query, Program):
+            raise UnsupportedQueryError("queries with definitions (DEFINE) are run, but not taken apart here")
+        return query
+
+    # -- while the text is written ---------------------------------------------------------------------------------
+
+    def problems(self) -> list[Problem]:
+        """The first error of the text, or else of the text for the columns of the sample; empty without one."""
+        try:
+            query = self.query()
+            if self.schema is not None:
+                query.check(self.schema)
+        except (QuerySyntaxError, QueryError, UnsupportedQueryError) as error:
+            return [Problem.of(error.with_source(self.text), self.text)]
+        return []
+
+    def doubts(self) -> list[Problem]:
+        """Warnings about a text without error."""
+        try:
+            query = self.query()
+            found = [Problem.of(warning, self.text) for warning in query.warnings(self.schema)]
+        except CerflowError:
+            return []
+        types = [] if self.events is None else self.events.types
+        if 0 < len(types) < limits.TYPES_LOOKED_FOR and isinstance(query, Query):
+            for node in walk(query.tree):
+                if isinstance(node, EventType) and node.name not in types:
+                    near = nearest(node.name, types)
+                    hint = f"Did you mean '{near}'?" if near else f"There are {', '.join(types)}."
+                    warning = QueryWarning(
+                        f"no event of the sample has the type '{node.name}'", span=node.span, hint=hint
+                    )
+                    found.append(Problem.of(warning.with_source(self.text), self.text))
+        return found
+
+    def completions(self) -> dict[str, list[dict[str, str]]]:
+        """The words that may be completed: ``words`` anywhere, ``attributes`` behind a dot."""
+        events = self.events
+        types = [] if events is None else events.types
+        attributes = [] if events is None else [(f.name, str(f.type)) for f in events.table.schema]
+        words = [
+            *({"label": word, "type": "keyword"} for word in sorted(KEYWORDS)),
+            *({"label": name, "type": "class", "detail": "event type"} for name in types),
+            *({"label": name, "type": "variable", "detail": "label"} for name in sorted(labels_in(self.text))),
+        ]
+        return {
+            "words": words,
+            "attributes": [{"label": name, "type": "property", "detail": kind} for name, kind in attributes],
+        }
+
+    def transducer(self) -> Transducer:
+        """The automaton of the text."""
+        return compile_select(self.single_query().tree)
+
+    # -- the sample ------------------------------------------------------------------------------------------------
+
+    def loaded(self) -> LoadedEvents:
+        """The sample; raises `UnsupportedQueryError` if there is none."""
+        if self.events is None:
+            raise UnsupportedQueryError("there are no events yet: open a file first")
+        return self.events
+
+    def stretch(self, first: int, size: int) -> StudiedEvents:
+        """A stretch of the sample, whose events are looked at one by one."""
+        events = self.loaded()
+        return read_sample(self.single_query(), events.table.slice(first, size), first=first, **events.roles)
+
+    def trace(self, first: int, size: int) -> Trace:
+        """The steps of the query over a stretch of the sample."""
+        query = self.single_query()
+        query.check(self.schema)
+        return Trace(query.tree, self.stretch(first, size))
+
+    def why_not(self, chosen: list[int | tuple[str, int]], around: int) -> WhyNot:
+        """Why some events of the sample are no match, seen in a stretch around them."""
+        query = self.single_query()
+        query.check(self.schema)
+        positions = [one if isinstance(one, int) else one[1] for one in chosen]
+        first = max(0, min(positions, default=0) - around // 2)
+        return why_not(query.tree, self.stretch(first, around), chosen)
+
+    def compared(self, other: str) -> tuple[Verdict, Verdict, Verdict]:
+        """Whether two queries are equivalent, the first is contained in the second, and the other way round."""
+        first, second = self.single_query(), read_query(other, self.language)
+        if isinstance(second, Program):
+            raise UnsupportedQueryError("queries with definitions (DEFINE) are not compared")
+        steps = limits.DECISION_STEPS // 20
+        return (
+            equivalent(first, second, schema=self.schema, steps=steps),
+            contained(first, second, schema=self.schema, steps=steps),
+            contained(second, first, schema=self.schema, steps=steps),
+        )
+
+
+class StoppableRun:
+    """A run of a query over a sample that another thread can stop; it ends by itself at a limit or after some time."""
+
+    def __init__(self, query: Query | Program, events: LoadedEvents, *, most: int, seconds: float) -> None:
+        self._query = query
+        self._events = events
+        self._most = most
+        self._seconds = seconds
+        self._stopped = threading.Event()
+        #: The number of events that have been read.
+        self.reached = 0
+
+    def stop(self) -> None:
+        """End the run soon."""
+        self._stopped.set()
+
+    def __call__(self) -> Outcome:
+        """The outcome; raises what a recogniser raises."""
+        begin = time.perf_counter()
+        table, roles = self._events.table, self._events.roles
+        recognizer = self._query.recognizer(table.schema, on_bad_record="skip", **roles)
+        rows: list[dict[str, Any]] = []
+        count = 0
+        ended = None
+        while self.reached < table.num_rows and ended is None:
+            matches = recognizer.push(table.slice(self.reached, limits.STUDIO_PUSHED_ROWS))
+            self.reached = min(self.reached + limits.STUDIO_PUSHED_ROWS, table.num_rows)
+            rows += islice(matches, self._most - len(rows))
+            count += matches.count()
+            if self._stopped.is_set():
+                ended = "it was stopped"
+            elif time.perf_counter() - begin > self._seconds:
+                ended = f"the time of {self._seconds:g} s is over"
+        return Outcome(count, rows, self.reached, time.perf_counter() - begin, ended)

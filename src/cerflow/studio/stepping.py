@@ -1,0 +1,200 @@
+"""The stream event by event: what each one does to the automaton."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from nicegui import ui
+
+from cerflow import limits
+from cerflow.errors import CerflowError
+from cerflow.studio.drawing_panel import automaton_text, mermaid_config
+from cerflow.studio.session import Session
+from cerflow.studying.tracing import LivingConfiguration, Trace, TracedEvent
+from cerflow.studying.wording import shown_pairs, shown_value
+
+__all__ = ["SteppingPanel"]
+
+
+class SteppingPanel:
+    """Steps through a stretch of the sample. Positions are those of the whole sample."""
+
+    def __init__(self, session: Session, dark: Callable[[], bool]) -> None:
+        self._session = session
+        self._dark = dark
+        self._trace: Trace | None = None
+        with ui.row().classes("items-center gap-2 w-full"):
+            ui.button(icon="first_page", on_click=lambda: self._to(self._first())).props("flat dense round").tooltip(
+                "First event of the stretch"
+            )
+            ui.button(icon="chevron_left", on_click=lambda: self.move(-1)).props("flat dense round").tooltip(
+                "Back (Alt+←)"
+            ).mark("back")
+            self._number = ui.number("Event", value=0, min=0, format="%d").classes("w-24").mark("event")
+            self._number.on("keydown.enter", lambda: self.go(int(self._number.value or 0)))
+            ui.button(icon="chevron_right", on_click=lambda: self.move(1)).props("flat dense round").tooltip(
+                "On (Alt+→)"
+            ).mark("on")
+            ui.button("Next match", icon="skip_next", on_click=self._next_match).props("flat dense no-caps").mark(
+                "next-match"
+            )
+            self._from = ui.number("Begin at event", value=0, min=0, format="%d").classes("w-32")
+            ui.button("Begin", on_click=self._begin).props("outline dense no-caps").mark("begin")
+        self._note = ui.label("Begin to step through the events of the sample.").classes("text-sm opacity-80")
+        self._note.mark("step-note")
+        self._shown = ui.column().classes("w-full gap-3")
+
+    def forget(self) -> None:
+        """The query has changed: its steps are others."""
+        if self._trace is not None:
+            self._trace = None
+            self._shown.clear()
+            self._note.text = "The query has changed. Begin anew."
+
+    def _first(self) -> int:
+        return 0 if self._trace is None else self._trace.sample.first
+
+    async def _begin(self) -> None:
+        await self._make(int(self._from.value or 0))
+        await self._to(self._first())
+
+    async def _make(self, first: int) -> None:
+        try:
+            self._trace = await asyncio.to_thread(self._session.trace, first, limits.STUDIED_EVENTS)
+        except (CerflowError, ValueError) as error:
+            self._trace = None
+            self._shown.clear()
+            self._note.text = str(error)
+
+    def go(self, position: int) -> None:
+        """Show what the event at a position does."""
+        ui.timer(0, lambda: self._to(position), once=True)
+
+    def move(self, by: int) -> None:
+        """Go on by some events, or back."""
+        self.go(int(self._number.value or 0) + by)
+
+    async def _to(self, position: int) -> None:
+        sample = None if self._trace is None else self._trace.sample
+        if sample is None or not sample.first <= position < sample.first + len(sample.events):
+            # So far back that windows of most queries have room.
+            first = max(0, min(position - limits.STUDIED_EVENTS // 4, self._session.loaded().table.num_rows - 1))
+            first = first if position >= limits.STUDIED_EVENTS // 2 else 0
+            await self._make(first)
+        if self._trace is None:
+            return
+        place = min(max(0, position - self._first()), len(self._trace) - 1)
+        try:
+            step = await asyncio.to_thread(self._trace.__getitem__, place)
+        except CerflowError as error:
+            self._note.text = str(error)
+            return
+        self._number.value = step.event.position
+        self._note.text = (
+            f"The stretch has the events {self._first()} to {self._first() + len(self._trace) - 1}; "
+            "partial matches that begin before it are not seen."
+            if self._first()
+            else f"The first {len(self._trace):,} events."
+        )
+        self._show(self._trace, step)
+
+    async def _next_match(self) -> None:
+        if self._trace is None:
+            await self._begin()
+        trace = self._trace
+        if trace is None:
+            return
+        start = int(self._number.value or 0) - self._first() + 1
+
+        def find() -> int | None:
+            return next((k for k in range(start, len(trace)) if trace[k].detected), None)
+
+        try:
+            found = await asyncio.to_thread(find)
+        except CerflowError as error:
+            self._note.text = str(error)
+            return
+        if found is None:
+            self._note.text = "No further event of the stretch detects a match."
+        else:
+            await self._to(found + self._first())
+
+    # -- what is shown -----------------------------------------------------------------------------------------------
+
+    def _show(self, trace: Trace, step: TracedEvent) -> None:
+        self._shown.clear()
+        with self._shown:
+            self._event(step)
+            if step.unread is not None:
+                ui.label(f"The query does not read this event: {step.unread}.").classes("text-sm")
+                return
+            alive = {configuration.state for configuration in step.living}
+            fired = {firing.transition for firing in step.fired}
+            detected = {trace.transducer.transitions[n].target for n in fired} & trace.transducer.final
+            try:
+                text = automaton_text(trace.transducer, alive=alive, fired=fired, detected=detected)
+                ui.mermaid(text, config=mermaid_config(self._dark())).classes("w-full")
+            except CerflowError as error:
+                ui.label(str(error)).classes("text-sm opacity-70")
+            if step.detected:
+                with ui.card().classes("w-full bg-positive text-white gap-0 p-3"):
+                    more = f", of which {len(step.matches)} are shown" if step.detected > len(step.matches) else ""
+                    noun = "match" if step.detected == 1 else "matches"
+                    ui.label(f"{step.detected:,} {noun} detected{more}").classes("font-medium").mark("detected")
+                    for pairs in step.matches:
+                        ui.label(shown_pairs(pairs)).classes("font-mono text-sm")
+            self._table("Configurations that live", ["number", "state", "registers", "partial matches"], [
+                _living(configuration) for configuration in step.living
+            ])  # fmt: skip
+            transitions = trace.transducer.transitions
+            self._table("Transitions that fired", ["from", "to", "labels"], [
+                {"from": f"{f.source} (q{transitions[f.transition].source})",
+                 "to": f"{f.target} (q{transitions[f.transition].target})",
+                 "labels": ", ".join(sorted(f.labels)) or "none: the event is left out"}
+                for f in step.fired
+            ])  # fmt: skip
+            self._table("Transitions that were refused", ["from", "to", "because"], [
+                {"from": f"{r.source} (q{transitions[r.transition].source})",
+                 "to": f"q{transitions[r.transition].target}", "because": " and ".join(r.because)}
+                for r in step.refused
+            ])  # fmt: skip
+            self._table("Partial matches that ended", ["configuration", "partial matches", "reason", "why"], [
+                {"configuration": d.configuration.number, "partial matches": f"{d.count:,}", "reason": d.reason,
+                 "why": d.words}
+                for d in step.died
+            ])  # fmt: skip
+
+    def _event(self, step: TracedEvent) -> None:
+        event = step.event
+        with ui.row().classes("w-full items-baseline gap-3"):
+            ui.label(f"Event {event.position}").classes("text-lg font-medium").mark("at")
+            ui.badge(event.type).props("color=primary")
+            if step.key:
+                ui.label(f"key {', '.join(map(shown_value, step.key))}").classes("text-sm")
+            values = [f"{name} {shown_value(value)}" for name, value in event.attributes.items()]
+            ui.label(" · ".join(values)).classes("text-sm opacity-80 font-mono")
+
+    def _table(self, title: str, names: list[str], rows: list[dict[str, Any]]) -> None:
+        if not rows:
+            return
+        ui.label(title).classes("text-xs uppercase tracking-wide opacity-60 mt-1")
+        columns = [
+            {"name": n, "label": n, "field": n, "align": "left", "style": "white-space: pre-wrap"} for n in names
+        ]
+        numbered = [{"id": k, **row} for k, row in enumerate(rows)]
+        ui.table(rows=numbered, columns=columns, row_key="id", pagination=8 if len(rows) > 8 else None).props(
+            "flat dense bordered"
+        ).classes("w-full")
+
+
+def _living(configuration: LivingConfiguration) -> dict[str, Any]:
+    some = "  ".join(shown_pairs(pairs) if pairs else "none yet" for pairs in configuration.some[:4])
+    more = f"  … {configuration.count:,} in all" if configuration.count > 4 else ""
+    return {
+        "number": configuration.number,
+        "state": f"q{configuration.state}",
+        "registers": "\n".join(f"{name} = {content}" for name, content in configuration.registers),
+        "partial matches": some + more,
+    }

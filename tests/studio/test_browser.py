@@ -1,0 +1,202 @@
+"""The studio in a real browser, without its window: what a user types, presses and sees."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+pytest.importorskip("nicegui", reason="NiceGUI is not installed (cerflow[studio])")
+api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+BROWSER = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(BROWSER is None, reason="there is no Chromium (apt-get install chromium, or CHROMIUM=path)"),
+]
+EVENTS = "type,t,v\n" + "".join(f"{'ABC'[k % 3]},{k},{k % 5}\n" for k in range(60))
+QUERY = "SELECT *\nWHERE (A AS x ; B AS y) FILTER y.v > x.v\nWITHIN 3 EVENTS"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("studio")
+    (folder / "events.csv").write_text(EVENTS)
+    (folder / "query.ceql").write_text(QUERY)
+    command = [sys.executable, "-m", "cerflow", "studio", "--no-browser", "--input", str(folder / "events.csv")]
+    with (folder / "said").open("w") as said:
+        process = subprocess.Popen([*command, "--query", str(folder / "query.ceql")], stdout=said, stderr=said)
+    try:
+        for _ in range(600):
+            found = re.search(r"http://\S+", (folder / "said").read_text())
+            if found:
+                break
+            assert process.poll() is None, (folder / "said").read_text()
+            time.sleep(0.1)
+        yield found.group()
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(chromium, address):
+    page = chromium.new_page(viewport={"width": 1400, "height": 900}, color_scheme="light")
+    page.set_default_timeout(20_000)
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    # Nothing may come from another machine.
+    page.on("request", lambda request: errors.append(request.url) if "//127.0.0.1" not in request.url else None)
+    page.goto(address)
+    page.locator(".cm-content").first.wait_for()
+    api.expect(page.get_by_text("events.csv: 60 events")).to_be_visible()
+    page.wait_for_function("window.cerflowWords !== undefined")
+    write(page, QUERY)
+    yield page
+    assert [e for e in errors if not e.startswith(("data:", "blob:"))] == []
+    page.close()
+
+
+def write(page, text):
+    page.locator(".cm-content").first.click()
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text(text)
+
+
+def text_of(page):
+    return page.locator(".cm-content").first.inner_text()
+
+
+def test_an_error_is_marked_while_one_types(page):
+    write(page, "SELECT * WHERE A ; ")
+    page.keyboard.type("B -> C", delay=20)
+    api.expect(page.locator(".ce-error")).to_have_text("->")
+    api.expect(page.get_by_text("line 1, column 22")).to_be_visible()
+    assert text_of(page) == "SELECT * WHERE A ; B -> C"
+
+
+def test_words_are_completed(page):
+    write(page, "SELECT * WHERE A AS x FILTER x.")
+    page.keyboard.press("Control+Space")
+    page.locator(".cm-tooltip-autocomplete").get_by_text("v", exact=True).wait_for()
+    page.keyboard.press("Escape")
+    write(page, "")
+    page.keyboard.type("SEL", delay=60)
+    page.locator(".cm-tooltip-autocomplete").get_by_text("SELECT").first.wait_for()
+    time.sleep(0.2)
+    page.keyboard.press("Enter")
+    assert text_of(page).strip() == "SELECT"
+
+
+def test_a_query_runs_and_its_matches_are_shown(page):
+    page.get_by_role("button", name="Run").click()
+    api.expect(page.get_by_text(re.compile(r"^16 matches in 60 events"))).to_be_visible()
+    page.get_by_text("A/x@0 B/y@1").or_(page.get_by_text("A/x@0  B/y@1")).first.click()
+    api.expect(page.get_by_text("Match 0, detected at event 1")).to_be_visible()
+
+
+def test_the_stream_is_stepped_through(page):
+    page.get_by_role("tab", name="Step").click()
+    page.get_by_role("button", name="Begin", exact=True).click()
+    api.expect(page.get_by_text("Event 0", exact=True)).to_be_visible()
+    api.expect(page.get_by_text("Configurations that live")).to_be_visible()
+    page.get_by_role("button", name="Next match").click()
+    api.expect(page.get_by_text("Event 1", exact=True)).to_be_visible()
+    api.expect(page.get_by_text("{A/x@0, B/y@1}").first).to_be_visible()
+    api.expect(page.locator("g.node.detected")).to_have_count(1)
+
+
+def test_it_says_why_events_are_no_match(page):
+    page.get_by_role("tab", name="Why not?").click()
+    page.get_by_label("Events", exact=True).fill("x@3, y@4")
+    page.get_by_role("button", name="Why not?").click()
+    api.expect(page.get_by_text("They are a match, detected at event 4.")).to_have_count(0)
+    page.get_by_label("Events", exact=True).fill("x@0, y@4")
+    page.keyboard.press("Enter")
+    api.expect(page.get_by_text("WITHIN 3 EVENTS").last).to_be_visible()
+    api.expect(page.get_by_text("the events are too far apart: 0 to 4")).to_be_visible()
+
+
+def test_queries_are_compared(page):
+    page.get_by_role("tab", name="Compare").click()
+    write(page, "SELECT * WHERE A ; B")
+    page.locator(".cm-content").nth(1).click()
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text("SELECT * WHERE A : B")
+    time.sleep(0.3)
+    page.get_by_role("button", name="Compare").click()
+    api.expect(page.get_by_text("Every match of the other is one of the query")).to_be_visible()
+
+
+def test_a_query_is_exported_and_survives_a_reload(page):
+    write(page, "SELECT * WHERE A ; C")
+    page.get_by_role("tab", name="Export").click()
+    api.expect(page.get_by_text("query = cerflow.parse('SELECT * WHERE A ; C')").first).to_be_visible()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save").first.click()
+    with open(saved.value.path(), encoding="utf-8") as file:
+        assert file.read() == "SELECT * WHERE A ; C\n"
+    page.reload()
+    api.expect(page.locator(".cm-content").first).to_have_text("SELECT * WHERE A ; C")
+
+
+def test_everything_is_reached_by_the_keyboard(page):
+    page.locator(".cm-content").first.focus()
+    page.keyboard.press("Control+Enter")
+    api.expect(page.get_by_text(re.compile("16 matches in 60 events"))).to_be_visible()
+    page.keyboard.press("Alt+2")
+    api.expect(page.get_by_role("button", name="Begin", exact=True)).to_be_visible()
+    page.keyboard.press("Alt+ArrowRight")
+    api.expect(page.get_by_text("Event 1", exact=True)).to_be_visible()
+    page.keyboard.press("Alt+3")
+    api.expect(page.get_by_text("Which events should be a match?")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_pages_are_dark_or_light(chromium, address, scheme):
+    page = chromium.new_page(color_scheme=scheme)
+    page.goto(address)
+    page.locator(".cm-content").first.wait_for()
+    api.expect(page.locator("body.body--dark")).to_have_count(int(scheme == "dark"))
+    page.get_by_role("button", name="Dark or light").click()
+    api.expect(page.locator("body.body--dark")).to_have_count(int(scheme == "light"))
+    page.close()
+
+
+@pytest.mark.parametrize("query", ["", "?token=", "?token=wrong"])
+def test_without_the_token_nothing_is_shown(chromium, address, query):
+    place = address.split("?")[0]
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(place + query)
+    assert refused.value.code == 403
+    page = chromium.new_page()
+    assert page.goto(place + query).status == 403
+    # Nor do websockets open.
+    opened = page.evaluate(
+        """place => new Promise(done => {
+            const path = '_nicegui_ws/socket.io/?EIO=4&transport=websocket';
+            const socket = new WebSocket(place.replace('http', 'ws') + path);
+            socket.onopen = () => done('open'); socket.onerror = () => done('refused'); })""",
+        place,
+    )
+    assert opened == "refused"
+    page.close()
+
+
+def test_pages_of_others_are_refused(address):
+    request = urllib.request.Request(address, headers={"Origin": "http://example.org"})
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(request)
+    assert refused.value.code == 403

@@ -1,0 +1,178 @@
+"""The studio without its page: a text and a sample, and what follows from them."""
+
+import gzip
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from cerflow import limits
+from cerflow.errors import InputError, UnsupportedQueryError
+from cerflow.studio.colouring import coloured
+from cerflow.studio.drawing_panel import automaton_text
+from cerflow.studio.exporting import exported
+from cerflow.studio.session import Session, StoppableRun
+
+EVENTS = "type,t,v\nA,1,3\nB,2,4\nA,3,5\nC,4,1\nB,5,9\n"
+
+
+@pytest.fixture
+def session(tmp_path):
+    (tmp_path / "events.csv").write_text(EVENTS)
+    session = Session("SELECT * WHERE (A AS x ; B AS y) FILTER y.v > x.v")
+    session.load(tmp_path / "events.csv")
+    return session
+
+
+def test_errors_have_their_place_and_hint():
+    (problem,) = Session("SELECT * WHERE A -> B").problems()
+    assert (problem.start, problem.end, problem.line, problem.column) == (17, 19, 1, 18)
+    assert "A ; B" in problem.hint
+    assert problem.certain
+
+
+def test_errors_of_columns_are_found_with_a_sample(session):
+    session.text = "SELECT * WHERE A FILTER A.w > 1"
+    (problem,) = session.problems()
+    assert session.text[problem.start : problem.end] == "A.w"
+    session.events = None
+    assert session.problems() == []
+
+
+def test_types_that_do_not_occur_are_doubted(session):
+    session.text = "SELECT * WHERE A ; D"
+    (doubt,) = session.doubts()
+    assert session.text[doubt.start : doubt.end] == "D"
+    assert not doubt.certain
+
+
+def test_words_have_colours():
+    text = "SELECT * -- all\nWHERE A AS x FILTER x.price > 1.5 AND x.n = 'it''s' AND max(x.v) > 2"
+    kinds = {text[word.start : word.end]: word.kind for word in coloured(text, ["A"])}
+    assert kinds == {
+        "SELECT": "keyword", "-- all": "comment", "WHERE": "keyword", "A": "type", "AS": "keyword", "x": "label",
+        "FILTER": "keyword", "price": "attribute", "1.5": "number", "AND": "keyword", "n": "attribute",
+        "'it''s'": "string", "max": "function", "v": "attribute", "2": "number",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["'open", '"open', "/* open", "SELECT 'a", "é ∧ ☃"])
+def test_any_text_has_colours(text):
+    assert all(0 <= word.start < word.end <= len(text) for word in coloured(text))
+
+
+def test_words_can_be_completed(session):
+    found = session.completions()
+    assert {"SELECT", "A", "x"} <= {word["label"] for word in found["words"]}
+    assert [word["label"] for word in found["attributes"]] == ["type", "t", "v"]
+
+
+def test_a_run_lists_matches(session):
+    outcome = StoppableRun(session.query(), session.loaded(), most=2, seconds=60)()
+    assert (outcome.count, len(outcome.rows), outcome.events, outcome.stopped) == (3, 2, 5, None)
+
+
+def test_a_run_can_be_stopped(session, monkeypatch):
+    monkeypatch.setattr(limits, "STUDIO_PUSHED_ROWS", 2)
+    run = StoppableRun(session.query(), session.loaded(), most=10, seconds=60)
+    run.stop()
+    assert (run().events, run().stopped) == (2, "it was stopped")
+    ended = StoppableRun(session.query(), session.loaded(), most=10, seconds=0)()
+    assert ended.events == 2
+    assert "time" in ended.stopped
+
+
+def test_programs_run_but_are_not_taken_apart(session):
+    session.text = "DEFINE p AS SELECT * WHERE A ; B;\nSELECT * FROM p WHERE p"
+    assert session.problems() == []
+    assert StoppableRun(session.query(), session.loaded(), most=10, seconds=60)().count == 3
+    with pytest.raises(UnsupportedQueryError, match="DEFINE"):
+        session.transducer()
+
+
+def test_steps_and_answers_count_positions_of_the_sample(session):
+    assert session.trace(2, 3)[0].event.position == 2
+    assert session.why_not([2, 4], 100).detected_at == 4
+    (way,) = session.why_not([("x", 2), ("y", 3)], 100).ways
+    assert {part.text for part in way} == {"B", "y.v > x.v"}
+
+
+def test_queries_are_compared():
+    session = Session("SELECT * WHERE A ; B")
+    same, first, second = session.compared("SELECT * WHERE A : B")
+    assert (same.verdict, first.verdict, second.verdict) == (False, False, True)
+    assert len(same.stream) == 3
+
+
+def test_events_are_needed():
+    with pytest.raises(UnsupportedQueryError, match="open a file"):
+        Session().loaded()
+
+
+def test_columns_are_guessed(tmp_path):
+    (tmp_path / "e.jsonl.gz").write_bytes(gzip.compress(b'{"ts": 2, "Event": "B"}\n{"ts": 1, "Event": "A"}\n'))
+    events = Session().load(tmp_path / "e.jsonl.gz")
+    assert (events.type, events.time) == ("Event", "ts")
+    assert events.table.column("Event").to_pylist() == ["A", "B"]
+    assert Session().load(tmp_path / "e.jsonl.gz", time="").time is None
+
+
+def test_rows_that_cannot_be_used_are_told(tmp_path):
+    (tmp_path / "e.csv").write_text("type,t\nA,1\n,2\n")
+    (remark,) = Session().load(tmp_path / "e.csv").remarks
+    assert "1 rows cannot be used" in remark
+
+
+def test_of_large_files_the_first_part_is_loaded(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "STUDIO_BYTES", 20)
+    (tmp_path / "e.csv").write_text(EVENTS)
+    events = Session().load(tmp_path / "e.csv")
+    assert events.table.num_rows == 1
+    assert "large" in events.remarks[0]
+    monkeypatch.setattr(limits, "STUDIO_ROWS", 2)
+    pyarrow.parquet.write_table(pa.table({"type": ["A"] * 5}), tmp_path / "e.parquet")
+    events = Session().load(tmp_path / "e.parquet")
+    assert events.table.num_rows == 2
+    assert "5 rows" in events.remarks[0]
+
+
+@pytest.mark.parametrize(("name", "text", "said"), [("e.csv", "a,b\n1,2\n", "a, b"), ("e.json", "nothing", "read")])
+def test_files_that_are_no_events_are_refused(tmp_path, name, text, said):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=said):
+        Session().load(tmp_path / name)
+    with pytest.raises(InputError, match="no file"):
+        Session().load(tmp_path / "missing.csv")
+
+
+def test_what_happened_is_drawn():
+    transducer = Session("SELECT * WHERE A ; B").transducer()
+    text = automaton_text(transducer, alive=[0, 1], fired=[1])
+    assert "class q1 alive" in text
+    assert "linkStyle 2 stroke" in text
+
+
+def test_large_automata_are_not_drawn(monkeypatch):
+    monkeypatch.setattr(limits, "DRAWN_TRANSITIONS", 1)
+    with pytest.raises(UnsupportedQueryError, match="too many"):
+        automaton_text(Session("SELECT * WHERE A ; B").transducer())
+
+
+def test_exported_queries_run(session, tmp_path):
+    session.text += "\nWITHIN 10 EVENTS"
+    found = exported(session.text, "ceql", str(session.events.path), session.events.roles)
+    done = subprocess.run([sys.executable, "-c", found["Python"]], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0] == "3"
+    (tmp_path / "query.ceql").write_text(found["Query file"])
+    command = f"{sys.executable} -m {found['Command']}"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert len(done.stdout.splitlines()) == 3
+    compile(found["PySpark"], "exported", "exec")
+
+
+def test_exported_texts_with_quotes_are_texts():
+    text = 'SELECT *\nWHERE A FILTER A.s = \'"""\''
+    code = exported(text, "ceql", None, {})["Python"]
+    assert repr(text) in code
