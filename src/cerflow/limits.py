@@ -283,7 +283,5 @@ STUDIO_ROWS = 1_000_000
 STUDIO_PUSHED_ROWS = 20_000
 #: Events of a stretch that the studio looks at one by one.
 STUDIED_EVENTS = 2_000
-#: Transitions of an automaton that the studio draws; of larger ones it says how large they are.
-DRAWN_TRANSITIONS = 80
 #: Events of the sample that the studio lists at once.
 LISTED_EVENTS = 200

@@ -107,6 +107,14 @@ def test_a_query_runs_and_its_matches_are_shown(page):
     api.expect(page.get_by_text("Match 0, detected at event 1")).to_be_visible()
 
 
+def test_matches_are_drawn_in_their_stream(page):
+    page.get_by_role("button", name="Run").click()
+    page.get_by_text("In the stream").click()
+    inner = page.frame_locator("iframe")
+    api.expect(inner.locator("canvas").first).to_be_visible()
+    api.expect(inner.get_by_text("events.csv").first).to_be_visible()
+
+
 def test_the_stream_is_stepped_through(page):
     page.get_by_role("tab", name="Step").click()
     page.get_by_role("button", name="Begin", exact=True).click()
@@ -115,7 +123,7 @@ def test_the_stream_is_stepped_through(page):
     page.get_by_role("button", name="Next match").click()
     api.expect(page.get_by_text("Event 1", exact=True)).to_be_visible()
     api.expect(page.get_by_text("{A/x@0, B/y@1}").first).to_be_visible()
-    api.expect(page.locator("g.node.detected")).to_have_count(1)
+    api.expect(page.locator("g.cs-detected")).to_have_count(1)
 
 
 def test_it_says_why_events_are_no_match(page):

@@ -3,6 +3,7 @@
 import gzip
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -11,7 +12,7 @@ import pytest
 from cerflow import limits
 from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.studio.colouring import coloured
-from cerflow.studio.drawing_panel import automaton_text
+from cerflow.studio.drawing_panel import automaton_svg
 from cerflow.studio.exporting import exported
 from cerflow.studio.session import Session, StoppableRun
 
@@ -149,15 +150,11 @@ def test_files_that_are_no_events_are_refused(tmp_path, name, text, said):
 
 def test_what_happened_is_drawn():
     transducer = Session("SELECT * WHERE A ; B").transducer()
-    text = automaton_text(transducer, alive=[0, 1], fired=[1])
-    assert "class q1 alive" in text
-    assert "linkStyle 2 stroke" in text
-
-
-def test_large_automata_are_not_drawn(monkeypatch):
-    monkeypatch.setattr(limits, "DRAWN_TRANSITIONS", 1)
-    with pytest.raises(UnsupportedQueryError, match="too many"):
-        automaton_text(Session("SELECT * WHERE A ; B").transducer())
+    picture = ElementTree.fromstring(automaton_svg(transducer, alive=[0, 1], fired=[1], detected=[2]))
+    kinds = [element.get("class", "") for element in picture.iter()]
+    assert sum("cs-alive" in kind for kind in kinds) == 2
+    assert sum("cs-fired" in kind for kind in kinds) == 1
+    assert sum("cs-detected" in kind for kind in kinds) == 1
 
 
 def test_exported_queries_run(session, tmp_path):

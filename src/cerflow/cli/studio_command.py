@@ -59,7 +59,7 @@ def studio(
         def page() -> None:
             StudioPage(session)
 
-        serve(page, port=port, show=browser, tell=_tell)
+        serve(page, lambda: session.matches_page, port=port, show=browser, tell=_tell)
 
 
 def _tell(address: str) -> None:

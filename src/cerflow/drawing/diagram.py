@@ -25,22 +25,27 @@ Line = tuple[Piece, ...]
 
 @dataclass(frozen=True, slots=True)
 class Vertex:
-    """A state, in a circle, or a thing in a box."""
+    """A state, in a circle, or a thing in a box. ``role`` is a class of its element of SVG, for the page around it."""
 
     name: str
     begins: bool = False
     ends: bool = False
     box: bool = False
+    role: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """An arrow between two vertices, by their numbers. ``marks`` says that events on it are part of a match."""
+    """An arrow between two vertices, by their numbers; ``role`` as for `Vertex`.
+
+    ``marks`` says that events on it are part of a match.
+    """
 
     source: int
     target: int
     lines: tuple[Line, ...] = ()
     marks: bool = False
+    role: str = ""
 
 
 @dataclass(frozen=True, slots=True)

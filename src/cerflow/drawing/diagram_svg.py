@@ -94,7 +94,8 @@ class _Drawing:
         vertex, place, sheet = self.diagram.vertices[k], self.places[k], self.sheet
         for marks in (False, True):
             self._draw_loops(k, marks, x, y)
-        group = sheet.group("cf-vertex cf-end" if vertex.ends else "cf-vertex", vertex.name)
+        kind = "cf-vertex cf-end" if vertex.ends else "cf-vertex"
+        group = sheet.group(f"{kind} {vertex.role}".rstrip(), vertex.name)
         for inset in (0, 4) if vertex.ends else (0,):
             if place.round:
                 sheet.circle(x, y, _RADIUS - inset, "cf-shape", group)
@@ -115,7 +116,7 @@ class _Drawing:
             kind += " cf-marks"
         elif arrow.source == arrow.target:
             kind += " cf-faint"
-        return self.sheet.group(kind, "\n".join(plain(line) for line in arrow.lines))
+        return self.sheet.group(f"{kind} {arrow.role}".rstrip(), "\n".join(plain(line) for line in arrow.lines))
 
     def _bundle(self, arrows: list[int], curve: Curve) -> None:
         drawn = [self._group(k) for k in arrows]

@@ -14,7 +14,7 @@ from nicegui import ui
 from cerflow.errors import CerflowError
 from cerflow.studio.asking import AskingPanel
 from cerflow.studio.comparing import ComparingPanel
-from cerflow.studio.drawing_panel import automaton_text, mermaid_config
+from cerflow.studio.drawing_panel import automaton_svg
 from cerflow.studio.editor import QueryEditor
 from cerflow.studio.export_panel import ExportPanel
 from cerflow.studio.running import RunningPanel
@@ -50,7 +50,6 @@ class StudioPage:
                 with ui.column().classes("w-full flex-1 gap-1 p-3 overflow-auto border-t border-gray-500/30"):
                     ui.label("Automaton").classes("text-xs uppercase tracking-wide opacity-60")
                     self._picture = ui.column().classes("w-full")
-                    self._registers = ui.label().classes("text-xs font-mono opacity-80 whitespace-pre-wrap")
                     self._picture_problem = ui.label().classes("text-sm opacity-70")
             with splitter.after, ui.column().classes("w-full h-full gap-0 no-wrap"):
                 self._tabs()
@@ -86,7 +85,7 @@ class StudioPage:
             with ui.tab_panel("matches"):
                 self._running = RunningPanel(self._session, self._step_at, self._ask_about)
             with ui.tab_panel("step"):
-                self._stepping = SteppingPanel(self._session, lambda: self._is_dark)
+                self._stepping = SteppingPanel(self._session)
             with ui.tab_panel("why"):
                 self._asking = AskingPanel(self._session)
             with ui.tab_panel("compare"):
@@ -105,16 +104,13 @@ class StudioPage:
             time = f", time {events.time}" if events.time else ", no time column"
             self._file.text = f"{events.path.name}: {events.table.num_rows:,} events, type {events.type}{time}"
         try:
-            transducer = self._session.transducer()
-            text = automaton_text(transducer)
+            picture = automaton_svg(self._session.transducer())
             self._picture.clear()
             with self._picture:
-                ui.mermaid(text, config=mermaid_config(self._is_dark)).classes("w-full")
-            self._registers.text = "\n".join(f"r{k} holds {r.meaning}" for k, r in enumerate(transducer.registers))
+                ui.html(picture, sanitize=False)
             self._picture_problem.text = ""
         except CerflowError as error:
             self._picture.clear()
-            self._registers.text = ""
             self._picture_problem.text = getattr(error, "reason", str(error))
         self._export.refresh()
         self._stepping.forget()
@@ -151,7 +147,6 @@ class StudioPage:
 
     def _paint(self) -> None:
         self._editor.paint(self._is_dark)
-        self._settled()
 
     # -- files -------------------------------------------------------------------------------------------------------
 

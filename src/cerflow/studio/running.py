@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,9 @@ class RunningPanel:
         self._step_at = step_at
         self._ask_about = ask_about
         self._current: StoppableRun | None = None
+        self._rows: list[dict[str, Any]] = []
+        self._events = 0
+        self._drawn = False
         with ui.row().classes("items-center gap-4 w-full"):
             self._most = ui.number("Matches listed", value=1000, min=1, max=100_000, format="%d").classes("w-32")
             self._seconds = ui.number("Seconds at most", value=30, min=1).classes("w-32")
@@ -38,6 +42,11 @@ class RunningPanel:
         self._table.on("rowClick", self._chosen)
         self._table.set_visibility(False)
         self._detail = ui.column().classes("w-full")
+        with ui.expansion("In the stream", icon="timeline", on_value_change=self._opened).classes(
+            "w-full"
+        ) as self._view:
+            self._picture = ui.column().classes("w-full")
+        self._view.set_visibility(False)
 
     def _halt(self) -> None:
         if self._current is not None:
@@ -77,7 +86,12 @@ class RunningPanel:
             f"{outcome.count:,} {noun} in {outcome.events:,} events, {outcome.seconds:.2f} s{listed}.{ended}"
         )
         self._rows = outcome.rows
-        self._table.set_visibility(bool(outcome.rows))
+        self._events = outcome.events
+        self._drawn = False
+        self._picture.clear()
+        self._view.value = False
+        for part in (self._table, self._view):
+            part.set_visibility(bool(outcome.rows))
         self._detail.clear()
         names = [name for name in (outcome.rows[0] if outcome.rows else {}) if name != "events"]
         self._table.columns = [
@@ -88,6 +102,24 @@ class RunningPanel:
             {"#": k, **{name: _cell(row[name]) for name in names}, "events": _events(row)}
             for k, row in enumerate(outcome.rows)
         ]
+
+    async def _opened(self) -> None:
+        """Draw the matches in their stream, once that is wanted."""
+        if not self._view.value or self._drawn:
+            return
+        self._drawn = True
+        self._picture.clear()
+        try:
+            await asyncio.to_thread(self._session.draw_matches, self._events, int(self._most.value or 1))
+        except (CerflowError, ValueError) as error:
+            with self._picture:
+                ui.label(str(error)).classes("text-sm")
+            return
+        with self._picture:
+            # A new address each time, so that the browser does not show a former one.
+            ui.element("iframe").props(f'src="/matches?{time.time_ns()}" title="Matches in the stream"').classes(
+                "w-full border-0"
+            ).style("height: 70vh")
 
     def _chosen(self, e: Any) -> None:
         row = self._rows[int(e.args[1]["#"])]

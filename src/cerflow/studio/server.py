@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import uvicorn
 from fastapi import FastAPI
+from fastapi.responses import HTMLResponse
 from nicegui import ui
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -67,10 +68,18 @@ async def _refuse(scope: Scope, send: Send) -> None:
     await send({"type": "http.response.body", "body": text})
 
 
-def serve(page: Callable[[], None], *, port: int = 0, show: bool = True, tell: Callable[[str], None] = print) -> None:
+def serve(
+    page: Callable[[], None],
+    matches_page: Callable[[], str],
+    *,
+    port: int = 0,
+    show: bool = True,
+    tell: Callable[[str], None] = print,
+) -> None:
     """Serve a page on 127.0.0.1 until the process is interrupted; ``tell`` gets its address, with the token.
 
-    Port 0 is any that is free. Raises `OSError` for a port that is taken.
+    ``matches_page`` gives the text of the page that stands inside it, at ``/matches``. Port 0 is any that is free.
+    Raises `OSError` for a port that is taken.
     """
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -78,6 +87,7 @@ def serve(page: Callable[[], None], *, port: int = 0, show: bool = True, tell: C
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(24)
     application = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    application.get("/matches", response_class=HTMLResponse)(matches_page)
     ui.run_with(application, root=page, title="cerflow studio", dark=None, show_welcome_message=False)
     address = f"http://127.0.0.1:{port}/?token={token}"
     server = uvicorn.Server(uvicorn.Config(Guarded(application, token, port), log_level="warning", ws="auto"))

@@ -78,6 +78,8 @@ class Session:
         self.text = text
         self.language: Language = language
         self.events: LoadedEvents | None = None
+        #: The page with the matches in their stream that was drawn last.
+        self.matches_page = ""
 
     def load(
         self, path: Path, *, type: str | None = None, time: str | None = None, time_unit: TimeUnit | None = None
@@ -178,6 +180,12 @@ class Session:
         positions = [one if isinstance(one, int) else one[1] for one in chosen]
         first = max(0, min(positions, default=0) - around // 2)
         return why_not(query.tree, self.stretch(first, around), chosen)
+
+    def draw_matches(self, events: int, most: int) -> None:
+        """Make the page of the first matches in the first events of the sample; raises as `Query.match`."""
+        loaded = self.loaded()
+        matches = self.query().match(loaded.table.slice(0, events), on_bad_record="skip", **loaded.roles)
+        self.matches_page = matches.to_html(title=loaded.path.name, limit=most)
 
     def compared(self, other: str) -> tuple[Verdict, Verdict, Verdict]:
         """Whether two queries are equivalent, the first is contained in the second, and the other way round."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from nicegui import ui
 
 from cerflow import limits
 from cerflow.errors import CerflowError
-from cerflow.studio.drawing_panel import automaton_text, mermaid_config
+from cerflow.studio.drawing_panel import automaton_svg
 from cerflow.studio.session import Session
 from cerflow.studying.tracing import LivingConfiguration, Trace, TracedEvent
 from cerflow.studying.wording import shown_pairs, shown_value
@@ -21,9 +20,8 @@ __all__ = ["SteppingPanel"]
 class SteppingPanel:
     """Steps through a stretch of the sample. Positions are those of the whole sample."""
 
-    def __init__(self, session: Session, dark: Callable[[], bool]) -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
-        self._dark = dark
         self._trace: Trace | None = None
         with ui.row().classes("items-center gap-2 w-full"):
             ui.button(icon="first_page", on_click=lambda: self._to(self._first())).props("flat dense round").tooltip(
@@ -134,8 +132,8 @@ class SteppingPanel:
             fired = {firing.transition for firing in step.fired}
             detected = {trace.transducer.transitions[n].target for n in fired} & trace.transducer.final
             try:
-                text = automaton_text(trace.transducer, alive=alive, fired=fired, detected=detected)
-                ui.mermaid(text, config=mermaid_config(self._dark())).classes("w-full")
+                picture = automaton_svg(trace.transducer, alive=alive, fired=fired, detected=detected)
+                ui.html(picture, sanitize=False)
             except CerflowError as error:
                 ui.label(str(error)).classes("text-sm opacity-70")
             if step.detected:
