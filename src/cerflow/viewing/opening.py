@@ -6,7 +6,9 @@ import sys
 import tempfile
 import webbrowser
 from html import escape
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 __all__ = ["frame_of", "open_page"]
 
@@ -19,9 +21,8 @@ def open_page(text: str) -> Path | None:
     # A notebook has imported IPython before us.
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if getattr(shell, "kernel", None) is not None:
-        from IPython.display import HTML, display
-
-        display(HTML(frame_of(text)))
+        display: Any = import_module("IPython.display")
+        display.display(display.HTML(frame_of(text)))
         return None
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", prefix="cerflow-matches-", suffix=".html", delete=False
