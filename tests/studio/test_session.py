@@ -14,7 +14,7 @@ from cerflow.errors import InputError, UnsupportedQueryError
 from cerflow.studio.colouring import coloured
 from cerflow.studio.drawing_panel import automaton_svg
 from cerflow.studio.exporting import exported
-from cerflow.studio.session import Session, StoppableRun
+from cerflow.studio.session import StoppableRun, StudioSession
 
 EVENTS = "type,t,v\nA,1,3\nB,2,4\nA,3,5\nC,4,1\nB,5,9\n"
 
@@ -22,13 +22,13 @@ EVENTS = "type,t,v\nA,1,3\nB,2,4\nA,3,5\nC,4,1\nB,5,9\n"
 @pytest.fixture
 def session(tmp_path):
     (tmp_path / "events.csv").write_text(EVENTS)
-    session = Session("SELECT * WHERE (A AS x ; B AS y) FILTER y.v > x.v")
+    session = StudioSession("SELECT * WHERE (A AS x ; B AS y) FILTER y.v > x.v")
     session.load(tmp_path / "events.csv")
     return session
 
 
 def test_errors_have_their_place_and_hint():
-    (problem,) = Session("SELECT * WHERE A -> B").problems()
+    (problem,) = StudioSession("SELECT * WHERE A -> B").problems()
     assert (problem.start, problem.end, problem.line, problem.column) == (17, 19, 1, 18)
     assert "A ; B" in problem.hint
     assert problem.certain
@@ -101,7 +101,7 @@ def test_steps_and_answers_count_positions_of_the_sample(session):
 
 
 def test_queries_are_compared():
-    session = Session("SELECT * WHERE A ; B")
+    session = StudioSession("SELECT * WHERE A ; B")
     same, first, second = session.compared("SELECT * WHERE A : B")
     assert (same.verdict, first.verdict, second.verdict) == (False, False, True)
     assert len(same.stream) == 3
@@ -109,32 +109,32 @@ def test_queries_are_compared():
 
 def test_events_are_needed():
     with pytest.raises(UnsupportedQueryError, match="open a file"):
-        Session().loaded()
+        StudioSession().loaded()
 
 
 def test_columns_are_guessed(tmp_path):
     (tmp_path / "e.jsonl.gz").write_bytes(gzip.compress(b'{"ts": 2, "Event": "B"}\n{"ts": 1, "Event": "A"}\n'))
-    events = Session().load(tmp_path / "e.jsonl.gz")
+    events = StudioSession().load(tmp_path / "e.jsonl.gz")
     assert (events.type, events.time) == ("Event", "ts")
     assert events.table.column("Event").to_pylist() == ["A", "B"]
-    assert Session().load(tmp_path / "e.jsonl.gz", time="").time is None
+    assert StudioSession().load(tmp_path / "e.jsonl.gz", time="").time is None
 
 
 def test_rows_that_cannot_be_used_are_told(tmp_path):
     (tmp_path / "e.csv").write_text("type,t\nA,1\n,2\n")
-    (remark,) = Session().load(tmp_path / "e.csv").remarks
+    (remark,) = StudioSession().load(tmp_path / "e.csv").remarks
     assert "1 rows cannot be used" in remark
 
 
 def test_of_large_files_the_first_part_is_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "STUDIO_BYTES", 20)
     (tmp_path / "e.csv").write_text(EVENTS)
-    events = Session().load(tmp_path / "e.csv")
+    events = StudioSession().load(tmp_path / "e.csv")
     assert events.table.num_rows == 1
     assert "large" in events.remarks[0]
     monkeypatch.setattr(limits, "STUDIO_ROWS", 2)
     pyarrow.parquet.write_table(pa.table({"type": ["A"] * 5}), tmp_path / "e.parquet")
-    events = Session().load(tmp_path / "e.parquet")
+    events = StudioSession().load(tmp_path / "e.parquet")
     assert events.table.num_rows == 2
     assert "5 rows" in events.remarks[0]
 
@@ -143,13 +143,13 @@ def test_of_large_files_the_first_part_is_loaded(tmp_path, monkeypatch):
 def test_files_that_are_no_events_are_refused(tmp_path, name, text, said):
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=said):
-        Session().load(tmp_path / name)
+        StudioSession().load(tmp_path / name)
     with pytest.raises(InputError, match="no file"):
-        Session().load(tmp_path / "missing.csv")
+        StudioSession().load(tmp_path / "missing.csv")
 
 
 def test_what_happened_is_drawn():
-    transducer = Session("SELECT * WHERE A ; B").transducer()
+    transducer = StudioSession("SELECT * WHERE A ; B").transducer()
     picture = ElementTree.fromstring(automaton_svg(transducer, alive=[0, 1], fired=[1], detected=[2]))
     kinds = [element.get("class", "") for element in picture.iter()]
     assert sum("cs-alive" in kind for kind in kinds) == 2

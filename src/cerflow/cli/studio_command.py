@@ -44,11 +44,11 @@ def studio(
     from cerflow.cli.commands.request import query_source
     from cerflow.studio.page import StudioPage
     from cerflow.studio.server import serve
-    from cerflow.studio.session import Session
+    from cerflow.studio.session import StudioSession
 
     with errors_reported(None):
         load(predicates)
-        session = Session()
+        session = StudioSession()
         if query is not None:
             session.text = query_source(str(query), None)
             session.language = language or ("sremo" if query.suffix.lower() == ".sremo" else "ceql")

@@ -9,7 +9,7 @@ from nicegui import ui
 
 from cerflow import limits
 from cerflow.errors import CerflowError
-from cerflow.studio.session import Session
+from cerflow.studio.session import StudioSession
 from cerflow.studying.wording import shown_value
 
 __all__ = ["AskingPanel", "chosen_events"]
@@ -32,7 +32,7 @@ def chosen_events(text: str) -> list[int | tuple[str, int]]:
 class AskingPanel:
     """Asks which parts of the query refuse the events that the user chooses."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: StudioSession) -> None:
         self._session = session
         ui.label("Which events should be a match?").classes("text-sm")
         with ui.row().classes("items-center w-full gap-3"):

@@ -8,7 +8,7 @@ from nicegui import ui
 
 from cerflow.equivalence import Verdict
 from cerflow.errors import CerflowError
-from cerflow.studio.session import Session
+from cerflow.studio.session import StudioSession
 from cerflow.studying.wording import shown_pairs
 
 __all__ = ["ComparingPanel"]
@@ -17,7 +17,7 @@ __all__ = ["ComparingPanel"]
 class ComparingPanel:
     """Compares the formula of the query with that of another one."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: StudioSession) -> None:
         self._session = session
         ui.label(
             "Compare the formula of the query with that of another query (keys and windows do not count)."

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from nicegui import ui
 
 from cerflow.studio.colouring import coloured
-from cerflow.studio.session import Problem, Session
+from cerflow.studio.session import Problem, StudioSession
 
 __all__ = ["QueryEditor"]
 
@@ -34,7 +34,7 @@ getElement(%d).editor.dispatch({effects: CM.StateEffect.appendConfig.of(
 class QueryEditor:
     """An editor over the text of a session; ``settled`` is called when the text has rested for a moment."""
 
-    def __init__(self, session: Session, settled: Callable[[], None], run: Callable[[], object]) -> None:
+    def __init__(self, session: StudioSession, settled: Callable[[], None], run: Callable[[], object]) -> None:
         self._session = session
         self._settled = settled
         self._resting: asyncio.Task[None] | None = None

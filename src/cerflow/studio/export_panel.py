@@ -5,7 +5,7 @@ from __future__ import annotations
 from nicegui import ui
 
 from cerflow.studio.exporting import exported
-from cerflow.studio.session import Session
+from cerflow.studio.session import StudioSession
 
 __all__ = ["ExportPanel"]
 
@@ -15,7 +15,7 @@ _FILES = {"Query file": "query.ceql", "Python": "query.py", "PySpark": "query_sp
 class ExportPanel:
     """Shows the query as a file, Python, PySpark and a command, to be copied or saved."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: StudioSession) -> None:
         self._session = session
         self._shown = ui.column().classes("w-full gap-4")
 

@@ -18,7 +18,7 @@ from cerflow.studio.drawing_panel import automaton_svg
 from cerflow.studio.editor import QueryEditor
 from cerflow.studio.export_panel import ExportPanel
 from cerflow.studio.running import RunningPanel
-from cerflow.studio.session import Session
+from cerflow.studio.session import StudioSession
 from cerflow.studio.stepping import SteppingPanel
 
 __all__ = ["StudioPage"]
@@ -35,7 +35,7 @@ _TABS = {
 class StudioPage:
     """One page over a session; the session outlives it, so a page that is loaded again shows the same."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: StudioSession) -> None:
         self._session = session
         ui.add_css(Path(__file__).with_name("studio.css"))
         ui.colors(primary="#4f46e5", positive="#16a34a", negative="#dc2626", warning="#d97706")

@@ -10,7 +10,7 @@ from typing import Any
 from nicegui import ui
 
 from cerflow.errors import CerflowError
-from cerflow.studio.session import Outcome, Session, StoppableRun
+from cerflow.studio.session import Outcome, StoppableRun, StudioSession
 from cerflow.studying.wording import shown_value
 
 __all__ = ["RunningPanel"]
@@ -20,7 +20,7 @@ class RunningPanel:
     """Runs the query on the sample, with a limit and a time, and shows its matches."""
 
     def __init__(
-        self, session: Session, step_at: Callable[[int], None], ask_about: Callable[[list[tuple[str, int]]], None]
+        self, session: StudioSession, step_at: Callable[[int], None], ask_about: Callable[[list[tuple[str, int]]], None]
     ) -> None:
         self._session = session
         self._step_at = step_at

@@ -26,7 +26,7 @@ from cerflow.studying.tracing import Trace
 from cerflow.studying.why_not import WhyNot, why_not
 from cerflow.values.units import TimeUnit
 
-__all__ = ["Outcome", "Problem", "Session", "StoppableRun"]
+__all__ = ["Outcome", "Problem", "StoppableRun", "StudioSession"]
 
 FIRST_TEXT = "SELECT *\nWHERE A AS x ; B AS y\nWITHIN 10 EVENTS"
 
@@ -71,7 +71,7 @@ class Outcome:
     stopped: str | None = None
 
 
-class Session:
+class StudioSession:
     """A text and a sample of events."""
 
     def __init__(self, text: str = FIRST_TEXT, language: Language = "ceql") -> None:

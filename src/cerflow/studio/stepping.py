@@ -10,7 +10,7 @@ from nicegui import ui
 from cerflow import limits
 from cerflow.errors import CerflowError
 from cerflow.studio.drawing_panel import automaton_svg
-from cerflow.studio.session import Session
+from cerflow.studio.session import StudioSession
 from cerflow.studying.tracing import LivingConfiguration, Trace, TracedEvent
 from cerflow.studying.wording import shown_pairs, shown_value
 
@@ -20,7 +20,7 @@ __all__ = ["SteppingPanel"]
 class SteppingPanel:
     """Steps through a stretch of the sample. Positions are those of the whole sample."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: StudioSession) -> None:
         self._session = session
         self._trace: Trace | None = None
         with ui.row().classes("items-center gap-2 w-full"):
