@@ -29,6 +29,7 @@ __all__ = ["BATCH", "ViewedStream", "first_matches", "page_of"]
 #: Matches that are looked at together when they are counted.
 BATCH = 8192
 
+_SCRIPTS = ("values.js", "picture.js", "table.js", "controls.js")
 _OTHERS = "(others)"
 _NULL = "(null)"
 
@@ -228,7 +229,8 @@ def _natural(text: str) -> tuple[float, str]:
 
 def _filled(title: str, head: dict[str, Any], data: str) -> str:
     """The page; nothing in it comes from elsewhere, and the browser is told to fetch nothing."""
-    script, style, body = (_asset(name) for name in ("page.js", "page.css", "page.html"))
+    style, body = (_asset(name) for name in ("page.css", "page.html"))
+    script = "".join(['"use strict";\n(async () => {\n', *map(_asset, _SCRIPTS), "})();\n"])
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # In a script element only "<" could end it or begin a comment.
     facts = json.dumps(head, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
@@ -239,4 +241,4 @@ def _filled(title: str, head: dict[str, Any], data: str) -> str:
 
 @cache
 def _asset(name: str) -> str:
-    return files("cerflow.viewing").joinpath(name).read_text(encoding="utf-8")
+    return files("cerflow.viewing").joinpath("assets", name).read_text(encoding="utf-8")
