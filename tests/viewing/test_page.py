@@ -3,8 +3,11 @@
 import csv
 import io
 import json
+import sys
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +18,7 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow import limits
 from cerflow.viewing.page import ViewedStream, page_of
-from support.pages import Page
+from support.pages import Elements, Page
 
 QUERY = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) PARTITION BY [k]")
 NOON = datetime(2024, 3, 15, 12)
@@ -273,3 +276,23 @@ def test_results_that_do_not_fit_are_refused():
 def test_a_page_is_written_to_a_file(tmp_path):
     text = QUERY.match(events()).to_html(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == text
+
+
+def test_show_opens_the_browser_or_the_notebook(monkeypatch):
+    opened, displayed = [], []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    matches = QUERY.match(events())
+    matches.show(title="A & B")
+    (address,) = opened
+    assert "A &amp; B" in Path(address.removeprefix("file://")).read_text(encoding="utf-8")
+    Path(address.removeprefix("file://")).unlink()
+    shell = SimpleNamespace(kernel=object())
+    display = SimpleNamespace(HTML=lambda text: text, display=displayed.append)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell, display=display))
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    matches.show()
+    (frame,) = displayed
+    (element,) = Elements(frame).found
+    assert element[1]["sandbox"] == "allow-scripts"
+    assert Page(element[1]["srcdoc"]).matches() == Page(matches.to_html()).matches()
+    assert len(opened) == 1
