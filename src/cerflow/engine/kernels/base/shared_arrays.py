@@ -33,6 +33,7 @@ __all__ = [
     "events_at",
     "halves",
     "pointer_to",
+    "prefetch",
     "ranking_at",
     "scan_at",
     "scratch_at",
@@ -190,6 +191,21 @@ def address_of(_, pointer):
         return builder.ptrtoint(arguments[0], _WORD)
 
     return types.int64(pointer), generate
+
+
+@intrinsic
+def prefetch(_, pointer):
+    """Ask the processor for the words at a pointer, which are needed soon; the pointer may point anywhere."""
+
+    def generate(context, builder, signature, arguments):
+        byte, small = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, small, small, small])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        # They are read, at last written, and stay in all caches for data.
+        builder.call(fetch, [builder.bitcast(arguments[0], byte), *(small(word) for word in (1, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(pointer), generate
 
 
 @intrinsic

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cerflow.engine.kernels.base.jit import part
-from cerflow.engine.kernels.base.shared_arrays import beyond, pointer_to
+from cerflow.engine.kernels.base.shared_arrays import beyond, pointer_to, prefetch
 from cerflow.engine.kernels.state.collections import hash_words
 from cerflow.engine.layout import (
     N_FREE_PARTITIONS,
@@ -16,10 +16,12 @@ from cerflow.engine.layout import (
     R_MOVED,
 )
 
-__all__ = ["FREE", "add_partition", "drop_partition", "enter_partition", "find_partition"]
+__all__ = ["FREE", "add_partition", "drop_partition", "enter_partition", "find_partition", "foresee"]
 
 #: In R_LIVE of a slot without partition.
 FREE = -1
+#: How many events lie between the steps of `foresee`.
+_STEP = 4
 
 
 @part
@@ -37,6 +39,36 @@ def find_partition(key, state, tables):
             return p
         p = state.partition[p, R_CHAIN]
     return p
+
+
+@part
+def foresee(k, stop, events, state, tables):
+    """Fetch into the cache what the events after event ``k`` (and before ``stop``) need of their partitions.
+
+    With many partitions nearly all of that is far away, and one thing leads to the next, so this goes in three steps.
+    """
+    mask = state.partition_table.shape[0] - 1
+    width = tables.options[O_KEY]
+    if k + 3 * _STEP < stop:
+        h = hash_words(pointer_to(events.keys, k + 3 * _STEP), width, 1)
+        prefetch(pointer_to(state.partition_table, h & mask))
+    if k + 2 * _STEP < stop:
+        # Longer chains are rare.
+        p = state.partition_table[hash_words(pointer_to(events.keys, k + 2 * _STEP), width, 1) & mask]
+        if p >= 0:
+            prefetch(pointer_to(state.partition, p))
+            prefetch(pointer_to(state.partition_long, p))
+            prefetch(pointer_to(state.heads, p))
+            prefetch(pointer_to(state.tops, p))
+    if k + _STEP < stop:
+        p = state.partition_table[hash_words(pointer_to(events.keys, k + _STEP), width, 1) & mask]
+        if p >= 0:
+            for g in range(state.heads.shape[1]):
+                c = state.heads[p, g]
+                if c >= 0:
+                    prefetch(pointer_to(state.config, c))
+                    prefetch(pointer_to(state.config_long, c))
+                    prefetch(pointer_to(state.values, c))
 
 
 @part

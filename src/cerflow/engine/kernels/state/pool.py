@@ -100,6 +100,9 @@ def enter_table(c, state):
 def find_one(p, q, registers, h, cls, state, tables):
     """The live configuration with exactly this member and this class, or -1."""
     config = state.config
+    if state.heads[p, q] < 0:
+        # The list of the partition is at hand, the hash table may be far away.
+        return np.int64(-1)
     c = np.int64(state.table[h & (state.table.shape[0] - 1)])
     while c >= 0:
         if state.config_long[c, L_HASH] == h and (

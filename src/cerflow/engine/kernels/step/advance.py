@@ -11,7 +11,7 @@ import numpy as np
 from cerflow.engine.kernels.base.jit import inlined, kernel
 from cerflow.engine.kernels.base.shared_arrays import call, events_at, pointer_to, scratch_at, state_at, tables_at
 from cerflow.engine.kernels.state.index import first_candidate, index_state, key_of, next_candidate, skip_candidate
-from cerflow.engine.kernels.state.partitions import add_partition, drop_partition, find_partition
+from cerflow.engine.kernels.state.partitions import add_partition, drop_partition, find_partition, foresee
 from cerflow.engine.kernels.state.pool import (
     clear_partition,
     unlink,
@@ -86,6 +86,9 @@ from cerflow.engine.layout import (
     U_ROOT,
 )
 
+#: Beyond so many partitions, the caches next to the processor have no room for their state.
+_FAR = 1 << 14
+
 
 @kernel
 def advance(address, start, stop):
@@ -108,6 +111,8 @@ def advance(address, start, stop):
         p = np.int64(0)
         place = events.position[k]
         if partitioned:
+            if state.counters[N_PARTITIONS] > _FAR:
+                foresee(k, stop, events, state, tables)
             p = find_partition(pointer_to(events.keys, k), state, tables)
         if forgetting and p >= 0 and state.partition_long[p, last_word - 1] <= events.idle[k]:
             clear_partition(p, state, tables)
@@ -187,6 +192,11 @@ def advance(address, start, stop):
                 if state.counters[N_TO_INDEX] > 0:
                     index_state(state.counters[N_TO_INDEX] - 1, state, tables)
                     state.counters[N_TO_INDEX] = 0
+        # Only now, as strategies compare with them; those that consumption has dropped have no root.
+        for r in range(removed):
+            c = np.int64(scratch.removed[r])
+            if state.config[c, C_DEAD] == 1 and state.config[c, C_ROOT] >= 0:
+                unlink(c, state, tables)
         if partitioned and state.partition[p, R_LIVE] == 0 and state.partition[p, R_MOVED] == 0:
             drop_partition(p, state, tables)
     return DONE, stop
