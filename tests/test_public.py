@@ -44,7 +44,7 @@ ORDER = (
     ("files",),
     ("spark",),
     ("studio",),
-    ("__main__", "cli", "examples"),  # the command generates examples, the demonstration runs the command
+    ("__main__", "cli", "examples", "notebooks"),  # the command generates examples, the demonstration runs the command
 )
 #: Public modules, which stand beside the public names.
 MODULES = {"automata", "builder", "rewritings"}

@@ -120,5 +120,12 @@ def __getattr__(name: str) -> Any:
     return found
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """Give a notebook the command ``%%cerflow``; ``%load_ext cerflow`` calls this (extra ``cerflow[notebooks]``)."""
+    from cerflow.notebooks.magic import add_magic
+
+    add_magic(shell)
+
+
 def __dir__() -> list[str]:
     return [*__all__, "__version__"]

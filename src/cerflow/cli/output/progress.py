@@ -41,7 +41,7 @@ class PhaseTimer:
 
 
 class Progress:
-    """Shows the current work, with a bar if the amount of work is known; shows nothing unless on a terminal."""
+    """Shows the current work, with a bar if its amount is known; nothing unless on a terminal or in a notebook."""
 
     def __init__(self, console: Console) -> None:
         self._bars = _Polled(
@@ -57,7 +57,7 @@ class Progress:
             # Matches may go to standard output.
             redirect_stdout=False,
         )
-        self._shown = console.is_terminal
+        self._shown = console.is_terminal or console.is_jupyter
 
     def __call__(self, doing: str) -> None:
         """Show work whose amount is unknown; a bar that is shown already stays and gets the new text."""

@@ -403,8 +403,12 @@ class Matches:
         for batch in self.to_batches(4096):
             yield from python_rows(batch)
 
+    def first_as_html(self, limit: int = SHOWN) -> str:
+        """The first matches as a table of HTML, with the number of all; notebooks show the first 20 in this way."""
+        return as_html(self._report, self[:limit].to_pylist(), self.rows())
+
     def _repr_html_(self) -> str:
-        return as_html(self._report, self[:SHOWN].to_pylist(), self.rows())
+        return self.first_as_html()
 
     def __repr__(self) -> str:
         return f"<Matches with columns {', '.join(self.schema.names)}>"

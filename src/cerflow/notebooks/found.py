@@ -1,0 +1,43 @@
+"""The result of a cell: the query, its matches, and how they are shown."""
+
+from __future__ import annotations
+
+from cerflow.drawing.targets import shown_or_told
+from cerflow.engine.matches.matches import Matches
+from cerflow.errors import CerflowError
+from cerflow.programs.program import Program
+from cerflow.query import Query
+from cerflow.viewing.opening import frame_of
+
+__all__ = ["Found"]
+
+
+class Found:
+    """A query with its matches: ``matches`` are all of them, though the first ``limit`` are shown."""
+
+    def __init__(self, query: Query | Program, matches: Matches, limit: int, *, pictures: bool = True) -> None:
+        self.query = query
+        self.matches = matches
+        # The matches are recognised here, while progress is shown, and not when the notebook asks for HTML.
+        self._table = matches.first_as_html(limit)
+        self._rows = matches.rows()
+        self._page = self._drawn(limit) if pictures else None
+
+    def _drawn(self, limit: int) -> str | None:
+        """The page of the shown matches, unless they have no positions or events."""
+        if not self.matches:
+            return None
+        try:
+            return self.matches.to_html(limit=limit)
+        except CerflowError:
+            return None
+
+    def __repr__(self) -> str:
+        return f"<{self._rows:,} matches of {self.query!r}>"
+
+    def _repr_html_(self) -> str:
+        if self._page is None:
+            return self._table
+        query = self.query
+        drawn = shown_or_told(query.to_svg if isinstance(query, Program) else lambda: query.to_svg("boxes"))
+        return f"{drawn}\n{self._table}\n{frame_of(self._page, 480)}"

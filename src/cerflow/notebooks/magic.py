@@ -1,0 +1,119 @@
+"""``%%cerflow`` and ``%cerflow``: matches a query with a table of the notebook or with files."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from argparse import Namespace
+from typing import Any, get_args
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic_arguments import MagicArgumentParser
+
+from cerflow.cli.output.progress import PhaseTimer, Progress, compile_kernels, progress
+from cerflow.errors import CerflowError, nearest
+from cerflow.files.events import read_events
+from cerflow.files.sources import InputFormat
+from cerflow.notebooks.found import Found
+from cerflow.programs.program import Program, read_query
+from cerflow.query import Language, Query
+from cerflow.values.event_tables import to_table
+from cerflow.values.units import TimeUnit
+
+__all__ = ["add_magic"]
+
+#: The first word of a query on the line of ``%cerflow``.
+_QUERY = re.compile(r"(?:^|\s)(?=(?:SELECT|DEFINE)\s)", re.IGNORECASE)
+
+
+def add_magic(shell: InteractiveShell) -> None:
+    """Give the shell of a notebook the magic command ``cerflow``."""
+
+    def cerflow(line: str, cell: str | None = None) -> Found | None:
+        return _run(shell, line, cell)
+
+    cerflow.__doc__ = _arguments().format_help()
+    shell.magics_manager.register_function(cerflow, magic_kind="line_cell", magic_name="cerflow")
+
+
+def _arguments() -> MagicArgumentParser:
+    parser = MagicArgumentParser(
+        "%%cerflow",
+        description="Match the query in the cell (or behind the options of %cerflow) with events.",
+        add_help=False,
+    )
+    add = parser.add_argument
+    add("table", nargs="?", help="variable with the events: an Arrow table, DataFrame, or list of dicts")
+    add("-i", "--input", action="append", metavar="PATH", help="file or directory of events, instead of a variable")
+    add("--input-format", choices=[*InputFormat], help="format of the input, if its name does not tell")
+    add("--type-column", default="type", metavar="COLUMN", help="column with the type of each event (default: type)")
+    add("--time-column", metavar="COLUMN", help="column with the time of each event")
+    add("--time-unit", choices=get_args(TimeUnit), help="unit of times that are numbers (default: ms)")
+    add("--sequence-column", metavar="COLUMN", help="column that orders events of one time")
+    add("--language", choices=get_args(Language), default="ceql", help="language of the query")
+    add("--threads", type=int, default=1, help="slices of the stream that are recognised side by side")
+    add("--limit", type=int, default=20, help="matches that are shown (default: 20); all are counted")
+    add("--to", metavar="NAME", help="variable that gets the matches")
+    add("--no-picture", action="store_true", help="show the table alone")
+    return parser
+
+
+def _run(shell: InteractiveShell, line: str, cell: str | None) -> Found | None:
+    given = line
+    if cell is None:
+        place = _QUERY.search(line)
+        given, cell = (line[: place.start()], line[place.start() :]) if place else (line, "")
+    try:
+        words = shlex.split(given)
+    except ValueError as error:
+        raise UsageError(f"%%cerflow: {error} in its options") from None
+    options = _arguments().parse_args(words)
+    if not cell.strip():
+        raise UsageError("%%cerflow: there is no query in the cell, nor behind the options of %cerflow")
+    if (options.table is None) == (options.input is None):
+        raise UsageError("%%cerflow: name the events, either a variable or files with --input PATH")
+    if options.limit < 1:
+        raise UsageError(f"%%cerflow: --limit must be at least 1, not {options.limit}")
+    if options.to is not None and not options.to.isidentifier():
+        raise UsageError(f"%%cerflow: --to needs the name of a variable, not {options.to!r}")
+    try:
+        with progress() as show:
+            found = _match(shell, options, cell.strip(), show)
+    except CerflowError as error:
+        # The message says where and how to go on; a traceback would hide it.
+        raise UsageError(str(error)) from None
+    if options.to is not None:
+        shell.user_ns[options.to] = found.matches
+    return found
+
+
+def _match(shell: InteractiveShell, options: Namespace, text: str, show: Progress) -> Found:
+    query: Query | Program = read_query(text, language=options.language)
+    compile_kernels(PhaseTimer())
+    if options.input is None:
+        events = to_table(_variable(shell, options.table))
+    else:
+        show("reading")
+        events = read_events(
+            options.input, format=options.input_format, type=options.type_column, time=options.time_column
+        )
+    matches = query.match(
+        events,
+        type=options.type_column,
+        time=options.time_column,
+        time_unit=options.time_unit,
+        sequence=options.sequence_column,
+        threads=options.threads,
+    )
+    show.bar("recognising", len(events), matches.reached, " events")
+    return Found(query, matches, options.limit, pictures=not options.no_picture)
+
+
+def _variable(shell: InteractiveShell, name: str) -> Any:
+    try:
+        return shell.user_ns[name]
+    except KeyError:
+        near = nearest(name, shell.user_ns)
+        hint = f"; did you mean {near}?" if near else ""
+        raise UsageError(f"%%cerflow: there is no variable {name}{hint}") from None
