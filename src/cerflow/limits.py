@@ -97,6 +97,10 @@ REMARK_QUESTIONS = 40
 EXHAUSTIVE_SPLITS = 10_000
 #: Leaves of a condition that is sent to the reader of the input; of larger ones the types of events alone are sent.
 PUSHED_LEAVES = 200
+#: Events of a match without gaps, at most, for which a scan leaves out events that are part of none.
+CONTIGUOUS_EVENTS = 62
+#: Rows of a batch from which on that pays.
+NARROWED_ROWS = 256
 #: Instructions for one event in the scan of batches; with more, columns are evaluated instead.
 SCAN_INSTRUCTIONS = 4_000
 #: Nodes of the decisions of a scan; beyond, columns are evaluated instead.

@@ -250,6 +250,7 @@ class EventArrays(NamedTuple):
     keys: IntRows  # (events, words) partition key
     columns: IntRows  # (events, columns) expressions, floats by their bits
     moment: Ints  # (events,) the time, if substreams begin anew after a pause
+    left_out: Ints  # (events,) so many events of its key come directly before it that are not here
     idle: Ints  # (events,) substreams whose last event was at this moment or before begin anew now
     ranks: Ints  # string code -> its place in the order of strings
 

@@ -115,6 +115,7 @@ class EventReader:
             keys=np.ascontiguousarray(words),
             columns=columns,
             moment=event_times(here, schema) if forgets else np.zeros(len(some), np.int64),
+            left_out=np.zeros(len(some), np.int64),
             idle=idle_bounds(here, schema) if forgets else np.zeros(len(some), np.int64),
             ranks=self.tables.strings.ranks() if self.tables.atoms.ordered else np.zeros(1, np.int64),
         )

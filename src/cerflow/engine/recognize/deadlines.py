@@ -242,6 +242,7 @@ class Deadlines:
             keys=np.concatenate([events.keys, passed.keys, passed.keys[paused], events.keys[reached]])[order],
             columns=np.concatenate([events.columns, columns, columns[paused], copied])[order],
             moment=np.append(events.moment, none)[order],
+            left_out=np.append(events.left_out, none)[order],
             idle=np.append(events.idle, none)[order],
             ranks=events.ranks,
         )
@@ -309,4 +310,4 @@ def _name(k: int) -> str:
 def _no_events(words: int, columns: int) -> EventArrays:
     none = np.zeros(0, np.int64)
     keys, values = np.zeros((0, words), np.int64), np.zeros((0, columns), np.int64)
-    return EventArrays(np.zeros(0, np.int32), none, none, none, keys, values, none, none, np.zeros(1, np.int64))
+    return EventArrays(np.zeros(0, np.int32), none, none, none, keys, values, none, none, none, np.zeros(1, np.int64))

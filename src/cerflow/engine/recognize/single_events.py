@@ -86,6 +86,7 @@ class SingleEvents:
             keys=np.zeros((1, max(1, len(keys))), np.int64),
             columns=np.zeros((1, max(1, len(tables.columns))), np.int64),
             moment=np.zeros(1, np.int64),
+            left_out=np.zeros(1, np.int64),
             idle=np.zeros(1, np.int64),
             ranks=np.zeros(1, np.int64),
         )

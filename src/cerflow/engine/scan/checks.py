@@ -41,6 +41,10 @@ class BatchCheck:
             fixes=wide,
             chosen=none,
             at=none,
+            noted=np.zeros((0, layout.NOTE_WORDS), np.int32),
+            groups=wide,
+            places=none,
+            links=wide,
         )
         self._shared = SharedArrays()
         self._shared.hold(self._arrays)

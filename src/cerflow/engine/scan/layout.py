@@ -40,8 +40,11 @@ __all__ = ["ScanArrays"]
     KEYED,  # entries of `outputs` that are keys
     ROOT,  # where asking begins: a node, or what it leads to
     LATEST,  # the time of the last row that was checked
-) = range(11)
-CONTROLS = 11
+    NARROWS,  # whether relevant rows are noted first, and written when all are known
+    NOTED,  # rows that are noted
+    WRITTEN,  # the first of them that is not written yet
+) = range(14)
+CONTROLS = 14
 
 # Columns of ScanArrays.columns: the number of the column in the batch, how its values lie, what they are multiplied by
 # (or divided by, if negative; the text column of a truth), whether they are wanted as floats, which condition they are
@@ -104,6 +107,19 @@ AS_INT, AS_FLOAT, AS_TEXT, AS_NULL, AS_ORDER, AS_BOUND, AS_FLOAT_BOUND = range(7
 # Columns of ScanArrays.fixes: a column of text, an entry, the column of events, the event
 X_TEXT, X_ENTRY, X_PLACE, X_EVENT = range(4)
 
+# Columns of ScanArrays.noted, the relevant rows of a batch whose pattern has no gaps: row, signature, entry of the key,
+# which of these is the one before of the same key (-1: none); how many events of the key are left out directly before
+# it (0 without keys), or -1 if it is left out itself
+B_ROW, B_SIGNATURE, B_KEY, B_BEFORE, B_LEFT_OUT = range(5)
+NOTE_WORDS = 5
+# Columns of ScanArrays.groups, by entry of the key: the last of its noted rows, the places that it may have, how many
+# there are (counted up to one less than a match has), how many are left out since the last one that is not
+G_LAST, G_BITS, G_SEEN, G_LEFT_OUT = range(4)
+# Columns of ScanArrays.links, comparisons with the event before: operator and kind as in atoms, column of `columns` for
+# the event and for the one before, the places in a match that it is necessary for, as bits
+L_OPERATOR, L_KIND, L_NOW, L_BEFORE, L_MASK = range(5)
+LINK_WORDS = 5
+
 # What the scan answers: all rows are read; where an outcome leads is unknown, the class of a text, there is no room
 # for a text, none for fixes
 SCANNED, NO_OUTCOME, NO_CLASS, NO_ROOM, NO_FIXES = range(5)
@@ -131,3 +147,7 @@ class ScanArrays(NamedTuple):
     fixes: IntRows  # (room, 4): events whose text has no code yet
     chosen: Ints  # (STRETCH,) the rows that may be relevant
     at: Ints  # (STRETCH,) and where the answers so far have led
+    noted: SmallRows  # (rows of a batch, NOTE_WORDS), nothing unless the scan narrows
+    groups: IntRows  # (entries of the key, 4)
+    places: Ints  # by signature: which places in a match an event may have, as bits
+    links: IntRows  # (comparisons, LINK_WORDS)

@@ -17,6 +17,7 @@ from cerflow.engine.evaluate.precomputed_conditions import Precomputed
 from cerflow.engine.events.signatures import Evaluation
 from cerflow.engine.events.text_tests import TextTests
 from cerflow.engine.scan import layout
+from cerflow.engine.scan.contiguous import Contiguity, contiguity
 from cerflow.engine.scan.emitting import InexpressibleError, ScanEmitter, ScannedColumns
 from cerflow.engine.tables.emitter import Emitter
 from cerflow.engine.tables.instructions import OPERATORS, EventColumn
@@ -98,6 +99,7 @@ class ScanProgram:
     judge: TextTests
     tests: Mapping[int, Sequence[int]]
     outputs: Sequence[Sequence[int]]
+    contiguity: Contiguity | None
     code: Sequence[Sequence[int]]
     constants: Sequence[int]
 
@@ -160,6 +162,7 @@ class _ProgramCompiler:
             judge,
             tests,
             outputs,
+            contiguity(self.tables, outputs),
             self.to.code,
             self.to.constants,
         )

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
+from cerflow import limits
 from cerflow.engine.kernels.base.jit import by_address
 from cerflow.engine.kernels.base.shared_arrays import SharedArrays
+from cerflow.engine.kernels.scan.contiguous import narrow, write_noted
 from cerflow.engine.kernels.scan.scan import scan
 from cerflow.engine.kernels.step.units import COMPUTE
 from cerflow.engine.layout import NO_BOUND, EventArrays
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch
+from cerflow.engine.scan.contiguous import Contiguity
 from cerflow.engine.scan.decisions import Decisions
 from cerflow.engine.scan.layout import ScanArrays
 from cerflow.engine.scan.programs import ScanProgram
@@ -23,6 +28,10 @@ __all__ = ["BatchScan"]
 
 #: Events that there is room for at first, and entries of `ScanArrays.fixes`.
 _EVENTS, _FIXES = 1 << 10, 1 << 10
+#: There may be so many entries of keys, even if there are fewer rows.
+_ENTRIES = 1 << 12
+#: So often at most a batch is narrowed anew because room for keys is lacking.
+_TRIES = 16
 
 
 class BatchScan:
@@ -31,6 +40,7 @@ class BatchScan:
     def __init__(self, tables: TransducerTables, program: ScanProgram) -> None:
         self._tables = tables
         self._program = program
+        self._contiguity = program.contiguity
         columns_of_tests = {column.name: column for column in program.judge.columns}
         self._tested = [columns_of_tests.get(name) for name in program.texts]
         self._decisions = self._begin_deciding()
@@ -60,12 +70,18 @@ class BatchScan:
             fixes=np.zeros((_FIXES + len(program.outputs), 4), np.int64),
             chosen=np.zeros(layout.STRETCH, np.int64),
             at=np.zeros(layout.STRETCH, np.int64),
+            noted=np.zeros((0, layout.NOTE_WORDS), np.int32),
+            groups=np.zeros((0, 4), np.int64),
+            places=np.zeros(0, np.int64),
+            links=_rows([] if self._contiguity is None else self._contiguity.links, layout.LINK_WORDS),
         )
         self._events = self._room_for(_EVENTS)
         self._shared = SharedArrays()
         self._shared.hold(self._events)
         self._shown: tuple[Ints, ...] | None = None
         self._show()
+        #: The list of signatures whose places are known.
+        self._placed_of = tables.relevant
         #: The schema of the last batch.
         self._schema: pa.Schema | None = None
 
@@ -93,6 +109,10 @@ class BatchScan:
             self._shared.hold(self._events)
         control = self._arrays.control
         control[: layout.FIXES + 1] = (first, 0, 0, 0)
+        narrows = self._contiguity is not None and count >= limits.NARROWED_ROWS
+        control[layout.NARROWS : layout.WRITTEN + 1] = (narrows, 0, 0)
+        if narrows and count > len(self._arrays.noted):
+            self._hold(noted=np.zeros((len(self._events.signature), layout.NOTE_WORDS), np.int32))
         exported = ExportedBatch(batch)
         while True:
             self._show()
@@ -102,14 +122,50 @@ class BatchScan:
             if reason == layout.NO_OUTCOME:
                 self._decisions.answer(int(control[layout.NODE]), int(control[layout.OUTCOME]))
                 continue
-            self._learn(batch)
-            if reason == layout.NO_ROOM:
-                self._texts[control[layout.TEXT]].grow()
+            self._go_on(reason, batch)
+        if self._contiguity is not None and narrows:
+            self._narrow(self._contiguity, batch)
+            while (reason := write_noted(self._shared.address)) != layout.SCANNED:
+                self._go_on(reason, batch)
         self._learn(batch)
         found = int(control[layout.COUNT])
         if self._tables.atoms.ordered:
             self._events = self._events._replace(ranks=self._tables.strings.ranks())
         return self._events, self._events.position[:found] - first
+
+    def _narrow(self, contiguity: Contiguity, batch: pa.RecordBatch) -> None:
+        """Leave out noted rows that are part of no match; the columns of the batch are located already."""
+        known = len(self._arrays.places)
+        if self._placed_of is not self._tables.relevant:
+            self._placed_of, known = self._tables.relevant, 0
+        signatures = range(known, len(self._tables.relevant))
+        if len(signatures):
+            added = [contiguity.bits(self._tables.allowed(signature)) for signature in signatures]
+            self._hold(places=np.append(self._arrays.places[:known], np.array(added, np.int64)))
+        key, noted = contiguity.text, int(self._arrays.control[layout.NOTED])
+        for _ in range(_TRIES):
+            if narrow(self._shared.address, contiguity.length, key, batch.num_rows) == layout.SCANNED:
+                return
+            entries = int(self._arrays.texts[key, layout.T_ROOM])
+            if entries > 2 * max(noted, _ENTRIES):
+                break
+            if entries > len(self._arrays.groups):
+                self._hold(groups=np.zeros((entries, 4), np.int64))
+            else:
+                self._go_on(layout.NO_ROOM, batch)
+        # There are so many keys that few events could be left out.
+        self._arrays.noted[:noted, layout.B_LEFT_OUT] = 0
+
+    def _go_on(self, reason: int, batch: pa.RecordBatch) -> None:
+        """Do what a kernel stopped for."""
+        self._learn(batch)
+        if reason == layout.NO_ROOM:
+            self._texts[self._arrays.control[layout.TEXT]].grow()
+
+    def _hold(self, **arrays: Any) -> None:
+        """Replace some arrays."""
+        self._arrays = self._arrays._replace(**arrays)
+        self._shared.hold(self._arrays)
 
     def _learn(self, batch: pa.RecordBatch) -> None:
         """Read new texts, and give codes to those that events have."""
@@ -147,18 +203,18 @@ class BatchScan:
             keys=np.zeros((events, max(1, len(tables.key_kinds))), np.int64),
             columns=np.zeros((events, max(1, len(tables.columns))), np.int64),
             moment=np.zeros(events, np.int64),
+            left_out=np.zeros(events, np.int64),
             idle=np.zeros(events, np.int64),
             ranks=np.zeros(1, np.int64),
         )
 
     def _show(self) -> None:
         """Let kernels see the arrays of the decisions, where these have grown."""
-        decisions, arrays = self._decisions, self._arrays
+        decisions = self._decisions
         now = (decisions.nodes, decisions.next, decisions.outcomes, decisions.together)
         if self._shown is None or any(a is not b for a, b in zip(now, self._shown)):
             nodes, following, outcomes, together = self._shown = now
-            self._arrays = arrays._replace(nodes=nodes, next=following, outcomes=outcomes, together=together)
-            self._shared.hold(self._arrays)
+            self._hold(nodes=nodes, next=following, outcomes=outcomes, together=together)
         self._arrays.control[layout.ROOT] = decisions.root
 
 

@@ -163,6 +163,10 @@ class TransducerTables:
         readers = self.atoms.readers[column]
         return np.array([not readers.isdisjoint(moves) for moves in self._allowed], bool)
 
+    def allowed(self, signature: int) -> frozenset[int]:
+        """The moves that a signature allows."""
+        return self._allowed[signature]
+
     @property
     def global_window(self) -> bool:
         """Whether the window of the query ends at the same time for all partitions."""

@@ -21,6 +21,8 @@ from cerflow.engine.scan.layout import (
     AS_ORDER,
     AS_TEXT,
     ASK_TEST,
+    B_ROW,
+    B_SIGNATURE,
     COMPARE_FLOAT,
     COMPARE_INT,
     COUNT,
@@ -38,11 +40,13 @@ from cerflow.engine.scan.layout import (
     N_NEXT,
     N_WHAT,
     N_WIDTH,
+    NARROWS,
     NO_CLASS,
     NO_FIXES,
     NO_OUTCOME,
     NO_ROOM,
     NODE,
+    NOTED,
     NULL_INT,
     O_CODE,
     O_CODE_END,
@@ -74,7 +78,7 @@ from cerflow.engine.scan.layout import (
     X_TEXT,
 )
 
-__all__ = ["scan", "slot_of"]
+__all__ = ["scan", "slot_of", "write_event"]
 
 
 @kernel
@@ -102,7 +106,12 @@ def scan(address, batch, end):
             to = _led_to(s, row, s.at[k], address)
             reason = NO_OUTCOME if to == UNKNOWN else SCANNED
             if to <= SIGNATURE:
-                reason = _write(s, row, SIGNATURE - to, address)
+                if control[NARROWS] == 1:
+                    noted = control[NOTED]
+                    s.noted[noted, B_ROW], s.noted[noted, B_SIGNATURE] = row, SIGNATURE - to
+                    control[NOTED] = noted + 1
+                else:
+                    reason = write_event(s, row, SIGNATURE - to, 0, address)
             if reason != SCANNED:
                 control[ROW] = row
                 return reason
@@ -179,8 +188,8 @@ def _holds(s, k, row, address):
 
 
 @part
-def _write(s, row, signature, address):
-    """Write the event of a row, unless it has no key."""
+def write_event(s, row, signature, left_out, address):
+    """Write the event of a row, unless it has no key; so many of its key are ``left_out`` directly before it."""
     control = s.control
     events = events_at(address)
     n = control[COUNT]
@@ -230,6 +239,7 @@ def _write(s, row, signature, address):
                 return SCANNED
     events.signature[n] = signature
     events.position[n] = control[FIRST] + row
+    events.left_out[n] = left_out
     control[COUNT] = n + 1
     control[FIXES] = fixes
     return SCANNED

@@ -123,7 +123,7 @@ def advance(address, start, stop):
                 for w in range(last_word + 1):
                     state.partition_long[p, w] = NULL
         if partitioned and counted:
-            place = state.partition_long[p, PARTITION_EVENTS] + 1 if p >= 0 else 1
+            place = events.left_out[k] + (state.partition_long[p, PARTITION_EVENTS] + 1 if p >= 0 else 1)
             if events.position[k] < 0:
                 # A tick or a pause does not count.
                 place -= 1

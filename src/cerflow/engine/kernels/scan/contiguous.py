@@ -1,0 +1,148 @@
+"""The second pass over a batch, for patterns without gaps: which of the noted events may be part of a match."""
+
+from __future__ import annotations
+
+import math
+
+from cerflow.engine.kernels.base.jit import inlined, kernel, part
+from cerflow.engine.kernels.base.shared_arrays import as_float, scan_at
+from cerflow.engine.kernels.scan.scan import write_event
+from cerflow.engine.kernels.scan.texts import entry_of
+from cerflow.engine.kernels.scan.values import word_of
+from cerflow.engine.kernels.step.guards import words_compare
+from cerflow.engine.layout import FLOAT, NULL
+from cerflow.engine.scan.layout import (
+    B_BEFORE,
+    B_KEY,
+    B_LEFT_OUT,
+    B_ROW,
+    B_SIGNATURE,
+    FIRST,
+    G_BITS,
+    G_LAST,
+    G_LEFT_OUT,
+    G_SEEN,
+    L_BEFORE,
+    L_KIND,
+    L_MASK,
+    L_NOW,
+    L_OPERATOR,
+    NO_ROOM,
+    NOTED,
+    SCANNED,
+    TEXT,
+    WRITTEN,
+)
+
+__all__ = ["narrow", "write_noted"]
+
+
+@kernel
+def narrow(address, length, key, count):
+    """Say in `B_LEFT_OUT` which of the noted rows of a batch of ``count`` rows may be part of a match.
+
+    A match has ``length`` events. ``key`` is the number of the text that is the key, or -1. The first and the last
+    events of the batch, also of each key, may belong to matches that begin before it or go on behind it.
+    """
+    s = scan_at(address)
+    return _by_key(s, length, key) if key >= 0 else _in_a_row(s, length, count)
+
+
+@part
+def _in_a_row(s, length, count):
+    end = 1 << (length - 1)
+    bits = 0
+    last = -1
+    for k in range(s.control[NOTED]):
+        row = s.noted[k, B_ROW]
+        if row != last + 1:
+            bits = 0
+        bits = _shifted(s, bits, k, row, last)
+        s.noted[k, B_LEFT_OUT] = 0 if row < length - 1 or row > count - length else -1
+        if bits & end:
+            for j in range(k - length + 1, k + 1):
+                s.noted[j, B_LEFT_OUT] = 0
+        last = row
+    return SCANNED
+
+
+@part
+def _by_key(s, length, key):
+    end = 1 << (length - 1)
+    noted = s.control[NOTED]
+    for g in range(s.groups.shape[0]):
+        s.groups[g, G_LAST], s.groups[g, G_BITS], s.groups[g, G_SEEN], s.groups[g, G_LEFT_OUT] = -1, 0, 0, 0
+    for k in range(noted):
+        row = s.noted[k, B_ROW]
+        g = entry_of(s.texts, key, row)
+        if g < 0 or g >= s.groups.shape[0]:
+            s.control[TEXT] = key
+            return NO_ROOM
+        s.noted[k, B_KEY] = g
+        s.noted[k, B_LEFT_OUT] = -1
+        if g == 0:
+            continue  # without a key
+        before = s.groups[g, G_LAST]
+        bits = _shifted(s, s.groups[g, G_BITS], k, row, s.noted[max(before, 0), B_ROW])
+        s.noted[k, B_BEFORE] = before
+        s.groups[g, G_LAST], s.groups[g, G_BITS] = k, bits
+        if s.groups[g, G_SEEN] < length - 1:
+            s.groups[g, G_SEEN] += 1
+            s.noted[k, B_LEFT_OUT] = 0
+        if bits & end:
+            _keep(s, k, length)
+    for g in range(1, s.groups.shape[0]):
+        _keep(s, s.groups[g, G_LAST], length - 1)
+    for k in range(noted):
+        g = s.noted[k, B_KEY]
+        if s.noted[k, B_LEFT_OUT] < 0:
+            s.groups[g, G_LEFT_OUT] += 1
+        else:
+            s.noted[k, B_LEFT_OUT] = s.groups[g, G_LEFT_OUT]
+            s.groups[g, G_LEFT_OUT] = 0
+    return SCANNED
+
+
+@inlined
+def _keep(s, k, length):
+    """Keep an event and those before it of the same key."""
+    for _ in range(length):
+        if k < 0:
+            break
+        s.noted[k, B_LEFT_OUT] = 0
+        k = s.noted[k, B_BEFORE]
+
+
+@inlined
+def _shifted(s, bits, k, row, before):
+    """The places that event ``k`` may have behind an event with places ``bits``, which is in the row ``before``."""
+    bits = (bits << 1 | 1) & s.places[s.noted[k, B_SIGNATURE]]
+    for n in range(s.links.shape[0]):
+        mask = s.links[n, L_MASK]
+        if bits & mask and not _linked(s, n, row, before):
+            bits &= ~mask
+    return bits
+
+
+@part
+def _linked(s, n, row, before):
+    now = word_of(s.columns, s.links[n, L_NOW], row, s.control[FIRST])
+    other = word_of(s.columns, s.links[n, L_BEFORE], before, s.control[FIRST])
+    if s.links[n, L_KIND] == FLOAT:
+        x, y = as_float(now), as_float(other)
+        return not math.isnan(x) and not math.isnan(y) and words_compare(s.links[n, L_OPERATOR], x, y)
+    return now != NULL and other != NULL and words_compare(s.links[n, L_OPERATOR], now, other)
+
+
+@kernel
+def write_noted(address):
+    """Write the noted events that are not left out; returns what stopped it, as ``scan`` does."""
+    s = scan_at(address)
+    for k in range(s.control[WRITTEN], s.control[NOTED]):
+        left_out = s.noted[k, B_LEFT_OUT]
+        if left_out >= 0:
+            reason = write_event(s, s.noted[k, B_ROW], s.noted[k, B_SIGNATURE], left_out, address)
+            if reason != SCANNED:
+                s.control[WRITTEN] = k
+                return reason
+    return SCANNED

@@ -1,0 +1,138 @@
+"""Which events a pattern without gaps can do without: those that stand in no row of events that may match.
+
+If every match has the same number of events, each directly behind the one before, bits say for an event which places of
+a match it may have. A few events are left where bits are shifted and compared along the stream, or along the events of
+each key. The engine decides of these as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from cerflow import limits
+from cerflow.engine import layout as engine_layout
+from cerflow.engine.scan import layout
+from cerflow.engine.tables.transducer_tables import TransducerTables
+
+__all__ = ["Contiguity", "contiguity"]
+
+_Link = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Contiguity:
+    """How matches without gaps lie in a stream.
+
+    They have ``length`` events. For each move of the tables ``places`` has the bit of the place that its event has.
+    ``links`` are rows of `ScanArrays.links`: comparisons with the event directly before. ``text`` is the number of the
+    column of text that is the key, -1 without keys.
+    """
+
+    length: int
+    places: Sequence[int]
+    links: Sequence[Sequence[int]]
+    text: int
+
+    def bits(self, moves: Iterable[int]) -> int:
+        """The places that some of these moves give to an event."""
+        bits = 0
+        for move in moves:
+            bits |= self.places[move]
+        return bits
+
+
+def contiguity(tables: TransducerTables, outputs: Sequence[Sequence[int]]) -> Contiguity | None:
+    """How the matches of some tables lie, if they have no gaps; ``outputs`` are the rows of `ScanArrays.outputs`."""
+    arrays = tables.arrays
+    chosen = arrays.options[engine_layout.O_STRATEGY] != engine_layout.EVERYTHING
+    if tables.grouped or chosen or len(arrays.checked) or tables.ticking or tables.asks:
+        return None
+    levels = _levels(tables)
+    keys = [row for row in outputs if row[layout.O_TO] == layout.TO_KEYS]
+    if levels is None or (keys and not tables.counted):
+        return None
+    text = -1
+    if keys:
+        if len(keys) > 1 or keys[0][layout.O_FORM] != layout.AS_TEXT:
+            return None
+        text = keys[0][layout.O_COLUMN]
+    rows = tables.moves.rows
+    places = [1 << levels[move.transition.source] for move in rows]
+    length = max(places).bit_length()
+    if any(move.final != (place == 1 << length - 1) for move, place in zip(rows, places)):
+        return None
+    return Contiguity(length, places, _links(tables, places, outputs), text)
+
+
+def _levels(tables: TransducerTables) -> dict[int, int] | None:
+    """How many events every run has read in each state, if that is one number and none may be skipped."""
+    moves, initial = tables.moves, tables.transducer.initial
+    levels = dict.fromkeys(initial, 0)
+    pending = list(initial)
+    leaving: dict[int, list[int]] = {}
+    for move in moves.rows:
+        leaving.setdefault(move.transition.source, []).append(move.target)
+    while pending:
+        state = pending.pop()
+        for target in leaving.get(state, ()):
+            if target < 0:
+                continue
+            level = levels[state] + 1
+            if level >= limits.CONTIGUOUS_EVENTS or moves.loops[target] or levels.get(target, level) != level:
+                return None
+            if target not in levels:
+                levels[target] = level
+                pending.append(target)
+    return levels if leaving and all(state in levels for state in leaving) else None
+
+
+def _links(tables: TransducerTables, places: Sequence[int], outputs: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Comparisons of an event with the one before, each with the places that it is necessary for."""
+    columns = {
+        row[layout.O_PLACE]: row[layout.O_COLUMN]
+        for row in outputs
+        if row[layout.O_TO] == layout.TO_COLUMNS and row[layout.O_FORM] in (layout.AS_INT, layout.AS_FLOAT)
+    }
+    found: dict[_Link, int] = {}
+    for place in set(places):
+        numbers = [number for number, own in enumerate(places) if own == place]
+        common = set.intersection(*(_comparisons(tables, number) for number in numbers))
+        for link in common:
+            found[link] = found.get(link, 0) | place
+    return [
+        [operator, kind, columns[now], columns[before], mask]
+        for (operator, kind, now, before), mask in sorted(found.items())
+        if columns.get(now, -1) >= 0 and columns.get(before, -1) >= 0
+    ]
+
+
+def _comparisons(tables: TransducerTables, number: int) -> set[_Link]:
+    """What a move compares with columns of the event before: operator, kind, own column, the other's column."""
+    arrays = tables.arrays
+    row = arrays.transitions[number]
+    found: set[_Link] = set()
+    for atom in arrays.atoms[row[engine_layout.T_ATOM] : row[engine_layout.T_ATOM_END]].tolist():
+        operator, kind = atom[engine_layout.A_OPERATOR], atom[engine_layout.A_KIND]
+        if operator == engine_layout.PROGRAM or kind == engine_layout.RANK:
+            continue
+        written = _written(tables, int(row[engine_layout.T_SOURCE]), atom[engine_layout.A_RIGHT])
+        if written >= 0:
+            found.add((operator, kind, atom[engine_layout.A_LEFT], written))
+    return found
+
+
+def _written(tables: TransducerTables, state: int, slot: int) -> int:
+    """The column that every move to a state writes to a slot, or -1."""
+    arrays = tables.arrays
+    columns: set[int] = set()
+    for move in tables.moves.rows:
+        if move.target != state:
+            continue
+        row = arrays.transitions[move.number]
+        steps = arrays.steps[row[engine_layout.T_STEP] : row[engine_layout.T_STEP_END]]
+        own = steps[steps[:, engine_layout.S_SLOT] == slot]
+        plain = len(own) == 1 and own[0, engine_layout.S_OPERATION] == engine_layout.WRITE
+        plain = plain and own[0, engine_layout.S_SOURCE] == engine_layout.FROM_COLUMN
+        columns.add(int(own[0, engine_layout.S_INDEX]) if plain else -1)
+    return columns.pop() if len(columns) == 1 else -1

@@ -1,0 +1,163 @@
+"""Patterns without gaps: leaving out events that are part of no match changes no match, wherever batches begin."""
+
+import random
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cerflow
+from cerflow import limits
+from cerflow.engine.recognize.plan import Plan
+from cerflow.engine.scan.contiguous import Contiguity
+from cerflow.schema import Schema
+from support.runners import RUNNERS, bag, examples, restored_at_every_event
+
+LABELS = "abcde"
+
+
+@pytest.fixture(autouse=True)
+def narrowed(monkeypatch):
+    monkeypatch.setattr(limits, "NARROWED_ROWS", 1)
+
+
+def contiguity_of(query, schema, **roles) -> Contiguity | None:
+    plan = Plan(cerflow.parse(query).tree, Schema(schema, **roles))
+    return plan.scan.contiguity
+
+
+@st.composite
+def queries(draw):
+    size = draw(st.integers(2, 5))
+    labels = LABELS[:size]
+    steps = [f"{draw(st.sampled_from(['A', 'B', '(A OR B)', 'EVENT']))} AS {label}" for label in labels]
+    if draw(st.booleans()):
+        steps[0] = f"({steps[0]} OR C AS {labels[0]})"
+    pairs = [*pairwise(labels), (labels[0], labels[-1])]
+    conditions = [
+        f"{later}.{column} {draw(st.sampled_from(['<', '>', '=', '!=', '<=']))} {earlier}.{other}"
+        for earlier, later in draw(st.lists(st.sampled_from(pairs), max_size=3))
+        for column, other in [draw(st.sampled_from(["vv", "ww", "vw", "ss"]))]
+    ]
+    conditions += [f"{label}.v > 1" for label in draw(st.lists(st.sampled_from(labels), max_size=2))]
+    formula = " : ".join(steps)
+    formula += f" FILTER {' AND '.join(conditions)}" if conditions else ""
+    if draw(st.integers(0, 3)) == 0:
+        formula = f"({formula}) WITHIN {draw(st.integers(2, 6))} EVENTS"
+    elif draw(st.integers(0, 3)) == 0:
+        formula = f"START({formula})"
+    keys = draw(st.sampled_from(["", " PARTITION BY k", " PARTITION BY n", " PARTITION BY k, s"]))
+    consume = draw(st.sampled_from(["", "", " CONSUME BY ANY", " CONSUME BY PARTITION"]))
+    what = draw(st.sampled_from(["*", "*", "MAX *", "NEXT *", "NONE"]))
+    return f"SELECT {what} WHERE ({formula}){keys}{consume}"
+
+
+@st.composite
+def streams(draw):
+    size = draw(st.integers(0, 40))
+    generator = random.Random(draw(st.integers(0, 10**6)))
+    kinds = draw(st.sampled_from([pa.string(), pa.dictionary(pa.int32(), pa.string())]))
+
+    def column(values, data_type):
+        return pa.array([generator.choice(values) for _ in range(size)]).cast(data_type)
+
+    return pa.table(
+        {
+            "type": column(["A", "A", "B", "B", "C"], kinds),
+            "k": column(["x", "y", None], kinds),
+            "n": column([1, 2, None], pa.int64()),
+            "s": column(["p", "q"], kinds),
+            "v": column([1, 2, 3, 4, None], pa.int64()),
+            "w": column([1.0, 2.0, 2.5, float("nan")], pa.float64()),
+        }
+    )
+
+
+@given(st.data())
+@examples(400)
+def test_matches_are_those_of_the_semantics(data):
+    query, table = cerflow.parse(data.draw(queries())), data.draw(streams())
+    expected = bag(RUNNERS["semantics"](query, table))
+    assert bag(RUNNERS["one batch"](query, table)) == expected
+    recognizer, found = query.recognizer(table.schema), []
+    while table.num_rows:
+        size = data.draw(st.integers(1, 15))
+        how = data.draw(st.sampled_from(["batch", "batch", "single", "restored"]))
+        if how == "single":
+            found += recognizer.push(table.slice(0, 1).to_pylist()[0]).to_pylist()
+            size = 1
+        else:
+            found += recognizer.push(table.slice(0, size)).to_pylist()
+        if how == "restored":
+            recognizer = cerflow.Recognizer.restore(query, recognizer.snapshot())
+        table = table.slice(size)
+    assert bag(found) == expected
+
+
+SCHEMA = pa.schema({"type": pa.string(), "k": pa.string(), "v": pa.int64(), "w": pa.float64(), "t": pa.int64()})
+
+
+@pytest.mark.parametrize(
+    ("formula", "expected"),
+    [
+        ("A : B : C", (3, 0)),
+        ("(A OR B) AS x : C : (A OR C) AS y", (3, 0)),
+        ("(A AS x : B AS y : C AS z) FILTER x.v < y.v AND y.w > z.w AND x.v > z.v", (3, 2)),
+        ("(A AS x : B AS y) FILTER x.v < y.v PARTITION BY k", (2, 1)),
+        ("(A AS x : B AS y) FILTER x.k = y.k", (2, 0)),
+        ("A : B : C WITHIN 5 [t] CONSUME BY ANY", (3, 0)),
+        ("A : B ; C", None),
+        ("A : B? : C", None),
+        ("A : B :+", None),
+        ("A : B PARTITION BY v", None),
+        ("A : B PARTITION BY k, v", None),
+        ("START(A : B)", None),
+        ("(A AS x : B AS y) WITHIN 5 [v]", None),
+    ],
+)
+def test_patterns_that_have_no_gaps(formula, expected):
+    found = contiguity_of(f"SELECT * WHERE {formula}", SCHEMA, time="t")
+    assert expected == (None if found is None else (found.length, len(found.links)))
+
+
+@pytest.mark.parametrize("keys", ["", " PARTITION BY k"])
+def test_few_events_are_looked_at(keys):
+    """Of 3,000 events those of the matches, and two at either end, of each key."""
+    query = cerflow.parse(f"SELECT * WHERE (EVENT AS x : EVENT AS y : EVENT AS z) FILTER x.v < y.v AND y.v > z.v{keys}")
+    peaks = {300, 1200, 1206, 2400}
+    rows = [{"type": "A", "k": "xyz"[i % 3], "v": 0 if i not in peaks else 1} for i in range(3000)]
+    table = pa.Table.from_pylist(rows)
+    recognizer = query.recognizer(table.schema)
+    found = recognizer.push(table)
+    apart = 3 if keys else 1
+    assert [m["detected_at"] for m in found] == [peak + apart for peak in sorted(peaks)]
+    # Those that wait at an event: one for each event that was looked at before.
+    assert recognizer.live["visited"] < 60
+    assert recognizer.push(table.slice(0, 5)).count() == 0
+
+
+@pytest.mark.parametrize("room", [1, 1 << 17])
+def test_many_keys(monkeypatch, room):
+    monkeypatch.setattr(limits, "SCAN_TEXTS", room)
+    generator = random.Random(1)
+    names = [f"{'long ' * (k % 9)}name {generator.randrange(6000)}" for k in range(20_000)]
+    table = pa.table({"type": ["A", "B"] * 10_000, "k": names, "v": [generator.randrange(4) for _ in names]})
+    query = cerflow.parse("SELECT * WHERE (EVENT AS x : EVENT AS y) FILTER x.v < y.v PARTITION BY k")
+    recognizer = query.recognizer(table.schema)
+    found = [m["detected_at"] for at in range(0, 20_000, 5000) for m in recognizer.push(table.slice(at, 5000))]
+    last, expected = {}, []
+    for at, (name, value) in enumerate(zip(names, table["v"].to_pylist())):
+        if last.get(name, 9) < value:
+            expected.append(at)
+        last[name] = value
+    assert found == expected
+    assert len(found) > 3000
+
+
+def test_a_snapshot_holds_what_may_go_on():
+    table = pa.table({"type": list("AABCABCCABABC") * 30, "k": ["x", "y"] * 195})
+    for keys in ("", " PARTITION BY k"):
+        query = cerflow.parse(f"SELECT * WHERE A : B : C{keys}")
+        assert restored_at_every_event(query, table) == query.match(table).to_pylist()
