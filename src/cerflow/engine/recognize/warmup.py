@@ -21,12 +21,13 @@ from cerflow.schema import Schema
 __all__ = ["ensure_compiled", "kernels_are_compiled", "load_kernels", "warm_up"]
 
 
-#: Configurations that outgrow their first tables, and collections of values that have to be cleaned up.
+#: Configurations that outgrow their first tables, collections of values that have to be cleaned up, no gaps.
 _QUERIES = (
     "SELECT * WHERE A AS x ; B AS y FILTER x.v = y.v",
     "SELECT * WHERE (A+ AS x ; B AS y) FILTER x.v != y.v WITHIN 6 EVENTS",
     "SELECT LAST * WHERE A ; B WITHIN 6 EVENTS",
     "SELECT MAX * WHERE A+ ; B WITHIN 6 EVENTS",
+    "SELECT * WHERE A : B",
 )
 _EVENTS = 200
 #: The work of a second process: it compiles the kernels that only some queries need.

@@ -229,19 +229,19 @@ class Memory:
         self.state = state._replace(members=_grown(members, capacity), member_values=_grown(values, capacity))
 
     def _clean_sets(self, *, grow: bool) -> None:
-        """Renumber the collections that some register still holds; make room for twice as many."""
+        """Renumber the collections that registers still hold; make room for many more, as it looks at all of them."""
         holders = self._set_holders()
         # Finding the holders replaces the state, as it moves members.
         state = self.state
         old = np.unique(np.concatenate([array[rows, slot] for array, rows, slot in holders] or [np.zeros(0, np.int64)]))
         old = np.union1d(old, [0])
         # The table below is probed with a mask, so its size must be a power of two.
-        capacity = len(state.set_index)
-        while capacity < 4 * len(old):
+        capacity = max(len(state.set_index), limits.COLLECTIONS)
+        while capacity < 8 * len(old):
             capacity *= 2
         index = np.zeros((capacity, 3), np.int64)
         sizes = state.set_index[old, layout.SET_SIZE]
-        words = np.zeros(max(len(state.set_words), 4 * int(sizes.sum()), 256), np.int64)
+        words = np.zeros(max(len(state.set_words), 8 * int(sizes.sum()), 4 * limits.COLLECTIONS), np.int64)
         if grow or 2 * len(old) > len(state.set_index) or 2 * int(sizes.sum()) > len(state.set_words):
             words = np.zeros(2 * len(words), np.int64)
             index = np.zeros((2 * len(index), 3), np.int64)
