@@ -146,8 +146,9 @@ class Memory:
         bounds = np.full(len(roots), bound)
         if not self._bound_is_global:
             bounds = np.ascontiguousarray(state.partition_long[state.config[living, layout.C_PARTITION], -1])
-        new = np.zeros_like(state.nodes)
-        marks = np.zeros_like(state.marks)
+        # Pages of new zeros cost nothing until they are written.
+        new = np.zeros(state.nodes.shape, np.int64)
+        marks = np.zeros(state.marks.shape, np.int64)
         forward = np.full(top, -1, np.int32)
         used = np.zeros(int(state.counters[layout.N_MARKS]), np.int32)
         stack = np.empty(top, np.int32)

@@ -189,7 +189,10 @@ def _holds(s, k, row, address):
 
 @part
 def write_event(s, row, signature, left_out, address):
-    """Write the event of a row, unless it has no key; so many of its key are ``left_out`` directly before it."""
+    """Write the event of a ``row`` with a ``signature``, unless it has no key; returns as ``scan``.
+
+    ``s`` are the arrays of the scan at ``address``; so many events of its key are ``left_out`` directly before it.
+    """
     control = s.control
     events = events_at(address)
     n = control[COUNT]
