@@ -161,6 +161,14 @@ function clipped(pen, text, room) {
   return found;
 }
 
+let stretches = null;
+function counted() { // the number of events of each lane in short stretches of the axis
+  if (stretches?.xs === xs && stretches.lane === lane()) return stretches;
+  const codes = lane().values, bins = Math.min(16384, Math.floor(4e6 / lane().texts.length));
+  const counts = new Uint32Array(bins * lane().texts.length), scale = bins / (most - least);
+  for (let i = 0; i < xs.length; i++) counts[codes[i] * bins + (((xs[i] - least) * scale) | 0)]++;
+  return (stretches = { xs, lane: lane(), bins, counts });
+}
 function drawEvents(pen, from, to) {
   const low = bound(state.x0), high = bound(state.x1 + 1e-12), codes = lane().values;
   const tall = Math.min(18, state.laneHeight * 0.5);
@@ -176,9 +184,20 @@ function drawEvents(pen, from, to) {
   // Many events: each pixel of a lane is as dark as events are dense there.
   const w = Math.floor(width - GUTTER), rows = to - from, scale = w / (state.x1 - state.x0), left = state.x0;
   const counts = new Uint32Array(w * rows);
-  for (let i = low; i < high; i++) {
-    const row = codes[i] - from, column = ((xs[i] - left) * scale) | 0;
-    if (row >= 0 && row < rows && column < w) counts[row * w + column]++;
+  const known = counted();
+  if ((state.x1 - left) / (most - least) > (4 * w) / known.bins) {
+    // Counts of short stretches do, if there are several to a pixel.
+    const length = (most - least) / known.bins, begin = Math.max(0, Math.ceil((left - least) / length - 0.5));
+    for (let b = begin; b < known.bins; b++) {
+      const column = ((least + (b + 0.5) * length - left) * scale) | 0;
+      if (column >= w) break;
+      for (let row = 0; row < rows; row++) counts[row * w + column] += known.counts[(row + from) * known.bins + b];
+    }
+  } else {
+    for (let i = low; i < high; i++) {
+      const row = codes[i] - from, column = ((xs[i] - left) * scale) | 0;
+      if (row >= 0 && row < rows && column < w) counts[row * w + column]++;
+    }
   }
   let greatest = 1;
   for (const n of counts) if (n > greatest) greatest = n;
