@@ -1,12 +1,21 @@
 """Expressions of pyarrow are true of the same events as conditions are to the engine."""
 
+import math
+
+import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import event, given
 
+import cerflow
 from cerflow.conditions.guards import Satisfied, TypeTest
 from cerflow.conditions.propositions import is_not_true, is_true, leaves_of
+from cerflow.conditions.register_values import Microseconds
+from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.language.condition import (
+    Arithmetic,
     Attribute,
     Comparison,
     Like,
@@ -15,8 +24,10 @@ from cerflow.language.condition import (
     Regexp,
 )
 from cerflow.pushdown.arrow import ArrowTranslation, arrow_filter
-from cerflow.pushdown.relevance import plainly
+from cerflow.pushdown.relevance import plainly, relevant_events
+from cerflow.schema import Schema
 from cerflow.values.operators import Operator
+from cerflow.values.units import MICROSECONDS
 from support import adversarial
 from support.runners import examples
 
@@ -69,3 +80,61 @@ A, F = Attribute(None, "s"), Attribute(None, "f64")
 def test_what_is_decided(condition, decided):
     assert ArrowTranslation(adversarial.SCHEMA).decides(condition) is decided
     assert (arrow_filter(is_true(condition), adversarial.SCHEMA) is not None) is decided
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("make", [pa.timestamp, lambda unit: pa.timestamp(unit, "Europe/Paris"), pa.duration])
+def test_times_of_all_units(unit, make):
+    """Columns of times and their differences beside numbers of microseconds, on both sides of every edge."""
+    ticks = [0, 1, -1, 999, 1000, 1001, -999, -1000, -1001, 10**9, -(10**9), None]
+    if unit != "s":
+        ticks += [2**62, -(2**62) - 9] if unit in ("us", "ns") else [2**52, -(2**52) - 9]
+    pairs = [(a, b) for a in ticks for b in ticks]
+    columns = {name: pa.array([pair[k] for pair in pairs], make(unit)) for k, name in enumerate("ab")}
+    table = pa.table({"type": ["A"] * len(pairs), **columns, "at": range(len(pairs))})
+    schema = Schema(table.schema)
+    (batch,) = table.to_batches()
+    rows = BatchRows(batch, schema, range(len(pairs)), finest_unit(schema))
+    a, b = (Microseconds(Attribute(None, name)) for name in "ab")
+    size = MICROSECONDS[unit]
+    micros = {math.floor(n * size) + d for n in (*ticks[:-1], 1998, 2000) if n is not None for d in (-1, 0, 1)}
+    literals = [Literal(n) for n in sorted(micros) if abs(n) < 2**63]
+    for operator in Operator:
+        for left, right in [(a, b), *((x, n) for n in literals for x in (a, Arithmetic("-", a, b)))]:
+            condition = Comparison(operator, left, right)
+            if not ArrowTranslation(schema).decides(condition):
+                # In nanoseconds the literal is beyond 64 bits.
+                assert unit == "ns"
+                assert abs(right.value) > 2**62 // 1000
+                continue
+            for make_, asked in ((is_true, condition), (is_not_true, Not(Satisfied(condition)))):
+                found = arrow_filter(plainly(make_(condition), schema), schema)
+                assert (
+                    table.filter(found)["at"].to_pylist()
+                    == np.flatnonzero(np.broadcast_to(rows.truth(asked).true, (len(pairs),))).tolist()
+                ), condition
+
+
+def test_row_groups_are_skipped_by_durations(tmp_path):
+    """Readers compare durations and times with the bounds of row groups."""
+    seconds = [0, 10, 400, 500]
+    begun = pa.array([0] * 4, pa.timestamp("us"))
+    table = pa.table(
+        {
+            "type": ["A"] * 4,
+            "t": pa.array(range(4)),
+            "took": pa.array([n * 10**6 for n in seconds], pa.duration("us")),
+            "begun": begun,
+            "ended": pa.array([n * 10**6 for n in seconds], pa.timestamp("us")),
+        }
+    )
+    pq.write_table(table, tmp_path / "events.parquet", row_group_size=2)
+    for asked in ("x.took > 5 MINUTES", "x.ended - x.begun > 5 MINUTES"):
+        query = cerflow.parse(f"SELECT * WHERE A AS x FILTER {asked}")
+        schema = Schema(table.schema, "type", "t")
+        condition = relevant_events(query.tree, query.plan(schema).transducer, schema, counted=False).condition
+        wanted = arrow_filter(condition, schema)
+        assert table.filter(wanted)["t"].to_pylist() == [2, 3]
+        (fragment,) = ds.dataset(tmp_path).get_fragments()
+        groups = [group.id for group in fragment.subset(wanted, schema=table.schema).row_groups]
+        assert groups == ([1] if "took" in asked else [0, 1])

@@ -13,6 +13,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from cerflow.conditions.guards import TypeTest
+from cerflow.conditions.register_values import Microseconds
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.language.condition import (
     And,
@@ -49,6 +50,8 @@ EPOCH = datetime.datetime(1970, 1, 1)
 MOMENTS = [
     EPOCH + datetime.timedelta(microseconds=n) for n in (0, 1, -1, 86_400_000_000, 1_711_846_800_000_000, -(10**15))
 ]
+#: Microseconds whose differences may leave 64 bits.
+TICKS = (0, 1, -1, 60_000_000, -60_000_000, 300_000_001, 86_400_000_000, -(10**15), 2**62, -(2**62) - 7)
 INSTANTS = (
     "1970-01-01",
     "1970-01-01T00:00:00.000001",
@@ -75,7 +78,12 @@ _VALUES: dict[str, tuple[pa.DataType, tuple[Any, ...]]] = {
     "zoned": (pa.timestamp("us", "UTC"), tuple(m.replace(tzinfo=datetime.UTC) for m in MOMENTS)),
     "naive": (pa.timestamp("us"), tuple(MOMENTS)),
     "day": (pa.date32(), tuple(m.date() for m in MOMENTS)),
+    "zoned2": (pa.timestamp("us", "UTC"), TICKS),
+    "naive2": (pa.timestamp("us"), tuple(MOMENTS)),
+    "span": (pa.duration("us"), TICKS),
+    "span2": (pa.duration("us"), TICKS),
 }
+TIMES = (("zoned", "zoned2"), ("naive", "naive2"), ("span", "span2"))
 
 
 def _table(rows: int) -> pa.Table:
@@ -111,6 +119,14 @@ def _number(draw: st.DrawFn, depth: int = 2) -> Expression:
     return Attribute(None, draw(st.sampled_from(_NUMERIC)))
 
 
+def _of_times(draw: st.DrawFn, operator: Operator) -> Condition:
+    """A comparison of microseconds, as queries with durations are rewritten."""
+    first, second = (Microseconds(Attribute(None, n)) for n in draw(st.permutations(draw(st.sampled_from(TIMES)))))
+    left = draw(st.sampled_from((first, Arithmetic("-", first, second))))
+    literal = Literal(draw(st.sampled_from((*TICKS, *(b - a for a in TICKS for b in TICKS if abs(b - a) < 2**63)))))
+    return Comparison(operator, left, draw(st.sampled_from((literal, literal, second))))
+
+
 def _text(draw: st.DrawFn) -> Expression:
     base = Attribute(None, draw(st.sampled_from(("s", "r", "type"))))
     return Function(draw(st.sampled_from(("lower", "upper"))), (base,)) if draw(st.integers(0, 7)) == 0 else base
@@ -121,7 +137,9 @@ def _elementary(draw: st.DrawFn) -> Condition:
     equal = draw(st.sampled_from((Operator.EQ, Operator.NE)))
     negated = draw(st.booleans())
     sides: tuple[Expression, Expression]
-    match draw(st.integers(0, 16)):
+    match draw(st.integers(0, 18)):
+        case 17 | 18:
+            return _of_times(draw, operator)
         case 0 | 1 | 2 | 3:
             sides = (_number(draw), Literal(draw(st.sampled_from(_LITERALS))))
             return Comparison(operator, *(sides if draw(st.booleans()) else sides[::-1]))

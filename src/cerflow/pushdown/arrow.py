@@ -5,6 +5,7 @@ Every leaf that is translated is true of the same events as to the engine; other
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import reduce
 from operator import or_
@@ -15,8 +16,11 @@ import pyarrow.compute as pc
 from cerflow import limits
 from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.propositions import leaves_of, weakened
+from cerflow.conditions.register_values import Microseconds
+from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.evaluate.rows import instant
 from cerflow.language.condition import (
+    Arithmetic,
     Attribute,
     Condition,
     Expression,
@@ -88,6 +92,8 @@ class ArrowTranslation(Translation[pc.Expression]):
             if not isinstance(right, Literal) or type(right.value) is not int or abs(right.value) >= 2**31:
                 raise UndecidedError
             return RELATIONS[operator](pc.utf8_length(self._text(left.arguments[0])), pa.scalar(right.value))
+        if isinstance(left, Microseconds | Arithmetic):
+            return self._of_times(operator, left, right)
         if not isinstance(left, Attribute):
             raise UndecidedError
         name = self.schema.column(left.name)
@@ -106,6 +112,60 @@ class ArrowTranslation(Translation[pc.Expression]):
             raise UndecidedError
         found = RELATIONS[operator](pc.field(left), pc.field(right))
         return found & ~pc.is_nan(pc.field(left)) & ~pc.is_nan(pc.field(right)) if _is_float(own) else found
+
+    def _of_times(self, operator: Operator, left: Expression, right: Expression) -> pc.Expression:
+        """Comparisons of microseconds: of a column or of the difference of two with a literal, or of two columns."""
+        match left, right:
+            case Microseconds(Attribute(_, name)), Literal(int() as value) if not isinstance(value, bool):
+                return self._beside(operator, self.schema.column(name), value)
+            case Microseconds(), Microseconds():
+                return RELATIONS[operator](self._microseconds(left), self._microseconds(right))
+            case Arithmetic("-", first, second), Literal(int() as value) if _in_64_bits(value):
+                a, b = self._microseconds(first), self._microseconds(second)
+                difference = pc.subtract(a, b)
+                # Arrow goes on at the other end where 64 bits do not suffice; to the engine that is null.
+                fits = ((a < 0) == (b < 0)) | ((difference < 0) == (a < 0))
+                return fits & (difference != pa.scalar(-MOST - 1)) & RELATIONS[operator](difference, pa.scalar(value))
+        raise UndecidedError
+
+    def _beside(self, operator: Operator, name: str, microseconds: int) -> pc.Expression:
+        """A column of times compared with a number of microseconds, in its own unit, as readers have bounds in it."""
+        own = self._type(name)
+        if not (pa.types.is_timestamp(own) or pa.types.is_duration(own)):
+            raise UndecidedError
+        # The values that have so many microseconds, rounded down, lie from ``first`` to before ``after``.
+        first, after = (math.ceil(n / MICROSECONDS[own.unit]) for n in (microseconds, microseconds + 1))
+        if not (_in_64_bits(first) and _in_64_bits(after)):
+            raise UndecidedError
+        from_first, from_after = (pc.field(name) >= pa.scalar(n, own) for n in (first, after))
+        match operator:
+            case Operator.GE:
+                return from_first
+            case Operator.GT:
+                return from_after
+            case Operator.LT:
+                return ~from_first
+            case Operator.LE:
+                return ~from_after
+            case Operator.EQ:
+                return from_first & ~from_after
+        return ~from_first | from_after
+
+    def _microseconds(self, value: Expression) -> pc.Expression:
+        """The microseconds of a column of times, rounded down."""
+        if not (isinstance(value, Microseconds) and isinstance(value.expression, Attribute)):
+            raise UndecidedError
+        name = self.schema.column(value.expression.name)
+        own = self._type(name)
+        if not (pa.types.is_timestamp(own) or pa.types.is_duration(own)):
+            raise UndecidedError
+        ticks = pc.field(name).cast(pa.int64())
+        size = MICROSECONDS[own.unit]
+        if size >= 1:
+            return pc.multiply(ticks, pa.scalar(int(size)))
+        whole = pc.divide(ticks, pa.scalar(int(1 / size)))
+        above = pc.multiply(whole, pa.scalar(int(1 / size))) > ticks
+        return pc.if_else(above, pc.subtract(whole, pa.scalar(1)), whole)
 
     def _scalar(self, name: str, operator: Operator, value: object) -> pa.Scalar:
         """A literal as a value that a column is compared with."""
@@ -159,6 +219,10 @@ class ArrowTranslation(Translation[pc.Expression]):
     def _begins_and_ends(self, text: pc.Expression, first: str, last: str) -> pc.Expression:
         length = len(f"{first}{last}".encode())
         return pc.starts_with(text, first) & pc.ends_with(text, last) & (pc.binary_length(text) >= pa.scalar(length))
+
+
+def _in_64_bits(value: int) -> bool:
+    return abs(value) <= MOST
 
 
 def _is_float(data_type: pa.DataType) -> bool:

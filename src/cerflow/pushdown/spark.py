@@ -18,6 +18,7 @@ from pyspark.sql.types import (
     BooleanType,
     ByteType,
     DataType,
+    DayTimeIntervalType,
     DecimalType,
     DoubleType,
     FloatType,
@@ -31,6 +32,7 @@ from pyspark.sql.types import (
 
 from cerflow import limits
 from cerflow.conditions.guards import TypeTest
+from cerflow.conditions.register_values import Microseconds
 from cerflow.engine.evaluate.rows import instant
 from cerflow.language.condition import (
     Arithmetic,
@@ -45,6 +47,7 @@ from cerflow.pushdown.translation import Translation, UndecidedError, encodable
 from cerflow.schema import Kind, kind_of
 from cerflow.values.operators import RELATIONS, Operator
 from cerflow.values.text_patterns import MANY, ONE, tokens
+from cerflow.values.units import DAY
 
 __all__ = ["SparkConditions"]
 
@@ -102,6 +105,8 @@ class SparkConditions(Translation[Column]):
             case Negative(operand):
                 column, kind = self._computed(operand)
                 return -column if kind == _REAL else _opposite(column), kind
+            case Microseconds(Attribute(_, name)):
+                return self._microseconds(self._column(name)), _NUMBER
             case Arithmetic(operator, left, right):
                 return self._arithmetic(operator, *self._computed(left), *self._computed(right))
         raise UndecidedError
@@ -131,6 +136,22 @@ class SparkConditions(Translation[Column]):
             return column, _NUMBER
         if isinstance(data_type, _FLOATS):
             return column if isinstance(data_type, DoubleType) else column.cast("double"), _REAL
+        raise UndecidedError
+
+    def _microseconds(self, name: str) -> Column:
+        """The microseconds of a column of times, which do not depend on the time zone of the session."""
+        column, data_type = F.col(self._plain[name]), self._types[name]
+        match data_type:
+            case TimestampType():
+                return F.unix_micros(column)
+            case TimestampNTZType():
+                days = F.unix_date(column.cast("date")).cast("bigint")
+                within = _seconds(F.hour(column), F.minute(column), F.extract(F.lit("SECOND"), column))
+                # Towards zero, as the beginning of the first day is beyond 64 bits.
+                return F.when(days < 0, (days + 1) * DAY + (within - DAY)).otherwise(days * DAY + within)
+            case DayTimeIntervalType(startField=DayTimeIntervalType.DAY, endField=DayTimeIntervalType.SECOND):
+                days, *parts = (F.extract(F.lit(part), column) for part in ("DAY", "HOUR", "MINUTE", "SECOND"))
+                return days.cast("bigint") * DAY + _seconds(*parts)
         raise UndecidedError
 
     def _literal_value(self, value: object) -> tuple[Column, int]:
@@ -247,6 +268,12 @@ class SparkConditions(Translation[Column]):
             else:
                 written.append({MANY: "%", ONE: "_"}[token])
         return text.like("".join(written))
+
+
+def _seconds(hours: Column, minutes: Column, seconds: Column) -> Column:
+    """The microseconds of a part of a day."""
+    micros = (seconds * 10**6).cast("bigint")
+    return (hours.cast("bigint") * 60 + minutes.cast("bigint")) * (60 * 10**6) + micros
 
 
 def _item(value: object, kind: int) -> int | str:

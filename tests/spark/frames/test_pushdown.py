@@ -11,11 +11,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.guards import Satisfied
 from cerflow.conditions.propositions import is_not_true, is_true, leaves_of, weakened
-from cerflow.language.condition import Not
+from cerflow.conditions.register_values import Microseconds
+from cerflow.language.condition import Arithmetic, Attribute, Comparison, Literal, Not
 from cerflow.pushdown.relevance import plainly
 from cerflow.pushdown.spark import SparkConditions
 from cerflow.spark import batch, explain, match
 from cerflow.spark.frames import pushdown
+from cerflow.values.operators import Operator
 from support import adversarial
 from support.relevance_cases import FRAGMENTS, drawn
 from support.runners import examples
@@ -61,6 +63,45 @@ def test_spark_sees_conditions_as_the_engine_does(spark, adversarial_frame, ansi
             assert kept == true, condition
         else:
             assert all(a for a, b in zip(kept, true) if b), condition
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_times_do_not_depend_on_the_zone_of_the_session(spark, adversarial_frame, zone):
+    types = {field.name: field.dataType for field in adversarial_frame.schema.fields}
+    conditions = SparkConditions(types, {name: name for name in types}, "type")
+    asked = []
+    for names in adversarial.TIMES:
+        first, second = (Microseconds(Attribute(None, name)) for name in names)
+        for literal in map(Literal, (0, 1, -1, 300 * 10**6, 3600 * 10**6, 2**62, 1_711_846_800_000_000)):
+            asked += [Comparison(o, v, literal) for o in Operator for v in (first, Arithmetic("-", first, second))]
+    assert all(map(conditions.decides, asked))
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        columns = [F.coalesce(conditions.proposition(c), F.lit(False)).alias(f"x{k}") for k, c in enumerate(asked)]
+        found = adversarial_frame.select("at", *columns).orderBy("at").toArrow()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+    for k, condition in enumerate(asked):
+        assert found[f"x{k}"].to_pylist() == adversarial.truth(condition), condition
+
+
+def test_durations_are_compared_by_spark(spark):
+    table = pa.table(
+        {
+            "type": ["A"] * 4,
+            "t": range(4),
+            "begun": pa.array([0] * 4, pa.timestamp("us", "UTC")),
+            "ended": pa.array([0, 10**7, 4 * 10**8, None], pa.timestamp("us", "UTC")),
+            "took": pa.array([0, 10**7, 4 * 10**8, None], pa.duration("us")),
+        }
+    )
+    for asked in ("x.ended - x.begun > 5 MINUTES", "x.took > 5 MINUTES"):
+        query = f"SELECT * WHERE A AS x FILTER {asked}"
+        said = explain(query, spark.createDataFrame(table), time="t")
+        assert "only those with  type = A AND microseconds(" in said
+        assert "left to the tasks" not in said
+        assert len(assert_same(spark, query, table, time="t")) == 1
 
 
 def filters(frame):
