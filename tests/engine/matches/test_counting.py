@@ -9,6 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow.engine.kernels.matches.count import add_counts
 from cerflow.engine.matches.counting import MatchCounter
 from cerflow.engine.matches.sliding import count_sliding
 from cerflow.engine.matches.unfolding import NO_LIMIT, unfolded
@@ -107,3 +108,40 @@ def test_what_a_detection_costs_does_not_grow_with_the_window(formula):
     some = [0, len(found) // 2, len(found) - 1]
     # One by one, and without what was remembered of other windows.
     assert [MatchCounter(part).number(d)[0] for d in some] == found[some].tolist()
+
+
+@pytest.mark.parametrize("size", [5, 62, 63, 64, 126, 127, 128, 129, 300])
+def test_numbers_of_any_size(size):
+    """Of n As every nonempty set matches with each B: 2ⁿ − 1."""
+    query = cerflow.parse("SELECT * WHERE A+ ; B")
+    table = pa.table({"type": ["B", *["A"] * 5, "B", *["A"] * (size - 5), "B", "B"]})
+    matches = query.match(table)
+    counted = cerflow.parse("SELECT COUNT(*) AS n WHERE A+ ; B").match(table).to_batches(counts="text")
+    assert [int(n) for batch in counted for n in batch["n"].to_pylist()] == [31, 2**size - 1, 2**size - 1]
+    total = 31 + 2 * (2**size - 1)
+    assert matches.count() == total
+    last = matches[total - 1 : total].to_pylist()
+    assert len(last) == 1
+    (sample,) = matches[2**size // 3 : 2**size // 3 + 1].to_pylist()
+    assert sample["events"][-1]["type"] == "B"
+    assert len(matches.sample(3, seed=1).to_pylist()) == 9
+
+
+@examples(40)
+@given(
+    st.text("AAB", min_size=80, max_size=160),
+    st.integers(60, 150),
+    st.sampled_from(["A+ ; B", "(A OR B)+ ; B", "A+ ; (A OR B)+"]),
+)
+def test_numbers_of_several_words(letters, width, formula):
+    """Numbers in windows, where sets lose members, equal those of Python's integers."""
+    query = cerflow.parse(f"SELECT * WHERE {formula} WITHIN {width} EVENTS")
+    for part in query.match(pa.table({"type": list(letters)})).parts:
+        size, top = len(part.detections), len(part.nodes)
+        found, amounts = np.zeros(size, object), np.zeros(top, object)
+        low, stack = np.empty(top, np.int64), np.empty(3 * top + 4, np.int32)
+        small = part.nodes.view(np.int32)
+        assert add_counts.py_func(part.nodes, small, part.detections, 0, size, amounts, low, stack, found) == size
+        assert MatchCounter(part).numbers() == found.tolist()
+        assert MatchCounter(part)._count_long(0, size) == found.tolist()
+        assert [MatchCounter(part).number(d)[0] for d in range(0, size, 9)] == found[::9].tolist()

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cerflow import limits
 from cerflow.engine import layout
-from cerflow.engine.kernels.matches.count import add_counts
+from cerflow.engine.kernels.matches.count import add_counts, add_long_counts
 from cerflow.engine.matches.sliding import count_sliding
 from cerflow.engine.matches.unfolding import Part
 from cerflow.errors import UnsupportedQueryError
 from cerflow.values.array_types import Ints
 
-__all__ = ["MatchCounter", "count_detections", "detecting", "refuse_if_cut"]
+__all__ = ["LongNumbers", "MatchCounter", "count_detections", "detecting", "refuse_if_cut"]
 
 
 def detecting(detections: Ints) -> tuple[Ints, Ints]:
@@ -47,11 +46,21 @@ def refuse_if_cut(totals: Sequence[int], limit: int) -> None:
         )
 
 
+class LongNumbers:
+    """Numbers of several words, the lowest first, as integers of Python; ``words`` is (numbers, words)."""
+
+    def __init__(self, words: NDArray[np.uint64]) -> None:
+        self._words = words
+
+    def __getitem__(self, at: int) -> int:
+        return int.from_bytes(self._words[at].astype("<u8").tobytes(), "little")
+
+
 class MatchCounter:
     """Counts the matches of the detections of a part.
 
-    Numbers are exact at any size: those beyond 64 bits are counted again with Python integers. Detections must be
-    counted in their order.
+    Numbers are exact at any size: from the first that needs more than 63 bits on, they are added word by word.
+    Detections must be counted in their order.
     """
 
     def __init__(self, part: Part) -> None:
@@ -61,21 +70,15 @@ class MatchCounter:
         self._stack = np.empty(3 * top + 4, np.int32)
         self._found = np.zeros(len(part.detections), np.int64)
         self._amounts, self._low = np.zeros(top, np.int64), np.empty(top, np.int64)
-        self._exact: NDArray[Any] | None = None
-        self._exact_low = np.empty(top, np.int64)
+        #: The same for numbers of several words.
+        self._long: tuple[NDArray[np.uint64], Ints] | None = None
 
     def numbers(self) -> list[int]:
         """The number of matches of every detection."""
         size = len(self._found)
         at = self._count(self._slide(), size)
-        large: dict[int, int] = {}
-        while at < size:
-            large[at] = self._count_exactly(at)
-            at = self._count(at + 1, size)
-        numbers: list[int] = self._found.tolist()
-        for at, number in large.items():
-            numbers[at] = number
-        return numbers
+        numbers: list[int] = self._found[:at].tolist()
+        return numbers + self._count_long(at, size)
 
     def numbers_to_63_bits(self, *, go_on: bool) -> tuple[list[int], bool]:
         """The number of matches of the detections, and whether these are all and exact.
@@ -86,18 +89,18 @@ class MatchCounter:
         at = self._count(self._slide(), size)
         while at < size:
             if not go_on:
-                return [*self._found[:at].tolist(), self._count_exactly(at)], at == size - 1
+                return [*self._found[:at].tolist(), *self._count_long(at, at + 1)], at == size - 1
             self._found[at], exact = 1 << 62, False
             at = self._count(at + 1, size)
         return self._found.tolist(), exact
 
-    def number(self, detection: int) -> tuple[int, NDArray[Any]]:
+    def number(self, detection: int) -> tuple[int, Ints | LongNumbers]:
         """The number of matches of one detection, and of complex events of each set below it, for `unrank`."""
         if self._count(detection, detection + 1) > detection:
             return int(self._found[detection]), self._amounts
-        number = self._count_exactly(detection)
-        assert self._exact is not None
-        return number, self._exact
+        (number,) = self._count_long(detection, detection + 1)
+        assert self._long is not None
+        return number, LongNumbers(self._long[0])
 
     def _slide(self) -> int:
         """Count along a sliding window if that pays; returns the number of detections that were counted so."""
@@ -108,9 +111,20 @@ class MatchCounter:
         at: int = add_counts(*self._graph, first, last, self._amounts, self._low, self._stack, self._found)
         return at
 
-    def _count_exactly(self, detection: int) -> int:
-        if self._exact is None:
-            self._exact = np.zeros(len(self._amounts), object)
-        found = np.zeros(len(self._found), object)
-        add_counts.py_func(*self._graph, detection, detection + 1, self._exact, self._exact_low, self._stack, found)
-        return int(found[detection])
+    def _count_long(self, first: int, last: int) -> list[int]:
+        """The numbers of matches of some detections, with twice as many words whenever one needs more."""
+        numbers: list[int] = []
+        while (at := first + len(numbers)) < last:
+            amounts, low = self._long or self._longer(2)
+            words = amounts.shape[1]
+            found = np.zeros((min(last - at, limits.COUNTED_WORDS // words + 1), words), np.uint64)
+            counted = add_long_counts(*self._graph, at, at + len(found), amounts, low, self._stack, found) - at
+            numbers += map(LongNumbers(found).__getitem__, range(counted))
+            if counted < len(found):
+                self._longer(2 * words)
+        return numbers
+
+    def _longer(self, words: int) -> tuple[NDArray[np.uint64], Ints]:
+        top = len(self._low)
+        self._long = np.zeros((top, words), np.uint64), np.full(top, np.iinfo(np.int64).min)
+        return self._long

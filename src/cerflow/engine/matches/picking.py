@@ -16,7 +16,7 @@ import pyarrow as pa
 from cerflow.engine import layout
 from cerflow.engine.kernels.matches.fold import GREATEST, LEAST, PLUS
 from cerflow.engine.kernels.matches.unrank import unrank
-from cerflow.engine.matches.counting import MatchCounter, detecting, refuse_if_cut
+from cerflow.engine.matches.counting import LongNumbers, MatchCounter, detecting, refuse_if_cut
 from cerflow.engine.matches.folding import Lowest, Values, ranked
 from cerflow.engine.matches.mark_values import MarkValues, check_attribute, check_label
 from cerflow.engine.matches.unfolding import Part, Unfolded
@@ -144,7 +144,7 @@ def _ranked(part: Part, counting: MatchCounter, d: int, rank: int) -> list[int]:
     _, amounts = counting.number(d)
     small = part.nodes.view(np.int32)
     root, bound = part.detections[d, layout.D_ROOT], part.detections[d, layout.D_BOUND]
-    kernel = unrank.py_func if amounts.dtype == object else unrank
+    kernel = unrank.py_func if isinstance(amounts, LongNumbers) else unrank
     path = np.empty(64, np.int32)
     while (length := kernel(part.nodes, small, amounts, root, bound, rank, path)) < 0:
         path = np.empty(2 * len(path), np.int32)
