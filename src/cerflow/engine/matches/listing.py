@@ -146,8 +146,9 @@ class Listing:
 
     def _columns(self, schema: pa.Schema) -> Iterable[tuple[str, Callable[[], pa.Array]]]:
         report = self._report
-        makers: list[Callable[[], pa.Array]] = [self._detected_at, self._detected_time]
-        makers += [partial(self._end, values, end) for values in (self._places, self._times) for end in (0, 1)]
+        makers: list[Callable[[], pa.Array]] = [lambda: self._detected_at, lambda: self._detected_time]
+        makers += [partial(self._start, self._places), partial(self._end, self._places, lambda: self._detected_at)]
+        makers += [partial(self._start, self._times), partial(self._end, self._times, lambda: self._detected_time)]
         makers += [partial(self._key, k) for k in range(len(report.select.partition))]
         makers += [partial(self._computed, k) for k in range(len(report.computed))]
         if report.select.projection.has_events:
@@ -156,9 +157,11 @@ class Listing:
         if not set(schema.names) <= set(report.schema.names):
             yield from ((column.name, partial(self._flat, column)) for column in report.flat)
 
+    @cached_property
     def _detected_at(self) -> pa.Array:
         return _taken(self._detected.places(), self._found.owner)
 
+    @cached_property
     def _detected_time(self) -> pa.Array:
         return _taken(self._detected.times, self._found.owner)
 
@@ -168,11 +171,13 @@ class Listing:
     def _times(self) -> pa.Array:
         return _times(self._report, self._shown.positions, self._rows)
 
-    def _end(self, values: Callable[[], pa.Array], end: int) -> pa.Array:
-        """A value of the first or the last event of each match, null if there is none."""
-        at = self._shown.ends[end]
-        missing = at < 0
-        return values().take(pa.array(at, mask=missing)) if missing.any() else _taken(values(), at)
+    def _start(self, values: Callable[[], pa.Array]) -> pa.Array:
+        """A value of the first event of each match, null if there is none."""
+        return _taken_or_null(values(), self._shown.ends[0])
+
+    def _end(self, values: Callable[[], pa.Array], detected: Callable[[], pa.Array]) -> pa.Array:
+        """The same of the last event; ``detected`` gives the value of the event that detected the match."""
+        return detected() if self._shown.end_detects else _taken_or_null(values(), self._shown.ends[1])
 
     def _key(self, k: int) -> pa.Array:
         return _taken(self._detected.keys[k], self._found.owner)
@@ -297,6 +302,12 @@ def _times(report: Report, positions: Ints, rows: StoredRows) -> pa.Array:
 def _taken(values: pa.Array, at: Smalls) -> pa.Array:
     """The values at some places, which are known to be within bounds."""
     return pc.take(values, pa.array(at), boundscheck=False)
+
+
+def _taken_or_null(values: pa.Array, at: Smalls) -> pa.Array:
+    """The same, null where the place is negative."""
+    missing = at < 0
+    return values.take(pa.array(at, mask=missing)) if missing.any() else _taken(values, at)
 
 
 def _without_nan(values: pa.Array) -> pa.Array:

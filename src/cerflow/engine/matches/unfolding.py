@@ -45,7 +45,8 @@ class Unfolded:
 
     Match m was detected at ``detected[owner[m]]`` and has the events ``events[offsets[m] : offsets[m + 1]]``.
     ``ends[0, m]`` is the first of them and ``ends[1, m]`` the last, -1 if there are none. Event e is at
-    ``positions[e]`` and has the label set ``labels[e]``; every e occurs once, however many matches contain it.
+    ``positions[e]`` and has the label set ``labels[e]``; every e occurs once, however many matches contain it. With
+    ``end_detects`` the last event of each match is known to be the one that detected it.
     """
 
     detected: Ints
@@ -55,6 +56,7 @@ class Unfolded:
     ends: SmallRows  # (2, matches)
     positions: Ints
     labels: Ints
+    end_detects: bool = False
 
     def __len__(self) -> int:
         return len(self.owner)
@@ -94,14 +96,18 @@ def unfolded(part: Part, limit: int, max_rows: int) -> Iterator[Unfolded]:
         if matches:
             chosen = part.marks[used[: cursor[K_USED]]]
             first, last = int(owner[0]), int(owner[matches - 1])
+            own = part.detections[first : last + 1]
+            positions, last_marks = own[:, layout.D_POSITION], own[:, layout.D_MARK]
+            marked = (last_marks != layout.NO_MARK) & (part.marks[last_marks, layout.M_POSITION] == positions)
             yield Unfolded(
-                np.ascontiguousarray(part.detections[first : last + 1, layout.D_POSITION]),
+                np.ascontiguousarray(positions),
                 owner[:matches] - np.int32(first),
                 offsets[: matches + 1],
                 events[: offsets[matches]],
                 ends[:, :matches],
                 chosen[:, layout.M_POSITION],
                 chosen[:, layout.M_LABEL],
+                bool(marked.all()),
             )
         number[used[: cursor[K_USED]]] = 0
         cursor[K_USED] = 0
