@@ -50,6 +50,7 @@ class AskingPanel:
             rows=[], columns=[], row_key="event", selection="multiple", on_select=lambda _: self._selected()
         )
         self._table.props("flat dense").classes("w-full")
+        self._table.set_visibility(False)
 
     def choose(self, pairs: list[tuple[str, int]]) -> None:
         """Ask about these labels and positions."""
@@ -69,6 +70,7 @@ class AskingPanel:
         first = int(self._from.value or 0)
         names = ["event", *table.column_names]
         self._table.columns = [{"name": n, "label": n, "field": n, "align": "left"} for n in names]
+        self._table.set_visibility(True)
         self._table.rows = [
             {"event": first + k, **{name: shown_value(value).strip("'") for name, value in row.items()}}
             for k, row in enumerate(table.to_pylist())
@@ -92,9 +94,9 @@ class AskingPanel:
                 ui.label(answer.shape[:1].upper() + answer.shape[1:] + ".").mark("answer")
             for number, way in enumerate(answer.ways):
                 lead = "They would be a match without" if number == 0 else "or without"
-                ui.label(lead + (" all of" if len(way) > 1 else "")).classes("text-sm opacity-80")
+                ui.label(lead + (" these parts:" if len(way) > 1 else " this part:")).classes("text-sm opacity-80")
                 for part in way:
-                    with ui.card().classes("w-full gap-1 border-l-4 border-l-negative"):
+                    with ui.card().classes("w-full gap-1 cs-refuses"):
                         ui.label(part.text).classes("font-mono font-medium").mark("answer")
                         ui.label(part.words).classes("text-sm")
 

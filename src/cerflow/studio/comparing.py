@@ -22,7 +22,11 @@ class ComparingPanel:
         ui.label(
             "Compare the formula of the query with that of another query (keys and windows do not count)."
         ).classes("text-sm")
-        self._other = ui.codemirror(session.text, line_wrapping=True).classes("w-full h-32 border").mark("other")
+        self._other = (
+            ui.codemirror(session.text, line_wrapping=True)
+            .classes("w-full h-32 border border-gray-500/30")
+            .mark("other")
+        )
         ui.button("Compare", on_click=self._compare).props("no-caps").mark("compare")
         self._answer = ui.column().classes("w-full gap-2 py-3").props("role=status")
 
@@ -37,7 +41,8 @@ class ComparingPanel:
         with self._answer:
             ui.label(_said(same, first, second)).classes("font-medium").mark("verdict")
             if same.verdict is False:
-                _difference(same)
+                schema = self._session.schema
+                _difference(same, "type" if schema is None else schema.type)
 
 
 def _said(same: Verdict, first: Verdict, second: Verdict) -> str:
@@ -52,7 +57,7 @@ def _said(same: Verdict, first: Verdict, second: Verdict) -> str:
     return "They are different."
 
 
-def _difference(verdict: Verdict) -> None:
+def _difference(verdict: Verdict, kind: str) -> None:
     assert verdict.stream is not None
     assert verdict.complex_event is not None
     by = "the query" if verdict.detected_by == "first" else "the other"
@@ -66,8 +71,8 @@ def _difference(verdict: Verdict) -> None:
     with ui.row().classes("gap-2 items-stretch"):
         for position, event in enumerate(verdict.stream):
             with ui.card().classes("gap-1 p-2" + (" bg-primary text-white" if position in labels else "")):
-                ui.label(f"{position}: {event['type']}").classes("font-medium")
+                ui.label(f"{position}: {event[kind]}").classes("font-medium")
                 for name, value in event.items():
-                    if name != "type":
+                    if name != kind and value is not None:
                         ui.label(f"{name} = {value}").classes("text-xs font-mono")
                 ui.label(", ".join(labels.get(position, []))).classes("text-xs")

@@ -111,7 +111,8 @@ class StudioPage:
             self._picture_problem.text = ""
         except CerflowError as error:
             self._picture.clear()
-            self._picture_problem.text = getattr(error, "reason", str(error))
+            wrong = any(problem.certain for problem in self._session.problems())
+            self._picture_problem.text = "The query has an error." if wrong else str(error)
         self._export.refresh()
         self._stepping.forget()
 

@@ -137,7 +137,7 @@ class SteppingPanel:
             except CerflowError as error:
                 ui.label(str(error)).classes("text-sm opacity-70")
             if step.detected:
-                with ui.card().classes("w-full bg-positive text-white gap-0 p-3"):
+                with ui.card().classes("w-full bg-positive text-white gap-0 p-3 no-wrap max-h-40 overflow-auto"):
                     more = f", of which {len(step.matches)} are shown" if step.detected > len(step.matches) else ""
                     noun = "match" if step.detected == 1 else "matches"
                     ui.label(f"{step.detected:,} {noun} detected{more}").classes("font-medium").mark("detected")
