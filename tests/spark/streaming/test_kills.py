@@ -150,7 +150,7 @@ def killed(folder, sink, victim, server=None):
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(200 + 60 * KILLS),
+    pytest.mark.timeout(400 + 150 * KILLS),
     pytest.mark.skipif(not Path("/proc").exists(), reason="processes are found in /proc"),
 ]
 
