@@ -181,6 +181,8 @@ def test_results_without_events_show_where_they_begin_and_end():
     counted = Page(cerflow.parse("SELECT COUNT(*) AS n WHERE A ; B").match(stream).to_html())
     assert counted.matches()[0] == [(1, ["detected_at"])]
     assert counted.column_of("matches", "n") == ["1", "2", "3"]
+    nothing = Page(cerflow.parse("SELECT NONE WHERE A ; B").match(stream).to_html())
+    assert nothing.matches() == [[(1, ["detected_at"])], [(3, ["detected_at"])], [(5, ["detected_at"])]]
     lone = Page(cerflow.parse("SELECT x.t AS t WHERE A AS x").match(stream).to_html())
     assert lone.matches()[0] == [(0, ["start", "end"])]
 

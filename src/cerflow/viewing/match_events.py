@@ -57,11 +57,15 @@ def match_events(matches: pa.Table) -> MatchEvents:
         )
     if "events" in names:
         column = one_array(matches.column("events"))
-        return _nested(column if is_list(column.type) else _from_json(column), matches.drop_columns(["events"]))
-    labels = [name.removesuffix("_position") for name in names if name.endswith("_position")]
+        lists = column if is_list(column.type) else _from_json(column)
+        matches = matches.drop_columns(["events"])
+        if pc.any(pc.greater(pc.list_value_length(lists), 0)).as_py() or not len(matches):
+            return _nested(lists, matches)
+    labels = [name.removesuffix("_position") for name in matches.column_names if name.endswith("_position")]
     if labels:
         return _from_flat(matches, labels)
-    ends = [name for name in ("start", "end") if name in names] or ["detected_at"]
+    ends = [name for name in ("start", "end") if name in names and matches.column(name).null_count < len(matches)]
+    ends = ends or ["detected_at"]
     found = [
         [{"position": row[name], "labels": [name]} for name in ends if row[name] is not None]
         for row in matches.select(ends).to_pylist()
