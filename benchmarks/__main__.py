@@ -21,6 +21,7 @@ from benchmarks.measure import Row, measure
 from benchmarks.peers import CACHE
 from benchmarks.peers.core import core_engine
 from benchmarks.peers.flink import flink_engine
+from benchmarks.peers.polars import polars_engine
 from benchmarks.report import Report
 from benchmarks.streams import write_ticks
 from benchmarks.suites import SUITES
@@ -30,7 +31,7 @@ __all__ = ["main"]
 
 _ROOT = Path(__file__).resolve().parent.parent
 _NAMES = (*SUITES, "start")
-_PEERS = {"CORE": core_engine, "FlinkCEP": flink_engine}
+_PEERS = {"CORE": core_engine, "FlinkCEP": flink_engine, "Polars": polars_engine}
 _console = Console(stderr=True)
 
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-__all__ = ["Case", "Mode", "Peer", "Point", "Scale", "Stream"]
+__all__ = ["Case", "Language", "Mode", "Peer", "Point", "Scale", "Stream"]
 
 #: Matches are counted on the shared graph, or all written to Arrow batches with the attributes of their events; or
 #: nobody asks for them, only at which events there are any (SELECT NONE).
 Mode = Literal["count", "write", "detect"]
+Language = Literal["ceql", "sremo"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Peer:
     differs: str | None = None
     #: Cases of one family come from the easiest to the hardest: over the limit at one, it is not asked the next.
     family: str | None = None
+    #: How it reads its matches.
+    mode: Mode = "write"
 
 
 class Point(NamedTuple):
@@ -65,6 +68,8 @@ class Case:
     point: Point | None = None
     #: How the text of the stream's events is stored: plainly, or encoded as Arrow dictionaries.
     layouts: tuple[str, ...] = ("text", "encoded")
+    #: The language of the query: ``ceql`` or ``sremo``.
+    language: Language = "ceql"
     #: The most runs that are worth their time.
     runs: int = 100
 

@@ -59,7 +59,9 @@ def cerflow_engine(name: str, layout: str, folder: Path) -> Engine:
         return worker
 
     def line(case: Case, mode: Mode, limit: float) -> str:
-        return json.dumps({"stream": laid_out(case, layout), "query": case.query, "mode": mode})
+        return json.dumps(
+            {"stream": laid_out(case, layout), "query": case.query, "language": case.language, "mode": mode}
+        )
 
     return Engine(name, start, line, layout)
 

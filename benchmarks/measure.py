@@ -101,7 +101,7 @@ def measure(
 ) -> list[Row]:
     """Rows of all cases for cerflow's engines and the cases' peers among ``engines``.
 
-    Peers have one mode: they write what they find. An engine that goes over the limit (seconds for one question), or
+    Peers have one mode; most write what they find. An engine that goes over the limit (seconds for one question), or
     fails, has no further turn at that case. Processes are ended when all is done.
     """
     rows: dict[tuple[int, str, str], Row] = {}
@@ -142,8 +142,8 @@ def _turns(case: Case, engines: Sequence[Engine], ours: Sequence[Engine]) -> lis
     """Who is asked at a case, and in which mode."""
     chosen = [engine for engine in ours if engine.layout is None or engine.layout in case.layouts]
     turns: list[tuple[Engine, Mode]] = [(engine, mode) for engine in chosen for mode in case.modes]
-    peer = case.peer.engine if case.peer is not None else None
-    return turns + [(engine, "write") for engine in engines if engine.name == peer]
+    peer = case.peer
+    return turns + [(engine, peer.mode) for engine in engines if peer is not None and engine.name == peer.engine]
 
 
 def _row(case: Case, engine: Engine, mode: str) -> Row:

@@ -23,7 +23,7 @@ _LINES = 15
 
 def profile(case: Case, mode: str) -> pstats.Stats:
     """A profile of one run, after another that loaded everything."""
-    request = {"stream": laid_out(case, "encoded"), "query": case.query, "mode": mode}
+    request = {"stream": laid_out(case, "encoded"), "query": case.query, "language": case.language, "mode": mode}
     answer(request)
     with cProfile.Profile() as profiler:
         answer(request)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from cerflow.examples import smart_homes, stocks, taxis
@@ -34,8 +35,8 @@ class Events:
     time: str | None
 
     def chunks(self) -> Iterator[pa.Table]:
-        """The events, chunk by chunk; those of short streams are kept."""
-        if self.count <= KEPT:
+        """The events, chunk by chunk; ticks and short streams are kept."""
+        if self.count <= KEPT or self.description["kind"] == "stocks":
             yield from _kept(_key(self.description))
         else:
             yield from _made(self.description)
@@ -88,8 +89,19 @@ def _ticks(description: Mapping[str, Any]) -> pa.Table:
     else:
         table = pyarrow.csv.read_csv(path)
         table = table.rename_columns(["type" if name == "event_type" else name for name in table.column_names])
-    table = table.select(list(TICK)).slice(0, events)
+    table = _repeated(table.select(list(TICK)).slice(0, events), int(description.get("times", 1)))
     return _laid_out(table, ["type", "name"], description)
+
+
+def _repeated(ticks: pa.Table, times: int) -> pa.Table:
+    """The ticks so many times one after another, a minute apart."""
+    moments = ticks.column("stock_time")
+    if times == 1:
+        return ticks
+    span = moments[-1].as_py() - moments[0].as_py() + 60_000
+    place = ticks.column_names.index("stock_time")
+    parts = [ticks.set_column(place, "stock_time", pc.add(moments, k * span)) for k in range(times)]
+    return pa.concat_tables(parts)
 
 
 def _laid_out(table: pa.Table, texts: list[str], description: Mapping[str, Any]) -> pa.Table:

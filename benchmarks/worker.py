@@ -58,12 +58,12 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     events = load(request["stream"])
     if "columns" in request:
         return {"seconds": sum(floor(chunk, request["columns"]) for chunk in events.chunks())}
-    return _recognise(events, request["query"], request["mode"])
+    return _recognise(events, request["query"], request.get("language", "ceql"), request["mode"])
 
 
-def _recognise(events: Events, text: str, mode: str) -> dict[str, Any]:
+def _recognise(events: Events, text: str, language: str, mode: str) -> dict[str, Any]:
     begin = time.perf_counter()
-    query = cerflow.parse(text)
+    query = cerflow.parse(text, language=language)
     if mode == "detect":
         query = cerflow.Query(replace(query.tree, projection=Projection(ProjectionKind.NONE)))
     recognizer = query.recognizer(events.schema, time=events.time)

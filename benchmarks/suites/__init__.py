@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from benchmarks.cases import Case, Scale
-from benchmarks.suites import cel, core, scale, srt
+from benchmarks.suites import cel, core, dataframes, scale, srt
 
 __all__ = ["SUITES"]
 
@@ -15,4 +15,5 @@ SUITES: dict[str, Callable[[Scale], list[Case]]] = {
     "srt": srt.cases,
     "cel": cel.cases,
     "scale": scale.cases,
+    "dataframes": dataframes.cases,
 }

@@ -12,6 +12,7 @@ from benchmarks.engines import Engine, UnavailableError
 from benchmarks.peers import CACHE
 from benchmarks.peers.core import core_engine
 from benchmarks.peers.flink import flink_engine
+from benchmarks.peers.polars_worker import answer as answer_of_polars
 from benchmarks.profiles import profile
 from benchmarks.streams import load, write_ticks
 from benchmarks.suites import SUITES
@@ -32,7 +33,8 @@ def test_queries_fit_their_streams(suite):
     alike = {re.sub(r"WITHIN \d+", "", case.query): case for case in SUITES[suite](SMALL)}
     for case in alike.values():
         events = load(case.stream.description)
-        cerflow.parse(case.query).recognizer(events.schema, time=events.time)
+        query = cerflow.parse(case.query, language=case.language)
+        query.recognizer(events.schema, time=events.time)
         assert set(case.columns) <= set(events.schema.names)
 
 
@@ -144,6 +146,20 @@ def _agree(engine: Engine, cases: list[Case]) -> None:
     finally:
         engine.stop()
     assert total > 0
+
+
+@pytest.mark.parametrize("layout", ["text", "encoded"])
+def test_polars_finds_as_many(layout):
+    scale = Scale(Stream("stocks", {"events": 20_000}))
+    found = 0
+    for case in SUITES["dataframes"](scale):
+        if case.layouts == (layout,):
+            stream = {**case.stream.description, "layout": layout, "times": 2}
+            request = {"stream": stream, "query": case.query, "language": case.language, "mode": "count"}
+            theirs = answer_of_polars({**case.peer.request, "stream": stream})
+            assert theirs["matches"] == answer(request)["matches"], case.name
+            found += theirs["matches"] != "0"
+    assert found >= 4
 
 
 def test_stress_is_counted_as_by_dynamic_programming():
