@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 import cerflow
+from cerflow import limits
 from cerflow.cli.output.progress import Progress
 from support.pictures import read_svg
 
@@ -44,6 +45,13 @@ def test_a_table_is_matched_and_shown(shell):
     assert "<p>5 matches, the first 2 shown</p>" in rest
     assert rest.rstrip().endswith("</iframe>")
     assert cell(shell, "rows --no-picture --limit 7")._repr_html_() == cerflow.parse(QUERY).match(ROWS)._repr_html_()
+
+
+def test_large_pictures_are_left_out(shell, monkeypatch):
+    monkeypatch.setattr(limits, "NOTEBOOK_PICTURE", 1000)
+    html = cell(shell, "rows")._repr_html_()
+    assert "<iframe" not in html
+    assert "A picture of 0 MB is left out; show() of the matches shows it." in html
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cerflow import limits
 from cerflow.drawing.targets import shown_or_told
 from cerflow.engine.matches.matches import Matches
 from cerflow.errors import CerflowError
@@ -40,4 +41,7 @@ class Found:
             return self._table
         query = self.query
         drawn = shown_or_told(query.to_svg if isinstance(query, Program) else lambda: query.to_svg("boxes"))
+        if len(self._page) > limits.NOTEBOOK_PICTURE:
+            size = f"{len(self._page) / 1e6:.0f} MB"
+            return f"{drawn}\n{self._table}\n<p>A picture of {size} is left out; show() of the matches shows it.</p>"
         return f"{drawn}\n{self._table}\n{frame_of(self._page, 480)}"
