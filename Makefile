@@ -12,7 +12,7 @@ EXAMPLES ?= 10
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-fast test-deep test-lowest coverage demo demo-stream bench lint types format java clean
+.PHONY: help test test-fast test-deep test-lowest coverage demo demo-stream docs bench lint types format java clean
 
 help:
 	@echo "make test         run the tests"
@@ -22,6 +22,7 @@ help:
 	@echo "make coverage     say which lines and branches the tests without Spark reach"
 	@echo "make demo         recognise a pattern in 200,000 stock ticks, on Spark in local mode"
 	@echo "make demo-stream  the same in a stream of files, in disorder, as they come"
+	@echo "make docs         make the manual a site, in site/"
 	@echo "make bench        measure cerflow and other engines: an hour, or minutes with BENCH_ARGS=--quick"
 	@echo "make lint         check style and formatting (make format repairs them)"
 	@echo "make types        check the types"
@@ -54,6 +55,10 @@ demo-stream: java $(INSTALLED)
 bench: $(INSTALLED)
 	@$(PY) -m pip install --quiet --editable '.[bench]'
 	@$(PY) -m benchmarks $(BENCH_ARGS)
+
+docs: $(INSTALLED)
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet
+	@echo "cerflow: the manual is site/index.html"
 
 lint: $(INSTALLED)
 	@$(PY) -m ruff check .

@@ -1,0 +1,27 @@
+"""A hook of MkDocs: pages of the repository outside `docs/` are pages of the site, too."""
+
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[1]
+#: Files at the top of the repository, and their pages.
+PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages; their links into `docs/` become links beside them."""
+    for name, page in PAGES.items():
+        text = (ROOT / name).read_text("utf-8")
+        files.append(File.generated(config, page, content=text.replace("](docs/", "](")))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Point links to files at the top of the repository to their pages."""
+    for name, target in PAGES.items():
+        markdown = re.sub(rf"\]\(\.\./{re.escape(name)}(#[^)]*)?\)", rf"]({target}\1)", markdown)
+    return markdown
