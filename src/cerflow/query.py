@@ -17,8 +17,6 @@ import pyarrow as pa
 
 from cerflow.analysis.checks import check_query
 from cerflow.analysis.columns import attributes_in
-from cerflow.analysis.first_order import check_first_order, refuse_by
-from cerflow.analysis.scopes import relation_names
 from cerflow.drawing.svg import Theme
 from cerflow.drawing.targets import picture, shown_or_told
 from cerflow.errors import (
@@ -30,8 +28,7 @@ from cerflow.errors import (
     at_least_one,
     expect,
 )
-from cerflow.language.condition import Constant
-from cerflow.language.formula import CountWindow, DurationWindow, EventType, Filter, Formula
+from cerflow.language.formula import CountWindow, DurationWindow
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_query
 from cerflow.language.printer import show
@@ -114,7 +111,7 @@ class Query:
         self.reading = reading
         self.written = tree
         with Located(text):
-            self.tree = tree if reading == "second-order" else _first_order(tree)
+            self.tree = tree if reading == "second-order" else _from_first_order(tree)
             check_query(self.tree)
 
     @cached_property
@@ -435,19 +432,7 @@ def _from_tree(tree: Select | Sremo, reading: Reading) -> Query:
     return Query(tree, reading=reading)
 
 
-def _first_order(tree: Select) -> Select:
-    from cerflow.rewriting.first_order.reading import from_first_order
+def _from_first_order(tree: Select) -> Select:
+    from cerflow.rewriting.first_order.reading import query_from_first_order
 
-    check_first_order(tree.formula)
-    refuse_by(tree.by)
-    formula = from_first_order(tree.formula)
-    if formula is None:
-        formula = _nothing(tree.formula)
-    return Select(
-        formula, tree.projection, tree.strategy, tree.streams, tree.partition, tree.window, tree.consume, tree.limit
-    )
-
-
-def _nothing(formula: Formula) -> Formula:
-    """A formula that never matches, in place of one that is unsatisfiable."""
-    return Filter(EventType(min(relation_names(formula))), Constant(False))
+    return query_from_first_order(tree)

@@ -8,6 +8,7 @@ apart and renamed back around the whole.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from cerflow.analysis.first_order import (
     bound_variables,
@@ -16,15 +17,28 @@ from cerflow.analysis.first_order import (
     condition_variables,
     defined_outside_iterations,
     is_safe,
+    refuse_by,
 )
 from cerflow.analysis.scopes import relation_names
-from cerflow.language.formula import AnyEvent, As, Filter, Formula, Iteration, NotEvent, Rename
+from cerflow.language.condition import Constant
+from cerflow.language.formula import AnyEvent, As, EventType, Filter, Formula, Iteration, NotEvent, Rename
 from cerflow.language.node import Node, walk
+from cerflow.language.select import Select
 from cerflow.rewriting.first_order.safe import to_safe
 from cerflow.rewriting.names import FreshNames
 from cerflow.rewriting.rebuild import relabelled, transformed
 
-__all__ = ["from_first_order"]
+__all__ = ["from_first_order", "query_from_first_order"]
+
+
+def query_from_first_order(select: Select) -> Select:
+    """The query with `from_first_order` of its formula; with a formula that never matches if that is unsatisfiable."""
+    check_first_order(select.formula)
+    refuse_by(select.by)
+    formula = from_first_order(select.formula)
+    if formula is None:
+        formula = Filter(EventType(min(relation_names(select.formula))), Constant(False))
+    return replace(select, formula=formula)
 
 
 def from_first_order(formula: Formula) -> Formula | None:
