@@ -154,6 +154,8 @@ BATCH_ROWS = 1 << 17
 BATCH_LEAST = 1 << 14
 #: Ways in which an event may be no event that ends some waiting; conditions with more are tested as a whole.
 LOOP_ALTERNATIVES = 16
+#: Members of sets of runs that there is room for once there are more than a few.
+MEMBERS = 1 << 12
 #: Collections that there is room for once there are more than a few.
 COLLECTIONS = 1 << 12
 #: Signatures that a recogniser remembers from batch to batch.

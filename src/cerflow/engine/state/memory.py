@@ -224,7 +224,7 @@ class Memory:
         values = np.zeros_like(state.member_values)
         count = compact_members(self._address(), members, values)
         state.counters[layout.N_MEMBERS] = count
-        capacity = len(members)
+        capacity = max(len(members), limits.MEMBERS)
         while capacity < 2 * count + needed:
             capacity *= 2
         self.state = state._replace(members=_grown(members, capacity), member_values=_grown(values, capacity))
