@@ -3,7 +3,6 @@
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,7 +11,7 @@ from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.diagrams import show_guard, show_labels, show_write, transducer_diagram
 from cerflow.drawing import diagram
 from cerflow.language.formula import As, EventType, Sequence
-from cerflow.language.parser import parse_formula, parse_query
+from cerflow.language.parser import parse_formula
 from support.generators.queries import formulas
 from support.runners import examples
 
@@ -113,10 +112,3 @@ def test_the_notation_of_accumulators():
     }
     check_dot(to_dot(transducer))
     check_mermaid(to_mermaid(transducer))
-
-
-def test_the_picture_in_the_documentation_is_that_of_its_query():
-    page = (Path(__file__).parents[2] / "docs" / "theory" / "automata.md").read_text("utf-8")
-    (query,) = re.findall(r"^```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    (picture,) = re.findall(r"^```mermaid\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert picture == to_mermaid(compile_formula(parse_query(query).formula))

@@ -6,16 +6,30 @@ from pathlib import Path
 import pytest
 
 import cerflow
+from cerflow.automata.compile.formulas import compile_formula
 from support.pictures import read_svg, texts
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
+def query_on(page):
+    (text,) = re.findall(r"^```sql\n(.*?)^```$", (DOCS / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    return cerflow.parse(text)
+
+
+def kept(name):
+    return texts(read_svg((DOCS / "images" / f"{name}.svg").read_text("utf-8")))
+
+
+# Places depend on the version of the layout engine, texts do not.
 @pytest.mark.parametrize("drawing", ["boxes", "automaton"])
 def test_the_picture_is_that_of_the_query(drawing):
     pytest.importorskip("pygraphviz")
-    page = (DOCS / "how-to" / "pictures.md").read_text("utf-8")
-    (text,) = re.findall(r"^```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    kept = read_svg((DOCS / "images" / f"picture-{drawing}.svg").read_text("utf-8"))
-    # Places depend on the version of the layout engine.
-    assert texts(kept) == texts(read_svg(cerflow.parse(text).to_svg(drawing))), "run scripts/draw-pictures"
+    drawn = query_on("how-to/pictures.md").to_svg(drawing)
+    assert kept(f"picture-{drawing}") == texts(read_svg(drawn)), "run scripts/draw-pictures"
+
+
+def test_the_transducer_is_that_of_the_formula():
+    pytest.importorskip("pygraphviz")
+    drawn = compile_formula(query_on("theory/automata.md").tree.formula).to_svg()
+    assert kept("transducer") == texts(read_svg(drawn)), "run scripts/draw-pictures"
