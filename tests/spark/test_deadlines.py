@@ -7,7 +7,9 @@ import pytest
 
 import cerflow
 from cerflow.errors import InputError, UnsupportedQueryError
+from cerflow.schema import Schema
 from cerflow.spark import explain, match
+from cerflow.spark.frames.demands import demands_of_program
 from support.spark.parquet_streams import recognised, write
 from support.spark.results import assert_same, bag
 
@@ -52,6 +54,16 @@ def test_until(spark):
     endless = spark.readStream.format("rate").load()
     with pytest.raises(ValueError, match="until is for batches"):
         match("SELECT * WHERE A", endless, type="value", time="timestamp", until="2024-03-15")
+
+
+def test_programs_with_deadlines_are_not_cut():
+    """The events of the last query come from far apart, and only they show its deadlines."""
+    text = "DEFINE d AS SELECT a.v AS v FROM s WHERE A AS a FILTER a.v > 0 WITHIN 1 SECOND;\n"
+    program = cerflow.parse_program(text + "SELECT * FROM d WHERE d AS x NOT FOLLOWED BY d FOR 5 SECONDS")
+    columns = pa.schema([("type", pa.string()), ("t", pa.int64()), ("v", pa.int64())])
+    division = demands_of_program(program.plan(Schema(columns, "type", "t")), positions=False).division
+    assert division.window is None
+    assert "of the last query: any event that it reads may show" in division.reason
 
 
 def test_deadlines_of_attributes_are_shown_by_events_of_the_key(spark):

@@ -92,7 +92,6 @@ def _division(statements: Sequence[Statement], schema: Schema) -> Division:
     if schema.kind(schema.time) is Kind.FLOAT:
         return Division(None, "windows of definitions are not added up where times are floats")
     reach: dict[str | None, int] = {}
-    late = False
     for statement in statements:
         select = statement.query.tree
         transducer = statement.query.plan(statement.schema).transducer
@@ -101,14 +100,14 @@ def _division(statements: Sequence[Statement], schema: Schema) -> Division:
         of = f"the definition '{statement.name}'" if statement.name is not None else "the last query"
         if found.window is None:
             return Division(None, f"of {of}: {found.reason}")
-        if found.late and statement.name is not None:
-            return Division(None, f"of {of}: any event of the whole stream may show that a deadline has passed")
-        late = found.late
+        if found.late:
+            # Not every event of the input is one that the statement reads, and so shows a deadline.
+            return Division(None, f"of {of}: any event that it reads may show that a deadline has passed")
         if not isinstance(found.window, DurationWindow):
             return Division(None, f"the window of {of} is none of time")
         before = max((reach[name] for name in statement.definitions), default=0)
         reach[statement.name] = found.window.microseconds + before
-    return Division(DurationWindow(reach[None]), "no match goes back further than the windows of all statements", late)
+    return Division(DurationWindow(reach[None]), "no match goes back further than the windows of all statements")
 
 
 def _relevance(statements: Sequence[Statement], schema: Schema) -> Relevance:
