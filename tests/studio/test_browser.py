@@ -18,6 +18,8 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(BROWSER is None, reason="there is no Chromium (apt-get install chromium, or CHROMIUM=path)"),
 ]
+#: Milliseconds that a page may take: the first run of a machine compiles the engine, and tests share the machine.
+PATIENCE = 120_000
 EVENTS = "type,t,v\n" + "".join(f"{'ABC'[k % 3]},{k},{k % 5}\n" for k in range(60))
 QUERY = "SELECT *\nWHERE (A AS x ; B AS y) FILTER y.v > x.v\nWITHIN 3 EVENTS"
 
@@ -31,7 +33,7 @@ def address(tmp_path_factory):
     with (folder / "said").open("w") as said:
         process = subprocess.Popen([*command, "--query", str(folder / "query.ceql")], stdout=said, stderr=said)
     try:
-        for _ in range(600):
+        for _ in range(1200):
             found = re.search(r"http://\S+", (folder / "said").read_text())
             if found:
                 break
@@ -40,11 +42,12 @@ def address(tmp_path_factory):
         yield found.group()
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(120)
 
 
 @pytest.fixture(scope="module")
 def chromium():
+    api.expect.set_options(timeout=PATIENCE)
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         yield browser
@@ -54,7 +57,7 @@ def chromium():
 @pytest.fixture
 def page(chromium, address):
     page = chromium.new_page(viewport={"width": 1400, "height": 900}, color_scheme="light")
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(PATIENCE)
     errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     # Nothing may come from another machine.
@@ -130,7 +133,7 @@ def test_it_says_why_events_are_no_match(page):
     page.get_by_role("tab", name="Why not?").click()
     page.get_by_label("Events", exact=True).fill("x@3, y@4")
     page.get_by_role("button", name="Why not?").click()
-    api.expect(page.get_by_text("They are a match, detected at event 4.")).to_have_count(0)
+    api.expect(page.get_by_text("They are a match, detected at event 4.")).to_be_visible()
     page.get_by_label("Events", exact=True).fill("x@0, y@4")
     page.keyboard.press("Enter")
     api.expect(page.get_by_text("WITHIN 3 EVENTS").last).to_be_visible()
@@ -175,6 +178,7 @@ def test_everything_is_reached_by_the_keyboard(page):
 @pytest.mark.parametrize("scheme", ["dark", "light"])
 def test_pages_are_dark_or_light(chromium, address, scheme):
     page = chromium.new_page(color_scheme=scheme)
+    page.set_default_timeout(PATIENCE)
     page.goto(address)
     page.locator(".cm-content").first.wait_for()
     api.expect(page.locator("body.body--dark")).to_have_count(int(scheme == "dark"))

@@ -84,6 +84,8 @@ def serve(
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind(("127.0.0.1", port))
+    # Before the address is told, so that who opens it at once waits and is not refused.
+    listening.listen()
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(24)
     application = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
