@@ -26,7 +26,7 @@ def simplify(
 ) -> Transducer:
     """The finished transducer of a fragment: trimmed, its registers reduced to live ones, bisimilar states merged."""
     possible = [t for t in dict.fromkeys(fragment.transitions) if not _impossible(t)]
-    useful = without_dead_states(fragment.with_transitions(possible))
+    useful = without_dead_states(_beginning_together(fragment.with_transitions(possible)))
     if not useful.initial:
         return Transducer(1, frozenset({0}), frozenset(), (), (), window, mentioned)
     current = _drop_dead_writes(
@@ -41,6 +41,20 @@ def simplify(
         )
     )
     return _use_few_registers(_merge(_share_registers(current)))
+
+
+def _beginning_together(fragment: Fragment) -> Fragment:
+    """Merge initial states in which runs only wait, for the same events: an OR of many operands begins in one state."""
+    entered = {t.target for t in fragment.transitions if not t.stays}
+    waits: dict[int, list[Condition]] = {q: [] for q in sorted(fragment.initial - entered - fragment.final)}
+    for t in fragment.transitions:
+        if t.stays and t.source in waits:
+            waits[t.source].append(t.test)
+    first: dict[frozenset[Condition], int] = {}
+    same = {q: first.setdefault(frozenset(tests), q) for q, tests in waits.items()}
+    place = [same.get(q, q) for q in range(fragment.states)]
+    moved = dict.fromkeys(t.moved(place[t.source], place[t.target]) for t in fragment.transitions)
+    return Fragment(fragment.states, {place[q] for q in fragment.initial}, fragment.final, list(moved))
 
 
 def _impossible(t: Transition) -> bool:
