@@ -19,7 +19,8 @@ QUERY = cerflow.parse("SELECT * WHERE (A AS x)+ ; B")
 def _no_windows():
     matplotlib.use("agg")
     yield
-    matplotlib.pyplot.close("all")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.close("all")
 
 
 def stream(times):
