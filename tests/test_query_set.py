@@ -72,6 +72,7 @@ def test_single_events():
         assert {name: bag(rows) for name, rows in found.items()} == expected(texts)
 
 
+@pytest.mark.slow
 def test_restored_at_every_event():
     queries = QuerySet(TEXTS)
     recognizer = queries.recognizer(TABLE.schema)

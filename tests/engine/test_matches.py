@@ -95,6 +95,7 @@ def test_counts_beyond_38_digits_are_an_error():
         matches.to_arrow()
 
 
+@pytest.mark.slow
 def test_counts_as_text_have_all_digits():
     # Python itself shows no number of so many digits.
     matches = cerflow.parse("SELECT COUNT(*) AS n WHERE A+ ; B").match(letters("A" * 20_000 + "BAB"))

@@ -273,6 +273,7 @@ def test_variants_are_counted_without_listing_them(strategy):
     assert recognizer.live["configurations"] <= 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", BOTH)
 def test_many_configurations(strategy, monkeypatch):
     seen = set()

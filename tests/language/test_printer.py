@@ -176,6 +176,7 @@ def test_every_kind_of_node_can_be_printed() -> None:
     assert set(_WRITERS) == {kind for kind in _kinds(Node) if kind.notation is Node.notation}
 
 
+@pytest.mark.slow
 def test_deep_trees_are_printed_without_recursion() -> None:
     depth = 3 * sys.getrecursionlimit()
     formula: f.Formula = f.EventType("A")

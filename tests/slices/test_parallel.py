@@ -283,6 +283,7 @@ def test_slices_are_read_where_they_are(monkeypatch):
         assert sum(count for _, count in seen) >= 400_000
 
 
+@pytest.mark.slow
 def test_a_recogniser_begins_anew_with_the_room_it_has():
     """Growth in a slice must not change what the next one finds."""
     query = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER x.v != y.v PARTITION BY [k] WITHIN 50 SECONDS")

@@ -157,6 +157,7 @@ def test_what_happened_is_drawn():
     assert sum("cs-detected" in kind for kind in kinds) == 1
 
 
+@pytest.mark.slow
 def test_exported_queries_run(session, tmp_path):
     session.text += "\nWITHIN 10 EVENTS"
     found = exported(session.text, "ceql", str(session.events.path), session.events.roles)

@@ -156,6 +156,7 @@ def test_many_keys(monkeypatch, room):
     assert len(found) > 1000
 
 
+@pytest.mark.slow
 def test_a_snapshot_holds_what_may_go_on():
     table = pa.table({"type": list("AABCABCCABABC") * 30, "k": ["x", "y"] * 195})
     for keys in ("", " PARTITION BY k"):
