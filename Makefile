@@ -31,7 +31,7 @@ help:
 test: java $(INSTALLED)
 	@$(PY) -m pytest -n $(TEST_PROCESSES) $(PYTEST_ARGS)
 
-FAST := -m 'not slow' $(addprefix --ignore=tests/,spark benchmarks examples cli)
+FAST := -m 'not slow' $(addprefix --ignore=tests/,spark benchmarks examples cli studio viewing notebooks)
 
 test-fast: $(INSTALLED)
 	@CERFLOW_EXAMPLES=0.05 $(PY) -m pytest -n $(TEST_PROCESSES) $(FAST) $(PYTEST_ARGS)
