@@ -6,13 +6,25 @@ import json
 import os
 import selectors
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["OverLimitError", "ProcessDiedError", "Worker", "peak_of"]
+__all__ = ["OverLimitError", "ProcessDiedError", "Worker", "answer_lines", "peak_of"]
+
+
+def answer_lines(answer: Callable[[Any], Mapping[str, Any]]) -> None:
+    """Answer the requests on standard input until it ends, errors included: what a process behind a `Worker` does."""
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        try:
+            reply = answer(json.loads(line))
+        except Exception as failure:
+            reply = {"error": f"{type(failure).__name__}: {failure}".splitlines()[0]}
+        print(json.dumps(reply), flush=True)
 
 
 def peak_of(status: str) -> float | None:

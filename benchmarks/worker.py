@@ -7,7 +7,6 @@ what is timed.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ import pyarrow as pa
 
 import cerflow
 from benchmarks.floor import floor
+from benchmarks.processes import answer_lines
 from benchmarks.streams import Events, load
 from cerflow.language.select import Projection, ProjectionKind
 
@@ -42,13 +42,7 @@ def main() -> None:
     # One core is what the bars speak of; Arrow would take all for some conversions.
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
-    print(json.dumps({"ready": True}), flush=True)
-    for line in sys.stdin:
-        try:
-            reply = answer(json.loads(line))
-        except Exception as failure:
-            reply = {"error": f"{type(failure).__name__}: {failure}".splitlines()[0]}
-        print(json.dumps(reply), flush=True)
+    answer_lines(answer)
 
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:

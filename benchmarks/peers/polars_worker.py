@@ -6,7 +6,6 @@ Each question counts the matches of a query of the suite *dataframes* on a frame
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -14,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from benchmarks.processes import answer_lines
 from benchmarks.streams import load
 
 __all__ = ["answer", "main"]
@@ -24,13 +24,7 @@ _NAME, _PRICE, _TIME = pl.col("name"), pl.col("price"), pl.col("stock_time")
 
 def main() -> None:
     """Answer the requests on standard input until it ends."""
-    print(json.dumps({"ready": True}), flush=True)
-    for line in sys.stdin:
-        try:
-            reply = answer(json.loads(line))
-        except Exception as failure:
-            reply = {"error": f"{type(failure).__name__}: {failure}".splitlines()[0]}
-        print(json.dumps(reply), flush=True)
+    answer_lines(answer)
 
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
