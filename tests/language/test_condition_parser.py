@@ -5,28 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cerflow.language import condition as c
-from cerflow.language import formula as f
 from cerflow.language.parser import parse_condition, parse_expression
 from cerflow.values.operators import Operator
-
-A, B, C, D = (f.EventType(name) for name in "ABCD")
-STOCK = (
-    "SELECT * FROM Stock WHERE (SELL as a; BUY as b) FILTER a[name = 'INTC'] AND b[price > 26.0] "
-    "PARTITION BY [name] WITHIN 10 [stock_time] CONSUME BY ANY"
-)
-
-
-def attribute(text: str) -> c.Attribute:
-    label, _, name = text.rpartition(".")
-    return c.Attribute(label or None, name)
-
-
-def compare(left: str, sign: str, right: object) -> c.Comparison:
-    other = attribute(right) if isinstance(right, str) and "." in right else c.Literal(right)
-    return c.Comparison(Operator(sign), attribute(left), other)
-
-
-# -- formulas
+from support.conditions import attribute, compare
 
 
 @pytest.mark.parametrize(

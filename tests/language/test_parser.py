@@ -12,23 +12,13 @@ from cerflow.language import formula as f
 from cerflow.language import select as s
 from cerflow.language.node import walk
 from cerflow.language.parser import _grammar, parse_formula, parse_query
-from cerflow.values.operators import Operator
+from support.conditions import attribute, compare
 
 A, B, C, D = (f.EventType(name) for name in "ABCD")
 STOCK = (
     "SELECT * FROM Stock WHERE (SELL as a; BUY as b) FILTER a[name = 'INTC'] AND b[price > 26.0] "
     "PARTITION BY [name] WITHIN 10 [stock_time] CONSUME BY ANY"
 )
-
-
-def attribute(text: str) -> c.Attribute:
-    label, _, name = text.rpartition(".")
-    return c.Attribute(label or None, name)
-
-
-def compare(left: str, sign: str, right: object) -> c.Comparison:
-    other = attribute(right) if isinstance(right, str) and "." in right else c.Literal(right)
-    return c.Comparison(Operator(sign), attribute(left), other)
 
 
 # -- formulas
