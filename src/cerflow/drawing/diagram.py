@@ -50,7 +50,7 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """What is drawn: ``kind`` is its name in Graphviz's language, ``prefix`` the letter before numbers of vertices.
+    """A graph to draw: ``kind`` is its name in Graphviz's language, ``prefix`` the letter before numbers of vertices.
 
     ``caption`` are the lines below.
     """
