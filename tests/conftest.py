@@ -25,17 +25,22 @@ settings.register_profile("ci", settings.get_profile("cerflow"), derandomize=Tru
 settings.load_profile("cerflow" if EXAMPLES > 1 else "ci")
 
 
+#: Tests of Spark that start processes of their own instead of using the session of all.
+_OWN_SPARK = ("test_kills", "test_cluster", "test_connect", "test_spark_interrupt", "benchmarks/test_spark")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Processes share the tests by file; those with "spark" in their names go to one process, which starts first.
+    """Processes share the tests by file; those that use Spark's session go to one process, which starts first.
 
-    They take longest, and a second Spark would cost as much processor time and memory again.
+    They take longest, and a second session would cost as much processor time and memory again.
     """
     from xdist.scheduler import LoadFileScheduling
 
     class SparkTogether(LoadFileScheduling):
         def _split_scope(self, nodeid):
-            return "spark" if "spark" in nodeid else super()._split_scope(nodeid)
+            uses_session = "spark" in nodeid and not any(name in nodeid for name in _OWN_SPARK)
+            return "spark" if uses_session else super()._split_scope(nodeid)
 
     return SparkTogether(config, log)
 

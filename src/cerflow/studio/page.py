@@ -40,7 +40,6 @@ class StudioPage:
         ui.add_css(Path(__file__).with_name("studio.css"))
         ui.colors(primary="#4f46e5", positive="#16a34a", negative="#dc2626", warning="#d97706")
         self._dark = ui.dark_mode(None)
-        self._is_dark = False
         self._header()
         with ui.splitter(value=44).classes("w-full").style("height: calc(100vh - 52px)") as splitter:
             with splitter.before, ui.column().classes("w-full h-full gap-0 no-wrap"):
@@ -136,18 +135,16 @@ class StudioPage:
         elif e.modifiers.alt and self._tab_row.value == "step" and e.key.name in ("ArrowLeft", "ArrowRight"):
             self._stepping.move(1 if e.key.name == "ArrowRight" else -1)
 
+    async def _is_dark(self) -> bool:
+        """Ask the browser, which follows the system until the user decides."""
+        return bool(await ui.run_javascript("document.body.classList.contains('body--dark')", timeout=10))
+
     async def _see(self) -> None:
-        """Find out whether the system asks for dark pages."""
-        self._is_dark = bool(await ui.run_javascript("document.body.classList.contains('body--dark')", timeout=10))
-        self._paint()
+        self._editor.paint(await self._is_dark())
 
-    def _turn(self) -> None:
-        self._is_dark = not self._is_dark
-        self._dark.value = self._is_dark
-        self._paint()
-
-    def _paint(self) -> None:
-        self._editor.paint(self._is_dark)
+    async def _turn(self) -> None:
+        self._dark.value = not await self._is_dark()
+        self._editor.paint(self._dark.value)
 
     # -- files -------------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from nicegui import ui
 from cerflow import limits
 from cerflow.errors import CerflowError
 from cerflow.studio.drawing_panel import automaton_svg
+from cerflow.studio.sampling import LoadedEvents
 from cerflow.studio.session import StudioSession
 from cerflow.studying.tracing import LivingConfiguration, Trace, TracedEvent
 from cerflow.studying.wording import shown_pairs, shown_value
@@ -23,6 +24,8 @@ class SteppingPanel:
     def __init__(self, session: StudioSession) -> None:
         self._session = session
         self._trace: Trace | None = None
+        # The text and the sample of the trace.
+        self._traced: tuple[str, LoadedEvents | None] = ("", None)
         with ui.row().classes("items-center gap-2 w-full"):
             ui.button(icon="first_page", on_click=lambda: self._to(self._first())).props("flat dense round").tooltip(
                 "First event of the stretch"
@@ -45,8 +48,8 @@ class SteppingPanel:
         self._shown = ui.column().classes("w-full gap-3")
 
     def forget(self) -> None:
-        """The query has changed: its steps are others."""
-        if self._trace is not None:
+        """Drop the steps, unless they are those of the present query and sample."""
+        if self._trace is not None and self._traced != (self._session.text, self._session.events):
             self._trace = None
             self._shown.clear()
             self._note.text = "The query has changed. Begin anew."
@@ -59,6 +62,7 @@ class SteppingPanel:
         await self._to(self._first())
 
     async def _make(self, first: int) -> None:
+        self._traced = (self._session.text, self._session.events)
         try:
             self._trace = await asyncio.to_thread(self._session.trace, first, limits.STUDIED_EVENTS)
         except (CerflowError, ValueError) as error:
