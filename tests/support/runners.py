@@ -51,10 +51,11 @@ def one_by_one(query: cerflow.Query, table: pa.Table, **roles: Any) -> Rows:
 
 
 def restored_at_every_event(query: cerflow.Query, table: pa.Table, **roles: Any) -> Rows:
+    """Events by turns as mappings and as batches of one, with a snapshot behind each."""
     recognizer = query.recognizer(table.schema, **roles)
     found = []
-    for k in range(table.num_rows):
-        found += recognizer.push(table.slice(k, 1)).to_pylist()
+    for k, row in enumerate(table.to_pylist()):
+        found += recognizer.push(row if k % 2 else table.slice(k, 1)).to_pylist()
         recognizer = cerflow.Recognizer.restore(query, recognizer.snapshot())
     return found
 

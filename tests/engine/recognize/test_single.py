@@ -11,6 +11,7 @@ import cerflow
 from cerflow.engine.evaluate.scalar import scalar
 from cerflow.errors import BadRecordError, InputError
 from cerflow.schema import Schema
+from cerflow.values.arrow_columns import rows_as_columns
 from support.runners import bag, examples, one_batch
 
 COLUMNS = pa.schema(
@@ -175,6 +176,74 @@ def test_conditions_on_one_event(rows, condition):
 
 
 def test_no_function_for_what_is_not_plain():
-    schema = Schema(pa.schema([("type", pa.string()), ("d", pa.timestamp("us"))]))
-    condition = cerflow.parse("SELECT * WHERE A AS x FILTER x.d > '2020-01-01'").tree.formula.condition
-    assert scalar(condition, schema) is None
+    columns = pa.schema([("type", pa.string()), ("d", pa.decimal128(30, 2)), ("n", pa.int64())])
+    for condition in ("x.d > 1", "position(x) > x.n"):
+        tree = cerflow.parse(f"SELECT * WHERE A AS x FILTER {condition}").tree.formula.condition
+        assert scalar(tree, Schema(columns)) is None
+
+
+# -- times -------------------------------------------------------------------------------------------------------
+
+VIENNA = datetime.timezone(datetime.timedelta(hours=1))
+NOON = datetime.datetime(2024, 3, 15, 12, tzinfo=datetime.UTC)
+
+
+def timed(unit="us", zone=None):
+    return pa.schema(
+        [("type", pa.string()), ("t", pa.timestamp(unit, zone)), ("u", pa.timestamp("us")), ("d", pa.duration(unit))]
+    )
+
+
+@pytest.mark.parametrize("columns", [timed(), timed("ms", "UTC"), timed("s"), timed("ns", "Europe/Vienna")])
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "A AS x ; B AS y FILTER y.t - x.t < 5 MINUTES",
+        "A AS x ; B AS y FILTER y.t + 5 MINUTES > x.u AND y.u > '2024-03-15T12:01'",
+        "A AS x ; B AS y FILTER y.d > x.d AND (y.d IN (1 MINUTE, 2 MINUTES) OR abs(y.u - y.t) > 1 HOUR)",
+        "A AS x ; B+ AS y FILTER y[time() - prev(time()) < 5 MINUTES] AND sum(y.d) < 10 MINUTES",
+        "A AS x ; B AS y FILTER minute(y.t) > 3 AND time(x) < time(y) AND x.u IS NULL PARTITION BY [d] WITHIN 1 HOUR",
+    ],
+)
+def test_times_go_the_quick_way(formula, columns):
+    query = cerflow.parse(f"SELECT * WHERE {formula}")
+    minutes = [None, 0, 1, 2, 5]
+    rows = [
+        {
+            "type": "AB"[k % 2],
+            "t": (NOON + datetime.timedelta(minutes=k)).astimezone(VIENNA if k % 3 else datetime.UTC),
+            "u": None if k % 4 == 0 else (NOON + datetime.timedelta(minutes=2 * k)).replace(tzinfo=None),
+            "d": None if minutes[k % 5] is None else datetime.timedelta(minutes=minutes[k % 5]),
+        }
+        for k in range(12)
+    ]
+    recognizer = query.recognizer(columns, time="t")
+    recognizer._driver._push_rows = None
+    found = [match for row in rows for match in recognizer.push(row).to_pylist()]
+    wanted = query.match(rows_as_columns(rows, columns), time="t", runner="semantics").to_pylist()
+    assert wanted
+    assert bag(found) == bag(wanted)
+
+
+@pytest.mark.parametrize(
+    ("unit", "value"),
+    [
+        ("ms", NOON.replace(microsecond=1)),
+        ("s", datetime.timedelta(milliseconds=-1500)),
+        ("ns", datetime.datetime(3000, 1, 1)),
+        ("us", datetime.timedelta.max),
+        ("us", NOON.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=3)))),
+        ("us", datetime.datetime.min),
+    ],
+)
+def test_times_are_those_of_arrow(unit, value):
+    columns = timed(unit)
+    query = cerflow.parse("SELECT * WHERE A AS x FILTER x.u IS NULL OR x.u > x.t")
+    row = {"type": "A", "d" if isinstance(value, datetime.timedelta) else "t": value}
+    results = []
+    for event in (row, [row]):
+        try:
+            results.append(query.recognizer(columns).push(event).to_arrow())
+        except InputError as error:
+            results.append(str(error).replace("row 0: ", ""))
+    assert results[0] == results[1]

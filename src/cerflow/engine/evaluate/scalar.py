@@ -6,11 +6,18 @@ function, and is evaluated on a batch of one event instead.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
 from typing import Any
 
+from cerflow.analysis.kinds import kind_of_expression
 from cerflow.conditions.evaluate import operation
 from cerflow.conditions.guards import Satisfied
+from cerflow.conditions.register_values import WORD, Dated, DatePart, Known, Microseconds, Whole, Word
+from cerflow.engine.evaluate.plain_values import in_units
+from cerflow.engine.evaluate.rows import finest_unit, instant
 from cerflow.language.condition import (
     And,
     Arithmetic,
@@ -27,52 +34,115 @@ from cerflow.language.condition import (
     Negative,
     Not,
     Or,
+    TruthValue,
 )
-from cerflow.language.node import Node, fold
+from cerflow.language.node import Node, fold, transform, with_children
 from cerflow.schema import Kind, Schema
 from cerflow.values.operators import RELATIONS
+from cerflow.values.units import MICROSECONDS
 
 __all__ = ["Read", "scalar"]
 
-#: Reads a value of an event whose plain values have the kinds of their columns.
+#: Reads a value of an event whose plain values have the kinds of their columns; times are integers, see `in_units`.
 Read = Callable[[Mapping[str, Any]], Any]
 
-_PLAIN = (And, Arithmetic, Between, Comparison, If, In, IsNull, Negative, Not, Or)
+_PLAIN = (And, Arithmetic, Between, Comparison, Dated, DatePart, If, In, IsNull, Negative, Not, Or, TruthValue, Whole)
 _KINDS = (Kind.INTEGER, Kind.FLOAT, Kind.STRING, Kind.BOOLEAN)
+_TIMES = (Kind.TIMESTAMP, Kind.DURATION)
 
 
 def scalar(root: Expression | Any, schema: Schema) -> Read | None:
     """A function for a condition or expression on one event, or None if there is none.
 
-    It returns None for null and for unknown. Floats must not be NaN.
+    It returns None for null and for unknown. Floats must not be NaN. Timestamps and durations are integers as
+    `cerflow.engine.evaluate.vectors` has them, and the tree must not compute with them but by `Microseconds`.
     """
+    unit = finest_unit(schema)
 
     def visit(current: Node, below: Sequence[Read | None]) -> Read | None:
+        if isinstance(current, Function) and current.name == "time":
+            return None if schema.time is None else _attribute(schema.time, schema, unit)
         if any(read is None for read in below):
             return None
         operands: list[Read] = [read for read in below if read is not None]
-        return _node(current, operands, schema)
+        return _node(current, operands, schema, unit)
 
-    return fold(root, visit)
+    return fold(transform(root, lambda current: _with_numbers(current, schema, unit)), visit)
 
 
-def _node(current: Node, operands: Sequence[Read], schema: Schema) -> Read | None:
+def _with_numbers(current: Node, schema: Schema, unit: str) -> Node:
+    """A comparison with times in which literals are integers, too."""
+    if not isinstance(current, Comparison | Between | In) or not any(_is_time(c, schema) for c in current.children):
+        return current
+
+    def number(child: Node) -> Node:
+        match child:
+            case Literal(str(text)):
+                return Literal(instant(text, unit))
+            case Literal(timedelta() as duration):
+                return Literal(duration // timedelta(microseconds=1))
+        return child
+
+    return with_children(current, [number(child) for child in current.children])
+
+
+def _is_time(tree: Node, schema: Schema) -> bool:
+    """Whether a tree is a timestamp or a duration of an event."""
+    if isinstance(tree, Function) and tree.name == "time":
+        return schema.time is not None and schema.kind(schema.time) in _TIMES
+    return isinstance(tree, Attribute) and schema.has(tree.name) and schema.kind(tree.name) in _TIMES
+
+
+def _node(current: Node, operands: Sequence[Read], schema: Schema, unit: str) -> Read | None:
     if isinstance(current, Attribute):
-        name = schema.column(current.name)
-        return (lambda event: event[name]) if schema.kind(name) in _KINDS else None
+        return _attribute(schema.column(current.name), schema, unit)
     if isinstance(current, Literal | Constant):
         value = current.value
         return lambda event: value
     if isinstance(current, Satisfied):
         (operand,) = operands
         return lambda event: operand(event) is True
+    if isinstance(current, Microseconds):
+        return _microseconds(current.expression, operands[0], schema, unit)
+    if isinstance(current, Known):
+        return _computed(lambda value: int(value is not None), operands)
+    if isinstance(current, Word):
+        return _computed(partial(_word, current.high), operands)
     if isinstance(current, Comparison):
         return _comparison(current, operands, schema)
     if isinstance(current, In) and _is_looked_up(current, schema):
         return _among(current, operands[0])
-    if isinstance(current, _PLAIN) or (isinstance(current, Function) and current.name not in ("position", "time")):
+    if isinstance(current, _PLAIN) or (isinstance(current, Function) and current.name != "position"):
         return _computed(operation(current), operands[:1] if isinstance(current, In) else operands)
     return None
+
+
+def _attribute(name: str, schema: Schema, unit: str) -> Read | None:
+    kind = schema.kind(name)
+    if kind not in _KINDS and kind not in _TIMES:
+        return None
+    change = in_units(name, schema, unit)
+    if change is None:
+        return lambda event: event[name]
+    return _computed(lambda value: None if value is None else change(value), [lambda event: event[name]])
+
+
+def _microseconds(expression: Expression, operand: Read, schema: Schema, unit: str) -> Read:
+    of_moment = kind_of_expression(expression, schema) is Kind.TIMESTAMP
+    size = MICROSECONDS[unit].denominator
+    if not of_moment or size == 1:
+        return operand
+    return _computed(lambda value: None if value is None else value // size, [operand])
+
+
+def _word(high: bool, value: int | float | None) -> int | float:
+    """See `cerflow.conditions.register_values.Word`."""
+    if value is None:
+        return 0
+    if isinstance(value, float):
+        return 0 if high else value
+    low = int(math.copysign(abs(value) % WORD, value))
+    return (value - low) // WORD if high else low
 
 
 def _is_looked_up(current: In, schema: Schema) -> bool:
@@ -80,7 +150,7 @@ def _is_looked_up(current: In, schema: Schema) -> bool:
     if not isinstance(current.operand, Attribute) or not schema.has(current.operand.name):
         return False
     kind = schema.kind(current.operand.name)
-    of_kind = {Kind.INTEGER: int, Kind.STRING: str}.get(kind)
+    of_kind = {Kind.INTEGER: int, Kind.STRING: str, Kind.TIMESTAMP: int, Kind.DURATION: int}.get(kind)
     return all(type(item.value) is of_kind for item in current.items)
 
 

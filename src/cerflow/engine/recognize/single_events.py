@@ -15,7 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.analysis.kinds import kind_of_expression
+from cerflow.conditions.register_values import Known, Word
 from cerflow.engine.evaluate.measures import duration_in_units
+from cerflow.engine.evaluate.plain_values import in_units, plain_type_of
 from cerflow.engine.evaluate.scalar import scalar
 from cerflow.engine.events.signatures import SignatureReader
 from cerflow.engine.events.store import one_batch
@@ -46,7 +48,8 @@ class SingleEvents:
         self._schema = schema
         self._type = schema.type
         self._time = schema.time
-        self._fields = [(field.name, *_plain(field.type)) for field in schema.columns]
+        unit = tables.atoms.unit
+        self._fields = [(field.name, *plain_type_of(field.type, unit)) for field in schema.columns]
         self._kinds = {name: kind for name, kind, _ in self._fields}
         tests = [(number, scalar(tables.tests[number], schema)) for number in signatures.others]
         columns = [self._column(k) for k in range(len(tables.columns))]
@@ -69,7 +72,7 @@ class SingleEvents:
                 for name in map(schema.column, key)
             )
             or any(self._kinds[name] is not str for name in signatures.by_string)
-            or (self._time is not None and self._kinds[self._time] is None)
+            or (self._time is not None and self._kinds[self._time] not in (int, float, datetime.datetime))
             or (window is not None and not counted_here and self._window is None)
         )
         self._counted = tables.counted
@@ -94,8 +97,11 @@ class SingleEvents:
     # -- columns and keys ----------------------------------------------------------------------------------------
 
     def _word(self, name: str) -> _Word | None:
-        kind = self._kinds[self._schema.column(name)]
-        return self._word_of(kind) if kind in (int, bool, float, str) else None
+        name = self._schema.column(name)
+        kind = self._kinds[name]
+        if kind is None:
+            return None
+        return in_units(name, self._schema, self.tables.atoms.unit) or self._word_of(kind)
 
     def _word_of(self, kind: type | None) -> _Word:
         return self.tables.strings.code if kind is str else _float_word if kind is float else int
@@ -108,7 +114,8 @@ class SingleEvents:
         read = scalar(column.expression, self._schema)
         if read is None:
             return None
-        kind = kind_of_expression(column.expression, self._schema)
+        counts = isinstance(column.expression, Known | Word)
+        kind = Kind.INTEGER if counts else kind_of_expression(column.expression, self._schema)
         if kind is Kind.OTHER or (kind is Kind.FLOAT and not column.as_float):
             return None
         word = self._word_of(str if kind is Kind.STRING else float if column.as_float else int)
@@ -150,48 +157,35 @@ class SingleEvents:
         if self._kinds[name] is int:
             return lambda event, position: event[name], whole
         if self._kinds[name] is datetime.datetime:
-            target = self._schema.columns.field(name).type
-            finest = pa.timestamp(self.tables.atoms.unit, tz=target.tz)
-
-            def moment(event: Mapping[str, Any], position: int) -> int | None:
-                value = event[name]
-                return None if value is None else pa.scalar(value, target).cast(finest).value
-
-            return moment, whole
+            change = in_units(name, self._schema, self.tables.atoms.unit) or int
+            return lambda event, position: change(event[name]), whole
         return None
 
     # -- events --------------------------------------------------------------------------------------------------
 
     def plain(self, event: Mapping[str, Any], latest: int | float | None) -> dict[str, Any] | None:
-        """The columns of an event; None if a batch must check it, because of unusual values or as a bad record.
+        """The columns of an event, times as integers; None if a batch must check it.
 
-        ``latest`` is the time of the event before.
+        That is so for unusual values and bad records. ``latest`` is the time of the event before.
         """
         values: dict[str, Any] = {}
-        for name, kind, most in self._fields:
+        for name, kind, taken in self._fields:
             value: Any = event.get(name)
-            if value is not None and (
-                type(value) is not kind
-                or value != value
-                or (isinstance(value, int) and abs(value) > most)
-                or (most < 0 and not 1678 <= getattr(value, "year", 0) <= 2261)
-            ):
-                return None
+            if value is not None:
+                if type(value) is not kind:
+                    return None
+                if taken is not None:
+                    value = taken(value)
+                    if value is None:
+                        return None
             values[name] = value
         if values[self._type] is None:
             return None
         if self._time is not None:
-            self.moment = self._moment(values)
+            self.moment = values[self._time]
             if self.moment is None or (latest is not None and self.moment < latest):
                 return None
         return values
-
-    def _moment(self, values: Mapping[str, Any]) -> int | float | None:
-        assert self._time is not None
-        time = values[self._time]
-        if self._kinds[self._time] is datetime.datetime and time is not None:
-            return pa.scalar(time, self._schema.columns.field(self._time).type).value  # type: ignore[no-any-return]
-        return time  # type: ignore[no-any-return]
 
     def read(self, values: Mapping[str, Any], position: int, satisfied: frozenset[int]) -> EventArrays | None:
         """The event as the kernels read it, valid until the next call; None if it is not relevant.
@@ -225,25 +219,6 @@ class SingleEvents:
 def as_batch(event: Mapping[str, Any], columns: pa.Schema) -> pa.RecordBatch:
     """One event as a record batch; raises `InputError` for values that do not fit the columns."""
     return one_batch(from_rows([event], columns))
-
-
-def _plain(data_type: pa.DataType) -> tuple[type | None, int]:
-    """The Python type of a column whose values need no conversion, else None; and the greatest whole number."""
-    if pa.types.is_dictionary(data_type):
-        data_type = data_type.value_type
-    if pa.types.is_signed_integer(data_type):
-        # The least integer of 64 bits stands for null.
-        return int, 2 ** (data_type.bit_width - 1) - 1
-    if pa.types.is_float64(data_type):
-        return float, 0
-    if pa.types.is_string(data_type) or pa.types.is_large_string(data_type):
-        return str, 0
-    if pa.types.is_boolean(data_type):
-        return bool, 1
-    if pa.types.is_timestamp(data_type):
-        # 64 bits of nanoseconds hold only some centuries.
-        return datetime.datetime, -1 if data_type.unit == "ns" else 0
-    return None, 0
 
 
 def _bound(measure: int, size: int) -> int:
