@@ -1,6 +1,7 @@
 """NOT FOLLOWED BY: the engine detects what the definitions say, when they say it, however the events come."""
 
 import datetime
+import random
 
 import pyarrow as pa
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow import limits
 from cerflow.engine.state.snapshot import Contents
 from cerflow.errors import BadRecordError, InputError, SnapshotError, UnsupportedQueryError
 from support.conformance import assert_conforms, drawn
@@ -26,13 +28,17 @@ from support.runners import (
 
 
 def in_random_batches(query, table, until, draw):
-    """Pushes of random sizes, snapshots, and clocks that show no more than the events before them and ``until``."""
+    """Pushes of random sizes, single events as mappings, snapshots, and clocks.
+
+    These show no more than the events before them and ``until``.
+    """
     recognizer = query.recognizer(table.schema, time="t")
     found = []
     at = 0
     while at < table.num_rows:
-        size = draw.randint(1, 4)
-        found += recognizer.push(table.slice(at, size)).to_pylist()
+        size = draw.choice([1, 1, 1, 2, 3, 4])
+        rows = table.slice(at, size)
+        found += recognizer.push(rows.to_pylist()[0] if size == 1 and draw.random() < 0.7 else rows).to_pylist()
         at = min(at + size, table.num_rows)
         if draw.random() < 0.3:
             found += recognizer.advance(table["t"][at - 1].as_py()).to_pylist()
@@ -80,6 +86,57 @@ def test_no_key_waits_for_an_event_of_its_own():
     assert (match["detected_at"], match["user"], match["start"], match["end"]) == (3, "ann", 0, 0)
     assert match["detected_time"] == datetime.datetime(2024, 3, 15, 10, 30)
     assert match["end_time"] == datetime.datetime(2024, 3, 15, 10)
+
+
+@pytest.mark.parametrize("unit", ["us", "ms", "s", "ns"])
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "(cart AS c NOT FOLLOWED BY checkout FOR 30 MINUTES)",
+        "(cart AS c NOT FOLLOWED BY checkout FOR 30 MINUTES) PARTITION BY [user]",
+        "((cart AS c NOT FOLLOWED BY checkout FOR 1500 MILLISECONDS) OR (cart AS c NOT FOLLOWED BY cart FOR 2 SECONDS))"
+        " PARTITION BY [user]",
+        "((cart AS c NOT FOLLOWED BY checkout FOR 2 SECONDS) ; checkout AS d FILTER d.at - c.at < 1 HOUR)"
+        " PARTITION BY [user] WITHIN 2 HOURS",
+    ],
+)
+@pytest.mark.parametrize("names", [["ann", "bob", "cid"], [f"u{k}" for k in range(400)]])
+def test_single_events_wait_without_batches(formula, unit, names, monkeypatch):
+    monkeypatch.setattr(limits, "STRING_SLACK", 8)
+    draw = random.Random(repr((formula, unit)))
+    at, rows = datetime.datetime(2024, 3, 15, 10), []
+    for _ in range(400):
+        at += datetime.timedelta(seconds=draw.choice([0, 0, 1, 1, 2, 3, 900]))
+        rows.append({"type": draw.choice(["cart", "checkout", "view"]), "at": at, "user": draw.choice(names)})
+    table = pa.Table.from_pylist(rows, shop().schema.set(1, pa.field("at", pa.timestamp(unit))))
+    query = cerflow.parse(f"SELECT * WHERE {formula}")
+    recognizer = query.recognizer(table.schema, time="at")
+    recognizer._driver._push_rows = None
+    found = [match for row in rows for match in recognizer.push(row).to_pylist()]
+    assert found
+    assert bag(found) == bag(query.match(table, time="at").to_pylist())
+
+
+def test_a_set_takes_single_events_of_queries_that_wait_and_others():
+    texts = {
+        "a": CART.text,
+        "b": "SELECT * WHERE cart : checkout",
+        "c": "SELECT NONE WHERE view NOT FOLLOWED BY cart FOR 1 HOUR",
+    }
+    queries = cerflow.QuerySet({name: cerflow.parse(text) for name, text in texts.items()})
+    draw = random.Random(1)
+    kinds = ["cart", "checkout", "view"]
+    minutes = sorted(draw.randint(0, 500) for _ in range(60))
+    table = shop(*((minute, draw.choice(kinds), draw.choice("pq")) for minute in minutes))
+    recognizer = queries.recognizer(table.schema, time="at")
+    recognizer._driver._push_rows = None
+    found = {name: [] for name in texts}
+    for row in table.to_pylist():
+        for name, matches in recognizer.push(row).items():
+            found[name] += matches.to_pylist()
+    for name, text in texts.items():
+        assert found[name]
+        assert bag(found[name]) == bag(cerflow.parse(text).match(table, time="at").to_pylist())
 
 
 def test_the_clock_detects():

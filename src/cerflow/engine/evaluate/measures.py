@@ -29,6 +29,7 @@ __all__ = [
     "is_global",
     "measures",
     "typed_time",
+    "units_of_time",
     "window_size",
 ]
 
@@ -47,6 +48,13 @@ def duration_in_units(window: DurationWindow, schema: Schema, unit: str) -> Frac
     assert schema.time is not None
     of = MICROSECONDS[unit] if schema.kind(schema.time) is Kind.TIMESTAMP else schema.microseconds
     return window.microseconds / of
+
+
+def units_of_time(schema: Schema, unit: str) -> int:
+    """What one in the time column counts of the units in which times are measured; the column holds no dates."""
+    assert schema.time is not None
+    own = schema.columns.field(schema.time).type
+    return PER_SECOND[unit] // PER_SECOND[own.unit] if pa.types.is_timestamp(own) else 1
 
 
 def window_size(window: Window, schema: Schema, unit: str) -> Fraction:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,14 @@ class Moments:
     places: pa.Array  # int64
     times: pa.Array  # of the type of the time column
     members: Ints
+
+    #: The position of detections at the first moment.
+    first: ClassVar[int] = _FIRST
+
+    @classmethod
+    def of_one(cls, place: int, time: pa.Array, member: int) -> Moments:
+        """A single moment, with the position and time of the event that shows it, and a member."""
+        return cls(pa.array([place], pa.int64()), time, np.array([member]))
 
     @property
     def positions(self) -> Ints:

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from cerflow.automata.model.clock import PAUSE, TICK
-from cerflow.engine.evaluate.measures import bounds, deadlines, event_times, measures
+from cerflow.engine.evaluate.measures import bounds, deadlines, duration_in_units, event_times, measures, units_of_time
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.reader import EventReader
 from cerflow.engine.events.store import EventStore, one_batch
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
 from cerflow.engine.matches.moments import Moments
+from cerflow.engine.recognize.open_deadlines import OpenDeadlines, Opened
 from cerflow.engine.state.validation import require
 from cerflow.language.formula import DurationWindow
 from cerflow.values.array_types import IntRows, Ints, Mask
@@ -28,23 +30,8 @@ from cerflow.values.array_types import IntRows, Ints, Mask
 __all__ = ["Deadlines", "ascending"]
 
 _NOTHING = np.zeros(0, np.int64)
-
-
-@dataclass(frozen=True)
-class _Opened:
-    """Opening events in the order of the stream: their positions, and their measures for the duration."""
-
-    positions: Ints
-    measures: Ints
-
-    def joined(self, more: _Opened) -> _Opened:
-        """These and later ones."""
-        return _Opened(np.append(self.positions, more.positions), np.append(self.measures, more.measures))
-
-    def divided(self, count: int) -> tuple[_Opened, _Opened]:
-        """The first ``count``, and the others."""
-        first = _Opened(self.positions[:count], self.measures[:count])
-        return first, _Opened(self.positions[count:], self.measures[count:])
+#: A measure beyond all.
+_NEVER = 2**63
 
 
 @dataclass(frozen=True)
@@ -81,13 +68,17 @@ class Deadlines:
         self._reader = reader
         self._tables = reader.tables
         self._store = store
-        self._open = [_Opened(_NOTHING, _NOTHING) for _ in self._tables.deadlines]
+        self._open = [OpenDeadlines() for _ in self._tables.deadlines]
         self.prompt = False
+        #: The partition keys of opening events that came one by one since the last batch.
+        self._words: dict[int, tuple[int, ...]] = {}
+        #: The least measure at which a deadline has passed, None if it is not known.
+        self._due: int | None = None
 
     @property
     def positions(self) -> Ints:
         """The positions of the opening events, which must be kept; ascending."""
-        return ascending(*(each.positions for each in self._open))
+        return ascending(*(queue.opened.positions for queue in self._open))
 
     # -- events ------------------------------------------------------------------------------------------------------
 
@@ -101,19 +92,20 @@ class Deadlines:
         pauses), and the moments of the pauses.
         """
         schema = self._tables.schema
-        found: list[tuple[_Opened, Ints, IntRows]] = []
+        found: list[tuple[Opened, Ints, IntRows]] = []
         for k, window in enumerate(self._tables.deadlines):
             opening = np.flatnonzero(np.array([k in some for some in self._tables.opened], bool)[events.signature])
-            former = self._open[k]
             begins = measures(window, measured(opening), schema)
-            both = former.joined(_Opened(events.position[opening], begins))
+            edges = bounds(window, whole, schema)
+            queue, former = self._open[k], len(self._open[k])
+            queue.add(events.position[opening], begins, len(opening))
             # Times do not decrease, so those that have passed come first.
-            shows = np.searchsorted(bounds(window, whole, schema), both.measures)
-            count = int(np.searchsorted(shows, whole.count))
-            over, self._open[k] = both.divided(count)
-            new = max(count - len(former.positions), 0)
+            count = int(np.searchsorted(queue.opened.measures, edges[-1], "right")) if whole.count else 0
+            over = queue.take(count)
+            new = max(count - former, 0)
             keys = np.concatenate([self._keys(over.positions[: count - new]), events.keys[opening[:new]]])
-            found.append((over, shows[:count], keys))
+            found.append((over, np.searchsorted(edges, over.measures), keys))
+        self.forget_words()
         passed = self._once(found, events.keys.shape[1])
         at = np.searchsorted(at_rows, passed.rows)
         if self.prompt:
@@ -127,7 +119,7 @@ class Deadlines:
         times = pa.nulls(len(shown)) if time is None else whole.batch.column(time).take(pa.array(shown))
         return self._woven(events, passed, at, own, pa.array(whole.positions_at(shown)[0]), times)
 
-    def _once(self, found: Sequence[tuple[_Opened, Ints, IntRows]], width: int) -> _Passed:
+    def _once(self, found: Sequence[tuple[Opened, Ints, IntRows]], width: int) -> _Passed:
         """The deadlines of all durations that have passed, with the rows that show them and keys of ``width`` words."""
         schema, unit = self._tables.schema, self._reader.unit
         times = [deadlines(w, o.measures, schema, unit) for w, (o, _, _) in zip(self._tables.deadlines, found)]
@@ -144,6 +136,50 @@ class Deadlines:
         stored = one_batch(self._store.kept().at(positions))
         return self._reader.key_words(BatchRows(stored, self._tables.schema, positions, self._reader.unit))[0]
 
+    # -- single events -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        """The durations in units of the measures, which must be whole numbers."""
+        schema, unit = self._tables.schema, self._reader.unit
+        sizes = (duration_in_units(window, schema, unit) for window in self._tables.deadlines)
+        return [-(-size.numerator // size.denominator) for size in sizes]
+
+    def open(self, signature: int, position: int, now: int, words: tuple[int, ...]) -> None:
+        """Remember a single event, with its measure, if it opens deadlines."""
+        for k in self._tables.opened[signature]:
+            self._open[k].add(position, now, 1)
+            self._words[position] = words
+            self._due = min(self.due, now + self._sizes[k])
+
+    @property
+    def due(self) -> int:
+        """The least measure of an event that shows a deadline to have passed."""
+        if self._due is None:
+            firsts = (queue.first + size for queue, size in zip(self._open, self._sizes) if queue)
+            self._due = min(firsts, default=_NEVER)
+        return self._due
+
+    def passed(self, now: int) -> list[tuple[tuple[int, ...], dict[int, int]]]:
+        """The deadlines that an event with this measure shows to have passed, which are open no longer.
+
+        For each partition gives the times of deadlines, as the time column has them, in order, and an opening event.
+        """
+        found: dict[tuple[int, ...], dict[int, int]] = {}
+        step = units_of_time(self._tables.schema, self._reader.unit)
+        for queue, size in zip(self._open, self._sizes):
+            over = queue.take(int(np.searchsorted(queue.opened.measures, now - size, "right")))
+            for position, measure in zip(over.positions.tolist(), over.measures.tolist()):
+                words = self._words.pop(position, None) or tuple(self._keys(np.array([position]))[0].tolist())
+                found.setdefault(words, {}).setdefault(-(-(measure + size) // step), position)
+        self._due = None
+        return [(words, dict(sorted(times.items()))) for words, times in sorted(found.items())]
+
+    def forget_words(self) -> None:
+        """Forget what may have changed: the numbers of texts, and which deadline is the next."""
+        self._words.clear()
+        self._due = None
+
     # -- the clock -----------------------------------------------------------------------------------------------------
 
     def until(self, clock: pa.Array) -> tuple[EventArrays, Moments]:
@@ -152,11 +188,13 @@ class Deadlines:
         ``clock`` is an array with that time.
         """
         now, width = self._at(clock), max(1, len(self._reader.keys))
-        found: list[tuple[_Opened, Ints, IntRows]] = []
+        found: list[tuple[Opened, Ints, IntRows]] = []
         for k, window in enumerate(self._tables.deadlines):
             edge = bounds(window, now, self._tables.schema)[0]
-            over, self._open[k] = self._open[k].divided(int(np.searchsorted(self._open[k].measures, edge, "right")))
+            queue = self._open[k]
+            over = queue.take(int(np.searchsorted(queue.opened.measures, edge, "right")))
             found.append((over, np.zeros(len(over.positions), np.int64), self._keys(over.positions)))
+        self.forget_words()
         passed = self._once(found, width)
         nothing = _no_events(width, max(1, len(self._tables.columns)))
         woven, _, moments = self._shown_by_clock(nothing, passed, np.zeros(len(passed.rows), np.int64))
@@ -176,8 +214,8 @@ class Deadlines:
         """The earliest time at which a deadline passes that is open; None if none is."""
         schema, unit = self._tables.schema, self._reader.unit
         first = [
-            deadlines(window, opened.measures[:1], schema, unit)
-            for window, opened in zip(self._tables.deadlines, self._open)
+            deadlines(window, queue.opened.measures[:1], schema, unit)
+            for window, queue in zip(self._tables.deadlines, self._open)
         ]
         times = pa.concat_arrays(first) if first else pa.nulls(0)
         return times.take(pa.array([int(np.argmin(event_times(self._at(times), schema)))]))[0] if len(times) else None
@@ -263,14 +301,14 @@ class Deadlines:
 
     def arrays(self) -> dict[str, Ints]:
         """The arrays that a snapshot holds beside the opening events: their positions, for each deadline."""
-        return {_name(k): each.positions for k, each in enumerate(self._open)}
+        return {_name(k): queue.opened.positions for k, queue in enumerate(self._open)}
 
     def restorer(self, arrays: Mapping[str, Any], rows: pa.Table, kept: Ints) -> Callable[[], None]:
         """A function that continues from a snapshot with these arrays, and events at the positions ``kept``.
 
         Raises `SnapshotError` if the arrays name other events, or are not in order.
         """
-        restored: list[_Opened] = []
+        restored: list[Opened] = []
         for k, window in enumerate(self._tables.deadlines):
             positions = arrays.get(_name(k))
             require(isinstance(positions, np.ndarray) and positions.dtype == np.int64, f"it lacks deadline {k}")
@@ -279,19 +317,22 @@ class Deadlines:
             require(np.isin(positions, kept).all(), "a deadline is that of an event that is not kept")
             opening = one_batch(rows.take(pa.array(np.searchsorted(kept, positions))))
             here = BatchRows(opening, self._tables.schema, positions, self._reader.unit)
-            restored.append(_Opened(positions, measures(window, here, self._tables.schema)))
+            restored.append(Opened(positions, measures(window, here, self._tables.schema)))
 
         def restore() -> None:
-            self._open = restored
+            self._open = [OpenDeadlines(opened) for opened in restored]
+            self.forget_words()
 
         return restore
 
     def checkpoint(self) -> Callable[[], None]:
         """A function that goes back to the present state."""
-        now = list(self._open)
+        now = [queue.state for queue in self._open]
 
         def undo() -> None:
-            self._open = now
+            for queue, state in zip(self._open, now):
+                queue.state = state
+            self.forget_words()
 
         return undo
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from threading import Lock
 from typing import Any
 
@@ -22,8 +22,8 @@ from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.machine import Machine
 from cerflow.engine.recognize.plan import Plan
-from cerflow.engine.recognize.shared_reader import SharedReader
-from cerflow.engine.recognize.single_events import as_batch
+from cerflow.engine.recognize.shared_reader import SharedReader, Taker
+from cerflow.engine.recognize.single_events import SingleEvents, as_batch
 from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.validation import check_counts, check_events
 from cerflow.errors import InUseError
@@ -60,6 +60,8 @@ class Driver:
         self.machines = {**common, **self._apart}
         self._kept = [(store, list(common.values())), *((m.store, [m]) for m in self._apart.values())]
         self._reader = SharedReader(common, checker.schema)
+        #: The readers of single events, of the machines that share events and of each other one.
+        self._readers = [self._reader, *(SharedReader({n: m}, checker.schema) for n, m in self._apart.items())]
         #: The machines that read batches themselves, as a single query does.
         self._alone = self._apart if len(common) > 1 else self.machines
         self._in_use = Lock()
@@ -173,20 +175,44 @@ class Driver:
                 ),
             )
 
+    @cached_property
+    def _single(self) -> SingleEvents | None:
+        """The object that first checks single events, for all queries; None if some query never takes any."""
+        found = [reader.single for reader in self._readers if reader.used]
+        return None if None in found else found[0]
+
+    def _takers(self, values: Mapping[str, Any]) -> Sequence[Taker] | None:
+        """The queries that get a single event; None if one of these needs it as a batch."""
+        if not self._apart:
+            return self._reader.takers(values)
+        found: list[Taker] = []
+        for reader in self._readers:
+            takers = reader.takers(values)
+            if takers is None:
+                return None
+            found += takers
+        if any(machine.may_refuse for _, machine, _, _ in found):
+            return None
+        return found
+
     def _push_one(self, event: Mapping[str, Any]) -> dict[str, list[Part]]:
-        checker, reader = self.checker, self._reader
-        single = reader.single
-        values = None if single is None or self._apart else single.plain(event, checker.latest)
-        takers = None if values is None else reader.takers(values)
+        checker, single = self.checker, self._single
+        values = None if single is None else single.plain(event, checker.latest)
+        takers = None if values is None else self._takers(values)
         if single is None or values is None or takers is None:
             return self._push_rows(as_batch(event, self._columns))
         position = checker.numbered
+        found: dict[str, list[Part]] = {}
         read: list[tuple[str, Machine, EventArrays]] = []
         for name, machine, singles, satisfied in takers:
+            if machine.deadlines is not None:
+                found[name] = machine.process_one(singles, values, position, satisfied)
+                if machine.store.wants_cleaning:
+                    self._forget(machine.store, [machine])
+                continue
             events = singles.read(values, position, satisfied)
             if events is not None:
                 read.append((name, machine, events))
-        found: dict[str, list[Part]] = {}
         if read:
             self.store.add_one(position, values)
             refused: list[int] = []

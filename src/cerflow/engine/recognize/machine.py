@@ -18,6 +18,7 @@ from cerflow.engine.matches.moments import Moments
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.deadlines import Deadlines, ascending
 from cerflow.engine.recognize.plan import Plan
+from cerflow.engine.recognize.single_events import SingleEvents
 from cerflow.engine.state.memory import Memory
 from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.string_renumbering import forget_strings
@@ -118,12 +119,47 @@ class Machine:
         self._reported = min(self._reported + found.count(), 2**63 - 1)
         return found
 
+    def process_one(
+        self, single: SingleEvents, values: Mapping[str, Any], position: int, satisfied: frozenset[int]
+    ) -> list[Part]:
+        """Process an event that ``single`` prepares, where no event can be refused; a relevant one goes into the store.
+
+        See `SingleEvents.read` for the arguments.
+        """
+        deadlines, parts = self.deadlines, list[Part]()
+        assert deadlines is not None
+        events = single.read(values, position, satisfied)
+        words = None if events is None else tuple(events.keys[0].tolist())
+        now = single.now(values)
+        if deadlines.due <= now:
+            groups = deadlines.passed(now)
+            # Ticks of the event's own partition come last, and the event stands for their moment.
+            for key, times in sorted(groups, key=lambda group: group[0] == words):
+                for time in times:
+                    self._run(single.tick(key, time, pause=False), 1, _nobody, None, parts)
+                if key != words:
+                    moments = Moments.of_one(position, single.time(values), next(reversed(times.values())))
+                    self._run(single.tick(key, next(iter(times)), pause=True), 1, _nobody, moments, parts)
+            events = single.read(values, position, satisfied)
+        if events is not None and words is not None:
+            self.store.add_one(position, values)
+            deadlines.open(int(events.signature[0]), position, now, words)
+            self._run(events, 1, _nobody, None, parts)
+        self._tidy()
+        return parts
+
     def advance(self, events: EventArrays, count: int, refuse: Refuse, moments: Moments | None = None) -> list[Part]:
         """Process the first ``count`` prepared events, which are stored; ``refuse`` is called for unusable ones.
 
         ``moments`` are those of the pauses among them.
         """
         parts: list[Part] = []
+        self._run(events, count, refuse, moments, parts)
+        self._tidy()
+        return parts
+
+    def _run(self, events: EventArrays, count: int, refuse: Refuse, moments: Moments | None, parts: list[Part]) -> None:
+        """Process events as `advance`, and add the detections to ``parts``."""
         at = 0
         memory = self.memory
         before, self._before = self._before, None
@@ -147,9 +183,13 @@ class Machine:
             memory.make_room(reason, events, at)
         self._close_part(parts, moments)
         self.last_bound = max(self.last_bound, int(events.bound[count - 1]))
+
+    def _tidy(self) -> None:
+        """Forget strings if there are many; no prepared event may be left, as those name strings by number."""
         if self.tables.strings.wants_cleaning:
-            forget_strings(self.tables, memory)
-        return parts
+            forget_strings(self.tables, self.memory)
+            if self.deadlines is not None:
+                self.deadlines.forget_words()
 
     def _close_part(self, parts: list[Part], moments: Moments | None) -> None:
         detections, nodes, marks = self.memory.take_detections()

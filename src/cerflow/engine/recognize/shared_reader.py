@@ -21,7 +21,7 @@ from cerflow.language.node import Node
 from cerflow.schema import Schema
 from cerflow.values.array_types import Ints
 
-__all__ = ["Member", "SharedReader"]
+__all__ = ["Member", "SharedReader", "Taker"]
 
 
 class Member:
@@ -56,11 +56,14 @@ class Member:
         return found
 
     def relevant(self, common: frozenset[int]) -> bool:
-        """Whether events that satisfy exactly these tests of texts may be relevant to the query."""
-        return self.machine.tables.counted or self._signatures.may_be_relevant(self.satisfied(common))
+        """Whether events that satisfy exactly these tests of texts may matter to the query."""
+        tables = self.machine.tables
+        # Any event may show that a deadline has passed.
+        return tables.counted or tables.ticking or self._signatures.may_be_relevant(self.satisfied(common))
 
 
-_Takers = tuple[tuple[str, Machine, SingleEvents, frozenset[int]], ...]
+#: A query that gets a single event: its name and machine, what prepares the event, and the tests of texts that hold.
+Taker = tuple[str, Machine, SingleEvents, frozenset[int]]
 
 
 class SharedReader:
@@ -74,7 +77,7 @@ class SharedReader:
         self._members = [Member(name, machine, numbers) for name, machine in machines.items()]
         self._texts = _texts(list(machines.values()), numbers, schema)
         self._members_for: dict[frozenset[int], tuple[Member, ...]] = {}
-        self._takers: dict[frozenset[int], _Takers | None] = {}
+        self._takers: dict[frozenset[int], tuple[Taker, ...] | None] = {}
 
     # -- batches -------------------------------------------------------------------------------------------------
 
@@ -116,12 +119,17 @@ class SharedReader:
 
     # -- single events -------------------------------------------------------------------------------------------
 
+    @property
+    def used(self) -> bool:
+        """Whether there is any query."""
+        return bool(self._members)
+
     @cached_property
     def single(self) -> SingleEvents | None:
         """The object that first checks single events, for all queries; None if no query takes single events."""
         return next((member.singles for member in self._members if member.singles.ready), None)
 
-    def takers(self, values: Mapping[str, Any]) -> _Takers | None:
+    def takers(self, values: Mapping[str, Any]) -> tuple[Taker, ...] | None:
         """The queries to which a single event may be relevant; None if one of these needs it as a batch.
 
         Each comes with the object that prepares the event for it, and with its own tests of texts that hold.
@@ -133,7 +141,7 @@ class SharedReader:
             found = self._takers[satisfied] = self._ready_for(satisfied)
             return found
 
-    def _ready_for(self, satisfied: frozenset[int]) -> _Takers | None:
+    def _ready_for(self, satisfied: frozenset[int]) -> tuple[Taker, ...] | None:
         members = self._relevant_to(satisfied)
         # A query whose window decreases could refuse the event after others have processed it.
         alone = len(members) == 1

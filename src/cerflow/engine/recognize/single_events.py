@@ -15,13 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.analysis.kinds import kind_of_expression
+from cerflow.automata.model.clock import PAUSE, TICK
 from cerflow.conditions.register_values import Known, Word
-from cerflow.engine.evaluate.measures import duration_in_units
+from cerflow.engine.evaluate.measures import duration_in_units, units_of_time
 from cerflow.engine.evaluate.plain_values import in_units, plain_type_of
 from cerflow.engine.evaluate.scalar import scalar
 from cerflow.engine.events.signatures import SignatureReader
 from cerflow.engine.events.store import one_batch
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
+from cerflow.engine.matches.moments import Moments
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
@@ -56,11 +58,14 @@ class SingleEvents:
         words = [[(self._schema.column(name), self._word(name)) for name in key] for key in keys]
         window = tables.transducer.window
         counted_here = tables.partitioned and isinstance(window, CountWindow)
+        self._units = 1
         self._window = None if window is None or counted_here else self._measured(window)
         self.ready = not (
             tables.asks
             or schema.forget is not None
-            or not plan.shares_events
+            or not plan.counts_all
+            or (tables.ticking and (tables.reached or len(tables.arrays.checked) or self._time is None))
+            or None in (self._measured(window) for window in tables.deadlines)
             or tables.atoms.ordered
             or any(test is None for _, test in tests)
             or any(column is None for column in columns)
@@ -81,6 +86,13 @@ class SingleEvents:
         self._tests = [(number, test) for number, test in tests if test is not None]
         self._columns = [column for column in columns if column is not None]
         self._keys = [[(name, word) for name, word in key if word is not None] for key in words]
+        #: The tests that hold for ticks and for pauses; what one in the time column counts in the units of measures.
+        self._things: list[frozenset[int]] = []
+        if self.ready and tables.ticking:
+            nothing = dict.fromkeys(schema.columns.names)
+            things = [{**nothing, self._type: test.type} for test in (TICK, PAUSE)]
+            self._things = [self._satisfied(thing, signatures.texts.of(thing)) for thing in things]
+            self._units = units_of_time(schema, unit)
         self._events = EventArrays(
             signature=np.zeros(1, np.int32),
             position=np.zeros(1, np.int64),
@@ -161,6 +173,35 @@ class SingleEvents:
             return lambda event, position: change(event[name]), whole
         return None
 
+    # -- ticks ---------------------------------------------------------------------------------------------------
+
+    def now(self, values: Mapping[str, Any]) -> int:
+        """The time of an event as deadlines measure it."""
+        assert self._time is not None
+        time: int = values[self._time]
+        return time * self._units
+
+    def time(self, values: Mapping[str, Any]) -> pa.Array:
+        """The time of an event, as an array of the type of the time column."""
+        assert self._time is not None
+        return pa.array([values[self._time]], self._schema.columns.field(self._time).type)
+
+    def tick(self, words: tuple[int, ...], time: int, *, pause: bool) -> EventArrays:
+        """A tick of a partition at a time, as the column has it, or the pause behind it; valid until the next call."""
+        assert self._time is not None
+        events = self._events
+        thing = self._things[pause]
+        events.signature[0] = self.tables.signature(thing)
+        events.position[0] = Moments.first if pause else -1
+        events.measure[0], events.bound[0] = NOT_BEGUN, NO_BOUND
+        events.keys[0] = words
+        # Only columns that measure time have values.
+        values = {self._time: time}
+        for k, column in enumerate(self.tables.columns):
+            timed = isinstance(column.window, DurationWindow)
+            events.columns[0, k] = self._columns[k](values, -1) if timed else NULL
+        return events
+
     # -- events --------------------------------------------------------------------------------------------------
 
     def plain(self, event: Mapping[str, Any], latest: int | float | None) -> dict[str, Any] | None:
@@ -187,14 +228,18 @@ class SingleEvents:
                 return None
         return values
 
+    def _satisfied(self, values: Mapping[str, Any], of_texts: frozenset[int]) -> frozenset[int]:
+        """The tests that hold for an event."""
+        held = [number for number, test in self._tests if test(values) is True]
+        return of_texts.union(held) if held else of_texts
+
     def read(self, values: Mapping[str, Any], position: int, satisfied: frozenset[int]) -> EventArrays | None:
         """The event as the kernels read it, valid until the next call; None if it is not relevant.
 
         ``satisfied`` are the tests of texts that hold, see `TextTests.of`; they must allow that it is relevant.
         """
         tables = self.tables
-        held = [number for number, test in self._tests if test(values) is True]
-        signature = tables.signature(satisfied.union(held) if held else satisfied)
+        signature = tables.signature(self._satisfied(values, satisfied))
         if not self._counted and not tables.relevant[signature]:
             return None
         events = self._events
@@ -213,6 +258,8 @@ class SingleEvents:
             # An event without a measure can neither begin nor end a complex event, and ends no window.
             events.measure[0] = NOT_BEGUN if value is None else value
             events.bound[0] = NO_BOUND if value is None else _bound(value, size)
+        elif self._things:
+            events.measure[0] = 0
         return events
 
 
