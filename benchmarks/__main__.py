@@ -20,8 +20,9 @@ from benchmarks.environment import environment, interpreter_mb
 from benchmarks.measure import Row, measure
 from benchmarks.peers import CACHE
 from benchmarks.peers.core import core_engine
+from benchmarks.peers.esper import esper_engine
 from benchmarks.peers.flink import flink_engine
-from benchmarks.peers.polars import polars_engine
+from benchmarks.peers.libraries import duckdb_engine, polars_engine
 from benchmarks.report import Report
 from benchmarks.streams import write_ticks
 from benchmarks.suites import SUITES
@@ -31,7 +32,13 @@ __all__ = ["main"]
 
 _ROOT = Path(__file__).resolve().parent.parent
 _NAMES = (*SUITES, "start")
-_PEERS = {"CORE": core_engine, "FlinkCEP": flink_engine, "Polars": polars_engine}
+_PEERS = {
+    "CORE": core_engine,
+    "FlinkCEP": flink_engine,
+    "Polars": polars_engine,
+    "DuckDB": duckdb_engine,
+    "Esper": esper_engine,
+}
 _console = Console(stderr=True)
 
 
@@ -116,7 +123,7 @@ def _engines(cases: list[Case], cache: Path, folder: Path, ticks: Path) -> tuple
     engines = [cerflow_engine("cerflow", "text", folder), cerflow_engine("cerflow, encoded", "encoded", folder)]
     missing = {}
     for name, make in _PEERS.items():
-        if any(case.peer is not None and case.peer.engine == name for case in cases):
+        if any(case.peer(name) for case in cases):
             try:
                 engines.append(make(cache, folder, ticks))
             except UnavailableError as reason:

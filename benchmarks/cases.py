@@ -62,7 +62,7 @@ class Case:
     stream: Stream
     columns: tuple[str, ...]
     modes: tuple[Mode, ...] = ("count", "write")
-    peer: Peer | None = None
+    peers: tuple[Peer, ...] = ()
     tags: frozenset[str] = frozenset()
     #: Where the case stands in a chart of what grows, if anything does.
     point: Point | None = None
@@ -72,6 +72,16 @@ class Case:
     language: Language = "ceql"
     #: The most runs that are worth their time.
     runs: int = 100
+
+    def peer(self, engine: str) -> Peer | None:
+        """The question in the words of an engine, if it is asked."""
+        return next((peer for peer in self.peers if peer.engine == engine), None)
+
+    def request(self, engine: str) -> Mapping[str, Any]:
+        """What the engine, one of the case's peers, is asked."""
+        peer = self.peer(engine)
+        assert peer is not None
+        return peer.request
 
 
 @dataclass(frozen=True)

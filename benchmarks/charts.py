@@ -10,7 +10,15 @@ from benchmarks.measure import Row
 
 __all__ = ["draw"]
 
-_COLOURS = {"cerflow": "#1f77b4", "cerflow, encoded": "#17becf", "CORE": "#ff7f0e", "FlinkCEP": "#d62728"}
+_COLOURS = {
+    "cerflow": "#1f77b4",
+    "cerflow, encoded": "#17becf",
+    "CORE": "#ff7f0e",
+    "FlinkCEP": "#d62728",
+    "Polars": "#2ca02c",
+    "DuckDB": "#9467bd",
+    "Esper": "#8c564b",
+}
 
 
 def draw(rows: Sequence[Row], folder: Path) -> list[Path]:

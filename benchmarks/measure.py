@@ -101,12 +101,12 @@ def measure(
 ) -> list[Row]:
     """Rows of all cases for cerflow's engines and the cases' peers among ``engines``.
 
-    Peers have one mode; most write what they find. An engine that goes over the limit (seconds for one question), or
-    fails, has no further turn at that case. Processes are ended when all is done.
+    Peers have one mode each; most write all matches. An engine that goes over the limit (seconds for one question),
+    or fails, has no further turn at that case. Processes are ended when all is done.
     """
     rows: dict[tuple[int, str, str], Row] = {}
     #: Families of cases that were too hard for a peer.
-    too_hard: set[str] = set()
+    too_hard: set[tuple[str, str]] = set()
     ours = _ours(cases, engines)
     try:
         for run in range(runs):
@@ -116,13 +116,14 @@ def measure(
                 tell(f"run {run + 1} of {runs}: {case.suite}, {case.name}")
                 for engine, mode in _turns(case, engines, ours):
                     row = rows.setdefault((number, engine.name, mode), _row(case, engine, mode))
-                    family = case.peer.family if case.peer is not None and engine not in ours else None
-                    if family in too_hard and not row.seconds:
+                    peer = case.peer(engine.name)
+                    family = peer.family if peer is not None else None
+                    if family and (engine.name, family) in too_hard and not row.seconds:
                         row.status = OVER
                     elif row.status == "ok":
                         _ask(row, case, engine, mode, limit)
                         if row.status == OVER and family is not None:
-                            too_hard.add(family)
+                            too_hard.add((engine.name, family))
                 if ours:
                     _floor(rows, number, case, ours[-1])
     finally:
@@ -134,7 +135,7 @@ def measure(
 
 def _ours(cases: Sequence[Case], engines: Sequence[Engine]) -> list[Engine]:
     """The engines that are nobody's peer."""
-    peers = {case.peer.engine for case in cases if case.peer is not None}
+    peers = {peer.engine for case in cases for peer in case.peers}
     return [engine for engine in engines if engine.name not in peers]
 
 
@@ -142,8 +143,7 @@ def _turns(case: Case, engines: Sequence[Engine], ours: Sequence[Engine]) -> lis
     """Who is asked at a case, and in which mode."""
     chosen = [engine for engine in ours if engine.layout is None or engine.layout in case.layouts]
     turns: list[tuple[Engine, Mode]] = [(engine, mode) for engine in chosen for mode in case.modes]
-    peer = case.peer
-    return turns + [(engine, peer.mode) for engine in engines if peer is not None and engine.name == peer.engine]
+    return turns + [(engine, peer.mode) for engine in engines if (peer := case.peer(engine.name)) is not None]
 
 
 def _row(case: Case, engine: Engine, mode: str) -> Row:
@@ -212,10 +212,17 @@ def _check(cases: Sequence[Case], rows: dict[tuple[int, str, str], Row]) -> None
         by = {row.engine for row in told}
         for row in told:
             if len(numbers) > 1:
-                differs = case.peer.differs if case.peer is not None else None
                 row.checked = False
-                row.note = differs or f"{DIFFER}: " + ", ".join(
+                row.note = _explained(case, told) or f"{DIFFER}: " + ", ".join(
                     f"{other.engine} {other.mode} {other.matches}" for other in told
                 )
-            elif case.peer is not None and case.peer.engine in by and len(by) > 1:
+            elif len(by) > 1 and any(case.peer(engine) for engine in by):
                 row.checked = True
+
+
+def _explained(case: Case, told: Sequence[Row]) -> str | None:
+    """Why the numbers of matches may differ, if only peers differ that are known to."""
+    known = {peer.engine: peer.differs for peer in case.peers if peer.differs}
+    if len({row.matches for row in told if row.engine not in known}) > 1:
+        return None
+    return "; ".join(known.values()) or None

@@ -110,7 +110,7 @@ def _shown(suite: str, rows: Sequence[Row], everything: Sequence[Row]) -> str:
 
 
 _RATES = ("case", "engine", "mode", "matches", "best", "median", "× floor", "× peer", "on one core", "peak MB", "")
-_RATES_NOTE = """Best and median in million events per second; *× peer*: how many times faster than the other engine;
+_RATES_NOTE = """Best and median in million events per second; *× peer*: how many times faster than the other engines;
 *on one core*: the same by the processor time of all threads.
 
 """
@@ -118,10 +118,10 @@ _RATES_NOTE = """Best and median in million events per second; *× peer*: how ma
 
 def _rates(rows: Sequence[Row], everything: Sequence[Row]) -> str:
     """Cases with events per second and with what the peers did at them."""
-    theirs = {(r.suite, r.case): r for r in everything if not r.engine.startswith("cerflow")}
+    several = len({row.engine for row in rows if not row.engine.startswith("cerflow")}) > 1
     shown = []
     for row in rows:
-        peer = theirs.get((row.suite, row.case))
+        peers = _peers(row, everything)
         shown.append(
             (
                 row.case,
@@ -131,7 +131,7 @@ def _rates(rows: Sequence[Row], everything: Sequence[Row]) -> str:
                 millions(row.rate(row.best)),
                 millions(row.rate(row.median)),
                 number(row.best / row.floor if row.best and row.floor else None),
-                *(("", "") if peer is None or peer is row else _against(row, peer)),
+                *_against(row, peers, named=several),
                 number(row.peak_mb),
                 "" if row.status == "ok" else row.status,
             )
@@ -139,13 +139,27 @@ def _rates(rows: Sequence[Row], everything: Sequence[Row]) -> str:
     return _RATES_NOTE + table(_RATES, shown)
 
 
-def _against(row: Row, peer: Row) -> tuple[str, str]:
-    """How many times faster than the peer, in elapsed and in processor time."""
-    if peer.status == OVER:
-        return OVER, ""
-    pairs = ((row.best, peer.best), (row.least_processor, peer.least_processor))
-    elapsed, processor = (f"{theirs / ours:,.1f}" if ours and theirs else "" for ours, theirs in pairs)
-    return elapsed, processor
+def _peers(row: Row, everything: Sequence[Row]) -> list[Row]:
+    """The other engines' rows at the case, for a row of cerflow."""
+    if not row.engine.startswith("cerflow"):
+        return []
+    same = [other for other in everything if (other.suite, other.case) == (row.suite, row.case)]
+    return [other for other in same if not other.engine.startswith("cerflow")]
+
+
+def _against(row: Row, peers: Sequence[Row], *, named: bool) -> tuple[str, str]:
+    """How many times faster than each peer, in elapsed and in processor time; ``named`` tells the peers apart."""
+    elapsed, processor = [], []
+    for peer in peers:
+        name = f"{peer.engine} " if named else ""
+        if peer.status == OVER:
+            elapsed.append(name + OVER)
+            continue
+        pairs = ((elapsed, row.best, peer.best), (processor, row.least_processor, peer.least_processor))
+        for told, ours, theirs in pairs:
+            if ours and theirs:
+                told.append(f"{name}{theirs / ours:,.1f}")
+    return ", ".join(elapsed), ", ".join(processor)
 
 
 def _courses(rows: Sequence[Row]) -> list[str]:

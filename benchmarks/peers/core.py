@@ -27,8 +27,7 @@ def core_engine(cache: Path, folder: Path, ticks: Path, *, fetch: bool = True) -
 
 
 def _line(case: Case, mode: Mode, limit: float) -> str:
-    assert case.peer is not None
-    return json.dumps(case.peer.request)
+    return json.dumps(case.request("CORE"))
 
 
 def _environment(cache: Path, *, fetch: bool) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from benchmarks.cases import Case, Mode
 from benchmarks.engines import Engine, UnavailableError
+from benchmarks.peers.java import started
 from benchmarks.processes import Worker
 
 __all__ = ["flink_engine"]
@@ -19,7 +19,6 @@ PACKAGE = "apache-flink-libraries==2.3.0"
 _SOURCES = Path(__file__).with_name("flink")
 #: What of the package is needed, 200 MB of 330.
 _JARS = ("flink-cep-", "flink-dist-", "log4j-")
-_MEMORY = "-Xmx4g"
 
 
 def flink_engine(cache: Path, folder: Path, ticks: Path, *, fetch: bool = True) -> Engine:
@@ -27,19 +26,12 @@ def flink_engine(cache: Path, folder: Path, ticks: Path, *, fetch: bool = True) 
 
     Raises `UnavailableError` without Java, or if its package is not in the cache and may not be fetched, or cannot be.
     """
-    java, javac = shutil.which("java"), shutil.which("javac")
-    if java is None or javac is None:
-        raise UnavailableError("no Java with a compiler was found")
-    jars = _jars(cache, fetch=fetch)
-    classes = _compiled(javac, jars, cache)
-    path = ":".join(map(str, [classes, *jars]))
-    command = [java, _MEMORY, "-cp", path, "Harness", str(ticks)]
+    command = started(_SOURCES, _jars(cache, fetch=fetch), cache / "flink-classes", ticks)
     return Engine("FlinkCEP", lambda: Worker(command, folder=folder), _line)
 
 
 def _line(case: Case, mode: Mode, limit: float) -> str:
-    assert case.peer is not None
-    request = case.peer.request
+    request = case.request("FlinkCEP")
     return "\t".join([str(limit), str(request["window"]), *request["pattern"]])
 
 
@@ -69,18 +61,3 @@ def _fetch(folder: Path) -> None:
             name = Path(entry.filename).name
             if name.endswith(".jar") and name.startswith(_JARS):
                 (folder / "jars" / name).write_bytes(archive.read(entry))
-
-
-def _compiled(javac: str, jars: list[Path], cache: Path) -> Path:
-    """The folder with the classes of our program, compiled anew if a source has changed."""
-    sources = sorted(_SOURCES.glob("*.java"))
-    classes = cache / "flink-classes"
-    newest = max(source.stat().st_mtime for source in sources)
-    done = classes / "Harness.class"
-    if done.exists() and done.stat().st_mtime > newest:
-        return classes
-    command = [javac, "-nowarn", "-cp", ":".join(map(str, jars)), "-d", str(classes), *map(str, sources)]
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode:
-        raise UnavailableError(f"the Java program does not compile: {result.stderr.strip().splitlines()[0]}")
-    return classes

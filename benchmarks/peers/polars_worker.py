@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +19,8 @@ from benchmarks.streams import load
 __all__ = ["answer", "main"]
 
 _SELL, _BUY = pl.col("type") == "SELL", pl.col("type") == "BUY"
+#: Polars leaves a condition away that always holds.
+_Condition = pl.Expr | bool
 _NAME, _PRICE, _TIME = pl.col("name"), pl.col("price"), pl.col("stock_time")
 
 
@@ -31,7 +33,8 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """The number of matches, and the time that counting took."""
     ticks = _frame(json.dumps(request["stream"]))
     used, begin = time.process_time(), time.perf_counter()
-    found = QUESTIONS[request["question"]](ticks.lazy())
+    question = QUESTIONS[request["question"]]
+    found = question(ticks.lazy(), request["window"]) if "window" in request else question(ticks.lazy())
     seconds, processor = time.perf_counter() - begin, time.process_time() - used
     return {"events": ticks.height, "matches": str(found), "seconds": seconds, "processor": processor}
 
@@ -44,23 +47,36 @@ def _frame(stream: str) -> pl.DataFrame:
     return frame
 
 
-def sequence(ticks: pl.LazyFrame, window: int = 500) -> int:
+def sequence(ticks: pl.LazyFrame, window: int) -> int:
+    """An INTC sold, a RIMM bought, a QQQ bought."""
+    return _buckets(ticks, window, [_SELL & (_NAME == "INTC"), _BUY & (_NAME == "RIMM"), _BUY & (_NAME == "QQQ")])
+
+
+def rise3(ticks: pl.LazyFrame, window: int) -> int:
+    """An INTC sold and two bought, each dearer than the one before."""
+    steps = [kind & (_NAME == "INTC") for kind in (_SELL, _BUY, _BUY)]
+    return _buckets(ticks, window, steps, pl.col("bp") > pl.col("ap"), pl.col("cp") > pl.col("bp"))
+
+
+def _buckets(
+    ticks: pl.LazyFrame, window: int, steps: Sequence[pl.Expr], second: _Condition = True, third: _Condition = True
+) -> int:
     """Joins on buckets of time as long as the window: each pair is in one bucket, or in two neighbours."""
-    steps = ((_SELL & (_NAME == "INTC")), (_BUY & (_NAME == "RIMM")), (_BUY & (_NAME == "QQQ")))
-    some = ticks.with_row_index("i").filter(pl.any_horizontal(*steps)).select("i", "type", "name", "stock_time")
+    some = ticks.with_row_index("i").filter(pl.any_horizontal(*steps))
     a, b, c = (some.filter(step) for step in steps)
     bucket = _TIME // window
-    begins = pl.concat([a.select(ai="i", at=_TIME, bucket=bucket + later) for later in (0, 1)], how="vertical_relaxed")
+    begins = [a.select(ai="i", at=_TIME, ap=_PRICE, bucket=bucket + later) for later in (0, 1)]
     pairs = (
-        begins.join(b.select(bi="i", bt=_TIME, bucket=bucket), on="bucket")
-        .filter((pl.col("bi") > pl.col("ai")) & (pl.col("bt") - pl.col("at") < window))
+        pl.concat(begins, how="vertical_relaxed")
+        .join(b.select(bi="i", bt=_TIME, bp=_PRICE, bucket=bucket), on="bucket")
+        .filter((pl.col("bi") > pl.col("ai")) & (pl.col("bt") - pl.col("at") < window) & second)
         .drop("bucket")
     )
     both = pl.concat(
         [pairs.with_columns(bucket=pl.col("at") // window + later) for later in (0, 1)], how="vertical_relaxed"
     )
-    found = both.join(c.select(ci="i", ct=_TIME, bucket=bucket), on="bucket").filter(
-        (pl.col("ci") > pl.col("bi")) & (pl.col("ct") - pl.col("at") < window)
+    found = both.join(c.select(ci="i", ct=_TIME, cp=_PRICE, bucket=bucket), on="bucket").filter(
+        (pl.col("ci") > pl.col("bi")) & (pl.col("ct") - pl.col("at") < window) & third
     )
     return _number(found.select(pl.len()))
 
@@ -112,8 +128,9 @@ def _number(frame: pl.LazyFrame) -> int:
 
 
 #: The questions by the names of the suite's queries.
-QUESTIONS: dict[str, Callable[[pl.LazyFrame], int]] = {
+QUESTIONS: dict[str, Callable[..., int]] = {
     "sequence": sequence,
+    "rise3": rise3,
     "next": following,
     "strict": strict,
     "strict, name": strict_name,

@@ -1,11 +1,13 @@
 """The suite *core*: the stock queries of the engine CORE as its authors published them, window 10 s; peer CORE.
 
 The same text goes to both engines. Where nothing can match, the last step asks for a company that does not exist.
+Beside them *rise3*, whose conditions relate prices, which CORE cannot say; in its place stand four other engines.
 """
 
 from __future__ import annotations
 
 from benchmarks.cases import Case, Mode, Peer, Scale, Stream
+from benchmarks.patterns import Pattern, Step
 
 __all__ = ["cases"]
 
@@ -23,6 +25,13 @@ _KLEENE = (
     "AND qqq[volume = 4000] AND amat[name = 'AMAT']"
 )
 _PARTITION = " PARTITION BY [volume]"
+
+_SOLD = Step("a", ("SELL",), (("name", "=", "INTC"),))
+_DEARER = Step("b", ("BUY",), (("name", "=", "INTC"), ("price", ">", _SOLD.at("price"))))
+#: An INTC sold, one bought for more, and another for still more.
+RISE = Pattern((_SOLD, _DEARER, Step("c", ("BUY",), (("name", "=", "INTC"), ("price", ">", _DEARER.at("price"))))))
+#: Milliseconds; all matches in the longest window are too many to write.
+_WINDOWS: dict[int, tuple[Mode, ...]] = {5000: ("count", "write"), 30_000: ("count", "write"), 120_000: ("count",)}
 
 
 def cases(scale: Scale) -> list[Case]:
@@ -43,7 +52,19 @@ def cases(scale: Scale) -> list[Case]:
         found += [_case("disjunction", _DISJUNCTION, "ANY", scale.stocks)]
         found += [_case("partition", _DISJUNCTION + _PARTITION, "ANY", scale.stocks, ("volume",))]
         found += [_case("partition", _DISJUNCTION + _PARTITION, "PARTITION", scale.stocks, ("volume",))]
-    return found
+    return found + [_rise(window, scale.stocks) for window in list(_WINDOWS)[: 1 if scale.quick else None]]
+
+
+def _rise(window: int, stream: Stream) -> Case:
+    libraries = {"question": "rise3", "window": window, "stream": {**stream.description, "layout": "encoded"}}
+    peers = (
+        Peer("FlinkCEP", {"window": window, "pattern": RISE.flink()}, family="rise3"),
+        Peer("Esper", {"question": "rise3", "window": window}, family="rise3", mode="count"),
+        Peer("Polars", libraries, mode="count"),
+        Peer("DuckDB", libraries, mode="count"),
+    )
+    columns = (*_COLUMNS, "price")
+    return Case("core", f"rise3, {window} ms", RISE.cel(window), stream, columns, _WINDOWS[window], peers)
 
 
 def _case(name: str, formula: str, consume: str, stream: Stream, more: tuple[str, ...] = ()) -> Case:
@@ -54,7 +75,7 @@ def _case(name: str, formula: str, consume: str, stream: Stream, more: tuple[str
         text,
         stream,
         _COLUMNS + more,
-        peer=Peer("CORE", {"query": text}),
+        peers=(Peer("CORE", {"query": text}),),
         tags=frozenset({"matches"}),
     )
 
@@ -63,7 +84,7 @@ def _nothing(case: Case) -> Case:
     """The same with the name and the tag of a case in which nothing matches."""
     name = case.name.replace("consume none", "nothing matches")
     modes: tuple[Mode, ...] = ("write",)
-    return Case(case.suite, name, case.query, case.stream, case.columns, modes, case.peer, frozenset({"nothing"}))
+    return Case(case.suite, name, case.query, case.stream, case.columns, modes, case.peers, frozenset({"nothing"}))
 
 
 def _sequence(length: int, *, fails: bool = False) -> str:

@@ -1,7 +1,8 @@
-"""The suite *dataframes*: stock queries that plain DataFrame code can answer, too; peer Polars, one thread.
+"""The suite *dataframes*: stock queries that plain DataFrame code and SQL can answer, too; Polars, DuckDB and Esper.
 
-Polars counts the matches by joins, shifts and comparisons of whole columns, as `benchmarks/peers/polars_worker.py` has
-them. The ticks come ten times one after another.
+Polars and DuckDB, each with one thread, count the matches by joins, shifts and comparisons of whole columns, as
+`benchmarks/peers/polars_worker.py` and `duckdb_worker.py` have them; Esper by its patterns and `match_recognize`. The
+ticks come ten times one after another.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from benchmarks.cases import Case, Peer, Scale, Stream
 
 __all__ = ["cases"]
 
+#: Milliseconds of the sequence.
+_WINDOW = 500
 _ROW = "(SELL AS a : BUY AS b : SELL AS c)"
 _TICK = "(BUY OR SELL)"
 _V = " : ".join(f"{_TICK} AS {label}" for label in "abcde")
@@ -19,7 +22,7 @@ _FALL = f"(({_TICK} AS a : ({_TICK} AS d) :+) AS down : {_TICK} AS u)"
 _QUERIES = {
     "sequence": (
         "SELECT * WHERE (SELL AS a ; BUY AS b ; BUY AS c) FILTER a.name = 'INTC' AND b.name = 'RIMM' "
-        "AND c.name = 'QQQ' WITHIN 500 [stock_time]",
+        f"AND c.name = 'QQQ' WITHIN {_WINDOW} [stock_time]",
         ("type", "name", "stock_time"),
     ),
     "next": (
@@ -54,6 +57,11 @@ def cases(scale: Scale) -> list[Case]:
 
 def _case(name: str, layout: str, stream: Stream) -> Case:
     query, columns = _QUERIES[name]
+    request = {"question": name, "stream": {**stream.description, "layout": layout}}
+    if name == "sequence":
+        request["window"] = _WINDOW
+    # Esper has objects, whatever the layout.
+    engines = ("Polars", "DuckDB", "Esper") if layout == "text" else ("Polars", "DuckDB")
     return Case(
         "dataframes",
         f"{name}, {layout}",
@@ -61,7 +69,7 @@ def _case(name: str, layout: str, stream: Stream) -> Case:
         stream,
         columns,
         ("count",),
-        Peer("Polars", {"question": name, "stream": {**stream.description, "layout": layout}}, mode="count"),
+        tuple(Peer(engine, request, mode="count") for engine in engines),
         layouts=(layout,),
         language="sremo" if name == "next" else "ceql",
     )

@@ -108,7 +108,7 @@ def _all(kind: str, name: str, pattern: Pattern, scale: Scale) -> Iterator[Case]
             scale.stocks,
             _COLUMNS + (("volume",) if name == "q5" else ()),
             modes,
-            Peer("FlinkCEP", {"window": window, "pattern": pattern.flink()}, family=name),
+            (Peer("FlinkCEP", {"window": window, "pattern": pattern.flink()}, family=name),),
             frozenset({"at bar"} if window in (500, 5000) else set()),
             Point(f"{kind}: window (ms)", window, name),
         )

@@ -67,28 +67,28 @@ def test_worker_that_dies_says_why(tmp_path):
 
 
 def test_equal_numbers_are_marked():
-    case = _case(peer=Peer("other", {}))
+    case = _case(peers=(Peer("other", {}),))
     rows = measure([case], [_engine("cerflow", "0 7"), _engine("other", "0 7")], runs=2, limit=5)
     assert {row.checked for row in rows} == {True}
     assert {len(row.seconds) for row in rows} == {2}
 
 
 def test_different_numbers_are_told_in_every_row():
-    case = _case(peer=Peer("other", {}))
+    case = _case(peers=(Peer("other", {}),))
     rows = measure([case], [_engine("cerflow", "0 7"), _engine("other", "0 8")], runs=1, limit=5)
     assert {row.checked for row in rows} == {False}
     assert all(row.note.startswith(DIFFER) and row.wrong for row in rows)
 
 
 def test_differences_that_are_known_are_explained():
-    case = _case(peer=Peer("other", {}, differs="windows are one longer there"))
+    case = _case(peers=(Peer("other", {}, differs="windows are one longer there"),))
     rows = measure([case], [_engine("cerflow", "0 7"), _engine("other", "0 8")], runs=1, limit=5)
     assert {(row.note, row.wrong) for row in rows} == {("windows are one longer there", False)}
 
 
 def test_an_engine_over_the_limit_has_one_turn_only():
     told: list[str] = []
-    case = _case(peer=Peer("other", {}))
+    case = _case(peers=(Peer("other", {}),))
     engines = [_engine("cerflow", "0 7"), _engine("other", "30 7")]
     rows = measure([case], engines, runs=2, limit=0.1, tell=told.append)
     theirs = [row for row in rows if row.engine == "other"]
@@ -97,7 +97,7 @@ def test_an_engine_over_the_limit_has_one_turn_only():
 
 
 def test_a_family_that_was_too_hard_is_asked_no_more():
-    cases = [_case(name, peer=Peer("other", {}, family="all")) for name in ("easy", "hard")]
+    cases = [_case(name, peers=(Peer("other", {}, family="all"),)) for name in ("easy", "hard")]
     rows = measure(cases, [_engine("other", "30 7")], runs=1, limit=0.1)
     assert [(row.case, row.status) for row in rows] == [("easy", OVER), ("hard", OVER)]
 
