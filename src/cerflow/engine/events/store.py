@@ -81,12 +81,20 @@ class StoredEvents:
         back[np.argsort(late, kind="stable")] = np.arange(len(positions))
         return table.take(pa.array(back))
 
+    def in_one_piece(self, positions: Ints) -> tuple[pa.RecordBatch, Ints] | None:
+        """The piece with all of these positions and their rows in it, if there is one; they must not be empty."""
+        if self._latest is not None:
+            return None
+        first, last = np.searchsorted(self._starts, [positions.min(), positions.max()], side="right").tolist()
+        return (self._pieces[first - 1], _rows_at(self._positions[first - 1], positions)) if first == last else None
+
     def _at(self, positions: Ints) -> pa.Table:
+        whole = self.in_one_piece(positions)
+        if whole is not None:
+            piece, rows_of_all = whole
+            return pa.Table.from_batches([piece.take(pa.array(rows_of_all))], self.schema)
         piece = np.searchsorted(self._starts, positions, side="right") - 1
         found = np.unique(piece)
-        if len(found) == 1:
-            taken = self._pieces[found[0]].take(pa.array(_rows_at(self._positions[found[0]], positions)))
-            return pa.Table.from_batches([taken], self.schema)
         order = np.argsort(piece, kind="stable")
         ends = np.searchsorted(piece[order], found, side="right").tolist()
         rows = []

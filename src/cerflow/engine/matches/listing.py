@@ -19,8 +19,10 @@ from cerflow.engine.matches.unfolding import Unfolded
 from cerflow.engine.results.computed_columns import LabelAttributes
 from cerflow.engine.results.flat import FlatColumn
 from cerflow.engine.results.report import Report
+from cerflow.engine.results.taking import spelt, taken, taken_or_null
 from cerflow.language.select import ProjectionKind
 from cerflow.values.array_types import Ints, Mask, Smalls
+from cerflow.values.arrow_columns import one_array
 
 __all__ = ["Detected", "Listing", "join_dictionaries"]
 
@@ -34,15 +36,25 @@ class StoredRows:
         self._columns: dict[str, pa.Array] = {}
 
     @cached_property
+    def _one_piece(self) -> tuple[pa.RecordBatch, pa.Array] | None:
+        found = self._kept.in_one_piece(self._positions) if len(self._positions) else None
+        return None if found is None else (found[0], pa.array(found[1]))
+
+    @cached_property
     def _table(self) -> pa.Table:
         return self._kept.at(self._positions)
 
     def column(self, name: str) -> pa.Array:
         """A column as one array."""
         if name not in self._columns:
-            combined = self._table.column(name).combine_chunks()
-            self._columns[name] = combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
+            self._columns[name] = self._taken(name)
         return self._columns[name]
+
+    def _taken(self, name: str) -> pa.Array:
+        if self._one_piece is not None:
+            piece, rows = self._one_piece
+            return pc.take(piece.column(name), rows, boundscheck=False)
+        return one_array(self._table.column(name))
 
 
 class Detected:
@@ -147,8 +159,8 @@ class Listing:
     def _columns(self, schema: pa.Schema) -> Iterable[tuple[str, Callable[[], pa.Array]]]:
         report = self._report
         makers: list[Callable[[], pa.Array]] = [lambda: self._detected_at, lambda: self._detected_time]
-        makers += [partial(self._start, self._places), partial(self._end, self._places, lambda: self._detected_at)]
-        makers += [partial(self._start, self._times), partial(self._end, self._times, lambda: self._detected_time)]
+        makers += [lambda: self._start(self._places), lambda: self._end(self._places, self._detected_at)]
+        makers += [lambda: self._start(self._times), lambda: self._end(self._times, self._detected_time)]
         makers += [partial(self._key, k) for k in range(len(report.select.partition))]
         makers += [partial(self._computed, k) for k in range(len(report.computed))]
         if report.select.projection.has_events:
@@ -159,28 +171,34 @@ class Listing:
 
     @cached_property
     def _detected_at(self) -> pa.Array:
-        return _taken(self._detected.places(), self._found.owner)
+        if self._shown.end_detects:
+            return taken(self._places, self._shown.ends[1])
+        return taken(self._detected.places(), self._found.owner)
 
     @cached_property
     def _detected_time(self) -> pa.Array:
-        return _taken(self._detected.times, self._found.owner)
+        if self._shown.end_detects:
+            return taken(self._times, self._shown.ends[1])
+        return taken(self._detected.times, self._found.owner)
 
+    @cached_property
     def _places(self) -> pa.Array:
         return _places(self._report, self._shown.positions, self._rows)
 
+    @cached_property
     def _times(self) -> pa.Array:
         return _times(self._report, self._shown.positions, self._rows)
 
-    def _start(self, values: Callable[[], pa.Array]) -> pa.Array:
+    def _start(self, values: pa.Array) -> pa.Array:
         """A value of the first event of each match, null if there is none."""
-        return _taken_or_null(values(), self._shown.ends[0])
+        return (taken if self._shown.end_detects else taken_or_null)(values, self._shown.ends[0])
 
-    def _end(self, values: Callable[[], pa.Array], detected: Callable[[], pa.Array]) -> pa.Array:
-        """The same of the last event; ``detected`` gives the value of the event that detected the match."""
-        return detected() if self._shown.end_detects else _taken_or_null(values(), self._shown.ends[1])
+    def _end(self, values: pa.Array, detected: pa.Array) -> pa.Array:
+        """The same of the last event; ``detected`` has the values of the events that detected the matches."""
+        return detected if self._shown.end_detects else taken_or_null(values, self._shown.ends[1])
 
     def _key(self, k: int) -> pa.Array:
-        return _taken(self._detected.keys[k], self._found.owner)
+        return taken(self._detected.keys[k], self._found.owner)
 
     def _computed(self, k: int) -> pa.Array:
         report, found = self._report, self._found
@@ -196,7 +214,7 @@ class Listing:
                 numbers = self._renumbered[numbers]
             values = pa.DictionaryArray.from_arrays(pa.array(numbers), self.events, safe=False)
         else:
-            values = _taken(self.events, numbers)
+            values = taken(self.events, numbers)
         return pa.ListArray.from_arrays(pa.array(self._shown.offsets), values)
 
     # -- the flat form ---------------------------------------------------------------------------------------------
@@ -205,7 +223,7 @@ class Listing:
         offsets, numbers = self._of_label(column.label)
         values = self._field(column)
         if column.several:
-            return pa.ListArray.from_arrays(pa.array(offsets), _taken(values, numbers))
+            return pa.ListArray.from_arrays(pa.array(offsets), taken(values, numbers))
         sizes = np.diff(offsets)
         assert sizes.max(initial=0) <= 1, f"'{column.label}' has several events in a match"
         at = np.zeros(len(self), np.int32)
@@ -216,11 +234,11 @@ class Listing:
         """The values of a field for every event."""
         if column.attribute is not None:
             return self._rows.column(column.attribute)
-        return self._places() if column.field == "position" else self._types
+        return self._places if column.field == "position" else self._types
 
     @cached_property
     def _types(self) -> pa.Array:
-        return self._rows.column(self._report.events.type).cast(pa.string())
+        return spelt(self._rows.column(self._report.events.type))
 
     def _of_label(self, label: str | None) -> tuple[Smalls, Smalls]:
         """The events with a label: where the events of each match begin, and the numbers of all."""
@@ -253,7 +271,7 @@ class Listing:
     def events(self) -> pa.StructArray:
         """The events as they are reported."""
         report, numbers = self._report, self._shown.labels
-        fields = [self._places(), _labels(numbers, self._labels, self._types), self._types]
+        fields = [self._places, _labels(numbers, self._labels, self._types), self._types]
         fields += [self._attribute(name) for name in report.attributes]
         return pa.StructArray.from_arrays(fields, fields=list(report.event_type))
 
@@ -299,17 +317,6 @@ def _times(report: Report, positions: Ints, rows: StoredRows) -> pa.Array:
     return rows.column(report.events.time)
 
 
-def _taken(values: pa.Array, at: Smalls) -> pa.Array:
-    """The values at some places, which are known to be within bounds."""
-    return pc.take(values, pa.array(at), boundscheck=False)
-
-
-def _taken_or_null(values: pa.Array, at: Smalls) -> pa.Array:
-    """The same, null where the place is negative."""
-    missing = at < 0
-    return values.take(pa.array(at, mask=missing)) if missing.any() else _taken(values, at)
-
-
 def _without_nan(values: pa.Array) -> pa.Array:
     if not pa.types.is_floating(values.type):
         return values
@@ -328,4 +335,4 @@ def _labels(numbers: Ints, label_sets: Sequence[frozenset[str]], types: pa.Array
         distinct, which = np.unique(pairs, return_inverse=True)
         index[open_] = len(texts) + which
         texts += [sorted({*texts[p // len(names)], names[p % len(names)]}) for p in distinct.tolist()]
-    return pa.array(texts, pa.list_(pa.string())).take(pa.array(index))
+    return taken(pa.array(texts, pa.list_(pa.string())), index.astype(np.int32))

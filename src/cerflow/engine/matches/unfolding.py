@@ -101,12 +101,12 @@ def unfolded(part: Part, limit: int, max_rows: int) -> Iterator[Unfolded]:
             marked = (last_marks != layout.NO_MARK) & (part.marks[last_marks, layout.M_POSITION] == positions)
             yield Unfolded(
                 np.ascontiguousarray(positions),
-                owner[:matches] - np.int32(first),
+                np.subtract(owner[:matches], first, out=owner[:matches]),
                 offsets[: matches + 1],
                 events[: offsets[matches]],
                 ends[:, :matches],
-                chosen[:, layout.M_POSITION],
-                chosen[:, layout.M_LABEL],
+                np.ascontiguousarray(chosen[:, layout.M_POSITION]),
+                np.ascontiguousarray(chosen[:, layout.M_LABEL]),
                 bool(marked.all()),
             )
         number[used[: cursor[K_USED]]] = 0

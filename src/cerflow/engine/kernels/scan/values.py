@@ -85,7 +85,7 @@ def store_word(_, address, index, value):
 
     def generate(context, builder, signature, arguments):
         pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        builder.store(arguments[2], builder.gep(pointer, [arguments[1]]))
+        builder.store(arguments[2], builder.gep(pointer, [arguments[1]]), align=1)
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate

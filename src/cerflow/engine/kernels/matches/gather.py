@@ -1,0 +1,60 @@
+"""Texts, and lists of texts, at some places of an array; numbers are left to Arrow, which takes them as fast.
+
+An element is a text, or the texts of a list together. A row of words describes it: the numbers of its bytes and of its
+texts, 32 bits each, then the bytes, then two by two where its texts end.
+"""
+
+from __future__ import annotations
+
+from cerflow.engine.kernels.base.jit import kernel
+from cerflow.engine.kernels.scan.texts import eight_bytes
+from cerflow.engine.kernels.scan.values import store_word
+
+#: Bytes of a word.
+WORD = 8
+#: Doubles a number of 31 bits, one in each half of a word.
+_TWICE = (1 << 32) + 1
+
+
+@kernel
+def read_texts(offsets, data, words, elements):
+    """Write the bytes of elements, ``words`` at most, to their rows; ``data`` is their address, ``offsets`` int32."""
+    for i in range(elements.shape[0]):
+        for k in range(words):
+            begin = offsets[i] + WORD * k
+            elements[i, 1 + k] = eight_bytes(data + begin, max(0, offsets[i + 1] - begin))
+
+
+@kernel
+def gather_texts(at, elements, words, out, offsets, lists):
+    """Write the elements at the places ``at``, one after the other, to the address ``out``.
+
+    Where each text begins and the last one ends is written to the address ``offsets``, 32 bits each, and the same of
+    each list to ``lists``, unless that is zero. Rows have ``words`` words of bytes. Behind all three addresses a word
+    more is written than there are bytes, texts or lists.
+    """
+    to = 0
+    texts = 0
+    store_word(offsets, 0, 0)
+    if lists != 0:
+        store_word(lists, 0, 0)
+    # The next element overwrites what is written behind one.
+    for i in range(at.shape[0]):
+        row = at[i]
+        length = elements[row, 0] & 0xFFFFFFFF
+        count = elements[row, 0] >> 32
+        store_word(out + to, 0, elements[row, 1])
+        k = WORD
+        while k < length:
+            store_word(out + to + k, 0, elements[row, 1 + k // WORD])
+            k += WORD
+        begin = offsets + 4 * (texts + 1)
+        store_word(begin, 0, elements[row, 1 + words] + to * _TWICE)
+        k = 2
+        while k < count:
+            store_word(begin + 4 * k, 0, elements[row, 1 + words + k // 2] + to * _TWICE)
+            k += 2
+        to += length
+        texts += count
+        if lists != 0:
+            store_word(lists + 4 * (i + 1), 0, texts)
