@@ -19,7 +19,7 @@ from cerflow.language.select import Select
 from cerflow.rewriting.numbers import with_floats
 from cerflow.schema import Kind, Schema, kind_of
 from cerflow.semantics.deadlines import Time
-from cerflow.semantics.programs import Entry, defined, read_by
+from cerflow.semantics.programs import Entry, clocked, defined, read_by
 from cerflow.semantics.queries import Match, evaluate
 from cerflow.values.arrow_columns import rows_as_columns, values_as_array
 from cerflow.values.events import Stream, as_value, raw_time
@@ -130,16 +130,16 @@ def _encoded(lists: pa.ChunkedArray) -> pa.Array:
 
 
 def reference_matches(
-    select: Select, table: pa.Table, schema: Schema, *, positions: bool, until: Any = None
+    select: Select, table: pa.Table, schema: Schema, *, positions: bool, until: Any = None, clocked: int = 0
 ) -> Matches:
     """Evaluate a query by the definitions of the spec; the table must be in the order of time.
 
-    ``until`` is a value of the time column: no event before it is still to come.
+    ``until`` is a value of the time column: no event before it is still to come. The last ``clocked`` events are
+    matches that the clock detected.
     """
     report = Report(select, schema, positions=positions, position=None)
     rows, stream = _read(table, schema)
-    now = None if until is None else raw_time(as_value(until))
-    matches = evaluate(with_floats(select, schema), stream, forget=schema.forget, until=now)
+    matches = evaluate(with_floats(select, schema), stream, forget=schema.forget, until=_raw(until), clocked=clocked)
     writer = _Writer(select, report, rows, positions)
     if report.counts:
         return _Listed(report, writer.table([writer.counted(m) for m in matches]))
@@ -167,10 +167,18 @@ def reference_program(
 ) -> Matches:
     """Evaluate a program by the definitions of the spec; the table must be in the order of time.
 
-    ``until`` is for the last query, as of `reference_matches`; deadlines of definitions are shown by events alone.
+    ``until`` is a value of the time column: no event of the input before it is still to come.
     """
+    last = statements[-1]
     rows = _values(table, table.to_pylist())
     stream = schema.stream
+    time_type = pa.int64() if schema.time is None else table.schema.field(schema.time).type
+    latest = [rows[-1][schema.time]] if rows and schema.time is not None else []
+
+    def shown(time: Time) -> Any:
+        # A statement need not have read the events that are later than a deadline.
+        return max([_as_time(time, time_type), *latest])
+
     entries = [Entry((k,), None if stream is None else str(row[stream]), row) for k, row in enumerate(rows)]
     for number, statement in enumerate(statements[:-1], 1):
         assert statement.name is not None
@@ -185,15 +193,22 @@ def reference_program(
             time=schema.time,
             time_unit=schema.time_unit,
             forget=schema.forget,
+            until=_raw(until),
+            as_time=shown,
         )
-    last = statements[-1]
     read = read_by(last.tree, last.inputs, entries)
     told_apart = {} if last.schema.stream is None else {last.schema.stream: [entry.stream for entry in read]}
     merged = pa.Table.from_pydict(
         {name: [entry.row.get(name) for entry in read] for name in last.schema.attributes} | told_apart,
         last.schema.columns,
     )
-    return reference_matches(last.tree, merged, last.schema, positions=positions, until=until)
+    return reference_matches(
+        last.tree, merged, last.schema, positions=positions, until=until, clocked=clocked(read, len(rows))
+    )
+
+
+def _raw(time: Any) -> Time | None:
+    return None if time is None else raw_time(as_value(time))
 
 
 def _decimal(value: Any, data_type: pa.DataType) -> Any:

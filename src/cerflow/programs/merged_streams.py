@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cerflow.engine.evaluate.measures import event_times
 from cerflow.engine.evaluate.ranges import MOST, limits
+from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.recognize.plan import Plan
@@ -155,19 +157,23 @@ def _columns_of(name: str, query: Query, read: Schema, events: Schema) -> pa.Sch
 class Merging:
     """The events of one stretch of a stream, to which definitions add theirs.
 
-    An event of a definition stands behind the event that detected it and what stands behind that already. ``_places``
-    are the places of the events of each stream among all events, ``_ends`` for each place that of the last event
-    which goes back to the one there.
+    An event of a definition stands behind the event that detected it and what stands behind that already. A deadline
+    that the clock shows has a place in front of the events at or behind it, and stands for the event that detects.
+    ``_places`` are the places of the events of each stream among all places, ``_ends`` for each place that of the last
+    event which goes back to the one there. ``latest`` is the latest time before; no event of a definition is earlier.
     """
 
-    def __init__(self, events: pa.Table, schema: Schema) -> None:
+    def __init__(self, events: pa.Table, schema: Schema, latest: pa.Scalar | None = None) -> None:
         self._input = events
+        self._latest = latest
         self._stream = schema.stream
         self._schema = schema
         self._tables: dict[str, pa.Table] = {}
         self._input_places = np.arange(len(events))
         self._places: dict[str, Ints] = {}
         self._ends = np.arange(len(events))
+        #: The deadlines that the clock has shown, ascending, and their places.
+        self._shown = self._shown_places = np.zeros(0, np.int64)
 
     def read(self, statement: Statement) -> tuple[pa.Table, Ints]:
         """The events that a statement reads, in their order, and their places."""
@@ -195,46 +201,92 @@ class Merging:
         for name in statement.definitions:
             yield name, self._tables[name], self._places[name]
 
-    def add(self, statement: Statement, matches: Matches, read: pa.Table, places: Ints, first: int) -> None:
+    def add(self, statement: Statement, matches: Matches, places: Ints, first: int) -> None:
         """Add the matches of a definition as events.
 
-        ``read`` are the events that it read, at ``places``; ``first`` is the position of the first of them.
+        ``places`` are those of the events that it read; ``first`` is the position of the first of them.
         """
         assert statement.name is not None
+        time = self._schema.time
         wanted = ["detected_at", *(["start"] if "start" in matches.schema.names else []), *statement.result_columns]
-        found = matches.to_arrow(columns=wanted)
-        rows = found.column("detected_at").to_numpy() - first
-        by = np.asarray(places[rows], np.int64)
+        found = matches.to_arrow(columns=[*wanted, *(["detected_time"] if time is not None else [])])
+        if self._latest is not None:
+            # A statement need not have read the events that are later than a deadline.
+            at = found.schema.get_field_index("detected_time")
+            found = found.set_column(at, "detected_time", pc.max_element_wise(found.column(at), self._latest))
+        by = self._detecting(found, places, first)
         start = _starts(found)
         behind = self._ends[by]
         order = np.lexsort((np.arange(len(by)), start, -by, behind))
         behind, by = behind[order], by[order]
-        found, rows = found.take(pa.array(order)), rows[order]
+        found = found.take(pa.array(order))
         columns = {self._schema.type: pa.repeat(pa.scalar(statement.name), len(found))}
-        if self._schema.time is not None:
-            columns[self._schema.time] = read.column(self._schema.time).take(pa.array(rows))
+        if time is not None:
+            columns[time] = found.column("detected_time")
         columns |= {name: found.column(name) for name in statement.result_columns}
         self._tables[statement.name] = pa.table(columns).select(statement.columns.names).cast(statement.columns)
         self._make_room(statement.name, behind, by)
 
-    def _make_room(self, name: str, behind: Ints, by: Ints) -> None:
-        """Number the places anew, with new events behind others; ``by`` are the places of what detected them."""
+    def _detecting(self, found: pa.Table, places: Ints, first: int) -> Ints:
+        """The place of what detected each match."""
+        detected = found.column("detected_at")
+        by_clock = np.asarray(detected.is_null())
+        if not by_clock.any():
+            return np.asarray(places[detected.to_numpy() - first], np.int64)
+        shown = self._times(found.column("detected_time").filter(pa.array(by_clock)))
+        moved = self._show(np.setdiff1d(shown, self._shown))
+        by = np.zeros(len(found), np.int64)
+        by[~by_clock] = moved[places[detected.drop_null().to_numpy() - first]]
+        by[by_clock] = self._shown_places[np.searchsorted(self._shown, shown)]
+        return by
+
+    def _times(self, column: pa.ChunkedArray) -> Ints:
+        """Times as integers in the same order."""
+        rows = pa.table({self._schema.time: column}).combine_chunks().to_batches()
+        unit = finest_unit(self._schema)
+        found = [event_times(BatchRows(each, self._schema, range(len(each)), unit), self._schema) for each in rows]
+        return np.concatenate([np.zeros(0, np.int64), *found])
+
+    def _show(self, times: Ints) -> Ints:
+        """Make places for deadlines, which ascend; returns where each old place is now."""
+        assert self._schema.time is not None
+        count = len(self._ends)
+        input_ = self._times(self._input.column(self._schema.time))
+        before = [
+            np.append(places, count)[np.searchsorted(known, times)]
+            for known, places in ((input_, self._input_places), (self._shown, self._shown_places))
+        ]
+        moved, added = self._insert(np.minimum(*before) - 1)
+        places = np.append(self._shown_places, added)
+        order = np.argsort(places)
+        self._shown, self._shown_places = np.append(self._shown, times)[order], places[order]
+        return moved
+
+    def _insert(self, behind: Ints) -> tuple[Ints, Ints]:
+        """Number the places anew, with new ones behind others; returns the old and the new places."""
         count = len(self._ends)
         added = behind + 1 + np.arange(len(behind))
         moved = np.arange(count) + np.searchsorted(behind, np.arange(count), "left")
+        ends = moved[self._ends]
+        self._ends = np.empty(count + len(added), np.int64)
+        self._ends[moved] = ends
+        self._ends[added] = added
+        self._input_places = moved[self._input_places]
+        self._shown_places = moved[self._shown_places]
+        self._places = {other: moved[at] for other, at in self._places.items()}
+        return moved, added
+
+    def _make_room(self, name: str, behind: Ints, by: Ints) -> None:
+        """Put new events behind others; ``by`` are the places of what detected them."""
+        count = len(self._ends)
         # Behind one place, new events that later events detected come first; they belong to all events before them.
         keys = behind * (count + 1) + (count - by)
         last = np.searchsorted(keys, self._ends * (count + 1) + (count - np.arange(count)), "right") - 1
         own = np.zeros(count, bool)
         if len(behind):
             own = (last >= 0) & (behind[np.maximum(last, 0)] == self._ends)
-        ends = moved[self._ends]
-        ends[own] = added[last[own]]
-        self._ends = np.empty(count + len(added), np.int64)
-        self._ends[moved] = ends
-        self._ends[added] = added
-        self._input_places = moved[self._input_places]
-        self._places = {other: moved[at] for other, at in self._places.items()}
+        moved, added = self._insert(behind)
+        self._ends[moved[own]] = added[last[own]]
         self._places[name] = added
 
 

@@ -11,9 +11,11 @@ import pyarrow as pa
 
 from cerflow.drawing.svg import Theme
 from cerflow.drawing.targets import picture, shown_or_told
+from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.events.time_order import extent, usable_in_order
 from cerflow.engine.matches.matches import Matches
+from cerflow.engine.recognize.finite_stream import FiniteStream
 from cerflow.errors import (
     Located,
     QueryError,
@@ -33,7 +35,7 @@ from cerflow.language.select import Definition, Select, Statements
 from cerflow.programs.checks import check_statements, reading_input
 from cerflow.programs.explanation import explain_program, program_diagram
 from cerflow.programs.merged_streams import ProgramPlan, Statement, statements_for
-from cerflow.programs.recognizer import ProgramRecognizer, merged_events, refuse_clock
+from cerflow.programs.recognizer import ProgramRecognizer, merged_events
 from cerflow.query import NO_TEXT, Language, Query, Runner, as_query_text, parse
 from cerflow.reference import reference_program
 from cerflow.schema import Schema
@@ -138,7 +140,8 @@ class Program:
         """The matches of the last query in a finite stream.
 
         Arguments and errors are those of `Query.match`. The definitions are evaluated at once, the last query when the
-        result is read, then with ``threads``. If no column tells streams apart, the names of streams that are not
+        result is read, then with ``threads``. A match of a definition that ``until`` detects is an event at its
+        deadline. If no column tells streams apart, the names of streams that are not
         defined mean the input; raises `InputError` if a statement that reads a definition has several of them.
         """
         if runner not in ("engine", "semantics"):
@@ -153,15 +156,22 @@ class Program:
         table, _ = usable_in_order(table, RecordChecker(plan.schema, on_bad_record, in_order=False), sequence)
         if schema.stream is not None:
             self._check_streams(statements, table, schema.stream)
-        if until is not None:
-            refuse_clock(statements)
+        clock = None if until is None else clock_time(until, schema)[0].as_py()
         if runner == "semantics":
-            return reference_program(statements, table, schema, positions=positions, until=until)
+            return reference_program(statements, table, schema, positions=positions, until=clock)
         for statement in statements[:-1]:
             statement.query.warn_of_times(schema, extent(table, schema))
-        roles["stream"] = statements[-1].schema.stream
-        merged = merged_events(statements, schema, table)
-        return self.query.match(merged, positions=positions, threads=threads, until=until, **roles)
+        last = statements[-1]
+        merged, clocked = merged_events(statements, schema, table, clock)
+        if not len(clocked):
+            roles["stream"] = last.schema.stream
+            return self.query.match(merged, positions=positions, threads=threads, until=until, **roles)
+        made = last.query.plan(last.schema, positions=positions)
+        merged = pa.concat_tables([merged, clocked])
+        whole = FiniteStream(
+            {"query": made}, made.schema, merged, until=clock_time(until, schema), clocked=len(clocked)
+        )
+        return Matches(whole, made.report, made.limit, stream=merged)
 
     def _check_streams(self, statements: Sequence[Statement], table: pa.Table, stream: str) -> None:
         """Raises `QueryError` for a stream that does not occur, if its name is nearly that of a definition."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from cerflow.automata.model.clock import has_ticks
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.events.store import EventStore
@@ -20,46 +20,47 @@ from cerflow.engine.recognize.single_events import as_batch
 from cerflow.engine.state import snapshot
 from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.validation import check_counts
-from cerflow.errors import CerflowError, InUseError, SnapshotError, UnsupportedQueryError
+from cerflow.errors import CerflowError, InUseError, SnapshotError
 from cerflow.programs.merged_streams import Merging, ProgramPlan, Statement
 from cerflow.schema import Schema
 from cerflow.values.event_tables import as_rows
 
-__all__ = ["ProgramRecognizer", "merged_events", "refuse_clock"]
+__all__ = ["ProgramRecognizer", "merged_events"]
 
 
-def merged_events(statements: Sequence[Statement], schema: Schema, events: pa.Table) -> pa.Table:
-    """The events that the last statement reads, of a whole stream that is in order; raises as `ProgramRecognizer`."""
-    merging = Merging(events, schema)
-    for statement in statements[:-1]:
-        _define(merging, statement, _recognizer(statement))
-    return merging.read(statements[-1])[0]
+def merged_events(
+    statements: Sequence[Statement], schema: Schema, events: pa.Table, until: Any = None
+) -> tuple[pa.Table, pa.Table]:
+    """The events that the last statement reads, of a whole stream that is in order; raises as `ProgramRecognizer`.
 
+    The second table has those that the clock detects up to the time ``until``.
+    """
+    latest = events.column(schema.time)[-1] if schema.time is not None and len(events) else None
+    recognizers = [(statement, _recognizer(statement)) for statement in statements[:-1]]
 
-def refuse_clock(statements: Sequence[Statement]) -> None:
-    """Raise `UnsupportedQueryError` if the clock may detect a match of a definition: it has no place among events."""
-    for statement in statements[:-1]:
-        if has_ticks(statement.query.plan(statement.schema).transducer):
-            raise UnsupportedQueryError(
-                f"the definition '{statement.name}' waits for deadlines, which only events can show there",
-                span=statement.query.written.formula.span,
-                hint="Leave out until= and advance(), or let the last query wait for deadlines.",
-            )
+    def read(merging: Merging, time: Any) -> pa.Table:
+        for statement, recognizer in recognizers:
+            _define(merging, statement, recognizer, time)
+        return merging.read(statements[-1])[0]
+
+    found = read(Merging(events, schema), None)
+    return found, found[:0] if until is None else read(Merging(events[:0], schema, latest), until)
 
 
 def _recognizer(statement: Statement) -> Recognizer:
     return Recognizer(statement.tree, statement.schema, plan=statement.query.plan(statement.schema))
 
 
-def _define(merging: Merging, statement: Statement, recognizer: Recognizer) -> None:
+def _define(merging: Merging, statement: Statement, recognizer: Recognizer, time: Any) -> None:
+    """Add the matches of a definition, also those that are known at a ``time``."""
     read, places = merging.read(statement)
     first = recognizer.events
     try:
-        matches = recognizer.push(read)
+        matches = recognizer.push(read) if time is None else recognizer.advance_over(read, time)
     except CerflowError as error:
         error.add_note(f"in the definition '{statement.name}', rows counted among the events that it reads")
         raise
-    merging.add(statement, matches, read, places, first)
+    merging.add(statement, matches, places, first)
 
 
 class ProgramRecognizer:
@@ -77,6 +78,7 @@ class ProgramRecognizer:
         made = plan.last(positions)
         self._recognizers.append(Recognizer(last.query.tree, last.schema, positions=positions, plan=made))
         self._may_fail = plan.may_refuse or any(recognizer.may_fail for recognizer in self._recognizers)
+        self._prompt = False
         #: Whether a push broke off that could not fail, and was not undone.
         self._broken = False
         self._in_use = Lock()
@@ -103,13 +105,16 @@ class ProgramRecognizer:
         return self._recognizers[-1].schema
 
     def run_clock(self) -> None:
-        """See `Recognizer.run_clock`; definitions do not wait for deadlines."""
-        self._recognizers[-1].run_clock()
+        """See `Recognizer.run_clock`."""
+        self._prompt = True
+        for recognizer in self._recognizers:
+            recognizer.run_clock()
 
     @property
     def next_deadline(self) -> pa.Scalar | None:
         """See `Recognizer.next_deadline`."""
-        return self._recognizers[-1].next_deadline
+        times = [time for recognizer in self._recognizers if (time := recognizer.next_deadline) is not None]
+        return pc.min(pa.array(times)) if times else None
 
     def push(self, events: Any) -> Matches:
         """Process events; returns the matches of the last query that they detect. See `Recognizer.push`."""
@@ -119,21 +124,36 @@ class ProgramRecognizer:
     def _push(self, events: Any) -> Matches:
         columns = self._checker.schema.columns
         rows = as_batch(events, columns) if isinstance(events, Mapping) else as_rows(events, columns)
-        uncount = self._checker.checkpoint()
+        uncount, latest = self._checker.checkpoint(), self._checker.latest_time
         usable = list(self._checker.accept(rows)) if rows.num_rows else []
-        *definitions, last = zip(self._statements, self._recognizers, strict=True)
-        # Copies of all that is remembered take time.
-        undos = [recognizer.checkpoint() for _, recognizer in definitions] if self._may_fail else []
-        try:
+        # The last one goes back by itself.
+        with self._wholly(uncount, self._recognizers[:-1]):
             for batch in usable:
                 self._checker.accept_rows(batch)
-            merging = Merging(pa.Table.from_batches(usable, columns), self._checker.schema)
-            for statement, recognizer in definitions:
-                _define(merging, statement, recognizer)
-            return last[1].push(merging.read(last[0])[0])
+            table = pa.Table.from_batches(usable, columns)
+            # A clock that runs has shown the times of these events to all statements.
+            shown = table.column(self._checker.schema.time)[-1] if self._prompt and len(table) else None
+            return self._recognize(table, shown, latest)
+
+    def _recognize(self, events: pa.Table, time: Any, latest: pa.Scalar | None) -> Matches:
+        """The matches of the last query in events, and then (not None) at a ``time`` that the clock shows."""
+        merging = Merging(events, self._checker.schema, latest)
+        *definitions, last = zip(self._statements, self._recognizers, strict=True)
+        for statement, recognizer in definitions:
+            _define(merging, statement, recognizer, time)
+        read = merging.read(last[0])[0]
+        return last[1].push(read) if time is None else last[1].advance_over(read, time)
+
+    @contextmanager
+    def _wholly(self, uncount: Callable[[], None], recognizers: Sequence[Recognizer]) -> Iterator[None]:
+        """Where the block fails, ``uncount`` and let the recognisers go back if that was foreseen."""
+        # Copies of all that is remembered take time.
+        undos = [uncount, *(recognizer.checkpoint() for recognizer in recognizers if self._may_fail)]
+        try:
+            yield
         except BaseException:
             self._broken = not self._may_fail
-            for undo in (uncount, *undos):
+            for undo in undos:
                 undo()
             raise
 
@@ -152,13 +172,14 @@ class ProgramRecognizer:
     def advance(self, time: Any) -> Matches:
         """Let the time pass; returns the matches of the last query. See `Recognizer.advance`.
 
-        Raises `UnsupportedQueryError` if a definition waits for deadlines.
+        A match of a definition that the clock detects is an event at its deadline.
         """
         with self._alone():
-            refuse_clock(self._statements)
-            found = self._recognizers[-1].advance(time)
-            self._checker.accept_time(clock_time(time, self._checker.schema))
-            return found
+            clock = clock_time(time, self._checker.schema)
+            with self._wholly(self._checker.checkpoint(), self._recognizers):
+                found = self._recognize(self._checker.schema.columns.empty_table(), clock[0], self._checker.latest_time)
+                self._checker.accept_time(clock)
+                return found
 
     def snapshot(self) -> bytes:
         """All that is remembered, as bytes; see `Program.restore`. Matches handed out before are not part of it."""
@@ -190,4 +211,6 @@ class ProgramRecognizer:
                 raise SnapshotError("the snapshot is of events with other columns")
             restored.append(new)
         self._recognizers, self._broken = restored, False
+        if self._prompt:
+            self.run_clock()
         self._checker.take_over(header)

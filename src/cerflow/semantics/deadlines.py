@@ -21,12 +21,17 @@ Time = int | float | Fraction
 class Moment(NamedTuple):
     """When something is known: at an event of the whole input, or before it but shown by it; moments are ordered.
 
-    ``position`` is that of the event, infinite where the clock alone showed it. ``time`` is the deadline that passed,
-    infinite at the event itself.
+    ``position`` is that of the event. Where the clock alone showed it, it is a float between those of the events around
+    it, infinite behind all. ``time`` is the deadline that passed, infinite at the event itself.
     """
 
     position: int | float
     time: Time
+
+    @property
+    def by_clock(self) -> bool:
+        """Whether no event shows it."""
+        return isinstance(self.position, float)
 
 
 class Deadline(NamedTuple):
@@ -42,9 +47,13 @@ def at_event(event: Event) -> Moment:
 
 
 class Clock:
-    """The events of the whole input, and a time before which no other event will come (None: nothing is known)."""
+    """The events of the whole input, and a time before which no other event will come (None: nothing is known).
 
-    def __init__(self, events: Sequence[Event], until: Time | None = None) -> None:
+    The last ``clocked`` events came while the clock ran: it shows each deadline that they would show before them.
+    """
+
+    def __init__(self, events: Sequence[Event], until: Time | None = None, clocked: int = 0) -> None:
+        self._clocked = len(events) - clocked
         self._times = [event.time for event in events]
         self._positions = [event.position for event in events]
         self._until = until
@@ -53,7 +62,8 @@ class Clock:
         """When a time is known to have passed, None if it is not."""
         first = bisect_left(self._times, time)
         if first < len(self._times):
-            return Moment(self._positions[first], time)
+            here = self._positions[first]
+            return Moment(here if first < self._clocked else here - 0.5, time)
         return Moment(math.inf, time) if self._until is not None and time <= self._until else None
 
 

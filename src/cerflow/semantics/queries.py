@@ -60,18 +60,18 @@ class Match:
 
 
 def evaluate(
-    query: Select, events: Sequence[Event], *, forget: int | None = None, until: Time | None = None
+    query: Select, events: Sequence[Event], *, forget: int | None = None, until: Time | None = None, clocked: int = 0
 ) -> list[Match]:
     """All matches of a query over a stream, in the order of detection.
 
     ``forget`` is a number of microseconds. A substream begins anew if its next event comes later than that after the
     previous one: it is cut into sessions, and the query runs on each separately. This needs events with times.
-    ``until``, in the unit of their times, says that no event before it is still to come.
+    ``until``, in the unit of their times, says that no event before it is still to come. For ``clocked`` see `Clock`.
 
     Raises `QueryError` for unbound labels, windows of time on events without times, and computed columns that read one
     event of a label with several.
     """
-    clock = Clock(events, until)
+    clock = Clock(events, until, clocked)
     read = _inputs(query, events)
     with with_numeric_time(read.microseconds_per_tick):
         sessions = [
@@ -94,19 +94,17 @@ def _moments(
     """The moments when matches may be detected, and where: deadlines pass in all substreams at any event."""
     deadlines = [node.window for node in walk(query.formula) if isinstance(node, NotFollowedBy)]
     own = {event.position: session for session in sessions for event in session.events}
-    for event in events:
-        if deadlines:
-            yield at_event(event), sessions
-        elif event.position in own:
-            yield at_event(event), [own[event.position]]
+    if not deadlines:
+        yield from ((at_event(event), [own[event.position]]) for event in events if event.position in own)
+        return
     passed = {
         deadline.moment
         for window in deadlines
         for session in sessions
         for j in range(len(session.events))
-        if (deadline := deadline_of(window, j, session.events, clock)) and math.isinf(deadline.moment.position)
+        if (deadline := deadline_of(window, j, session.events, clock)) and deadline.moment.by_clock
     }
-    for moment in sorted(passed):
+    for moment in sorted([*passed, *map(at_event, events)]):
         yield moment, sessions
 
 
@@ -156,7 +154,7 @@ class _Session:
             self._known = {}
             for j in range(self._begin, len(self.events)):
                 for c, m in self._denotation.known(self._begin, j):
-                    moment = m if math.isinf(m.position) else Moment(m.position, math.inf)
+                    moment = m if m.by_clock else Moment(m.position, math.inf)
                     self._known.setdefault(moment, set()).add(c)
         return self._known
 
@@ -165,7 +163,7 @@ class _Session:
 
         Matches that projection makes equal become one.
         """
-        by_clock = math.isinf(moment.position)
+        by_clock = moment.by_clock
         made = partial(
             Match,
             detected_at=None if by_clock else int(moment.position),

@@ -134,6 +134,43 @@ def test_the_watermark_shows_that_deadlines_pass(rows, data):
     event(f"{min(len(expected), 3)} matches")
 
 
+DEFINED = """
+DEFINE d AS SELECT a.v AS v FROM s WHERE {what} PARTITION BY k;
+SELECT {how} x.v AS v, time(x) AS u FROM d, s WHERE {last}
+"""
+LAST = (
+    "d AS x NOT FOLLOWED BY d FOR 4 MILLISECONDS PARTITION BY k",
+    "(d AS x NOT FOLLOWED BY s>C FOR 4 MILLISECONDS) ; d PARTITION BY k",
+    "(d AS x ; (d OR s>A)) PARTITION BY k WITHIN 20 MILLISECONDS",
+    "d AS x : d",
+    "d AS x NOT FOLLOWED BY d FOR 3 MILLISECONDS CONSUME BY ANY",
+)
+
+
+@pytest.mark.filterwarnings("ignore:one task at a time")
+@given(streams(nulls=False, max_size=14), st.data())
+@examples(60)
+def test_definitions_that_wait(rows, data):
+    text = DEFINED.format(
+        what=data.draw(st.sampled_from((*WHAT[:4], "A AS a")), "what"),
+        how=data.draw(st.sampled_from(("", "LAST")), "how"),
+        last=data.draw(st.sampled_from(LAST), "last"),
+    )
+    program = cerflow.parse_program(text)
+    rows = [{**row, "seq": place} for place, row in enumerate(rows)]
+    run = StreamingRun(program, COLUMNS, lambda row: row["k"], 0)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=6), "cuts"))
+    with mock.patch.multiple(limits, STREAM_LOG_BYTES=data.draw(st.sampled_from((0, 1 << 16))), STREAM_LOG_RATIO=0):
+        for begin, end in zip([0, *cuts], [*cuts, len(rows)]):
+            run.batch(rows[begin:end], rehearsed=data.draw(st.booleans()))
+            if data.draw(st.booleans()):
+                run.elsewhere()
+        run.end()
+    expected = clocked(program, rows)
+    assert bag(pa.Table.from_pylist(run.rows)) == bag(pa.Table.from_pylist(expected))
+    event(f"{min(len(expected), 3)} matches, {len(run.stores)} buckets")
+
+
 def test_a_deadline_passes_in_a_silent_bucket():
     run = StreamingRun(ABSENCE.format(how="", what=WAITING, then=""), COLUMNS, lambda row: row["k"], 0)
     first, *others = rows_of(("A", 1, 1, 7), ("C", 5, 2, 1), ("C", 7, 2, 1))

@@ -245,6 +245,15 @@ class RecordChecker:
                 else _numbers(rows.column(self.schema.time).slice(rows.num_rows - 1, 1))[0].item()
             )
 
+    @property
+    def latest_time(self) -> pa.Scalar | None:
+        """The latest time so far, None if there is none."""
+        if self.latest is None or self.schema.time is None:
+            return None
+        target = self.schema.columns.field(self.schema.time).type
+        number = pa.array([self.latest])
+        return (number.cast(pa.timestamp("ms")) if pa.types.is_date(target) else number).cast(target)[0]
+
     def accept_time(self, clock: pa.Array) -> None:
         """Refuse events before the time in an array from now on."""
         time = _numbers(clock)[0].item()

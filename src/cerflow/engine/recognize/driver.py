@@ -65,6 +65,19 @@ class Driver:
         #: The machines that read batches themselves, as a single query does.
         self._alone = self._apart if len(common) > 1 else self.machines
         self._in_use = Lock()
+        self._prompt = False
+
+    @property
+    def prompt(self) -> bool:
+        """Whether the clock shows deadlines before events do; see `cerflow.engine.recognize.deadlines.Deadlines`."""
+        return self._prompt
+
+    @prompt.setter
+    def prompt(self, prompt: bool) -> None:
+        self._prompt = prompt
+        for machine in self._apart.values():
+            if machine.deadlines is not None:
+                machine.deadlines.prompt = prompt
 
     @contextmanager
     def alone(self) -> Iterator[None]:

@@ -22,7 +22,8 @@ class FiniteStream:
     """The parts of the matches of some plans in a table of their schema; every iteration recognises them anew.
 
     ``numbers`` are the numbers of the rows in the input, for errors, if they differ from those in the table. ``until``
-    is an array with a time before which no more events come, if one is known.
+    is an array with a time before which no more events come, if one is known. The last ``clocked`` events are matches
+    that the clock detected; it shows each deadline before they do.
     """
 
     def __init__(
@@ -32,12 +33,14 @@ class FiniteStream:
         table: pa.Table,
         numbers: Ints | None = None,
         until: pa.Array | None = None,
+        clocked: int = 0,
     ) -> None:
         self.table = table
         self._plans = plans
         self._schema = schema
         self._numbers = numbers
         self._until = until
+        self._clocked = clocked
         #: The number of events that the latest iteration has processed.
         self.reached = 0
         self._store = WholeTable(table.select(columns_kept(plans, schema)))
@@ -55,9 +58,12 @@ class FiniteStream:
     def detected(self) -> Iterator[tuple[str, list[Part]]]:
         """The detections of each query, batch by batch; raises as `detected_between`."""
         driver = self.driver(0)
-        for start in range(0, self.table.num_rows, limits.BATCH_ROWS):
-            self.reached = start
-            yield from self.detected_between(driver, start, min(start + limits.BATCH_ROWS, self.table.num_rows))
+        count = self.table.num_rows
+        for begin, end in ((0, count - self._clocked), (count - self._clocked, count)):
+            for start in range(begin, end, limits.BATCH_ROWS):
+                self.reached = start
+                yield from self.detected_between(driver, start, min(start + limits.BATCH_ROWS, end))
+            driver.prompt = True
         yield from self.detected_at_end(driver)
         self.reached = self.table.num_rows
 

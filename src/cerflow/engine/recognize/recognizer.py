@@ -91,8 +91,7 @@ class Recognizer:
 
         For other parts of cerflow.
         """
-        if self._machine.deadlines is not None:
-            self._machine.deadlines.prompt = True
+        self._driver.prompt = True
 
     @property
     def next_deadline(self) -> pa.Scalar | None:
@@ -167,6 +166,19 @@ class Recognizer:
         for other values and without a time column, and `InUseError` while another call runs.
         """
         return self._machine.matches(self._driver.advance(time).get(_NAME, ()))
+
+    def advance_over(self, events: pa.Table, time: Any) -> Matches:
+        """The same with ``events`` up to that time; the clock shows each deadline before they do.
+
+        For other parts of cerflow.
+        """
+        driver = self._driver
+        prompt, driver.prompt = driver.prompt, True
+        try:
+            found = driver.push(events).get(_NAME, [])
+        finally:
+            driver.prompt = prompt
+        return self._machine.matches([*found, *driver.advance(time).get(_NAME, ())])
 
 
 def _roles_in(header: Mapping[str, Any]) -> tuple[Schema, str | None]:

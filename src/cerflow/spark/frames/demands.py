@@ -66,7 +66,7 @@ def demands_of_program(plan: ProgramPlan, *, positions: bool) -> Demands:
     return Demands(
         needed=tuple(name for name in schema.attributes if name in read),
         keys=tuple(tuple(map(schema.column, key)) for key in keys),
-        by_key=bool(keys),
+        by_key=bool(keys) and all(separable_by_key(s.query.tree, s.schema) for s in statements),
         positions=positions,
         division=Division(None, why) if why else _division(statements, schema),
         relevance=Relevance(TRUE, (why,)) if why else _relevance(statements, schema),
@@ -74,8 +74,11 @@ def demands_of_program(plan: ProgramPlan, *, positions: bool) -> Demands:
 
 
 def _common_keys(statements: Sequence[Statement], schema: Schema) -> list[tuple[str, ...]]:
-    """The keys of PARTITION BY that all statements have; an event of a definition has the keys of its match."""
-    if not all(separable_by_key(s.query.tree, s.schema) for s in statements):
+    """The keys of PARTITION BY that all statements have; an event of a definition has the keys of its match.
+
+    Events of other keys may still be needed to show deadlines.
+    """
+    if not all(separable_by_key(s.query.tree, s.schema, clocked=True) for s in statements):
         return []
     roles = {schema.type, schema.time, schema.stream}
     return [

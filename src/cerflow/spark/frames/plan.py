@@ -13,7 +13,6 @@ from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.results.report import CountForm
 from cerflow.language.condition import Condition
 from cerflow.programs.program import Program, query_as_text
-from cerflow.programs.recognizer import refuse_clock
 from cerflow.pushdown.relevance import Relevance
 from cerflow.query import Language, Query
 from cerflow.schema import Schema
@@ -81,8 +80,6 @@ def make_plan(
         plan = query.plan(schema)
         report, demands = plan.last().report, demands_of_program(plan, positions=positions)
         schema = plan.schema
-        if until is not None:
-            refuse_clock(plan.statements)
     else:
         # The plan's schema says which values must be held.
         schema = query.plan(schema).schema

@@ -9,31 +9,17 @@ from fractions import Fraction
 import pyarrow as pa
 
 from cerflow.automata.compile.deadlines import waits_for_time
-from cerflow.errors import UnsupportedQueryError
 from cerflow.programs.program import Program
 from cerflow.query import Query
 from cerflow.schema import Kind, Schema
 from cerflow.values.units import DAY
 
-__all__ = ["check_deadlines", "clock_value", "instant_of"]
+__all__ = ["clock_value", "instant_of", "needs_clock"]
 
 
-def check_deadlines(query: Query | Program) -> bool:
-    """Whether a query waits for deadlines that pass with time.
-
-    Raises `UnsupportedQueryError` if a definition does.
-    """
-    if isinstance(query, Program):
-        for definition in query.tree.definitions:
-            if waits_for_time(definition.select.formula):
-                raise UnsupportedQueryError(
-                    f"in a stream, the definition '{definition.name}' cannot wait for deadlines: "
-                    "what it defines has no place among the events",
-                    span=definition.span,
-                    hint="Let the last query wait for deadlines.",
-                )
-    select = query.tree if isinstance(query, Query) else query.tree.query
-    return waits_for_time(select.formula)
+def needs_clock(query: Query | Program) -> bool:
+    """Whether a query, or a statement of a program, waits for deadlines that pass with time."""
+    return waits_for_time(query.tree)
 
 
 def clock_value(schema: Schema, watermark: int) -> int | float | datetime:

@@ -29,7 +29,7 @@ from cerflow.spark.frames.pushdown import pushdown
 from cerflow.spark.frames.schemas import spark_schema
 from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.streaming.bucket import StreamWork
-from cerflow.spark.streaming.deadlines import check_deadlines
+from cerflow.spark.streaming.deadlines import needs_clock
 from cerflow.spark.streaming.packing import BUCKET, INSTANT, PACKED, REASON, Packing, unpacked_rows
 from cerflow.spark.streaming.processor import COUNTED, COUNTS, MATCHES, RESULT, BucketProcessor, ProcessorOptions
 from cerflow.values.units import DAY
@@ -166,7 +166,10 @@ def number_of_buckets(plan: JobPlan, buckets: int) -> int:
 def _clocked_by_key(plan: JobPlan) -> bool:
     """Whether keys need each other only to know that deadlines pass, which the watermark shows here."""
     query = read_query(plan.text, plan.language)
-    return isinstance(query, Query) and separable_by_key(query.tree, plan.schema, clocked=True)
+    if isinstance(query, Query):
+        return separable_by_key(query.tree, plan.schema, clocked=True)
+    # A program has no other keys.
+    return bool(plan.keys)
 
 
 def stream_work(plan: JobPlan, *, whole: bool = False) -> StreamWork:
@@ -190,7 +193,7 @@ def stream_work(plan: JobPlan, *, whole: bool = False) -> StreamWork:
         time_unit=schema.time_unit,
         forget=schema.forget,
     )
-    deadlines = check_deadlines(read_query(plan.text, plan.language))
+    deadlines = needs_clock(read_query(plan.text, plan.language))
     return StreamWork(recognition, plan.sequence, packed.serialize().to_pybytes(), deadlines)
 
 
