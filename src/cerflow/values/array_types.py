@@ -10,7 +10,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Floats", "IntRows", "Ints", "Mask", "SmallRows", "Smalls"]
+__all__ = ["Bytes", "Floats", "IntRows", "Ints", "Mask", "SmallRows", "Smalls"]
 
 #: 64-bit integers in one axis: positions, times, measures, and words, which may hold floats by their bits.
 Ints = Annotated[NDArray[np.int64], 1]
@@ -18,6 +18,8 @@ Ints = Annotated[NDArray[np.int64], 1]
 Smalls = Annotated[NDArray[np.int32], 1]
 #: 64-bit floats in one axis.
 Floats = Annotated[NDArray[np.float64], 1]
+#: Bytes in one axis: bits for each row.
+Bytes = Annotated[NDArray[np.uint8], 1]
 #: Truth values in one axis, one for each row or event.
 Mask = Annotated[NDArray[np.bool_], 1]
 #: The same with two axes, rows and columns.

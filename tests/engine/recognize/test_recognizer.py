@@ -118,6 +118,22 @@ def test_a_failure_far_into_a_batch(monkeypatch):
     assert found + recognizer.push(then).to_pylist() == query.match(pa.concat_tables([first, then])).to_pylist()
 
 
+def test_a_failure_behind_events_that_were_dropped(monkeypatch):
+    monkeypatch.setattr(limits, "EVENT_SLACK", 5)
+    query = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER x.k = y.k WITHIN 9 [v]")
+
+    def events(begin, size):
+        numbers = range(begin, begin + size)
+        return pa.table({"type": ["AB"[k // 3 % 2] for k in numbers], "k": [k % 2 for k in numbers], "v": numbers})
+
+    first, then = events(0, 40), events(40, 20)
+    recognizer = query.recognizer(first.schema)
+    found = recognizer.push(first).to_pylist()
+    with pytest.raises(BadRecordError, match="decreases"):
+        recognizer.push(pa.concat_tables([then, first]))
+    assert found + recognizer.push(then).to_pylist() == query.match(pa.concat_tables([first, then])).to_pylist()
+
+
 # --- threads ---------------------------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.events.signatures import Evaluation, SignatureReader
 from cerflow.engine.events.text_tests import rows_of_classes
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
+from cerflow.engine.matches.graph import ConsecutiveEvents
 from cerflow.engine.scan.decisions import TooManyDecisionsError
 from cerflow.engine.scan.programs import ScanProgram
 from cerflow.engine.scan.scan import BatchScan
@@ -49,6 +50,8 @@ class EventReader:
         self._asking = evaluation.asking
         self._program = program
         self._scan: BatchScan | None = None
+        #: The matches of consecutive events that the last batch has by itself, beside the events that it gave.
+        self.consecutive: ConsecutiveEvents | None = None
 
     def rows(self, batch: pa.RecordBatch, first: int) -> BatchRows:
         """The rows of a batch that begins at position ``first`` of the stream."""
@@ -65,12 +68,15 @@ class EventReader:
         return scanned if scanned is not None else self.evaluated(batch, first)
 
     def _scanned(self, batch: pa.RecordBatch, first: int) -> tuple[EventArrays, Ints] | None:
+        self.consecutive = None
         if self._program is None:
             return None
         if self._scan is None:
             self._scan = BatchScan(self.tables, self._program)
         try:
-            return self._scan.read(batch, first)
+            found = self._scan.read(batch, first)
+            self.consecutive = self._scan.consecutive
+            return found
         except TooManyDecisionsError:
             self._program = self._scan = None
             return None

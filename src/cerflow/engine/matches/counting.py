@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from cerflow import limits
 from cerflow.engine import layout
 from cerflow.engine.kernels.matches.count import add_counts, add_long_counts
+from cerflow.engine.matches.graph import ConsecutiveEvents
 from cerflow.engine.matches.sliding import count_sliding
 from cerflow.engine.matches.unfolding import Part
 from cerflow.errors import UnsupportedQueryError
 from cerflow.values.array_types import Ints
 
-__all__ = ["LongNumbers", "MatchCounter", "count_detections", "detecting", "refuse_if_cut"]
+__all__ = ["LongNumbers", "MatchCounter", "count_detections", "detecting", "matches_of_part", "refuse_if_cut"]
 
 
 def detecting(detections: Ints) -> tuple[Ints, Ints]:
@@ -34,6 +35,15 @@ def count_detections(part: Part, limit: int | None) -> tuple[Ints, list[int]]:
     # As objects, sums are exact at any size.
     totals = np.add.reduceat(np.array(numbers, object), begins[:-1]).tolist() if numbers else []
     return positions, [total if limit is None else min(limit, total) for total in totals]
+
+
+def matches_of_part(part: Part, limit: int | None) -> int:
+    """The number of matches of a part, at most ``limit`` of each event if given."""
+    if isinstance(part.graph, ConsecutiveEvents):
+        return part.graph.count
+    if limit is None and not part.alone:
+        return MatchCounter(part).total()
+    return sum(count_detections(part, limit)[1])
 
 
 def refuse_if_cut(totals: Sequence[int], limit: int) -> None:
@@ -79,6 +89,15 @@ class MatchCounter:
         at = self._count(self._slide(), size)
         numbers: list[int] = self._found[:at].tolist()
         return numbers + self._count_long(at, size)
+
+    def total(self) -> int:
+        """The number of matches of all detections."""
+        size = len(self._found)
+        at = self._count(self._slide(), size)
+        found = self._found[:at]
+        # Sums of integers of Python are exact at any size.
+        small = int(found.max(initial=0)) < 2**63 // max(1, at)
+        return int(found.sum() if small else sum(found.tolist())) + sum(self._count_long(at, size))
 
     def numbers_to_63_bits(self, *, go_on: bool) -> tuple[list[int], bool]:
         """The number of matches of the detections, and whether these are all and exact.

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from cerflow import limits
 from cerflow.engine.matches.aggregation import AggregateOf, Aggregation
-from cerflow.engine.matches.counting import count_detections, detecting
+from cerflow.engine.matches.counting import count_detections, detecting, matches_of_part
 from cerflow.engine.matches.display import SHOWN, as_html, drawn, page
 from cerflow.engine.matches.listing import Detected, Listing, join_dictionaries
 from cerflow.engine.matches.picking import First, NumberRange, Order, PartSpan, Picker, Sample, picked
@@ -108,7 +108,7 @@ class Matches:
             return self._picker.size(Matches(self._parts, self._report, self._limit, self._picker.of).count())
         if self._picker is not None:
             return sum(len(listing) for listing in self._listings(ROWS))
-        return sum(sum(numbers) for part in self._to_count() for _, numbers in [count_detections(part, self._limit)])
+        return sum(matches_of_part(part, self._limit) for part in self._to_count())
 
     def rows(self) -> int:
         """The number of rows: one per match, or one per detecting event if matches are only counted."""

@@ -12,6 +12,7 @@ from cerflow.engine import layout
 from cerflow.engine.kernels.matches.largest import largest
 from cerflow.engine.kernels.matches.largest_states import room
 from cerflow.engine.kernels.matches.pick import pick
+from cerflow.engine.matches.graph import MatchGraph
 from cerflow.engine.matches.unfolding import Part
 from cerflow.values.array_types import IntRows, SmallRows
 
@@ -49,7 +50,7 @@ def _picked(part: Part) -> Iterator[Part]:
         earliest = part.pick == layout.EARLIEST
         _, at, count, written = pick(*graph, at, earliest, place, seen, stack, sets, parts, new, small, found)
         if written:
-            yield replace(part, detections=found[:written], nodes=new[:count], pick=layout.EVERYTHING)
+            yield replace(part, graph=MatchGraph(found[:written], new[:count], part.marks), pick=layout.EVERYTHING)
         else:
             size *= 2
         seen.fill(0)
@@ -67,7 +68,7 @@ def _largest(part: Part) -> Iterator[Part]:
         found = np.empty((size, 4), np.int64)
         at, count, written = largest(notes, part.detections, at, new, small, found)
         if written:
-            yield replace(part, detections=found[:written], nodes=new[:count], pick=layout.EVERYTHING)
+            yield replace(part, graph=MatchGraph(found[:written], new[:count], part.marks), pick=layout.EVERYTHING)
         elif at < len(part.detections):
             size *= 2
             notes = room(part.nodes, part.marks, counts, size)

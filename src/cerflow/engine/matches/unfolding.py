@@ -10,6 +10,7 @@ import numpy as np
 from cerflow.engine import layout
 from cerflow.engine.events.store import StoredEvents
 from cerflow.engine.kernels.matches.unfold import K_USED, OUTPUT_FULL, UNFOLDED, unfold
+from cerflow.engine.matches.graph import ConsecutiveEvents, MatchGraph
 from cerflow.engine.matches.moments import Moments
 from cerflow.values.array_types import IntRows, Ints, Mask, SmallRows, Smalls
 
@@ -21,22 +22,35 @@ NO_LIMIT = 2**62
 
 @dataclass(frozen=True)
 class Part:
-    """Detections with the nodes, marks and events they refer to; the detections of one event are never split.
+    """Detections with the graph and the events they refer to; the detections of one event are never split.
 
     With a ``pick`` (see `cerflow.engine.layout`), `ChosenParts` has yet to apply the strategy. ``alone`` says that the
     strategy will leave one match of every event; ``by`` has the labels that it compares (empty for all events).
     ``moments`` are the moments of detections that are not at events.
     """
 
-    detections: IntRows
-    nodes: IntRows
-    marks: IntRows
+    graph: MatchGraph | ConsecutiveEvents
     kept: StoredEvents
     label_sets: list[frozenset[str]]
     pick: int = layout.EVERYTHING
     alone: bool = False
     by: frozenset[str] = frozenset()
     moments: Moments | None = None
+
+    @property
+    def detections(self) -> IntRows:
+        """The detections (detections, 4)."""
+        return self.graph.detections
+
+    @property
+    def nodes(self) -> IntRows:
+        """The nodes of the graph."""
+        return self.graph.nodes
+
+    @property
+    def marks(self) -> IntRows:
+        """The marks of the graph."""
+        return self.graph.marks
 
 
 @dataclass(frozen=True)

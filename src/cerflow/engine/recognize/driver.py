@@ -110,6 +110,7 @@ class Driver:
         found: dict[str, list[Part]] = {}
         if not events.num_rows:
             return found
+        self.clean()
         undo = self.checkpoint(events.num_rows)
         try:
             for rows in self.checker.accept(events):
@@ -175,8 +176,6 @@ class Driver:
             used = np.zeros(rows.num_rows, bool)
             for _, _, chosen in read:
                 used[chosen] = True
-            if self.store.wants_cleaning:
-                self._forget(*self._kept[0])
             self.store.keep(first, rows, np.flatnonzero(used))
         for member, events, chosen in read:
             yield (
@@ -235,8 +234,7 @@ class Driver:
                 # The checker refuses it as a batch of one event; no other query has processed it.
                 self.store.drop_last()
                 return self._push_rows(as_batch(event, self._columns))
-            if self.store.wants_cleaning:
-                self._forget(*self._kept[0])
+            self.clean()
         checker.numbered += 1
         checker.latest = single.moment
         return found
@@ -255,6 +253,15 @@ class Driver:
         """Keep only the events that matches may still refer to."""
         for store, machines in self._kept:
             self._forget(store, machines)
+
+    def clean(self) -> None:
+        """Drop events that no match needs if there are many.
+
+        This comes before a push, so that the last one costs nothing, and once for all its rows, which are one table.
+        """
+        for store, machines in self._kept:
+            if store.wants_cleaning:
+                self._forget(store, machines)
 
     def _forget(self, store: EventStore, machines: Sequence[Machine]) -> None:
         needed = [machine.live_positions() for machine in machines]

@@ -81,6 +81,7 @@ class FiniteStream:
         for begin in range(start, stop, limits.BATCH_ROWS):
             at = begin
             for rows in _batches(self._read.slice(at, min(limits.BATCH_ROWS, stop - at))):
+                driver.clean()
                 yield from driver.process(rows, at)
                 at += rows.num_rows
 

@@ -13,6 +13,7 @@ from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.reader import EventReader, whole_numbers
 from cerflow.engine.events.store import EventStore, StoredEvents
 from cerflow.engine.layout import EventArrays, State
+from cerflow.engine.matches.graph import MatchGraph
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.moments import Moments
 from cerflow.engine.matches.unfolding import Part
@@ -77,15 +78,17 @@ class Machine:
         if not rows.num_rows and self.deadlines is None:
             return []
         events, chosen = self.reader.read(rows, first)
-        if not len(chosen) and self.deadlines is None:
+        consecutive = self.reader.consecutive
+        if not len(chosen) and consecutive is None and self.deadlines is None:
             return []
-        # Clean up only when another batch comes, so that the last batch of a stream costs nothing.
-        if self.store.wants_cleaning:
-            self.store.forget(self.live_positions())
-        self.store.keep(first, rows, chosen)
+        self.store.keep(first, rows, chosen if len(chosen) else np.zeros(1, np.int64))
         at_rows = chosen if index is None else index[chosen]
         if self.deadlines is None:
-            return self.advance(events, len(chosen), lambda at: refuse(int(at_rows[at])))
+            parts = self.advance(events, len(chosen), lambda at: refuse(int(at_rows[at]))) if len(chosen) else []
+            if consecutive is not None:
+                # All other detections are at the first events of the batch.
+                parts.append(Part(consecutive, self.store.kept(), self.tables.label_sets))
+            return parts
         events, sources, moments = self.deadlines.between(
             self._numbered(whole, accepted),
             events,
@@ -197,7 +200,8 @@ class Machine:
             tables = self.tables
             kept = self.store.kept()
             choice = (tables.pick, tables.alone, tables.by)
-            parts.append(Part(detections, nodes, marks, kept, tables.label_sets, *choice, moments))
+            graph = MatchGraph(detections, nodes, marks)
+            parts.append(Part(graph, kept, tables.label_sets, *choice, moments))
 
     def live_positions(self) -> Ints:
         """The positions of all events that may still be part of a match."""

@@ -45,6 +45,10 @@ class BatchCheck:
             groups=wide,
             places=none,
             links=wide,
+            ways=np.zeros(0, np.uint8),
+            hits=np.zeros(0, np.uint8),
+            steps=none,
+            decided=wide,
         )
         self._shared = SharedArrays()
         self._shared.hold(self._arrays)

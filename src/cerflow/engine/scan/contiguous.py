@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from cerflow import limits
 from cerflow.engine import layout as engine_layout
 from cerflow.engine.scan import layout
+from cerflow.engine.scan.ways import Ways
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
 __all__ = ["Contiguity", "contiguity"]
@@ -27,12 +30,17 @@ class Contiguity:
     They have ``length`` events. For each move of the tables ``places`` has the bit of the place that its event has.
     ``links`` are rows of `ScanArrays.links`: comparisons with the event directly before. ``text`` is the number of the
     column of text that is the key, -1 without keys.
+
+    ``steps`` has for each place of a match the ways (see `cerflow.engine.scan.ways`) of which one must be open to its
+    event, and ``labels`` the numbers of the label sets; both are None unless all rows of such events are matches.
     """
 
     length: int
     places: Sequence[int]
     links: Sequence[Sequence[int]]
     text: int
+    steps: Sequence[int] | None
+    labels: Sequence[int] | None
 
     def bits(self, moves: Iterable[int]) -> int:
         """The places that some of these moves give to an event."""
@@ -42,8 +50,11 @@ class Contiguity:
         return bits
 
 
-def contiguity(tables: TransducerTables, outputs: Sequence[Sequence[int]]) -> Contiguity | None:
-    """How the matches of some tables lie, if they have no gaps; ``outputs`` are the rows of `ScanArrays.outputs`."""
+def contiguity(tables: TransducerTables, outputs: Sequence[Sequence[int]], ways: Ways | None) -> Contiguity | None:
+    """How the matches of some tables lie, if they have no gaps; ``outputs`` are the rows of `ScanArrays.outputs`.
+
+    ``ways`` are those in which events are relevant.
+    """
     arrays = tables.arrays
     chosen = arrays.options[engine_layout.O_STRATEGY] != engine_layout.EVERYTHING
     if tables.grouped or chosen or len(arrays.checked) or tables.ticking or tables.asks:
@@ -62,7 +73,30 @@ def contiguity(tables: TransducerTables, outputs: Sequence[Sequence[int]]) -> Co
     length = max(places).bit_length()
     if any(move.final != (place == 1 << length - 1) for move, place in zip(rows, places)):
         return None
-    return Contiguity(length, places, _links(tables, places, outputs), text)
+    whole = None if keys or ways is None or not ways.apart else _whole(tables, places, length, ways)
+    return Contiguity(length, places, _links(tables, places, outputs), text, *(whole or (None, None)))
+
+
+def _whole(
+    tables: TransducerTables, places: Sequence[int], length: int, ways: Ways
+) -> tuple[list[int], list[int]] | None:
+    """The ways and the label set of each place, if these alone decide: one state for each, and no conditions beside."""
+    arrays = tables.arrays
+    transitions = arrays.transitions
+    options = arrays.options
+    consumed, picked = options[engine_layout.O_CONSUME], tables.pick != engine_layout.EVERYTHING
+    atoms = (transitions[:, engine_layout.T_ATOM] != transitions[:, engine_layout.T_ATOM_END]).any()
+    if consumed or picked or atoms or tables.transducer.window is not None:
+        return None
+    steps: list[int] = []
+    labels: list[int] = []
+    for k in range(length):
+        own = np.flatnonzero(np.array(places) == 1 << k)
+        if len(np.unique(transitions[own][:, [engine_layout.T_SOURCE, engine_layout.T_LABEL]], axis=0)) != 1:
+            return None
+        steps.append(ways.needing(tables.moves.needs[number] for number in own.tolist()))
+        labels.append(0 if tables.detecting else int(transitions[own[0], engine_layout.T_LABEL]))
+    return steps, labels
 
 
 def _levels(tables: TransducerTables) -> dict[int, int] | None:

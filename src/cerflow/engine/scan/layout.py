@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cerflow.values.array_types import IntRows, Ints, SmallRows
+from cerflow.values.array_types import Bytes, IntRows, Ints, SmallRows
 
 __all__ = ["ScanArrays"]
 
@@ -43,8 +43,9 @@ __all__ = ["ScanArrays"]
     NARROWS,  # whether relevant rows are noted first, and written when all are known
     NOTED,  # rows that are noted
     WRITTEN,  # the first of them that is not written yet
-) = range(14)
-CONTROLS = 14
+    MARKS,  # whether the ways of rows are asked for before anything else
+) = range(15)
+CONTROLS = 15
 
 # Columns of ScanArrays.columns: the number of the column in the batch, how its values lie, what they are multiplied by
 # (or divided by, if negative; the text column of a truth), whether they are wanted as floats, which condition they are
@@ -74,8 +75,10 @@ COLUMN_WORDS = 8
     T_KEPT,  # the bytes of texts that are kept, so many are used, so many there is room for
     T_USED,
     T_LIMIT,
-) = range(19)
-TEXT_WORDS = 19
+    T_WAYS,  # by entry: the ways that its text leaves open, as a byte (0: no way depends on the column)
+    T_JUDGED,  # entries whose classes are known
+) = range(21)
+TEXT_WORDS = 21
 # Words of a slot: the first eight bytes, the length, the entry (0: free)
 S_HEAD, S_LENGTH, S_ENTRY = range(3)
 SLOT_WORDS = 3
@@ -120,6 +123,9 @@ G_LAST, G_BITS, G_SEEN, G_LEFT_OUT = range(4)
 L_OPERATOR, L_KIND, L_NOW, L_BEFORE, L_MASK = range(5)
 LINK_WORDS = 5
 
+# Columns of ScanArrays.decided: a test that texts do not decide, the ways that it leaves open where it holds, where not
+D_TEST, D_HELD, D_FAILED = range(3)
+
 # What the scan answers: all rows are read; where an outcome leads is unknown, the class of a text, there is no room
 # for a text, none for fixes
 SCANNED, NO_OUTCOME, NO_CLASS, NO_ROOM, NO_FIXES = range(5)
@@ -127,6 +133,10 @@ SCANNED, NO_OUTCOME, NO_CLASS, NO_ROOM, NO_FIXES = range(5)
 
 #: Rows that are asked together for their texts.
 STRETCH = 1024
+#: Rows whose ways are asked for together, so few that they stay in the cache next to the processor.
+BLOCK = 4096
+#: Ways that have bits of their own.
+WAYS = 8
 
 
 class ScanArrays(NamedTuple):
@@ -151,3 +161,7 @@ class ScanArrays(NamedTuple):
     groups: IntRows  # (entries of the key, 4)
     places: Ints  # by signature: which places in a match an event may have, as bits
     links: IntRows  # (comparisons, LINK_WORDS)
+    ways: Bytes  # by row: the ways that are open to it
+    hits: Bytes  # by row: whether a match of consecutive rows begins there
+    steps: Ints  # by place in such a match: the ways of which one must be open
+    decided: IntRows  # (tests, 3)

@@ -19,6 +19,7 @@ from cerflow.engine.events.text_tests import TextTests
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.contiguous import Contiguity, contiguity
 from cerflow.engine.scan.emitting import InexpressibleError, ScanEmitter, ScannedColumns
+from cerflow.engine.scan.ways import Ways, relevant_ways
 from cerflow.engine.tables.emitter import Emitter
 from cerflow.engine.tables.instructions import OPERATORS, EventColumn
 from cerflow.engine.tables.transducer_tables import TransducerTables
@@ -99,6 +100,7 @@ class ScanProgram:
     judge: TextTests
     tests: Mapping[int, Sequence[int]]
     outputs: Sequence[Sequence[int]]
+    ways: Ways | None
     contiguity: Contiguity | None
     code: Sequence[Sequence[int]]
     constants: Sequence[int]
@@ -151,6 +153,7 @@ class _ProgramCompiler:
             raise InexpressibleError("whether a condition on text holds, as a value")
         judge, truths = self._judge(evaluation)
         texts = self.to.texts
+        ways = relevant_ways(self.tables, frozenset().union(*evaluation.by_string.values()))
         return ScanProgram(
             self.to.attributes,
             self.to.rows,
@@ -162,7 +165,8 @@ class _ProgramCompiler:
             judge,
             tests,
             outputs,
-            contiguity(self.tables, outputs),
+            ways,
+            contiguity(self.tables, outputs, ways),
             self.to.code,
             self.to.constants,
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,10 +12,11 @@ import pyarrow as pa
 from cerflow import limits
 from cerflow.engine.kernels.base.jit import by_address
 from cerflow.engine.kernels.base.shared_arrays import SharedArrays
-from cerflow.engine.kernels.scan.contiguous import narrow, write_noted
+from cerflow.engine.kernels.scan.contiguous import find_rows, narrow, write_noted
 from cerflow.engine.kernels.scan.scan import scan
 from cerflow.engine.kernels.step.units import COMPUTE
 from cerflow.engine.layout import NO_BOUND, EventArrays
+from cerflow.engine.matches.graph import ConsecutiveEvents
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.contiguous import Contiguity
@@ -41,6 +44,8 @@ class BatchScan:
         self._tables = tables
         self._program = program
         self._contiguity = program.contiguity
+        #: The matches of consecutive events that the last batch has by itself, beside the events that `read` gave.
+        self.consecutive: ConsecutiveEvents | None = None
         columns_of_tests = {column.name: column for column in program.judge.columns}
         self._tested = [columns_of_tests.get(name) for name in program.texts]
         self._decisions = self._begin_deciding()
@@ -53,7 +58,12 @@ class BatchScan:
             tests_of[number] = row
         texts = np.zeros((len(program.texts), layout.TEXT_WORDS), np.int64)
         texts[:, layout.T_LAYOUT] = program.text_layouts
-        self._texts = [TextEntries(*given, tables.strings) for given in zip(texts, self._tested, program.truths)]
+        self._texts = [
+            TextEntries(words, column, truths, tables.strings, self._ways_left(tests, readers))
+            for words, column, truths, tests, readers in zip(
+                texts, self._tested, program.truths, program.text_tests, program.text_readers
+            )
+        ]
         self._arrays = ScanArrays(
             control=control,
             columns=_rows(program.columns, layout.COLUMN_WORDS),
@@ -74,6 +84,10 @@ class BatchScan:
             groups=np.zeros((0, 4), np.int64),
             places=np.zeros(0, np.int64),
             links=_rows([] if self._contiguity is None else self._contiguity.links, layout.LINK_WORDS),
+            ways=np.zeros(layout.STRETCH, np.uint8),
+            hits=np.zeros(0, np.uint8),
+            steps=np.array((self._contiguity and self._contiguity.steps) or (), np.int64),
+            decided=_rows([] if program.ways is None else program.ways.decided(program.tests), 3),
         )
         self._events = self._room_for(_EVENTS)
         self._shared = SharedArrays()
@@ -88,6 +102,11 @@ class BatchScan:
     def _begin_deciding(self) -> Decisions:
         classes = [[] if column is None else column.satisfied for column in self._tested]
         return Decisions(self._tables, self._program.text_tests, self._program.text_readers, classes)
+
+    def _ways_left(self, tests: frozenset[int], readers: frozenset[int]) -> Callable[[frozenset[int]], int] | None:
+        """The ways that a column of text leaves open, by the tests of it that hold; None if nothing asks for them."""
+        ways = self._program.ways
+        return None if ways is None or not (tests or readers) else partial(ways.left_by, tests)
 
     def read(self, batch: pa.RecordBatch, first: int) -> tuple[EventArrays, Ints] | None:
         """The relevant events of a batch that begins at position ``first`` of the stream, and their row numbers.
@@ -109,22 +128,27 @@ class BatchScan:
             self._shared.hold(self._events)
         control = self._arrays.control
         control[: layout.FIXES + 1] = (first, 0, 0, 0)
-        narrows = self._contiguity is not None and count >= limits.NARROWED_ROWS
-        control[layout.NARROWS : layout.WRITTEN + 1] = (narrows, 0, 0)
+        contiguity = self._contiguity
+        narrows = contiguity is not None and count >= limits.NARROWED_ROWS
+        alone = narrows and contiguity is not None and contiguity.labels is not None
+        alone = alone and contiguity is not None and count >= 2 * contiguity.length
+        narrows = narrows and not alone
+        marks = not alone and self._program.ways is not None and self._program.ways.narrows
+        control[layout.NARROWS : layout.MARKS + 1] = (narrows, 0, 0, marks)
         if narrows and count > len(self._arrays.noted):
             self._hold(noted=np.zeros((len(self._events.signature), layout.NOTE_WORDS), np.int32))
         exported = ExportedBatch(batch)
-        while True:
-            self._show()
-            reason = scan(self._shared.address, exported.address, count)
-            if reason == layout.SCANNED:
-                break
-            if reason == layout.NO_OUTCOME:
-                self._decisions.answer(int(control[layout.NODE]), int(control[layout.OUTCOME]))
-                continue
-            self._go_on(reason, batch)
-        if self._contiguity is not None and narrows:
-            self._narrow(self._contiguity, batch)
+        self.consecutive = None
+        if contiguity is not None and alone:
+            self.consecutive = self._consecutive(contiguity, exported, batch, first)
+            # What begins in another batch or goes on in another one.
+            others = contiguity.length - 1
+            self._scan(exported, batch, 0, others)
+            self._scan(exported, batch, count - others, count)
+        else:
+            self._scan(exported, batch, 0, count)
+        if contiguity is not None and narrows:
+            self._narrow(contiguity, batch)
             while (reason := write_noted(self._shared.address)) != layout.SCANNED:
                 self._go_on(reason, batch)
         self._learn(batch)
@@ -132,6 +156,35 @@ class BatchScan:
         if self._tables.atoms.ordered:
             self._events = self._events._replace(ranks=self._tables.strings.ranks())
         return self._events, self._events.position[:found] - first
+
+    def _scan(self, exported: ExportedBatch, batch: pa.RecordBatch, begin: int, end: int) -> None:
+        """Read the events of some rows of a batch."""
+        control = self._arrays.control
+        control[layout.ROW] = begin
+        while True:
+            self._show()
+            reason = scan(self._shared.address, exported.address, end)
+            if reason == layout.SCANNED:
+                return
+            if reason == layout.NO_OUTCOME:
+                self._decisions.answer(int(control[layout.NODE]), int(control[layout.OUTCOME]))
+            else:
+                self._go_on(reason, batch)
+
+    def _consecutive(
+        self, contiguity: Contiguity, exported: ExportedBatch, batch: pa.RecordBatch, first: int
+    ) -> ConsecutiveEvents | None:
+        """The matches whose events are all in a batch, where each row alone says which places it may have."""
+        count = batch.num_rows
+        if count > len(self._arrays.hits):
+            room = len(self._events.signature)
+            self._hold(ways=np.zeros(room, np.uint8), hits=np.zeros(room, np.uint8))
+        while (reason := find_rows(self._shared.address, exported.address, count)) != layout.SCANNED:
+            self._go_on(reason, batch)
+        hits = self._arrays.hits[: count - contiguity.length + 1]
+        found = int(np.count_nonzero(hits.view(bool)))
+        assert contiguity.labels is not None
+        return ConsecutiveEvents(first, np.packbits(hits), found, contiguity.labels) if found else None
 
     def _narrow(self, contiguity: Contiguity, batch: pa.RecordBatch) -> None:
         """Leave out noted rows that are part of no match; the columns of the batch are located already."""

@@ -6,7 +6,7 @@ texts get entries in a hash table that kernels fill.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.events.text_tests import TextColumn
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
-from cerflow.values.array_types import Ints
+from cerflow.values.array_types import Bytes, Ints
 
 __all__ = ["TextEntries"]
 
@@ -29,14 +29,25 @@ class TextEntries:
     """The entries of one column; ``words`` is its row in `ScanArrays.texts`, which this keeps up to date."""
 
     def __init__(
-        self, words: Ints, column: TextColumn | None, truths: Sequence[tuple[int, int]], strings: Strings
+        self,
+        words: Ints,
+        column: TextColumn | None,
+        truths: Sequence[tuple[int, int]],
+        strings: Strings,
+        ways_left: Callable[[frozenset[int]], int] | None,
     ) -> None:
-        """``truths`` are the tests of the column that say whether conditions are true, and whether they are false."""
+        """``truths`` are the tests of the column that say whether conditions are true, and whether they are false.
+
+        ``ways_left`` gives the ways that a text leaves open, by the tests of the column that hold (see `Ways`).
+        """
         self._words = words
         self._column = column
         self._truths = truths
         self._truth_values: Ints = np.zeros(0, np.int64)
         self._strings = strings
+        self._ways_left = ways_left
+        #: The ways that the texts of each class leave open.
+        self._left: list[int] = []
         self._texts: list[str | None] = [None]
         self._dictionary: pa.Array | None = None
         self._bytes = _BYTES
@@ -55,6 +66,9 @@ class TextEntries:
         words[layout.T_CODES] = self._codes.ctypes.data
         words[layout.T_CLASSES] = self._classes.ctypes.data
         words[layout.T_ROOM], words[layout.T_COUNT] = entries, 1
+        if self._ways_left is not None:
+            self._ways: Bytes = np.zeros(entries, np.uint8)
+            words[layout.T_WAYS] = self._ways.ctypes.data
         if words[layout.T_LAYOUT] >= layout.TEXT32:
             self._slots = np.zeros((2 * entries, layout.SLOT_WORDS), np.int64)
             self._places = np.zeros((entries, 2), np.int64)
@@ -70,8 +84,8 @@ class TextEntries:
         if 2 * len(self._texts) < entries:
             self._bytes *= _LARGER
         else:
-            # There must be room for all texts of a stretch, as it is read again from its beginning.
-            entries = max(min(entries * _LARGER, limits.SCAN_TEXTS), 4 * layout.STRETCH)
+            # There must be room for all texts of a block, as it is read again from its beginning.
+            entries = max(min(entries * _LARGER, limits.SCAN_TEXTS), 4 * layout.BLOCK)
         self._texts = [None]
         self._make_room(entries)
         self._judge()
@@ -118,6 +132,11 @@ class TextEntries:
             texts = self._texts[begin:]
             known = self._column.classes_of(texts)
             self._classes[begin : len(self._texts)] = [known[text] for text in texts]
+            if self._ways_left is not None:
+                self._left += map(self._ways_left, self._column.satisfied[len(self._left) :])
+                left = np.array(self._left, np.uint8)
+                self._ways[begin : len(self._texts)] = left[self._classes[begin : len(self._texts)]]
+            self._words[layout.T_JUDGED] = len(self._texts)
             if len(self._truth_values) < len(self._column.satisfied) * len(self._truths):
                 self._truth_values = np.array(
                     [

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from cerflow.engine.kernels.base.jit import inlined, kernel, part
-from cerflow.engine.kernels.base.shared_arrays import as_float, scan_at
-from cerflow.engine.kernels.scan.scan import write_event
+from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, pointer_to, scan_at
+from cerflow.engine.kernels.scan.marks import mark
+from cerflow.engine.kernels.scan.scan import collected, test_holds, write_event
 from cerflow.engine.kernels.scan.texts import entry_of
-from cerflow.engine.kernels.scan.values import word_of
+from cerflow.engine.kernels.scan.values import load_byte, locate, store_byte, word_of
 from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.engine.layout import FLOAT, NULL
 from cerflow.engine.scan.layout import (
@@ -17,6 +20,10 @@ from cerflow.engine.scan.layout import (
     B_LEFT_OUT,
     B_ROW,
     B_SIGNATURE,
+    BLOCK,
+    D_FAILED,
+    D_HELD,
+    D_TEST,
     FIRST,
     G_BITS,
     G_LAST,
@@ -29,12 +36,13 @@ from cerflow.engine.scan.layout import (
     L_OPERATOR,
     NO_ROOM,
     NOTED,
+    ROW,
     SCANNED,
     TEXT,
     WRITTEN,
 )
 
-__all__ = ["narrow", "write_noted"]
+__all__ = ["find_rows", "narrow", "write_noted"]
 
 
 @kernel
@@ -132,6 +140,53 @@ def _linked(s, n, row, before):
         x, y = as_float(now), as_float(other)
         return not math.isnan(x) and not math.isnan(y) and words_compare(s.links[n, L_OPERATOR], x, y)
     return now != NULL and other != NULL and words_compare(s.links[n, L_OPERATOR], now, other)
+
+
+@kernel
+def find_rows(address, batch, count):
+    """Say in ``hits`` where matches of consecutive rows begin in a batch of ``count`` rows, decided by `ways` alone.
+
+    Returns what stopped it, as ``scan`` does; it goes on from `ROW`.
+    """
+    s = scan_at(address)
+    locate(s.columns, s.texts, batch)
+    ways, hits = address_of(pointer_to(s.ways, 0)), address_of(pointer_to(s.hits, 0))
+    begin = s.control[ROW]
+    while begin < count:
+        size = min(count - begin, BLOCK)
+        reason = mark(s, begin, size, ways + begin)
+        if reason != SCANNED:
+            s.control[ROW] = begin
+            return collected(s, reason, begin, count)
+        for n in range(s.decided.shape[0]):
+            _decide(s, n, begin, size, ways + begin, address)
+        begin += size
+    places = s.steps.shape[0]
+    for first in range(0, count - places + 1, BLOCK):
+        size = min(count - places + 1 - first, BLOCK)
+        for k in range(size):
+            store_byte(hits + first, k, 1)
+        for place in range(places):
+            _step(ways + first + place, hits + first, size, s.steps[place])
+    return SCANNED
+
+
+@part
+def _step(ways, hits, size, wanted):
+    # The compiler makes vectors of this loop.
+    for k in range(size):
+        store_byte(hits, k, load_byte(hits, k) & np.int64((load_byte(ways, k) & wanted) != 0))
+
+
+@part
+def _decide(s, n, begin, size, ways, address):
+    """Close the ways that a test rules out, in the rows where it matters."""
+    test, held, failed = s.decided[n, D_TEST], s.decided[n, D_HELD], s.decided[n, D_FAILED]
+    matters = ~(held & failed)
+    for k in range(size):
+        is_open = load_byte(ways, k)
+        if is_open & matters:
+            store_byte(ways, k, is_open & (held if test_holds(s, test, begin + k, address) else failed))
 
 
 @kernel

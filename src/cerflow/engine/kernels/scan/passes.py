@@ -34,6 +34,7 @@ from cerflow.engine.scan.layout import (
     T_LAYOUT,
     T_MASK,
     T_OFFSET,
+    T_ROOM,
     T_SIZE,
     T_SLOTS,
     T_VALID,
@@ -74,12 +75,13 @@ def _pass(entry_at):
         chosen, at = address_of(pointer_to(s.chosen, 0)), address_of(pointer_to(s.at, 0))
         classes, data, offset = texts[t, T_CLASSES], texts[t, T_DATA], texts[t, T_OFFSET]
         letters, size, slots, mask = texts[t, T_BYTES], texts[t, T_SIZE], texts[t, T_SLOTS], texts[t, T_MASK]
+        room = texts[t, T_ROOM]
         kept = np.int64(0)
         for k in range(count):
             row, node = load_word(chosen, k), load_word(at, k)
             fields = nodes + 8 * NODE_WORDS * node
             if node >= 0 and load_word(fields, N_ASKS) == t:
-                entry = entry_at(texts, t, row, data, offset + row, letters, size, slots, mask)
+                entry = entry_at(texts, t, row, data, offset + row, letters, size, slots, mask, room)
                 cls = np.int64(-1) if entry < 0 else load_word(classes, entry)
                 to = np.int64(UNKNOWN)
                 if 0 <= cls < load_word(fields, N_WIDTH):
@@ -97,17 +99,22 @@ def _pass(entry_at):
 
 
 @inlined
-def _index32(texts, t, row, data, at, letters, size, slots, mask):
-    return 1 + load_int(data, at)
+def _index32(texts, t, row, data, at, letters, size, slots, mask, room):
+    return _within(1 + load_int(data, at), room)
 
 
 @inlined
-def _index8(texts, t, row, data, at, letters, size, slots, mask):
-    return 1 + load_small(data, at)
+def _index8(texts, t, row, data, at, letters, size, slots, mask, room):
+    return _within(1 + load_small(data, at), room)
 
 
 @inlined
-def _text(texts, t, row, data, at, letters, size, slots, mask):
+def _within(entry, room):
+    return entry if np.uint64(entry) < np.uint64(room) else np.int64(0)
+
+
+@inlined
+def _text(texts, t, row, data, at, letters, size, slots, mask, room):
     """The entry of a text of at most eight bytes, if it is where it is first looked for."""
     start = load_int(data, at)
     length = load_int(data, at + 1) - start
@@ -123,7 +130,7 @@ def _text(texts, t, row, data, at, letters, size, slots, mask):
 
 
 @inlined
-def _entry(texts, t, row, data, at, letters, size, slots, mask):
+def _entry(texts, t, row, data, at, letters, size, slots, mask, room):
     return entry_of(texts, t, row)
 
 

@@ -7,10 +7,19 @@ import math
 import numpy as np
 
 from cerflow.engine.kernels.base.jit import inlined, kernel, part
-from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of, call, events_at, scan_at
+from cerflow.engine.kernels.base.shared_arrays import (
+    address_of,
+    as_float,
+    bits_of,
+    call,
+    events_at,
+    pointer_to,
+    scan_at,
+)
+from cerflow.engine.kernels.scan.marks import mark
 from cerflow.engine.kernels.scan.passes import pass_of_text
 from cerflow.engine.kernels.scan.texts import entry_of
-from cerflow.engine.kernels.scan.values import NAN, load_word, locate, word_of
+from cerflow.engine.kernels.scan.values import NAN, load_byte, load_word, locate, store_byte, store_word, word_of
 from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL
 from cerflow.engine.scan.layout import (
@@ -36,6 +45,7 @@ from cerflow.engine.scan.layout import (
     K_OTHER,
     K_WHAT,
     KEYED,
+    MARKS,
     N_ASKS,
     N_NEXT,
     N_WHAT,
@@ -78,7 +88,7 @@ from cerflow.engine.scan.layout import (
     X_TEXT,
 )
 
-__all__ = ["scan", "slot_of", "write_event"]
+__all__ = ["collected", "scan", "slot_of", "test_holds", "write_event"]
 
 
 @kernel
@@ -94,13 +104,17 @@ def scan(address, batch, end):
     # A stretch is read again if something is unknown in it.
     while begin < end:
         count = min(end - begin, STRETCH)
-        for k in range(count):
-            s.chosen[k], s.at[k] = begin + k, control[ROOT]
+        if control[MARKS] == 1:
+            count = _marked(s, begin, count)
+        else:
+            for k in range(count):
+                s.chosen[k], s.at[k] = begin + k, control[ROOT]
         for t in range(s.texts.shape[0]):
-            count = pass_of_text(s, t, count)
-            if count < 0:
-                control[ROW] = begin
-                return _collect(s.texts, control[TEXT], begin, end) if count == -NO_CLASS else -count
+            if count > 0:
+                count = pass_of_text(s, t, count)
+        if count < 0:
+            control[ROW] = begin
+            return collected(s, -count, begin, end)
         for k in range(count):
             row = s.chosen[k]
             to = _led_to(s, row, s.at[k], address)
@@ -121,6 +135,33 @@ def scan(address, batch, end):
 
 
 @part
+def _marked(s, begin, count):
+    """Choose of ``count`` rows those to which a way is open; returns as `pass_of_text`."""
+    ways, chosen, at = (
+        address_of(pointer_to(s.ways, 0)),
+        address_of(pointer_to(s.chosen, 0)),
+        address_of(pointer_to(s.at, 0)),
+    )
+    reason = mark(s, begin, count, ways)
+    if reason != SCANNED:
+        return np.int64(-reason)
+    root = s.control[ROOT]
+    for k in range(count, (count + 7) & ~7):
+        store_byte(ways, k, 0)
+    kept = np.int64(0)
+    for k in range(0, count, 8):
+        if load_word(ways + k, 0) != 0:
+            for j in range(k, k + 8):
+                store_word(chosen, kept, begin + j)
+                store_word(at, kept, root)
+                kept += load_byte(ways, j) != 0
+    if 2 * kept > count:
+        # Where most rows are chosen, it does not pay.
+        s.control[MARKS] = 0
+    return kept
+
+
+@part
 def _led_to(s, row, node, address):
     """Where the answers to all tests lead; if that is unknown, `NODE` and `OUTCOME` say from where."""
     # Every answer leads further down, as no node asks what was asked above it.
@@ -128,12 +169,12 @@ def _led_to(s, row, node, address):
         asked = node
         what = s.nodes[node, N_WHAT]
         if s.nodes[node, N_ASKS] == ASK_TEST:
-            outcome = np.int64(_holds(s, what, row, address))
+            outcome = np.int64(test_holds(s, what, row, address))
             node = s.next[s.nodes[node, N_NEXT] + outcome]
         else:
             outcome = np.int64(0)
             for k in range(s.nodes[node, N_WIDTH]):
-                outcome |= np.int64(_holds(s, s.together[what + k], row, address)) << k
+                outcome |= np.int64(test_holds(s, s.together[what + k], row, address)) << k
             node = s.outcomes[slot_of(s.outcomes, node, outcome), H_NEXT]
         if node == UNKNOWN:
             s.control[NODE], s.control[OUTCOME] = asked, outcome
@@ -141,13 +182,14 @@ def _led_to(s, row, node, address):
 
 
 @part
-def _collect(texts, t, row, end):
-    """Enter the texts of all further rows, so that all new ones are judged together."""
-    if texts[t, T_LAYOUT] >= TEXT32:
+def collected(s, reason, row, end):
+    """Where a class is unknown, enter the texts of all further rows, so that all new ones are judged together."""
+    t = s.control[TEXT]
+    if reason == NO_CLASS and s.texts[t, T_LAYOUT] >= TEXT32:
         for k in range(row, end):
-            if entry_of(texts, t, k) < 0:
+            if entry_of(s.texts, t, k) < 0:
                 break
-    return NO_CLASS
+    return reason
 
 
 @kernel
@@ -165,7 +207,7 @@ def slot_of(outcomes, node, outcome):
 
 
 @part
-def _holds(s, k, row, address):
+def test_holds(s, k, row, address):
     """Whether a test is true."""
     kind = s.tests[k, K_KIND]
     operator = s.tests[k, K_OPERATOR]

@@ -58,7 +58,9 @@ def entry_of(texts, t, row):
     if texts[t, T_VALID] != 0 and not has_bit(texts[t, T_VALID], at):
         return np.int64(0)
     if texts[t, T_LAYOUT] < TEXT32:
-        return 1 + integer(texts[t, T_LAYOUT], texts[t, T_DATA], at)
+        entry = 1 + integer(texts[t, T_LAYOUT], texts[t, T_DATA], at)
+        # Nothing promises that indices are in their dictionary.
+        return entry if np.uint64(entry) < np.uint64(texts[t, T_ROOM]) else np.int64(0)
     start = text_offset(texts, t, at)
     length = text_offset(texts, t, at + 1) - start
     begin = texts[t, T_BYTES] + start

@@ -77,6 +77,7 @@ load_word = _reader(ir.IntType(64), signed=True)
 load_byte = _UINT8
 load_small = _INT8
 load_int = _INT32
+load_unsigned = _UINT32
 
 
 @intrinsic

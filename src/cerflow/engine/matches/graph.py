@@ -1,0 +1,87 @@
+"""The match graph that detections refer to: as the kernels made it, or made when it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from cerflow.engine import layout
+from cerflow.values.array_types import Bytes, IntRows
+
+__all__ = ["ConsecutiveEvents", "MatchGraph"]
+
+
+@dataclass(frozen=True)
+class MatchGraph:
+    """Detections with the nodes and marks that they refer to; the detections of one event are never split."""
+
+    detections: IntRows
+    nodes: IntRows
+    marks: IntRows
+
+
+class ConsecutiveEvents:
+    """Matches of consecutive events, each of which completes its match alone.
+
+    ``begins`` has a bit for each event from position ``first`` on, the highest first: whether a match begins there.
+    There are ``count`` such bits. ``labels`` are the numbers of the label sets of a match's events.
+    """
+
+    def __init__(self, first: int, begins: Bytes, count: int, labels: Sequence[int]) -> None:
+        self.count = count
+        self._first = first
+        self._begins = begins
+        self._labels = labels
+
+    @property
+    def detections(self) -> IntRows:
+        """The detections, ascending."""
+        return self._graph.detections
+
+    @property
+    def nodes(self) -> IntRows:
+        """The nodes: for each match a chain of all its events but the last."""
+        return self._graph.nodes
+
+    @property
+    def marks(self) -> IntRows:
+        """The marks."""
+        return self._graph.marks
+
+    @cached_property
+    def _graph(self) -> MatchGraph:
+        begins = self._first + np.flatnonzero(np.unpackbits(self._begins))
+        marked = [place for place, label in enumerate(self._labels) if label]
+        # One number for each event and place, in the order of the events.
+        pairs = np.array([(begins + place) * len(self._labels) + place for place in marked], np.int64)
+        pairs = pairs.reshape(len(marked), len(begins))
+        distinct, mark = np.unique(pairs, return_inverse=True)
+        mark = 1 + mark.reshape(pairs.shape)
+        marks = np.empty((1 + len(distinct), 2), np.int64)
+        marks[0] = (-1, 0)
+        marks[1:, layout.M_POSITION], place = np.divmod(distinct, len(self._labels))
+        marks[1:, layout.M_LABEL] = np.array(self._labels, np.int64)[place]
+
+        last = len(self._labels) - 1
+        chain = [row for row, place in enumerate(marked) if place < last]
+        nodes = np.zeros((1 + len(begins) * len(chain), layout.NODE_WORDS), np.int64)
+        small = nodes.view(np.int32)
+        small[:, [layout.I_LEFT, layout.I_RIGHT]] = -1
+        small[:, layout.I_RANK] = 1
+        nodes[layout.BOTTOM, layout.W_MEASURE] = layout.NOT_BEGUN
+        small[layout.BOTTOM, layout.I_CHILD] = -1
+        own = small[1:].reshape(len(begins), len(chain), small.shape[1])
+        numbers = 1 + np.arange(len(begins) * len(chain)).reshape(len(begins), len(chain))
+        for k, row in enumerate(chain):
+            own[:, k, layout.I_CHILD] = numbers[:, k - 1] if k else layout.BOTTOM
+            own[:, k, layout.I_MARK] = mark[row]
+
+        detections = np.empty((len(begins), 4), np.int64)
+        detections[:, layout.D_POSITION] = begins + last
+        detections[:, layout.D_BOUND] = layout.NO_BOUND
+        detections[:, layout.D_MARK] = mark[-1] if last in marked else layout.NO_MARK
+        detections[:, layout.D_ROOT] = numbers[:, -1] if chain else layout.BOTTOM
+        return MatchGraph(detections, nodes, marks)

@@ -1,0 +1,75 @@
+"""The ways in which an event may matter, as bits of a byte, so that columns are compared before events are looked at.
+
+A way is a conjunction: some tests hold, some do not. Texts decide most tests, so each text leaves some ways open, and
+the ways of an event are those that all its texts leave open. An event without any is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from cerflow.engine.scan import layout
+from cerflow.engine.tables.transducer_tables import TransducerTables
+
+__all__ = ["ALL", "Way", "Ways", "relevant_ways"]
+
+#: The tests that hold, and those that do not.
+Way = tuple[frozenset[int], frozenset[int]]
+#: The byte of an event to which every way is open.
+ALL = (1 << layout.WAYS) - 1
+
+
+@dataclass(frozen=True)
+class Ways:
+    """The ways in which events are relevant; way k has the bit ``k % WAYS``.
+
+    ``narrows`` says whether texts rule out any.
+    """
+
+    ways: Sequence[Way]
+    narrows: bool
+
+    @property
+    def apart(self) -> bool:
+        """Whether each way has a bit of its own."""
+        return len(self.ways) <= layout.WAYS
+
+    def left_by(self, decided: frozenset[int], satisfied: frozenset[int]) -> int:
+        """The bits of the ways that are open where of the decided tests just these are satisfied."""
+        failed = decided - satisfied
+        bits = 0
+        for k, (held, not_held) in enumerate(self.ways):
+            if held.isdisjoint(failed) and not_held.isdisjoint(satisfied):
+                bits |= 1 << k % layout.WAYS
+        return bits
+
+    def decided(self, tests: Iterable[int]) -> list[list[int]]:
+        """Rows of `ScanArrays.decided`: the ways that some tests leave open where they hold, and where they do not."""
+        rows = []
+        for test in tests:
+            own = frozenset({test})
+            rows.append([test, self.left_by(own, own), self.left_by(own, frozenset())])
+        return [row for row in rows if row[1] & row[2] != ALL]
+
+    def needing(self, tests: Iterable[frozenset[int]]) -> int:
+        """The bits of the ways that need some tests to hold, and no others."""
+        wanted = set(tests)
+        return sum(1 << k for k, (held, failed) in enumerate(self.ways) if held in wanted and not failed)
+
+
+def relevant_ways(tables: TransducerTables, by_text: frozenset[int]) -> Ways | None:
+    """The ways in which events are relevant; None if all are. An event to which no way is open is not relevant.
+
+    ``by_text`` are the tests that texts decide.
+    """
+    moves = tables.moves
+    if tables.counted or tables.ticking:
+        return None
+    found: dict[Way, None] = dict.fromkeys((needs, frozenset[int]()) for needs in moves.needs)
+    for loops in moves.waiting:
+        if frozenset() not in loops:
+            # Where a loop needs several tests, any of them may fail, and nothing is said of it.
+            found[frozenset(), frozenset[int]().union(*(needs for needs in loops if len(needs) == 1))] = None
+    ruled_out = (not held.isdisjoint(by_text) or not failed.isdisjoint(by_text) for held, failed in found)
+    return Ways(list(found), all(ruled_out))
