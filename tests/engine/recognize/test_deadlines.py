@@ -2,6 +2,8 @@
 
 import datetime
 import random
+import re
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow import limits
 from cerflow.engine.state.snapshot import Contents
-from cerflow.errors import BadRecordError, InputError, SnapshotError, UnsupportedQueryError
+from cerflow.errors import BadRecordError, InputError, QueryError, SnapshotError, UnsupportedQueryError
 from support.conformance import assert_conforms, drawn
 from support.generators.conditions import Fragment
 from support.generators.deadlines import DeadlineQueries
@@ -204,7 +206,6 @@ def test_a_set_of_queries_and_a_program():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("(A NOT FOLLOWED BY B FOR 5 MINUTES) :{2,3}", "below :{…}"),
         ("A NOT FOLLOWED BY B FOR 5 MINUTES PARTITION BY [k] CONSUME BY ANY", "CONSUME BY ANY"),
     ],
 )
@@ -270,10 +271,47 @@ def test_strategies_in_a_formula_choose_at_each_deadline(strategy, formula):
     assert {row["start"] for row in matches.to_pylist()} >= {0}
 
 
-@pytest.mark.parametrize("strategy", ["NEXT", "LAST"])
-def test_choices_by_labels_at_an_event_that_shows_several_deadlines_are_refused(strategy):
-    query = cerflow.parse(f"SELECT {strategy} BY A * WHERE A NOT FOLLOWED BY B FOR 5 SECONDS")
-    with pytest.raises(UnsupportedQueryError, match=f"SELECT {strategy} BY does not compare") as caught:
+def assert_as_defined(own, query, count=3):
+    """Batch and random pushes find what the definitions say, in streams of the generator."""
+    for _ in range(count):
+        table = own.events()
+        until = table["t"][-1].as_py() + own.random.randint(0, 8)
+        expected = bag(query.match(table, time="t", runner="semantics", until=until).to_pylist())
+        assert bag(query.match(table, time="t", until=until).to_pylist()) == expected
+        assert bag(in_random_batches(query, table, until, own.random)) == expected
+
+
+@pytest.mark.parametrize("seed", range(round(100 * EXAMPLES)))
+def test_choices_by_labels(seed):
+    """At an event that shows several deadlines SELECT chooses among the matches of all of them."""
+    own = DeadlineQueries(seed)
+    formula = own.deadline(own.random.choice([1, 2, 2, 3]))
+    label = own.random.choice([word for word in (*re.findall(r"x\d+", formula), "A", "B", "C") if word in formula])
+    chosen = own.random.choice(["*", "*", "x AS x", "COUNT(*) AS n"]).replace("x AS x", label)
+    text = f"SELECT {own.random.choice(['NEXT', 'LAST'])} BY {label} {chosen} WHERE {formula}"
+    text += own.random.choice(["", " PARTITION BY [k]"])
+    text += own.random.choice(["", "", f" WITHIN {own.window()}"]) + own.random.choice(["", " CONSUME BY PARTITION"])
+    try:
+        query = cerflow.parse(text)
         query.check()
-    assert caught.value.column == 16
-    cerflow.parse(f"SELECT {strategy} BY A * WHERE A NOT FOLLOWED BY B FOR 5 EVENTS").check()
+    except (QueryError, UnsupportedQueryError):
+        return
+    assert_as_defined(own, query)
+
+
+@pytest.mark.parametrize("seed", range(round(100 * EXAMPLES)))
+def test_strict_repetitions(seed):
+    own = DeadlineQueries(seed)
+    bounds = own.random.choice(["{2}", "{1,2}", "{2,3}", "{2,}", "{1,}", "{1,3}", "{3}"])
+    inner = own.deadline(own.random.choice([1, 1, 2]))
+    if own.random.random() < 0.5:
+        inner = f"({inner} OR {own.event()})"
+    formula = f"(({inner}):{bounds})"
+    formula = own.random.choice(["{}", "({} ; {})", "({} : {})", "({1} : {0})", "STRICT({})"]).format(
+        formula, own.event()
+    )
+    text = f"SELECT * WHERE {formula}" + own.random.choice(["", " PARTITION BY [k]"])
+    query = cerflow.parse(text + own.random.choice(["", "", f" WITHIN {own.window()}"]))
+    with mock.patch.object(limits, "REPEATED_STATES", own.random.choice([0, limits.REPEATED_STATES])):
+        if not engine_refuses(query, own.events(), time="t"):
+            assert_as_defined(own, query)

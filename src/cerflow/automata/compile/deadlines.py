@@ -8,10 +8,9 @@ from dataclasses import replace
 from cerflow.automata.compile.conditions import guarded
 from cerflow.automata.compile.negation import ExcludedRuns
 from cerflow.automata.compile.run_sets import RunSet
-from cerflow.automata.model.clock import PAUSE, TICK, may_read_events, parted, reads_tick, with_patience
+from cerflow.automata.model.clock import PAUSE, TICK, may_read_events, parted, reads_tick
 from cerflow.automata.model.fragment import (
     Fragment,
-    iterate_strictly,
     reachable_states,
     sequence_strictly,
     track,
@@ -22,7 +21,6 @@ from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.conditions.connectives import conjunction
 from cerflow.conditions.guards import InWindow, Measure, Satisfied, Stored
-from cerflow.errors import UnsupportedQueryError
 from cerflow.language.condition import Attribute, Condition, IsNull, Not
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, NotFollowedBy, Window
 from cerflow.language.node import Node, walk
@@ -30,10 +28,10 @@ from cerflow.language.printer import show
 
 __all__ = [
     "ended_later",
+    "ending_marked",
     "ends_late",
-    "iterate_in_time",
+    "joins_in_time",
     "not_followed_by",
-    "refuse_deadline",
     "sequence_in_time",
     "waits_for_ticks",
     "waits_for_time",
@@ -138,21 +136,16 @@ def ends_late(operand: Fragment) -> bool:
 
 def sequence_in_time(left: Fragment, right: Fragment, optional: tuple[bool, bool]) -> Fragment:
     """``φ : ψ`` where φ may end with a tick: no event may come between the last one that φ marks and the tick."""
-    joined = sequence_strictly(_ending_marked(left.copy()), right, (optional[0], False), _joins)
+    joined = sequence_strictly(ending_marked(left), right, (optional[0], False), joins_in_time)
     return union(joined, left) if optional[1] else joined
 
 
-def iterate_in_time(operand: Fragment) -> Fragment:
-    """``φ :+`` where φ may end with a tick: all but the last repetition end as the left side of ``φ : ψ``."""
-    before = with_patience(iterate_strictly(_ending_marked(operand.copy()), _joins))
-    return union(sequence_strictly(before, operand.copy(), joins=_joins), operand)
-
-
-def _joins(t: Transition) -> bool:
+def joins_in_time(t: Transition) -> bool:
+    """Whether the right side of ``φ : ψ`` may follow an ending of `ending_marked`."""
     return bool(t.labels) or reads_tick(t)
 
 
-def _ending_marked(operand: Fragment) -> Fragment:
+def ending_marked(operand: Fragment) -> Fragment:
     """The runs of a part; runs that end with a tick are kept only if they have labelled the last event before it."""
 
     def step(marked: bool, t: Transition) -> Iterator[tuple[bool, Transition]]:
@@ -163,7 +156,7 @@ def _ending_marked(operand: Fragment) -> Fragment:
         for each in parted(t):
             yield bool(each.labels) if may_read_events(each) else marked, each
 
-    return without_dead_states(track(operand, False, step))
+    return without_dead_states(track(operand.copy(), False, step))
 
 
 def _still(before: InWindow) -> Condition:
@@ -206,12 +199,3 @@ def ended_later(operand: Fragment) -> Fragment:
         Transition(passed, done, Not(TICK)),
     ]
     return without_dead_states(Fragment(done + 1, operand.initial, operand.final | {done}, [*others, *added]))
-
-
-def refuse_deadline(operand: Fragment, where: str, way_out: str) -> None:
-    """Raise `UnsupportedQueryError` for an operand that is complete only once a deadline has passed."""
-    if ends_late(operand):
-        raise UnsupportedQueryError(
-            f"a formula that ends with NOT FOLLOWED BY … FOR a duration or an attribute cannot stand {where}",
-            hint=way_out,
-        )

@@ -13,9 +13,7 @@ from cerflow.automata.compile.contiguity import begin_at_once, contiguous
 from cerflow.automata.compile.deadlines import (
     ended_later,
     ends_late,
-    iterate_in_time,
     not_followed_by,
-    refuse_deadline,
     sequence_in_time,
     waits_for_ticks,
 )
@@ -115,8 +113,9 @@ def compile_formula(
     ``window`` bounds the extent of C. ``keep`` projects on those labels afterwards (None keeps all). ``named`` are
     labels used outside the formula. With ``marks``, an event that ``keep`` leaves without labels gets `HIDDEN_LABEL`,
     so that the support stays the same. A ``choice``, with labels ``by``, is made among the complex events in the
-    window. But if the transducer has a window, C is not compared with those that begin before it. Raises `QueryError`
-    for labels out of scope, and `UnsupportedQueryError` for a formula that needs an unbounded or too large automaton.
+    window. But if it is MAX and the transducer has a window, C is not compared with those that begin before it. Raises
+    `QueryError` for labels out of scope, and `UnsupportedQueryError` for a formula that needs an unbounded or too large
+    automaton.
     """
     formula, window = hoist_window(_with_joined_filters(formula), window)
     shown = None if marks else keep
@@ -124,8 +123,8 @@ def compile_formula(
 
     def compiled(compiler: _FormulaCompiler) -> tuple[Fragment, Window | None]:
         whole, left = ended_later(compiler.run()), window
-        if left is not None and (hides_events(whole, shown) or not compared):
-            # The engine measures and compares reported events, which are not all events here.
+        if left is not None and (hides_events(whole, shown) or not compared or choice not in (None, Strategy.MAX)):
+            # The engine measures and compares reported events, which are not all events here, and chooses no others.
             whole, left = restrict(whole, left, compiler.registers), None
         elif left is not None:
             whole = know_ends(whole, left)
@@ -222,11 +221,10 @@ class _FormulaCompiler:
             Conjunction: both,
             Start: begin_at_once,
         }
-        if self.ticking:
-            _refuse_deadlines(current, below)
-            if isinstance(current, StrictIteration) and ends_late(below[0]):
-                return with_patience(iterate_in_time(below[0]))
-            if isinstance(current, Conjunction) and any(map(ends_late, below)):
+        if self.ticking and any(map(ends_late, below)):
+            if isinstance(current, StrictIteration):
+                return with_patience(repeat(below[0], Repetition(current.operand, 1, None, True), None))
+            if isinstance(current, Conjunction):
                 return both_in_time(*below)
         construction = simple.get(type(current))
         if construction is not None:
@@ -335,12 +333,6 @@ class _FormulaCompiler:
             return separate(gather(without_some(part), one), scopes)
 
         return apply_filter(operand, condition, resolve, scopes, index, self.registers)
-
-
-def _refuse_deadlines(current: Formula, below: list[Fragment]) -> None:
-    """Raise `UnsupportedQueryError` where an operand must be complete with an event and ends with a deadline."""
-    if isinstance(current, Repetition) and current.strict:
-        refuse_deadline(below[0], "below :{…}", "Write the repetitions out, or allow for other events with {…}.")
 
 
 def _leaves_of(condition: Condition, scope: int) -> list[Of]:

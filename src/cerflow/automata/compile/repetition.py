@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from cerflow import limits
 from cerflow.automata.compile.conditions import guarded
+from cerflow.automata.compile.deadlines import ending_marked, ends_late, joins_in_time
+from cerflow.automata.model.clock import with_patience
 from cerflow.automata.model.fragment import (
     Fragment,
     check_fragment_size,
@@ -13,6 +16,7 @@ from cerflow.automata.model.fragment import (
     iterate_strictly,
     sequence,
     sequence_strictly,
+    union,
     without_dead_states,
 )
 from cerflow.automata.model.registers import RegisterFile
@@ -36,31 +40,52 @@ def repeat(operand: Fragment, formula: Repetition, counter: RegisterFile | None)
 
     Without ``counter`` it is written out; raises `UnsupportedQueryError` if it becomes too large.
     """
-    least, strict = max(1, formula.least), formula.strict
-    if formula.most is None and least == 1:
-        return _endless(operand, strict)
-    if (formula.most or least) == 1:
+    least = max(1, formula.least)
+    if not formula.strict or not ends_late(operand):
+        return _repeated(operand, least, formula.most, counter, _marks if formula.strict else None)
+    if formula.most == 1:
+        return operand
+    # All repetitions but the last must end as the left side of `:`.
+    fewer = None if formula.most is None else formula.most - 1
+    before = with_patience(_repeated(ending_marked(operand), max(1, least - 1), fewer, counter, joins_in_time))
+    whole = sequence_strictly(before, operand.copy(), joins=joins_in_time)
+    return union(whole, operand) if least == 1 else whole
+
+
+#: Which endings of a repetition another one may follow; None if events may lie between them.
+_Joins = Callable[[Transition], bool] | None
+
+
+def _marks(t: Transition) -> bool:
+    return bool(t.labels)
+
+
+def _repeated(operand: Fragment, least: int, most: int | None, counter: RegisterFile | None, joins: _Joins) -> Fragment:
+    if most is None and least == 1:
+        return _endless(operand, joins)
+    if (most or least) == 1:
         return operand
     if counter is not None:
-        return _counted(operand, least, formula.most, strict, counter)
-    return _written_out(operand, least, formula.most, strict)
+        return _counted(operand, least, most, joins, counter)
+    return _written_out(operand, least, most, joins)
 
 
-def _endless(operand: Fragment, strict: bool) -> Fragment:
-    return iterate_strictly(operand) if strict else iterate(operand)
+def _endless(operand: Fragment, joins: _Joins) -> Fragment:
+    return iterate(operand) if joins is None else iterate_strictly(operand, joins)
 
 
-def _written_out(operand: Fragment, least: int, most: int | None, strict: bool) -> Fragment:
-    join = sequence_strictly if strict else sequence
-    whole = operand.copy() if most is not None else _endless(operand.copy(), strict)
+def _written_out(operand: Fragment, least: int, most: int | None, joins: _Joins) -> Fragment:
+    whole = operand.copy() if most is not None else _endless(operand.copy(), joins)
     for k in range((most or least) - 1, 0, -1):
         check_fragment_size(whole)
         # Only what follows may be absent: otherwise one and the same event could be read by several copies.
-        whole = join(operand.copy(), whole, (False, k >= least and most is not None))
+        optional = (False, k >= least and most is not None)
+        one = operand.copy()
+        whole = sequence(one, whole, optional) if joins is None else sequence_strictly(one, whole, optional, joins)
     return whole
 
 
-def _counted(operand: Fragment, least: int, most: int | None, strict: bool, registers: RegisterFile) -> Fragment:
+def _counted(operand: Fragment, least: int, most: int | None, joins: _Joins, registers: RegisterFile) -> Fragment:
     """Two copies: the first repetition, and all others; at the end of each of these a register counts it."""
     register = registers.add(Register(Accumulation.VALUE, 1, "repetitions"))
     done = Stored(register, 0)
@@ -83,8 +108,8 @@ def _counted(operand: Fragment, least: int, most: int | None, strict: bool, regi
 
     def end(t: Transition, source: int, more: list[Condition], write: Write, leave: bool) -> None:
         """A repetition ends with ``t``: another one begins if ``more`` holds, and if ``leave`` that was enough."""
-        if t.labels or not strict:
-            for state in [between] if strict else sorted(again.initial):
+        if joins is None or joins(t):
+            for state in sorted(again.initial) if joins is None else [between]:
                 found.append(_writing(guarded(t.moved(source, state), more), write))
         if leave:
             found.append(guarded(t.moved(source, final), enough if write is step else []))
@@ -93,7 +118,7 @@ def _counted(operand: Fragment, least: int, most: int | None, strict: bool, regi
         end(t, t.source, [], begin, least == 1)
     for t in again.endings():
         end(t, t.source, goes_on, step, True)
-    if strict:
+    if joins is not None:
         for t in again.beginnings():
             if t.labels:
                 found.append(t.moved(between, t.target))

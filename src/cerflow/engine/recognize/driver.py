@@ -209,7 +209,7 @@ class Driver:
 
     def _push_one(self, event: Mapping[str, Any]) -> dict[str, list[Part]]:
         checker, single = self.checker, self._single
-        values = None if single is None else single.plain(event, checker.latest)
+        values = None if single is None or self._prompt else single.plain(event, checker.latest)
         takers = None if values is None else self._takers(values)
         if single is None or values is None or takers is None:
             return self._push_rows(as_batch(event, self._columns))

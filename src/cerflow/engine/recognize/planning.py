@@ -118,8 +118,8 @@ def transducer_of(select: Select) -> Transducer:
         keep=kept_labels(select),
         named=frozenset(named),
         # Strategies compare supports before the projection.
-        marks=divided.strategy in _STRATEGIES,
-        choice=Strategy.MAX if divided.strategy is Strategy.MAX else None,
+        marks=divided.strategy in _STRATEGIES and not divided.by,
+        choice=divided.strategy if divided.strategy is Strategy.MAX or divided.by else None,
         by=compared_labels(select),
     )
     if divided.strategy is Strategy.MAX:
@@ -140,7 +140,7 @@ def strategy_of(select: Select, transducer: Transducer) -> tuple[int, int]:
         by = compared_labels(select)
         compared = transducer.window is not None and enlarged(transducer, by, before=True)
         return layout.EVERYTHING, layout.LARGEST if compared else layout.EVERYTHING
-    strategy = _STRATEGIES.get(divided.strategy, layout.EVERYTHING)
+    strategy = layout.EVERYTHING if divided.by else _STRATEGIES.get(divided.strategy, layout.EVERYTHING)
     if transducer.window is not None and (strategy == layout.LATEST or transducer.one_support):
         return layout.EVERYTHING, strategy
     return strategy, layout.EVERYTHING
@@ -162,7 +162,8 @@ def _divided(select: Select) -> Select:
     """The query with MAX, and NEXT and LAST without labels, as its strategy; STRICT and the others in its formula.
 
     The engine evaluates the strategy of the query, since it compares whole matches at less cost; the automaton
-    evaluates the formula. STRICT may move there because it gives the same before and after the window.
+    evaluates the formula, and also NEXT and LAST with labels beside deadlines. STRICT may move there because it gives
+    the same before and after the window.
 
     Without output a strategy of the whole query makes no difference: among finitely many matches of an event there is
     always one to which none is preferred. STRICT makes one, as it compares no matches.
@@ -178,11 +179,7 @@ def _divided(select: Select) -> Select:
         case Strategy.NEXT | Strategy.LAST if select.by:
             if waits_for_ticks(formula):
                 # In a formula it would choose at each deadline, not at the event that shows several.
-                raise UnsupportedQueryError(
-                    f"SELECT {select.strategy} BY does not compare matches that wait for deadlines",
-                    span=select.by[0].span,
-                    hint=f"SELECT {select.strategy} without BY does.",
-                )
+                return select
             inner = formula if window is None else Within(formula, window)
             chosen = Selection(select.strategy, inner, select.by, span=formula.span)
             return replace(select, formula=chosen, window=None, strategy=Strategy.ALL, by=())
