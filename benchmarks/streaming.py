@@ -1,10 +1,14 @@
 """Streams on Spark beside a bare shuffle: ``python -m benchmarks.streaming``.
 
 Files of events are read one for each micro-batch, by a job that only shuffles them and by one that recognises; both
-take turns. A micro-batch takes the time that Spark reports as ``addBatch``. The first of each run is left out.
+take turns. Times are those that Spark reports: ``addBatch`` for the ratio, whole triggers for the events per second.
+The first third of each run is left out.
 
-``--live SECONDS`` measures latency instead: events of the present come in a file each second, with triggers of a
-second and no delay, and a match is as late as the clock is behind its last event when the match can be read.
+``--live SECONDS`` measures latency instead: events of the present come in four files a second, with triggers of a
+second and no delay, to `cerflow.spark.stream`. A match is as late as the clock is behind its last event when a function
+has read it. The first third of the time is left out.
+
+Few events complete many matches if there are few keys; LIMIT makes the output about the same for all numbers of keys.
 """
 
 from __future__ import annotations
@@ -27,26 +31,47 @@ from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.spark.usage import watched
 from cerflow.cli.spark.session import spark_session
-from cerflow.spark import match
-from cerflow.spark.streaming.matching import PROVIDER
+from cerflow.spark import match, stream
+from cerflow.spark.streaming.matching import CHANGELOG, PROVIDER
 
 __all__ = ["main"]
 
-QUERY = "SELECT * WHERE (A AS a ; B AS b) FILTER a.v < b.v AND b.v > 97 PARTITION BY [k] WITHIN 500 MILLISECONDS"
+QUERY = """SELECT * WHERE (A AS a ; B AS b) FILTER a.v < b.v AND b.v > 97
+    PARTITION BY [k] WITHIN 500 MILLISECONDS LIMIT 1"""
 COLUMNS = "type string, t bigint, k bigint, v bigint, seq bigint"
-SETTINGS = [PROVIDER, ("spark.sql.shuffle.partitions", "2")]
+SETTINGS = [PROVIDER, CHANGELOG, ("spark.sql.shuffle.partitions", "2")]
 #: Events in a millisecond.
 RATE = 100
+#: Files in a second of a live stream.
+PACE = 4
 
 
 @dataclass(frozen=True)
 class Run:
-    """The micro-batches of one run: median and longest time in seconds, and the bytes of state at the end."""
+    """The micro-batches of one run: median times in seconds, matches, and kB of state after a third and at the end.
 
-    median: float
-    longest: float
-    state: int
+    ``batch`` is the time of the work, ``trigger`` that from one micro-batch to the next.
+    """
+
+    batch: float
+    trigger: float
+    matches: int
+    states: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Live:
+    """How late matches were, in seconds; kB of state and MB of checkpoint, a third in and at the end.
+
+    ``memory`` is the most that Spark's Python processes had, in MB.
+    """
+
+    late: list[float]
+    states: tuple[float, float]
+    checkpoints: tuple[float, float]
+    memory: float
 
 
 def written_events(folder: Path, *, keys: int, batches: int, rows: int) -> Path:
@@ -88,26 +113,31 @@ def measured(spark: SparkSession, source: Path, way: str) -> Run:
         writer = found.writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True)
         query = writer.start()
         query.awaitTermination()
-        reports: list[Any] = [report for report in query.recentProgress if report.numInputRows][1:]
-    seconds = [report.durationMs["addBatch"] / 1000 for report in reports]
-    metrics = reports[-1].observedMetrics.get("cerflow")
-    return Run(median(seconds), max(seconds), 0 if metrics is None else metrics["state_bytes"])
+        reports: list[Any] = [report for report in query.recentProgress if report.numInputRows]
+    reports = reports[len(reports) // 3 :]
+    batch, trigger = (
+        median(report.durationMs[name] / 1000 for report in reports) for name in ("addBatch", "triggerExecution")
+    )
+    counts = [metrics for report in reports if (metrics := report.observedMetrics.get("cerflow")) is not None]
+    states = (counts[0]["state_bytes"] / 1e3, counts[-1]["state_bytes"] / 1e3) if counts else (0, 0)
+    return Run(batch, trigger, sum(metrics["matches"] for metrics in counts), states)
 
 
-def latencies(spark: SparkSession, folder: Path, *, keys: int, seconds: int, rows: int) -> list[float]:
-    """How many seconds after its last event each match came, but for those of the first third of the time."""
+def live_run(spark: SparkSession, folder: Path, *, keys: int, seconds: int, rows: int) -> Live:
+    """Events of the present, and the matches in them, but for those of the first third of the time."""
     inputs, found = folder / "input", list[tuple[float, float]]()
     inputs.mkdir(parents=True)
 
     def send(number: int) -> None:
+        count = rows // PACE
         now = round(1000 * clock())
         draw = np.random.default_rng(number)
         columns = {
-            "type": draw.choice(["A", "B", "C"], rows),
-            "t": np.sort(now - draw.integers(0, 1000, rows)),
-            "k": draw.integers(0, keys, rows),
-            "v": draw.integers(0, 100, rows),
-            "seq": np.arange(number * rows, (number + 1) * rows),
+            "type": draw.choice(["A", "B", "C"], count),
+            "t": np.sort(now - draw.integers(0, 1000 // PACE, count)),
+            "k": draw.integers(0, keys, count),
+            "v": draw.integers(0, 100, count),
+            "seq": np.arange(number * count, (number + 1) * count),
         }
         unfinished = inputs / f".{number}.parquet"
         pq.write_table(pa.table(columns), unfinished)
@@ -118,16 +148,31 @@ def latencies(spark: SparkSession, folder: Path, *, keys: int, seconds: int, row
         now = clock()
         found.extend((now, now - time) for time in times)
 
-    frame = spark.readStream.schema(COLUMNS).parquet(str(inputs))
-    matches = match(QUERY, frame, time="t", sequence="seq", delay="0 seconds")
-    writer = matches.writeStream.foreachBatch(take).option("checkpointLocation", str(folder / "state"))
-    query = writer.trigger(processingTime="1 second").start()
+    def sizes() -> tuple[float, float]:
+        files = [path.stat().st_size for path in (folder / "state").rglob("*") if path.is_file()]
+        return running.status.remembered["state_bytes"] / 1e3 if running.status else 0, sum(files) / 1e6
+
+    running = stream(
+        QUERY,
+        spark.readStream.schema(COLUMNS).parquet(str(inputs)),
+        take,
+        checkpoint=str(folder / "state"),
+        time="t",
+        sequence="seq",
+        delay="0 seconds",
+        trigger="1 second",
+    )
     begun = clock()
-    for number in range(seconds):
-        send(number)
-        sleep(max(0.0, begun + number + 1 - clock()))
-    query.stop()
-    return [late for at, late in found if at > begun + seconds / 3]
+    with watched() as usage:
+        for number in range(seconds * PACE):
+            if number == seconds * PACE // 3:
+                early = sizes()
+            send(number)
+            sleep(max(0.0, begun + (number + 1) / PACE - clock()))
+    running.stop()
+    states, checkpoints = zip(early, sizes())
+    counted = [late for at, late in found if at > begun + seconds / 3]
+    return Live(counted, states, checkpoints, usage.all_mb or 0.0)
 
 
 def main(
@@ -135,39 +180,57 @@ def main(
     batches: Annotated[int, typer.Option(min=3, help="Micro-batches of a run.")] = 12,
     rows: Annotated[int, typer.Option(min=1, help="Events of a micro-batch.")] = 100_000,
     runs: Annotated[int, typer.Option(min=1, help="Runs of each way, in turns.")] = 2,
-    live: Annotated[int, typer.Option(min=0, help="Measure latency for so many seconds.")] = 0,
+    live: Annotated[int, typer.Option(min=0, help="Measure latency for so many seconds; rows are those of one.")] = 0,
     master: Annotated[str, typer.Option(help="Master of Spark.")] = "local[2]",
 ) -> None:
     """Measure micro-batches of a stream, or how late its matches are, and print a table."""
     if live:
-        Console().print(_live_table(keys or [100, 10_000], live, rows, master))
+        Console(width=140).print(_live_table(keys or [1, 100, 10_000, 100_000], live, rows, master))
         return
-    table = Table("keys", "shuffle, s", "recognition, s", "ratio", "longest, s", "events/s", "state, bytes")
+    table = Table("keys", "shuffle, s", "recognition, s", "ratio", "trigger, s", "events/s", "matches", "state, kB")
     with spark_session(master, SETTINGS) as spark, tempfile.TemporaryDirectory() as folder:
         for number in keys or [1, 100, 10_000, 100_000]:
             place = Path(folder) / str(number)
             place.mkdir()
             source = written_events(place, keys=number, batches=batches, rows=rows)
-            found = {way: [] for way in ("shuffle", "recognition")}
+            found: dict[str, list[Run]] = {way: [] for way in ("shuffle", "recognition")}
             for _ in range(runs):
                 for way, each in found.items():
                     each.append(measured(spark, source, way))
-            floor, own = (min(found[way], key=lambda run: run.median) for way in ("shuffle", "recognition"))
-            cells = (floor.median, own.median, own.median / floor.median, own.longest)
+            floor, own = (min(found[way], key=lambda run: run.batch) for way in ("shuffle", "recognition"))
+            if not own.matches:
+                raise SystemExit(f"no match in {batches} micro-batches of {rows:,} events: take more")
+            cells = (floor.batch, own.batch, own.batch / floor.batch, own.trigger)
             table.add_row(
-                f"{number:,}", *(f"{cell:.2f}" for cell in cells), f"{rows / own.median:,.0f}", f"{own.state:,}"
+                f"{number:,}",
+                *(f"{cell:.2f}" for cell in cells),
+                f"{rows / own.trigger:,.0f}",
+                f"{own.matches:,}",
+                _grown(own.states),
             )
-    Console().print(table)
+    Console(width=140).print(table)
 
 
 def _live_table(keys: list[int], seconds: int, rows: int, master: str) -> Table:
-    table = Table("keys", "events/s", "matches", "p50, s", "p99, s")
+    table = Table(
+        "keys", "events/s", "matches", "p50, s", "p99, s", "longest, s", "state, kB", "checkpoint, MB", "Python, MB"
+    )
     with spark_session(master, SETTINGS) as spark, tempfile.TemporaryDirectory() as folder:
+        # The first query compiles and loads.
+        live_run(spark, Path(folder) / "warm", keys=100, seconds=20, rows=rows)
         for number in keys:
-            late = latencies(spark, Path(folder) / str(number), keys=number, seconds=seconds, rows=rows)
-            shown = [f"{at:.2f}" for at in np.percentile(late, [50, 99])] if late else ["-", "-"]
-            table.add_row(f"{number:,}", f"{rows:,}", f"{len(late):,}", *shown)
+            run = live_run(spark, Path(folder) / str(number), keys=number, seconds=seconds, rows=rows)
+            if not run.late:
+                raise SystemExit(f"no match in the last {2 * seconds // 3} s: take more seconds or rows")
+            shown = [f"{at:.2f}" for at in np.percentile(run.late, [50, 99, 100])]
+            sizes = (_grown(run.states), _grown(run.checkpoints), f"{run.memory:,.0f}")
+            table.add_row(f"{number:,}", f"{rows:,}", f"{len(run.late):,}", *shown, *sizes)
     return table
+
+
+def _grown(sizes: tuple[float, float]) -> str:
+    """A size a third in and at the end."""
+    return " → ".join(f"{size:,.0f}" for size in sizes)
 
 
 if __name__ == "__main__":

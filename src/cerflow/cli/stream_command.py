@@ -140,7 +140,7 @@ def stream(
     trigger: Trigger = None,
     available_now: AvailableNow = False,
     flush: Flush = None,
-    buckets: Buckets = 64,
+    buckets: Buckets = 16,
     on_bad_record: OnBadRecord = "fail",
     late: Late = "drop",
     dead_letter: LettersFolder = None,

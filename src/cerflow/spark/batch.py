@@ -55,7 +55,7 @@ def match(
     max_matches: int | None = None,
     until: Any = None,
     delay: timedelta | str | None = None,
-    buckets: int = 64,
+    buckets: int = 16,
     late: LatePolicy = "drop",
 ) -> DataFrame:
     """The matches of a query in a DataFrame of events, as a DataFrame with the result schema (spec §6).

@@ -36,7 +36,7 @@ def stream(
     options: Mapping[str, str] | None = None,
     trigger: str | None = None,
     available_now: bool = False,
-    buckets: int = 64,
+    buckets: int = 16,
     on_bad_record: Literal["fail", "skip", "dead-letter"] = "fail",
     late: Literal["drop", "fail", "dead-letter"] = "drop",
     dead_letter: str | None = None,

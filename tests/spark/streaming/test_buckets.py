@@ -234,11 +234,23 @@ def test_a_timer_releases_the_events_of_a_silent_bucket():
     a, b, other = rows_of(("A", 1, 1, 1), ("B", 2, 1, 2), ("C", 50, 2, 1))
     run = StreamingRun(PAIRS, COLUMNS, lambda row: row["k"], 0)
     run.batch([a, b])
-    assert run.stores[1].timers == {2}
+    assert run.stores[1].timers == {3}
     run.batch([other])
     run.batch([])
     assert len(run.rows) == 1
     assert not run.stores[1].timers
+
+
+def test_events_are_recognised_in_the_micro_batch_that_moves_the_watermark_beyond_them():
+    a, b, other, behind = rows_of(("A", 1, 1, 1), ("B", 4, 1, 2), ("C", 50, 2, 1), ("A", 49, 1, 1))
+    run = StreamingRun(PAIRS, COLUMNS, lambda row: row["k"], 40)
+    # The other event is of another bucket, but came to the same task.
+    run.batch([b, other, a])
+    assert len(run.rows) == 1
+    assert not run.stores[1].timers
+    run.batch([behind])
+    assert not run.late
+    assert run.stores[1].timers == {50}
 
 
 def test_a_bucket_in_memory_is_used_only_if_it_is_what_the_store_holds():

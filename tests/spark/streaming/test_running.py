@@ -12,6 +12,7 @@ from pyspark.errors import StreamingQueryException
 import cerflow
 from cerflow.errors import InputError
 from cerflow.spark import stream as start
+from cerflow.spark.streaming.matching import CHANGELOG
 from cerflow.spark.streaming.processor import with_identifiers
 from cerflow.spark.streaming.status import prometheus_text
 from support.spark.file_streams import LAST, PAIRS, disordered, events
@@ -156,6 +157,15 @@ def test_the_number_of_shuffle_partitions_stays_that_of_the_first_start(stream):
     partitions = {path.name for path in (stream.folder / "checkpoint" / "state" / "0").glob("[0-9]*")}
     assert partitions == {str(n) for n in range(int(before))}
     assert bag(written(stream)) == bag(expected_of(table))
+
+
+def test_a_micro_batch_has_no_more_tasks_than_buckets_and_writes_changes(stream):
+    before = {name: stream.spark.conf.get(name, None) for name in (CHANGELOG[0], "spark.sql.shuffle.partitions")}
+    finished(stream.add(events(60)), buckets=1)
+    assert {name: stream.spark.conf.get(name, None) for name in before} == before
+    state = stream.folder / "checkpoint" / "state" / "0"
+    assert [path.name for path in state.glob("[0-9]*")] == ["0"]
+    assert list(state.glob("0/*.changelog"))
 
 
 def test_metrics_for_prometheus(stream):

@@ -11,7 +11,7 @@ from cerflow import limits
 from cerflow.spark.frames.plan import make_plan
 from cerflow.spark.streaming import remembering
 from cerflow.spark.streaming.matching import number_of_buckets, stream_work
-from cerflow.spark.streaming.packing import BUCKET, INSTANT, REASON, Packing
+from cerflow.spark.streaming.packing import BUCKET, INSTANT, REASON, Packing, watermark_behind
 from support.spark.results import bag
 
 END = 2**50
@@ -88,16 +88,18 @@ class StreamingRun:
             packed = [row for batch in Packing(self.work.columns)(iter(batches)) for row in batch.to_pylist()]
         for bucket in sorted({row[BUCKET] for row in packed}):
             ordered = sorted((row for row in packed if row[BUCKET] == bucket), key=lambda row: row["number"])
-            self._process(bucket, [row["blob"] for row in ordered], expired=False)
+            complete = watermark_behind(max(row["latest"] for row in ordered), self.delay)
+            self._process(bucket, [row["blob"] for row in ordered], complete, expired=False)
         for bucket, store in self.stores.items():
             for timer in sorted(store.timers):
                 if timer <= self.watermark:
-                    self._process(bucket, [], expired=True)
+                    self._process(bucket, [], 0, expired=True)
                     store.timers.discard(timer)
 
-    def _process(self, bucket, blobs, *, expired):
+    def _process(self, bucket, blobs, complete, *, expired):
         store = self.stores.setdefault(bucket, MemoryStore())
-        step = remembering.process(self.work, "q", bucket, store, blobs, self.watermark * 1000, expired=expired)
+        watermark = self.watermark * 1000
+        step = remembering.process(self.work, "q", bucket, store, blobs, watermark, complete, expired=expired)
         self.rows += [row for matches in step.matches for row in matches.to_arrow().to_pylist()]
         self.late += step.late.to_pylist()
         self.counts.update(events=step.events, held=step.held, steps=1)

@@ -35,6 +35,7 @@ from cerflow.spark.streaming.processor import COUNTED, COUNTS, MATCHES, RESULT, 
 from cerflow.values.units import DAY
 
 __all__ = [
+    "CHANGELOG",
     "OBSERVED",
     "PROVIDER",
     "BadPolicy",
@@ -59,6 +60,8 @@ PROVIDER = (
     "spark.sql.streaming.stateStore.providerClass",
     "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
 )
+#: A micro-batch writes the changes of the state, not files of RocksDB, which takes less time.
+CHANGELOG = ("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
 #: The greatest magnitude of a time in microseconds, about 146,000 years.
 _MOST = 2**62
 
@@ -113,7 +116,7 @@ class PreparedStream:
         sent = frame.select(bucket.alias(BUCKET), _reason(events).alias(REASON), INSTANT, *columns)
         blobs = sent.mapInArrow(Packing(work.columns, self.bad == "tell"), spark_schema(PACKED))
         rows = blobs.groupBy(BUCKET).transformWithState(
-            BucketProcessor(work, self.fingerprint, self.options),
+            BucketProcessor(work, self.fingerprint, self.options, self.delay),
             outputStructType=RESULT,
             outputMode="append",
             timeMode="eventTime",

@@ -16,12 +16,22 @@ from cerflow.errors import BadRecordError
 from cerflow.spark.frames.tasks import as_larger_tables, readable_value
 from cerflow.values.arrow_columns import one_array
 
-__all__ = ["BUCKET", "INSTANT", "PACKED", "REASON", "Packing", "letters_schema", "packed_rows", "unpacked_rows"]
+__all__ = [
+    "BUCKET",
+    "INSTANT",
+    "PACKED",
+    "REASON",
+    "Packing",
+    "letters_schema",
+    "packed_rows",
+    "unpacked_rows",
+    "watermark_behind",
+]
 
 #: The columns that travel beside those of the events: bucket, why an event cannot be used, and its time.
 BUCKET, REASON, INSTANT = "bucket", "reason", "instant"
 #: The rows that travel. ``task`` and ``number`` tell in which order the events stood in the input; ``bad`` marks dead
-#: letters.
+#: letters; ``latest`` is the latest instant (microseconds) of the events of all buckets that the task has seen.
 PACKED = pa.schema(
     [
         (BUCKET, pa.int32()),
@@ -29,8 +39,14 @@ PACKED = pa.schema(
         ("number", pa.int64()),
         ("blob", pa.binary()),
         ("bad", pa.bool_()),
+        ("latest", pa.int64()),
     ]
 )
+
+
+def watermark_behind(latest: int, delay: int) -> int:
+    """The watermark (microseconds) that an event at an instant leads to; the delay is in milliseconds, as in Spark."""
+    return (latest // 1000 - delay) * 1000
 
 
 def packed_rows(rows: pa.RecordBatch) -> bytes:
@@ -66,6 +82,7 @@ class Packing:
         context = TaskContext.get()
         task = 0 if context is None else context.partitionId()
         names = [BUCKET, REASON, *schema.names[-1:], *schema.names[:-1]]
+        latest = -(2**62)
         for number, table in enumerate(as_larger_tables(batches, names)):
             found = []
             reasons = table.column(1)
@@ -77,13 +94,13 @@ class Packing:
                 found.append((0, packed_rows(letters), True))
             if table.num_rows:
                 rows = _one_batch([*table.columns[3:], table.column(2).cast(pa.int64())], schema)
+                latest = max(latest, pc.max(rows.column(INSTANT)).as_py())
                 parts = _by_bucket(rows, table.column(0).to_numpy())
                 found += [(bucket, packed_rows(part), False) for bucket, part in parts]
             buckets, blobs, bad_ones = zip(*found)
-            numbers = [[value] * len(found) for value in (task, number)]
-            yield pa.record_batch(
-                [pa.array(c, f.type) for c, f in zip((buckets, *numbers, blobs, bad_ones), PACKED)], schema=PACKED
-            )
+            tasks, numbers, instants = ([value] * len(found) for value in (task, number, latest))
+            columns = (buckets, tasks, numbers, blobs, bad_ones, instants)
+            yield pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, PACKED)], schema=PACKED)
 
 
 def _refuse(bad: pa.Table) -> None:

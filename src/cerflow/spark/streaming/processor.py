@@ -23,7 +23,7 @@ from cerflow import limits
 from cerflow.errors import InputError
 from cerflow.spark.frames.tasks import Recognition, readable_value
 from cerflow.spark.streaming.bucket import StreamWork
-from cerflow.spark.streaming.packing import BUCKET, letters_schema, packed_rows
+from cerflow.spark.streaming.packing import BUCKET, letters_schema, packed_rows, watermark_behind
 from cerflow.spark.streaming.remembering import StateHead, process
 from cerflow.values.arrow_columns import one_array
 
@@ -111,23 +111,28 @@ class _SparkStore:
 
 
 class BucketProcessor(StatefulProcessor):
-    """Recognises in buckets; ``query`` is the fingerprint that tells whether a checkpoint is one of this query."""
+    """Recognises in buckets; ``query`` is the fingerprint that tells whether a checkpoint is one of this query.
 
-    def __init__(self, work: StreamWork, query: str, options: ProcessorOptions) -> None:
+    ``delay`` is that of the watermark, in milliseconds.
+    """
+
+    def __init__(self, work: StreamWork, query: str, options: ProcessorOptions, delay: int) -> None:
         self._work = work
         self._query = query
         self._options = options
+        self._delay = delay
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name the state; called once for a task."""
         self._store = _SparkStore(handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: TimerValues) -> Iterator[Row]:  # noqa: N802, N803
-        """Take the packed events of a bucket, and release those before the watermark."""
+        """Take the packed events of a bucket, and release those before the watermark that they lead to."""
         # Shuffles bring rows in any order.
         packed = sorted(rows, key=lambda row: (row["task"], row["number"]))
         blobs, letters = ([bytes(row["blob"]) for row in packed if row["bad"] is bad] for bad in (False, True))
-        return self._process(key[0], blobs, timerValues, letters)
+        complete = watermark_behind(max(row["latest"] for row in packed), self._delay)
+        return self._process(key[0], blobs, timerValues, complete, letters)
 
     def handleExpiredTimer(  # noqa: N802
         self,
@@ -136,20 +141,21 @@ class BucketProcessor(StatefulProcessor):
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
     ) -> Iterator[Row]:
         """Release the events that the watermark has passed since."""
-        return self._process(key[0], [], timerValues, expired=True)
+        return self._process(key[0], [], timerValues, _microseconds(timerValues), expired=True)
 
     def _process(
         self,
         number: int,
         blobs: list[bytes],
         times: TimerValues,
+        complete: int,
         letters: Sequence[bytes] = (),
         *,
         expired: bool = False,
     ) -> Iterator[Row]:
         recognition, options = self._work.recognition, self._options
-        watermark = times.getCurrentWatermarkInMs() * 1000
-        step = process(self._work, self._query, number, self._store, blobs, watermark, expired=expired)
+        watermark = _microseconds(times)
+        step = process(self._work, self._query, number, self._store, blobs, watermark, complete, expired=expired)
         if step.late.num_rows and options.refuse_late:
             raise InputError(_about_late(step.late, recognition, watermark))
         live = step.bucket.recognizer.live
@@ -196,6 +202,11 @@ def with_identifiers(batch: pa.RecordBatch, query: str, seen: Counter[str]) -> p
         identifiers.append(f"{found}-{seen[found]}")
         seen[found] += 1
     return batch.append_column(IDENTIFIER, pa.array(identifiers, pa.string()))
+
+
+def _microseconds(times: TimerValues) -> int:
+    """The watermark."""
+    return int(times.getCurrentWatermarkInMs()) * 1000
 
 
 def _lateness(recognition: Recognition, watermark: int) -> str:

@@ -32,7 +32,8 @@ _ENTRY_BYTES = 100
 class StateHead(NamedTuple):
     """Facts about a bucket in a store: sizes in bytes, the watermark in microseconds, the timer in milliseconds.
 
-    ``query`` is a fingerprint of the query and its columns. Without a timer it is None.
+    Events before the watermark were recognised. ``query`` is a fingerprint of the query and its columns. Without a
+    timer it is None.
     """
 
     format: int
@@ -102,27 +103,33 @@ def process(
     store: BucketStore,
     blobs: Sequence[bytes],
     watermark: int,
+    complete: int,
     *,
     expired: bool = False,
 ) -> Step:
-    """Take packed events into a bucket, recognise those before the watermark (microseconds), and keep the rest.
+    """Take packed events into a bucket, recognise those before ``complete`` (microseconds), and keep the rest.
 
-    ``query`` is the fingerprint of the work, and ``expired`` says that the timer has gone off. Raises `SnapshotError`
-    if the store holds the state of another query or version.
+    Events before the watermark are late. ``complete`` is the next watermark as far as it is known by now: no later
+    event is before it. ``query`` is the fingerprint of the work, and ``expired`` says that the timer has gone off.
+    Raises `SnapshotError` if the store holds the state of another query or version.
     """
     head = store.head()
     if head is not None:
         _check(head, query)
     bucket, held = _recalled(work, query, number, store, head)
+    if head is not None:
+        # Where a stream has watermarks of its own, Spark's may be behind.
+        watermark = max(watermark, head.watermark)
+    complete = max(watermark, complete)
     added, late = bucket.add(blobs, watermark)
-    matches, released = bucket.release(watermark)
+    matches, released = bucket.release(complete)
     timer = bucket.timer
     before = None if head is None or expired else head.timer
     if timer != before:
         store.set_timer(before, timer)
     snapshot, log = _kept(bucket, store, head, added)
     nonce = os.urandom(8)
-    store.set_head(StateHead(_FORMAT, query, nonce, snapshot, log, watermark, timer))
+    store.set_head(StateHead(_FORMAT, query, nonce, snapshot, log, complete, timer))
     _held[query, number] = (nonce, bucket)
     if len(_held) > limits.STREAM_BUCKETS_HELD:
         _held.popitem(last=False)

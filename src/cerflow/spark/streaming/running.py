@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from cerflow.spark.frames.output import exists, write_frame
 from cerflow.spark.streaming.checkpoint import METRICS, STATUS, Checkpoint
-from cerflow.spark.streaming.matching import PROVIDER, PreparedStream, unpacked
+from cerflow.spark.streaming.matching import CHANGELOG, PROVIDER, PreparedStream, unpacked
 from cerflow.spark.streaming.packing import BUCKET, REASON, letters_schema
 from cerflow.spark.streaming.processor import CAME, COUNTED, COUNTS, IDENTIFIER, LETTERS, MATCHES, REMEMBERED
 from cerflow.spark.streaming.status import StreamStatus, prometheus_text
@@ -27,6 +27,7 @@ __all__ = ["FILES", "RunningStream", "Sink", "StreamOutput", "as_json"]
 
 #: The formats of files that matches can be written in.
 FILES = ("parquet", "json", "csv", "orc")
+_PARTITIONS = "spark.sql.shuffle.partitions"
 #: Is given the matches of a micro-batch and its number; called again with the same number after a failure.
 Sink = Callable[[DataFrame, int], None]
 
@@ -151,7 +152,7 @@ class RunningStream:
             writer = writer.trigger(availableNow=True)
         elif trigger is not None:
             writer = writer.trigger(processingTime=trigger)
-        with _state_store(self._df.sparkSession):
+        with _settings(self._df.sparkSession, self._stream.buckets):
             return writer.start()
 
     @property
@@ -210,15 +211,23 @@ def _read(report: Any) -> bool:
 
 
 @contextmanager
-def _state_store(spark: SparkSession) -> Iterator[None]:
-    """With the state store that streams need; a query keeps the settings that it starts with."""
-    name, provider = PROVIDER
-    before = spark.conf.get(name, None)
-    spark.conf.set(name, provider)
+def _settings(spark: SparkSession, buckets: int) -> Iterator[None]:
+    """With the settings that streams need; a query keeps those that it starts with."""
+    settings = dict([PROVIDER])
+    name, value = CHANGELOG
+    if spark.conf.get(name, None) is None:
+        settings[name] = value
+    # Each partition costs a task and a store, whether it has a bucket or not.
+    if int(spark.conf.get(_PARTITIONS) or 0) > buckets:
+        settings[_PARTITIONS] = str(buckets)
+    before = {name: spark.conf.get(name, None) for name in settings}
     try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
         yield
     finally:
-        if before is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, before)
+        for name, known in before.items():
+            if known is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, known)
