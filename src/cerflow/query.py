@@ -358,18 +358,21 @@ class Query:
                 warning.with_source(self.text)
             python_warnings.warn(warning, stacklevel=3)
 
-    def trace(self, events: Any, *, sequence: str | None = None, **roles: Unpack[EventRoles]) -> Trace:
+    def trace(
+        self, events: Any, *, sequence: str | None = None, until: Any = None, **roles: Unpack[EventRoles]
+    ) -> Trace:
         """The steps of the query's automaton over a short stream: ``query.trace(events)[n]`` is what event n does.
 
         It tells which transitions fire and which are refused for which part of their guards, which configurations
-        live with which registers and partial matches, and which partial matches are given up and why. ``events`` and
-        ``roles`` are those of `match`. Raises as `match`, and `UnsupportedQueryError` for deadlines in time and if too
-        many configurations live at once.
+        live with which registers and partial matches, and which partial matches are given up and why. Deadlines in
+        time that pass are steps of their own: ``trace[n].before`` are those that event n shows, and ``trace.steps()``
+        are all steps in their order. The arguments are those of `match`. Raises as `match`, and
+        `UnsupportedQueryError` if too many configurations live at once.
         """
         from cerflow.studying.samples import read_sample
         from cerflow.studying.tracing import Trace
 
-        sample = read_sample(self, events, sequence=sequence, **roles)
+        sample = read_sample(self, events, sequence=sequence, until=until, **roles)
         with Located(self.text):
             self._plans.check(sample.schema)
             return Trace(self.tree, sample)
@@ -380,6 +383,7 @@ class Query:
         chosen: Iterable[int | tuple[str, int]],
         *,
         sequence: str | None = None,
+        until: Any = None,
         **roles: Unpack[EventRoles],
     ) -> WhyNot:
         """Why some events of a short stream are no match: the parts of the query without which they would be one.
@@ -391,13 +395,12 @@ class Query:
         >>> print(query.why_not([{"type": "A", "v": 3}, {"type": "B", "v": 7}], [0, 1]))
         x.v > 5: it does not hold; x.v = 3 at event 0
 
-        ``events`` and ``roles`` are those of `match`. Raises as `match`, `ValueError` for positions that are not there,
-        and `UnsupportedQueryError` for deadlines in time.
+        The other arguments are those of `match`. Raises as `match`, and `ValueError` for positions that are not there.
         """
         from cerflow.studying.samples import read_sample
         from cerflow.studying.why_not import why_not
 
-        sample = read_sample(self, events, sequence=sequence, **roles)
+        sample = read_sample(self, events, sequence=sequence, until=until, **roles)
         with Located(self.text):
             self._plans.check(sample.schema)
             return why_not(self.tree, sample, chosen)

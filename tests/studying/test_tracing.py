@@ -98,12 +98,6 @@ def test_times_come_in_order():
     assert trace[1].detected == 1
 
 
-def test_deadlines_in_time_are_refused():
-    query = cerflow.parse("SELECT * WHERE A NOT FOLLOWED BY B FOR 5 MINUTES")
-    with pytest.raises(UnsupportedQueryError, match="step by step"):
-        query.trace(pa.table({"type": ["A"], "t": [1]}), time="t")
-
-
 def test_too_many_configurations_are_refused(monkeypatch):
     monkeypatch.setattr(limits, "TRACED_CONFIGURATIONS", 3)
     query = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER y.v != x.v")

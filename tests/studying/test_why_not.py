@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow.errors import QueryError, UnsupportedQueryError
-from cerflow.studying.fitting import detected_at
+from cerflow.studying.fitting import detection
 from cerflow.studying.relaxing import constraints, relaxed
 from cerflow.studying.samples import read_sample
 from cerflow.studying.tracing import Trace
@@ -34,7 +34,7 @@ def test_events_are_a_match_exactly_if_the_definitions_say_so(data):
         expected = {places for _, places in supports(semantics(query, table, time="t"))}
         for size in (1, 2, 3):
             for places in combinations(range(len(table)), size):
-                found = detected_at(query.tree, sample, dict.fromkeys(places, frozenset()))
+                found = detection(query.tree, sample, dict.fromkeys(places, frozenset()))
                 assert (found is not None) == (frozenset(places) in expected), places
     except UnsupportedQueryError:
         assume(False)

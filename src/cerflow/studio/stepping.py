@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Literal
 
 from nicegui import ui
 
@@ -12,7 +12,8 @@ from cerflow.errors import CerflowError
 from cerflow.studio.drawing_panel import automaton_svg
 from cerflow.studio.sampling import LoadedEvents
 from cerflow.studio.session import StudioSession
-from cerflow.studying.tracing import LivingConfiguration, Trace, TracedEvent
+from cerflow.studying.steps import LivingConfiguration, PassedDeadline, TracedEvent
+from cerflow.studying.tracing import Trace
 from cerflow.studying.wording import shown_pairs, shown_value
 
 __all__ = ["SteppingPanel"]
@@ -24,6 +25,8 @@ class SteppingPanel:
     def __init__(self, session: StudioSession) -> None:
         self._session = session
         self._trace: Trace | None = None
+        # Of the deadlines that the present event shows and the event itself, the one that is shown.
+        self._shown_step = 0
         # The text and the sample of the trace.
         self._traced: tuple[str, LoadedEvents | None] = ("", None)
         with ui.row().classes("items-center gap-2 w-full"):
@@ -74,11 +77,18 @@ class SteppingPanel:
         """Show what the event at a position does."""
         ui.timer(0, lambda: self._to(position), once=True)
 
-    def move(self, by: int) -> None:
-        """Go on by some events, or back."""
-        self.go(int(self._number.value or 0) + by)
+    def move(self, by: Literal[1, -1]) -> None:
+        """Go one step on, or back: to an event, or to a deadline that passes before it."""
+        position = int(self._number.value or 0)
+        if self._trace is None:
+            self.go(position)
+        elif 0 <= self._shown_step + by <= len(self._trace[position - self._first()].before):
+            ui.timer(0, lambda: self._to(position, self._shown_step + by), once=True)
+        else:
+            ui.timer(0, lambda: self._to(position + by, 0 if by == 1 else None), once=True)
 
-    async def _to(self, position: int) -> None:
+    async def _to(self, position: int, number: int | None = None) -> None:
+        """Show a step of a position: the event (None), or a deadline before it by number."""
         sample = None if self._trace is None else self._trace.sample
         if sample is None or not sample.first <= position < sample.first + len(sample.events):
             # So far back that windows of most queries have room.
@@ -94,13 +104,15 @@ class SteppingPanel:
             self._note.text = str(error)
             return
         self._number.value = step.event.position
+        steps: tuple[TracedEvent | PassedDeadline, ...] = (*step.before, step)
+        self._shown_step = len(step.before) if number is None else min(number, len(step.before))
         self._note.text = (
             f"The stretch has the events {self._first()} to {self._first() + len(self._trace) - 1}; "
             "partial matches that begin before it are not seen."
             if self._first()
             else f"The first {len(self._trace):,} events."
         )
-        self._show(self._trace, step)
+        self._show(self._trace, steps[self._shown_step])
 
     async def _next_match(self) -> None:
         if self._trace is None:
@@ -108,10 +120,15 @@ class SteppingPanel:
         trace = self._trace
         if trace is None:
             return
-        start = int(self._number.value or 0) - self._first() + 1
+        start = int(self._number.value or 0) - self._first()
+        past = self._shown_step
 
-        def find() -> int | None:
-            return next((k for k in range(start, len(trace)) if trace[k].detected), None)
+        def find() -> tuple[int, int] | None:
+            for k in range(start, len(trace)):
+                for number, step in enumerate((*trace[k].before, trace[k])):
+                    if step.detected and (k > start or number > past):
+                        return k, number
+            return None
 
         try:
             found = await asyncio.to_thread(find)
@@ -121,15 +138,18 @@ class SteppingPanel:
         if found is None:
             self._note.text = "No further event of the stretch detects a match."
         else:
-            await self._to(found + self._first())
+            await self._to(found[0] + self._first(), found[1])
 
     # -- what is shown -----------------------------------------------------------------------------------------------
 
-    def _show(self, trace: Trace, step: TracedEvent) -> None:
+    def _show(self, trace: Trace, step: TracedEvent | PassedDeadline) -> None:
         self._shown.clear()
         with self._shown:
-            self._event(step)
-            if step.unread is not None:
+            if isinstance(step, PassedDeadline):
+                self._deadline(step)
+            else:
+                self._event(step)
+            if isinstance(step, TracedEvent) and step.unread is not None:
                 ui.label(f"The query does not read this event: {step.unread}.").classes("text-sm")
                 return
             alive = {configuration.state for configuration in step.living}
@@ -154,7 +174,7 @@ class SteppingPanel:
             self._table("Transitions that fired", ["from", "to", "labels"], [
                 {"from": f"{f.source} (q{transitions[f.transition].source})",
                  "to": f"{f.target} (q{transitions[f.transition].target})",
-                 "labels": ", ".join(sorted(f.labels)) or "none: the event is left out"}
+                 "labels": ", ".join(sorted(f.labels)) or "none"}
                 for f in step.fired
             ])  # fmt: skip
             self._table("Transitions that were refused", ["from", "to", "because"], [
@@ -177,6 +197,14 @@ class SteppingPanel:
                 ui.label(f"key {', '.join(map(shown_value, step.key))}").classes("text-sm")
             values = [f"{name} {shown_value(value)}" for name, value in event.attributes.items()]
             ui.label(" · ".join(values)).classes("text-sm opacity-80 font-mono")
+
+    def _deadline(self, step: PassedDeadline) -> None:
+        with ui.row().classes("w-full items-baseline gap-3"):
+            ui.label(step.words[:1].upper() + step.words[1:]).classes("text-lg font-medium").mark("at")
+            if step.key:
+                ui.label(f"key {', '.join(map(shown_value, step.key))}").classes("text-sm")
+            if step.shown_by is not None:
+                ui.label(f"as event {step.shown_by.position} shows").classes("text-sm opacity-80")
 
     def _table(self, title: str, names: list[str], rows: list[dict[str, Any]]) -> None:
         if not rows:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 
 from cerflow import limits
-from cerflow.automata.model.clock import has_ticks
-from cerflow.automata.model.runs import Memory, RunReader
+from cerflow.automata.model.runs import Memory
 from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.engine.recognize.planning import fitted, transducer_of
-from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import Strategy
 from cerflow.language.select import Consumption, CountItem, LabelItem, Projection, ProjectionKind, Select
 from cerflow.query import Query
+from cerflow.studying.deadlines import TimedReader, moments
 from cerflow.studying.partial_matches import Pairs
 from cerflow.studying.samples import StudiedEvents, Substream, substreams_by_key
-from cerflow.values.events import Event
+from cerflow.studying.wording import time_of
+from cerflow.values.events import Event, Value, as_value
 
-__all__ = ["Fit", "Wanted", "detected_at", "fit", "reported"]
+__all__ = ["Fit", "Wanted", "detection", "fit", "reported"]
 
 #: The events that are to be a match, by position in the whole stream, with labels that each must have.
 Wanted = Mapping[int, frozenset[str]]
@@ -27,10 +28,14 @@ Wanted = Mapping[int, frozenset[str]]
 
 @dataclass(frozen=True)
 class Fit:
-    """The events as a match: the complex event, with the labels that the query gives, and where it is detected."""
+    """The events as a match: the complex event, with the labels that the query gives, and where it is detected.
+
+    ``detected_at`` is None where the clock shows a deadline to have passed, at the ``detected_time``.
+    """
 
     complex_event: Pairs
-    detected_at: int
+    detected_at: int | None
+    detected_time: Value = None
 
 
 def fit(select: Select, sample: StudiedEvents, wanted: Wanted) -> Fit | None:
@@ -38,9 +43,8 @@ def fit(select: Select, sample: StudiedEvents, wanted: Wanted) -> Fit | None:
 
     Raises `QueryError` or `UnsupportedQueryError` for queries that cannot be evaluated.
     """
-    part = next(
-        (s for s in substreams_by_key(select, sample.events).values() if wanted.keys() <= s.places.keys()), None
-    )
+    parts = substreams_by_key(select, sample.events)
+    part = next((s for s in parts.values() if wanted.keys() <= s.places.keys()), None)
     if part is None:
         return None
     strict = select.strategy is Strategy.STRICT
@@ -52,36 +56,38 @@ def fit(select: Select, sample: StudiedEvents, wanted: Wanted) -> Fit | None:
         limit=None,
     )
     transducer = transducer_of(fitted(plain, sample.schema))
-    if has_ticks(transducer):
-        raise UnsupportedQueryError(
-            "matches that wait for deadlines in time are not looked into", span=select.formula.span
-        )
+    part = moments(transducer, sample.events, parts, sample.clock).parts[part.key]
     listed = frozenset(item.label for item in select.projection.items if isinstance(item, LabelItem))
     return _MarkedRuns(transducer, part, wanted, listed).first()
 
 
-def reported(select: Select, sample: StudiedEvents, position: int) -> list[Pairs]:
-    """The complex events that a query reports when an event comes; at most `limits.LISTED_RIVALS` are listed."""
-    roles = dict(sample.roles)
-    recognizer = Query(_showing_events(select)).recognizer(sample.table.schema, **roles)
-    place = position - sample.first
-    recognizer.push(sample.table.slice(0, place))
-    found = islice(recognizer.push(sample.table.slice(place, 1)), limits.LISTED_RIVALS)
+def reported(select: Select, sample: StudiedEvents, found: Fit) -> list[Pairs]:
+    """The complex events that a query reports when a match is detected; at most `limits.LISTED_RIVALS` are listed."""
+    recognizer = Query(_showing_events(select)).recognizer(sample.table.schema, **sample.roles)
+    if found.detected_at is None:
+        recognizer.push(sample.table)
+        rivals: Iterator[dict[str, Any]] = (
+            m for m in recognizer.advance(sample.until) if as_value(m["detected_time"]) == found.detected_time
+        )
+    else:
+        place = found.detected_at - sample.first
+        recognizer.push(sample.table.slice(0, place))
+        rivals = iter(recognizer.push(sample.table.slice(place, 1)))
     return [
         frozenset((label, e["position"] + sample.first) for e in match["events"] for label in e["labels"])
-        for match in found
+        for match in islice(rivals, limits.LISTED_RIVALS)
     ]
 
 
-def detected_at(select: Select, sample: StudiedEvents, wanted: Wanted) -> int | None:
-    """The position of the event at which a query reports the wanted events; None if it does not. Raises as `fit`."""
+def detection(select: Select, sample: StudiedEvents, wanted: Wanted) -> Fit | None:
+    """The wanted events as a match that a query reports; None if it does not. Raises as `fit`."""
     found = fit(select, sample, wanted)
     chooses = select.strategy not in (Strategy.ALL, Strategy.STRICT) or select.limit is not None
     if found is None or not (chooses or select.consume is not Consumption.NONE):
-        return None if found is None else found.detected_at
-    for pairs in reported(select, sample, found.detected_at):
+        return found
+    for pairs in reported(select, sample, found):
         if {p for _, p in pairs} == set(wanted) and all((a, p) in pairs for p in wanted for a in wanted[p]):
-            return found.detected_at
+            return found
     return None
 
 
@@ -97,7 +103,7 @@ class _MarkedRuns:
 
     def __init__(self, transducer: Transducer, part: Substream, wanted: Wanted, listed: frozenset[str]) -> None:
         self._transducer = transducer
-        self._reader = RunReader(transducer, part.events)
+        self._reader = TimedReader(transducer, part.events)
         self._events = part.events
         self._wanted = {part.places[position]: labels for position, labels in wanted.items()}
         self._listed = listed
@@ -125,7 +131,9 @@ class _MarkedRuns:
                     marked = pairs | {(label, event.position) for label in _labels(t, event)}
                     following.setdefault((t.target, reader.written(t, place, memory), wider), marked)
                     if place >= last and t.target in transducer.final and self._in_window(wider):
-                        return Fit(marked, event.position)
+                        if event.position >= 0:
+                            return Fit(marked, event.position)
+                        return Fit(marked, None, time_of(event.time, self._events))
             current = following
         return None
 

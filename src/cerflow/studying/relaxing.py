@@ -17,6 +17,7 @@ from cerflow.language.formula import (
     Filter,
     Iteration,
     NotEvent,
+    NotFollowedBy,
     Repetition,
     Selection,
     Sequence,
@@ -107,7 +108,9 @@ def _of_node(k: int, current: Node) -> Iterator[Constraint]:
                 most = "" if current.most is None else current.most
                 yield Constraint("repetition", k, 1, current, f"{{{current.least},{most}}}")
         case Exclusion():
-            yield Constraint("exclusion", k, 0, current, f"{_OPERATORS[type(current).__name__]} {show(current.right)}")
+            end = f" FOR {show(current.window)}" if isinstance(current, NotFollowedBy) else ""
+            text = f"{_OPERATORS[type(current).__name__]} {show(current.right)}{end}"
+            yield Constraint("exclusion", k, 0, current, text)
         case Conjunction():
             for side, operand in enumerate((current.left, current.right)):
                 yield Constraint("both", k, side, operand, f"AND {show(operand)}")

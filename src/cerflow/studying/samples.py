@@ -9,6 +9,8 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
+from cerflow.automata.model.clock import PAUSE, TICK
+from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.time_order import usable_in_order
 from cerflow.engine.recognize.columns_needed import holding
@@ -18,18 +20,22 @@ from cerflow.reference import stream_of
 from cerflow.schema import Schema
 from cerflow.stream_inputs import EventRoles, schema_of
 from cerflow.values.event_tables import to_table
-from cerflow.values.events import Event, Stream, Value
+from cerflow.values.events import Event, Stream, Value, as_value, raw_time
 
 __all__ = ["StudiedEvents", "Substream", "key_of_event", "read_sample", "substreams_by_key"]
 
 
 @dataclass(frozen=True)
 class StudiedEvents:
-    """Events in the order in which a query reads them, as a table and one by one; ``first`` is the first position."""
+    """Events in the order in which a query reads them, as a table and one by one; ``first`` is the first position.
+
+    No event before ``until``, a value of the time column, is still to come.
+    """
 
     table: pa.Table
     schema: Schema
     first: int = 0
+    until: Any = None
 
     @cached_property
     def events(self) -> Stream:
@@ -37,6 +43,11 @@ class StudiedEvents:
         found = stream_of(self.table, self.schema)
         moved = (replace(event, position=event.position + self.first) for event in found) if self.first else found
         return Stream(moved, found.microseconds_per_tick)
+
+    @cached_property
+    def clock(self) -> int | float | None:
+        """``until`` as a raw time. Raises as `Query.match` for a value that is no time of these events."""
+        return None if self.until is None else raw_time(as_value(clock_time(self.until, self.schema)[0].as_py()))
 
     def at(self, position: int) -> Event:
         """The event at a position."""
@@ -52,7 +63,10 @@ class StudiedEvents:
 
 @dataclass(frozen=True)
 class Substream:
-    """The events of one key of PARTITION BY; ``places`` gives the index here of a position in the whole stream."""
+    """The events of one key of PARTITION BY, perhaps with ticks and pauses between them (`cerflow.studying.deadlines`).
+
+    ``places`` gives the index here of a position in the whole stream.
+    """
 
     key: tuple[Value, ...]
     events: Stream
@@ -60,11 +74,18 @@ class Substream:
     @cached_property
     def places(self) -> dict[int, int]:
         """The index of each event, by its position in the whole stream."""
-        return {event.position: place for place, event in enumerate(self.events)}
+        none = (TICK.type, PAUSE.type)
+        return {event.position: place for place, event in enumerate(self.events) if event.type not in none}
 
 
 def read_sample(
-    query: Query, events: Any, *, sequence: str | None = None, first: int = 0, **roles: Unpack[EventRoles]
+    query: Query,
+    events: Any,
+    *,
+    sequence: str | None = None,
+    first: int = 0,
+    until: Any = None,
+    **roles: Unpack[EventRoles],
 ) -> StudiedEvents:
     """Events as `Query.match` takes them, a stretch of a stream from position ``first`` on.
 
@@ -73,7 +94,7 @@ def read_sample(
     table = to_table(events)
     schema = schema_of(table.schema, **roles)
     checker = RecordChecker(holding(schema, [query.tree]), "fail", in_order=False)
-    return StudiedEvents(usable_in_order(table, checker, sequence)[0], schema, first)
+    return StudiedEvents(usable_in_order(table, checker, sequence)[0], schema, first, until)
 
 
 def substreams_by_key(select: Select, events: Stream) -> dict[tuple[Value, ...], Substream]:

@@ -6,22 +6,37 @@ by the meaning of the query and not by rules of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any
 
+import pyarrow as pa
+
 from cerflow import limits
+from cerflow.analysis.scopes import labels_of
 from cerflow.errors import QueryError, Span, UnsupportedQueryError
 from cerflow.language.condition import Attribute, LabelReference
-from cerflow.language.formula import CountWindow, EventType, Exclusion, Unless
+from cerflow.language.formula import (
+    AttributeWindow,
+    CountWindow,
+    DurationWindow,
+    EventType,
+    Exclusion,
+    Formula,
+    NotFollowedBy,
+    Sequence,
+    Unless,
+    Window,
+)
 from cerflow.language.node import walk
 from cerflow.language.select import Select
 from cerflow.query import Query
-from cerflow.studying.fitting import Fit, Wanted, detected_at, fit, reported
+from cerflow.studying.fitting import Fit, Wanted, detection, fit, reported
 from cerflow.studying.relaxing import Constraint, constraints, relaxed
-from cerflow.studying.samples import StudiedEvents, key_of_event
-from cerflow.studying.wording import shown_pairs, shown_value
+from cerflow.studying.samples import StudiedEvents, Substream, key_of_event, substreams_by_key
+from cerflow.studying.wording import shown_pairs, shown_value, time_of
+from cerflow.values.events import Event, Stream, Value
 
 __all__ = ["RefusingPart", "WhyNot", "why_not"]
 
@@ -48,7 +63,8 @@ class RefusingPart:
 class WhyNot:
     """The answer to `Query.why_not`.
 
-    Events that are a match are detected at ``detected_at``, otherwise that is None. Each of ``ways`` is a set of parts
+    Events that are a match are detected at event ``detected_at``, or by the clock at the ``detected_time``; otherwise
+    both are None. Each of ``ways`` is a set of parts
     of the query: without these parts, and not without fewer of them, the events would be a match. Where no way is
     found, the events do not have the shape of a match, and ``shape`` says so.
     """
@@ -56,14 +72,17 @@ class WhyNot:
     detected_at: int | None
     ways: tuple[tuple[RefusingPart, ...], ...] = ()
     shape: str | None = None
+    detected_time: Value = None
 
     def __bool__(self) -> bool:
         """Whether the events are no match."""
-        return self.detected_at is None
+        return self.detected_at is None and self.detected_time is None
 
     def __str__(self) -> str:
         if self.detected_at is not None:
             return f"the events are a match, detected at event {self.detected_at}"
+        if self.detected_time is not None:
+            return f"the events are a match, detected at {shown_value(self.detected_time)} as time passes"
         if self.shape is not None:
             return self.shape
         return "\nor ".join("\n  and ".join(map(str, way)) for way in self.ways)
@@ -72,9 +91,9 @@ class WhyNot:
 def why_not(select: Select, sample: StudiedEvents, chosen: Chosen) -> WhyNot:
     """See `Query.why_not`."""
     wanted = _wanted(chosen, sample)
-    found = detected_at(select, sample, wanted)
+    found = detection(select, sample, wanted)
     if found is not None:
-        return WhyNot(found)
+        return WhyNot(found.detected_at, detected_time=found.detected_time)
     parts = sorted(
         constraints(select), key=lambda c: _KEPT_FIRST.index(c.kind) if c.kind in _KEPT_FIRST else len(_KEPT_FIRST)
     )
@@ -84,7 +103,7 @@ def why_not(select: Select, sample: StudiedEvents, chosen: Chosen) -> WhyNot:
         )
     single = [part for part in parts if _accepted(select, [part], sample, wanted)]
     if single:
-        ways: Sequence[Sequence[Constraint]] = [[part] for part in single]
+        ways: list[list[Constraint]] = [[part] for part in single]
     elif not _accepted(select, parts, sample, wanted):
         return WhyNot(None, shape=_shape(select, parts, sample, wanted))
     else:
@@ -110,14 +129,14 @@ def _wanted(chosen: Chosen, sample: StudiedEvents) -> Wanted:
     return wanted
 
 
-def _accepted(select: Select, left_out: Sequence[Constraint], sample: StudiedEvents, wanted: Wanted) -> bool:
+def _accepted(select: Select, left_out: list[Constraint], sample: StudiedEvents, wanted: Wanted) -> bool:
     try:
-        return detected_at(relaxed(select, left_out), sample, wanted) is not None
+        return detection(relaxed(select, left_out), sample, wanted) is not None
     except (QueryError, UnsupportedQueryError):
         return False
 
 
-def _shape(select: Select, parts: Sequence[Constraint], sample: StudiedEvents, wanted: Wanted) -> str:
+def _shape(select: Select, parts: list[Constraint], sample: StudiedEvents, wanted: Wanted) -> str:
     if any(wanted.values()):
         anyhow = dict.fromkeys(wanted, frozenset[str]())
         found = fit(relaxed(select, parts), sample, anyhow) if _accepted(select, parts, sample, anyhow) else None
@@ -138,7 +157,7 @@ def _pairs(found: Fit) -> str:
 
 
 def _explained(
-    select: Select, way: Sequence[Constraint], sample: StudiedEvents, wanted: Wanted
+    select: Select, way: list[Constraint], sample: StudiedEvents, wanted: Wanted
 ) -> tuple[RefusingPart, ...]:
     found = fit(relaxed(select, way), sample, wanted)
     assert found is not None
@@ -162,7 +181,7 @@ def _words(c: Constraint, select: Select, sample: StudiedEvents, wanted: Wanted,
         case "start":
             return "the events do not begin with the first event of the stream"
         case "exclusion":
-            return _exclusion(c, sample, positions)
+            return _exclusion(c, select, sample, found)
         case "both":
             return "this side does not match the same events"
         case "partition":
@@ -204,7 +223,7 @@ def _type(c: Constraint, sample: StudiedEvents, found: Fit) -> str:
     return _few(shown) if shown else "an event of this type is not among them, or not in this place"
 
 
-def _window(c: Constraint, sample: StudiedEvents, positions: Sequence[int]) -> str:
+def _window(c: Constraint, sample: StudiedEvents, positions: list[int]) -> str:
     first, last = (sample.at(p) for p in (positions[0], positions[-1]))
     if isinstance(c.node, CountWindow):
         return f"the events are too far apart: {first.position} to {last.position}"
@@ -216,33 +235,84 @@ def _time(sample: StudiedEvents, event: Any) -> str:
     return shown_value(event.moment or event.time)
 
 
-def _exclusion(c: Constraint, sample: StudiedEvents, positions: Sequence[int]) -> str:
+def _exclusion(c: Constraint, select: Select, sample: StudiedEvents, found: Fit) -> str:
     assert isinstance(c.node, Exclusion)
+    positions = sorted(p for _, p in found.complex_event)
+    part = substreams_by_key(select, sample.events)[key_of_event(select, sample.at(positions[0]))]
+    if isinstance(c.node, NotFollowedBy):
+        return _followed(c.node, sample, part, found)
     begin = sample.first if isinstance(c.node, Unless) else positions[0]
-    try:
-        query = Query(Select(c.node.right))
-        first = next(
-            iter(query.match(sample.table.slice(begin - sample.first, positions[-1] + 1 - begin), **sample.roles)), None
-        )
-    except (QueryError, UnsupportedQueryError):
-        first = None  # it reads labels of the formula around it
+    between = [p for p in part.places if begin <= p <= positions[-1]]
+    first = next(_matches(c.node.right, sample, between), None)
     if first is None:
         return "what must not happen has happened"
-    events = [f"event {begin + e['position']} of type {e['type']}" for e in first["events"]]
-    return f"what must not happen has happened: {_few(events)}"
+    return f"what must not happen has happened: {_events(sample, first)}"
+
+
+def _followed(node: NotFollowedBy, sample: StudiedEvents, part: Substream, found: Fit) -> str:
+    """What came before a deadline, or that it has not passed yet."""
+    labels = labels_of(node.left).assigned
+    own = {p for a, p in found.complex_event if a in labels} or {p for _, p in found.complex_event}
+    last = max(own)
+    behind = part.events[part.places[last] + 1 :]
+    deadline, before, passed = _deadline(node.window, sample, part.events[part.places[last]], behind)
+    read = [p for p in part.places if min(own) <= p <= last] + [event.position for event in behind[:before]]
+    # Conditions of the right side may read the left side.
+    for positions in _matches(Sequence(node.left, node.right), sample, read):
+        if own <= positions and min(positions - own, default=last) > last:
+            return f"before the deadline ({deadline}) came {_events(sample, positions - own)}"
+    if not passed:
+        return f"the deadline ({deadline}) has not passed yet, as far as the events show"
+    return f"what must not follow came before the deadline ({deadline})"
+
+
+def _deadline(window: Window, sample: StudiedEvents, begun: Event, behind: Stream) -> tuple[str, int, bool]:
+    """The deadline behind an event, in words; how many events come before it; and whether it has passed."""
+    match window:
+        case CountWindow():
+            words = f"{window.events} event{'s' if window.events > 1 else ''} behind event {begun.position}"
+            return words, window.events, len(behind) >= window.events
+        case AttributeWindow():
+            base = begun.attribute(window.attribute)
+            values = [event.attribute(window.attribute) for event in behind]
+            assert isinstance(base, int | float)  # an event without the attribute begins no deadline
+            reached = (k for k, v in enumerate(values) if isinstance(v, int | float) and v - base >= window.size)
+            before = next(reached, len(behind))
+            return f"{window.attribute} = {base + window.size}", before, before < len(behind)
+    assert isinstance(window, DurationWindow)
+    time = begun.time + sample.events.ticks(window.microseconds)
+    last = max((event.time for event in sample.events), default=time)
+    passed = last >= time or (sample.clock is not None and sample.clock >= time)
+    return shown_value(time_of(time, sample.events)), sum(event.time < time for event in behind), passed
+
+
+def _matches(formula: Formula, sample: StudiedEvents, positions: list[int]) -> Iterator[set[int]]:
+    """The matches of a formula in some events, as positions; none if it reads labels of the formula around it."""
+    rows = sample.table.take(pa.array([p - sample.first for p in positions], pa.int64()))
+    try:
+        matches = Query(Select(formula)).match(rows, **sample.roles)
+        for match in islice(matches, limits.LISTED_RIVALS):
+            yield {positions[event["position"]] for event in match["events"]}
+    except (QueryError, UnsupportedQueryError):
+        return
+
+
+def _events(sample: StudiedEvents, positions: Iterable[int]) -> str:
+    return _few([f"event {p} of type {sample.at(p).type}" for p in sorted(positions)])
 
 
 def _rivals(c: Constraint, select: Select, sample: StudiedEvents, found: Fit) -> str:
     if c.kind == "consumption":
         return "an earlier match has consumed what had begun"
-    others = reported(select, sample, found.detected_at)
+    others = reported(select, sample, found)
     if not others:
         return "another match is preferred"
     chosen = _few(list(map(shown_pairs, others)))
-    return f"event {found.detected_at} completes other matches, and these are chosen: {chosen}"
+    where = "the clock" if found.detected_at is None else f"event {found.detected_at}"
+    return f"{where} completes other matches, and these are chosen: {chosen}"
 
 
-def _few(shown: Sequence[str]) -> str:
+def _few(shown: list[str]) -> str:
     listed = list(islice(shown, limits.EXPLAINED_VALUES))
     more = len(shown) - len(listed)
     return ", ".join(listed) + (f" and {more} more" if more else "")

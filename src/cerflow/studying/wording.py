@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from fractions import Fraction
 
 from cerflow.automata.model.diagrams import show_condition
 from cerflow.automata.model.runs import Content, Memory
 from cerflow.automata.model.transducer import Register
 from cerflow.conditions.guards import Stored, StreamTest, TypeTest
 from cerflow.language.condition import Attribute, Condition
-from cerflow.language.formula import DurationWindow
 from cerflow.language.node import walk
 from cerflow.values.events import Event, Value
 
-__all__ = ["shown_guard", "shown_memory", "shown_pairs", "shown_value"]
+__all__ = ["Time", "shown_guard", "shown_memory", "shown_pairs", "shown_value", "time_of", "with_times"]
+
+#: A time in the unit of a stream.
+Time = int | float | Fraction
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -54,24 +57,30 @@ def shown_guard(part: Condition, registers: Sequence[Register], event: Event, me
     return f"{text} ({values})" if values else text
 
 
-def shown_memory(memory: Memory, registers: Sequence[Register], events: Sequence[Event]) -> tuple[tuple[str, str], ...]:
+def shown_memory(memory: Memory, registers: Sequence[Register]) -> tuple[tuple[str, str], ...]:
     """The registers that hold something: their names with what they mean, and their contents."""
     return tuple(
-        (f"r{number}: {register.meaning}", _content(_as_time(content, register, events)))
+        (f"r{number}: {register.meaning}", _content(content))
         for number, (content, register) in enumerate(zip(memory, registers))
         if content is not None
     )
 
 
-def _as_time(content: Content, register: Register, events: Sequence[Event]) -> Content:
-    """The start of a window of time as a timestamp, where times are timestamps."""
-    if isinstance(register.window, DurationWindow) and isinstance(content, tuple) and events[0].moment is not None:
-        return tuple(_moment(value) for value in content)
-    return content
+def with_times(memory: Memory, timed: Collection[int], events: Sequence[Event]) -> Memory:
+    """The registers with times as conditions see them in those that are ``timed``."""
+    return tuple(
+        tuple(time_of(value, events) if isinstance(value, int | float) else value for value in content)
+        if number in timed and isinstance(content, tuple)
+        else content
+        for number, content in enumerate(memory)
+    )
 
 
-def _moment(value: Value) -> Value:
-    return _EPOCH + datetime.timedelta(microseconds=value) if isinstance(value, int) else value
+def time_of(time: Time, events: Sequence[Event]) -> Value:
+    """A raw time as conditions see it: a timestamp where the times of events are timestamps."""
+    if events and events[0].moment is not None:
+        return _EPOCH + datetime.timedelta(microseconds=int(time))
+    return int(time) if time == int(time) else float(time)
 
 
 def _content(content: Content) -> str:

@@ -155,10 +155,14 @@ class RunReader:
 
     def fires(self, t: Transition, position: int, memory: Memory) -> bool:
         """Whether a transition may be taken."""
+        return self.passes(t, position) and all(self._holds(atom, position, memory) for atom in t.atoms)
+
+    def passes(self, t: Transition, position: int) -> bool:
+        """Whether an event passes the test of a transition, which reads no registers."""
         key = (t.test, position)
         if key not in self._tested:
-            self._tested[key] = self._evaluate(t.test, position, {}, memory) is True
-        return self._tested[key] and all(self._holds(atom, position, memory) for atom in t.atoms)
+            self._tested[key] = self._evaluate(t.test, position, {}, self.empty) is True
+        return self._tested[key]
 
     def refusing(self, t: Transition, position: int, memory: Memory) -> list[Condition]:
         """The parts of a transition's guard that are not true."""

@@ -1,0 +1,153 @@
+"""Deadlines in time: steps of their own in a trace, and reasons why events are no match."""
+
+import datetime
+from itertools import combinations
+
+import pyarrow as pa
+import pytest
+
+import cerflow
+from cerflow import limits
+from cerflow.errors import InputError
+from cerflow.language.formula import Strategy
+from cerflow.language.select import Projection, ProjectionKind
+from cerflow.studying.fitting import detection
+from cerflow.studying.samples import read_sample
+from cerflow.studying.steps import PassedDeadline
+from support.generators.deadlines import DeadlineQueries
+from support.runners import EXAMPLES, complex_events, engine_refuses, semantics
+
+CART = "SELECT * WHERE (cart AS c NOT FOLLOWED BY checkout FOR 30 MINUTES) PARTITION BY [user]"
+NOON = datetime.datetime(2024, 3, 15, 10)
+
+
+def shop(*events):
+    """Events (minute, type, user)."""
+    return [{"type": k, "at": NOON + datetime.timedelta(minutes=m), "user": u} for m, k, u in events]
+
+
+EVENTS = shop(
+    (0, "cart", "ann"), (5, "cart", "bob"), (10, "checkout", "bob"), (32, "view", "cleo"), (40, "cart", "ann")
+)
+
+
+def drawn_until(own, table):
+    """A time that the clock shows, or none."""
+    return table["t"][-1].as_py() + own.random.randint(0, 8) if own.random.random() < 0.5 else None
+
+
+@pytest.mark.parametrize("seed", range(round(160 * EXAMPLES)))
+def test_traces_detect_what_the_engine_finds(seed):
+    own = DeadlineQueries(seed)
+    query = cerflow.parse(own.query())
+    tree = query.tree
+    if tree.strategy is not Strategy.ALL or tree.projection != Projection(ProjectionKind.ALL):
+        return  # these choose among the matches that the automaton detects
+    if engine_refuses(query, own.events(), time="t"):
+        return
+    for _ in range(3):
+        table = own.events()
+        until = drawn_until(own, table)
+        steps = list(query.trace(table, time="t", until=until).steps())
+        if any(step.detected >= limits.TRACED_MATCHES for step in steps):
+            continue
+        shown = [step.shown_by if isinstance(step, PassedDeadline) else step.event for step in steps]
+        found = {(e and e.position, pairs) for e, step in zip(shown, steps) for pairs in step.matches}
+        assert found == complex_events(query.match(table, time="t", until=until).to_pylist())
+
+
+@pytest.mark.parametrize("seed", range(round(80 * EXAMPLES)))
+def test_events_are_a_match_exactly_if_the_definitions_say_so(seed):
+    own = DeadlineQueries(seed)
+    query = cerflow.parse(own.query())
+    if not query.tree.projection.has_events or engine_refuses(query, own.events(), time="t"):
+        return
+    for _ in range(2):
+        table = own.events(1, 7)
+        until = drawn_until(own, table)
+        found = semantics(query, table, time="t", until=until)
+        expected = {frozenset(e["position"] for e in row["events"]) for row in found}
+        sample = read_sample(query, table, time="t", until=until)
+        for size in (1, 2, 3):
+            for places in combinations(range(len(table)), size):
+                found = detection(query.tree, sample, dict.fromkeys(places, frozenset()))
+                assert (found is not None) == (frozenset(places) in expected), places
+
+
+def test_a_deadline_that_passes_is_a_step_of_its_own():
+    trace = cerflow.parse(CART).trace(EVENTS, time="at", until=NOON + datetime.timedelta(hours=2))
+    steps = list(trace.steps())
+    assert len(trace) == 5
+    assert [isinstance(step, PassedDeadline) for step in steps] == [False, False, False, True, False, False, True]
+    passed = steps[3]
+    assert passed == trace[3].before[0]
+    assert passed.words == "2024-03-15 10:30:00: the deadline of c@0 passes"
+    assert (passed.key, passed.shown_by.position, passed.begun) == (("ann",), 3, (("c", 0),))
+    assert passed.matches == (frozenset({("c", 0), ("cart", 0)}),)
+    (by_clock,) = trace.behind
+    assert (by_clock.words[:19], by_clock.shown_by) == ("2024-03-15 11:10:00", None)
+    assert by_clock.detected == 1
+
+
+def test_what_came_in_time_ends_what_waits():
+    (death,) = cerflow.parse(CART).trace(EVENTS, time="at")[2].died
+    assert "type = checkout" in death.words
+    trace = cerflow.parse(CART).trace(EVENTS, time="at", until="2024-03-15T11:10:00")
+    assert "(r0 = 2024-03-15 10:40:00)" in str(trace.behind[0].refused)
+    assert ("r0: where the deadline of 30 MINUTES begins", "2024-03-15 10:05:00") in death.configuration.registers
+
+
+def test_a_deadline_may_lie_at_a_value_of_an_attribute():
+    rows = [{"type": c, "km": km} for c, km in (("A", 1), ("C", 3), ("C", 7))]
+    trace = cerflow.parse("SELECT * WHERE A AS x NOT FOLLOWED BY B FOR 5 [km]").trace(rows)
+    assert [step.words for step in trace[2].before] == ["km = 7: the deadline passes"]
+    assert [step.detected for step in trace] == [0, 0, 1]
+
+
+def test_matches_by_deadlines_consume_what_has_begun():
+    rows = [{"type": c, "t": t} for c, t in (("A", 0), ("A", 3), ("C", 6), ("C", 20))]
+    query = cerflow.parse("SELECT * WHERE A NOT FOLLOWED BY B FOR 5 MILLISECONDS CONSUME BY ANY")
+    trace = query.trace(rows, time="t")
+    assert [step.detected for step in trace] == [0, 0, 1, 0]
+    assert {death.reason for death in trace[2].died} == {"consumption"}
+    assert len(query.match(rows, time="t")) == 1
+
+
+@pytest.mark.parametrize(
+    ("right", "chosen", "words"),
+    [
+        ("checkout FOR 30 MINUTES", [1], "before the deadline (2024-03-15 10:35:00) came event 2 of type checkout"),
+        ("(checkout AS d FILTER d.user = c.user) FOR 30 MINUTES", [1], "came event 2 of type checkout"),
+        ("checkout FOR 30 MINUTES", [4], "the deadline (2024-03-15 11:10:00) has not passed yet"),
+        ("checkout FOR 1 EVENT", [1], "before the deadline (1 event behind event 1) came event 2"),
+        ("checkout FOR 5 EVENTS", [4], "the deadline (5 events behind event 4) has not passed yet"),
+    ],
+)
+def test_the_deadline_is_named(right, chosen, words):
+    query = cerflow.parse(f"SELECT * WHERE (cart AS c NOT FOLLOWED BY {right}) PARTITION BY [user]")
+    answer = query.why_not(EVENTS, chosen, time="at")
+    ((reason,),) = answer.ways
+    assert reason.text.startswith("NOT FOLLOWED BY checkout")
+    assert reason.text.endswith(right[-5:])
+    assert words in reason.words
+
+
+def test_a_match_may_be_detected_as_time_passes():
+    query = cerflow.parse(CART)
+    assert query.why_not(EVENTS, [0], time="at").detected_at == 3
+    answer = query.why_not(EVENTS, [4], time="at", until="2024-03-15T11:10:00")
+    assert not answer
+    assert str(answer) == "the events are a match, detected at 2024-03-15 11:10:00 as time passes"
+    assert query.why_not(EVENTS, [4], time="at", until="2024-03-15T11:09:59")
+
+
+def test_a_strategy_chooses_among_what_the_clock_shows():
+    rows = pa.table({"type": ["A", "A", "C"], "t": [0, 0, 1]})
+    query = cerflow.parse("SELECT NEXT * WHERE (A ; C) NOT FOLLOWED BY B FOR 5 MILLISECONDS")
+    assert not query.why_not(rows, [0, 2], time="t", until=6)
+    assert "the clock completes other matches" in str(query.why_not(rows, [1, 2], time="t", until=6))
+
+
+def test_until_is_a_time():
+    with pytest.raises(InputError, match="no time of the column"):
+        list(cerflow.parse(CART).trace(EVENTS, time="at", until="soon").steps())
