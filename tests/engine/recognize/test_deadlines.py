@@ -203,19 +203,6 @@ def test_a_set_of_queries_and_a_program():
     assert (match["detected_at"], match["detected_time"]) == (0, datetime.datetime(2024, 3, 15, 10, 30))
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("A NOT FOLLOWED BY B FOR 5 MINUTES PARTITION BY [k] CONSUME BY ANY", "CONSUME BY ANY"),
-    ],
-)
-def test_what_is_refused(text, message):
-    with pytest.raises(UnsupportedQueryError, match=message) as caught:
-        cerflow.parse(f"SELECT * WHERE {text}").check()
-    assert caught.value.hint
-    assert caught.value.span is not None
-
-
 def test_damaged_snapshots_are_refused():
     events = shop((0, "cart", "ann"))
     recognizer = CART.recognizer(events.schema, time="at")
@@ -297,6 +284,18 @@ def test_choices_by_labels(seed):
     except (QueryError, UnsupportedQueryError):
         return
     assert_as_defined(own, query)
+
+
+@pytest.mark.parametrize("seed", range(round(100 * EXAMPLES)))
+def test_consumption_by_any_key(seed):
+    """All matches of a moment are reported; then everything is forgotten that has begun, whatever its key."""
+    own = DeadlineQueries(seed)
+    chosen = own.random.choice(["*", "*", "*", "NEXT *", "LAST *", "MAX *", "NONE", "COUNT(*) AS n"])
+    text = f"SELECT {chosen} WHERE {own.deadline(own.random.choice([1, 2, 3]))} PARTITION BY [k]"
+    text += own.random.choice(["", "", f" WITHIN {own.window()}"]) + " CONSUME BY ANY"
+    query = cerflow.parse(text)
+    if not engine_refuses(query, own.events(), time="t"):
+        assert_as_defined(own, query)
 
 
 @pytest.mark.parametrize("seed", range(round(100 * EXAMPLES)))

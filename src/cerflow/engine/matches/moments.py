@@ -20,12 +20,14 @@ _FIRST = -2
 class Moments:
     """Moments by number: the reported position of the event that showed each (null: the clock did), and the time.
 
-    ``members`` has the position of a stored event of each moment's partition.
+    ``members`` has the position of a stored event of each moment's partition. ``together`` has a number for each thing
+    that is read, an event, tick or pause: the same for those whose detections are known at once.
     """
 
     places: pa.Array  # int64
     times: pa.Array  # of the type of the time column
     members: Ints
+    together: Ints
 
     #: The position of detections at the first moment.
     first: ClassVar[int] = _FIRST
@@ -33,7 +35,7 @@ class Moments:
     @classmethod
     def of_one(cls, place: int, time: pa.Array, member: int) -> Moments:
         """A single moment, with the position and time of the event that shows it, and a member."""
-        return cls(pa.array([place], pa.int64()), time, np.array([member]))
+        return cls(pa.array([place], pa.int64()), time, np.array([member]), np.zeros(1, np.int64))
 
     @property
     def positions(self) -> Ints:

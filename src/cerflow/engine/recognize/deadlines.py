@@ -109,7 +109,7 @@ class Deadlines:
         passed = self._once(found, events.keys.shape[1])
         at = np.searchsorted(at_rows, passed.rows)
         if self.prompt:
-            return self._shown_by_clock(events, passed, at)
+            return self._shown_by_clock(events, at_rows, passed, at)
         read = np.minimum(at, max(len(at_rows) - 1, 0))
         own = np.zeros(len(at), bool)
         if len(at_rows):
@@ -117,7 +117,7 @@ class Deadlines:
         shown = passed.rows[passed.begins() & ~own]
         time = schema.time
         times = pa.nulls(len(shown)) if time is None else whole.batch.column(time).take(pa.array(shown))
-        return self._woven(events, passed, at, own, pa.array(whole.positions_at(shown)[0]), times)
+        return self._woven(events, at_rows, passed, at, own, pa.array(whole.positions_at(shown)[0]), times)
 
     def _once(self, found: Sequence[tuple[Opened, Ints, IntRows]], width: int) -> _Passed:
         """The deadlines of all durations that have passed, with the rows that show them and keys of ``width`` words."""
@@ -197,17 +197,21 @@ class Deadlines:
         self.forget_words()
         passed = self._once(found, width)
         nothing = _no_events(width, max(1, len(self._tables.columns)))
-        woven, _, moments = self._shown_by_clock(nothing, passed, np.zeros(len(passed.rows), np.int64))
+        woven, _, moments = self._shown_by_clock(nothing, _NOTHING, passed, np.zeros(len(passed.rows), np.int64))
         return woven, moments
 
-    def _shown_by_clock(self, events: EventArrays, passed: _Passed, at: Ints) -> tuple[EventArrays, Ints, Moments]:
+    def _shown_by_clock(
+        self, events: EventArrays, at_rows: Ints, passed: _Passed, at: Ints
+    ) -> tuple[EventArrays, Ints, Moments]:
         """Events with the ticks of deadlines that the clock shows; see `_woven`."""
-        # Deadlines at one time are one moment.
-        passed = replace(passed, rows=np.unique(passed.order, return_inverse=True)[1])
+        # Deadlines at one time are one moment; no row has a number below 0.
+        rows = np.unique(passed.order, return_inverse=True)[1] - len(passed.order)
+        passed = replace(passed, rows=rows)
         sorted_ = np.lexsort((*passed.keys.T, passed.rows))
         passed = passed[sorted_]
         own = np.zeros(len(sorted_), bool)
-        return self._woven(events, passed, at[sorted_], own, pa.nulls(len(sorted_), pa.int64()), passed.times)
+        places = pa.nulls(len(sorted_), pa.int64())
+        return self._woven(events, at_rows, passed, at[sorted_], own, places, passed.times)
 
     @property
     def next(self) -> pa.Scalar | None:
@@ -239,9 +243,16 @@ class Deadlines:
         return columns
 
     def _woven(
-        self, events: EventArrays, passed: _Passed, at: Ints, own: Mask, places: pa.Array, times: pa.Array
+        self,
+        events: EventArrays,
+        at_rows: Ints,
+        passed: _Passed,
+        at: Ints,
+        own: Mask,
+        places: pa.Array,
+        times: pa.Array,
     ) -> tuple[EventArrays, Ints, Moments]:
-        """Events with a tick for each passed deadline, put before the event with number ``at``.
+        """Events, which are those at some rows, with a tick for each passed deadline before the event number ``at``.
 
         If that event is not of the tick's ``own`` partition, a pause follows the tick and stands for the moment;
         ``places`` and ``times`` are those of pauses. If deadlines lie at values of an attribute, every event has a tick
@@ -255,7 +266,7 @@ class Deadlines:
         group = np.where(own, ticks, np.cumsum(begins))
         reached = np.arange(n) if self._tables.reached else _NOTHING
         last = passed.members[np.flatnonzero(np.append(begins[1:], [True] * bool(ticks)))]
-        moments = Moments(places, times, last[np.cumsum(begins)[paused] - 1])
+        rows = np.concatenate([at_rows, passed.rows, passed.rows[paused], at_rows[reached]])
         added = [ticks, len(paused), len(reached)]
         order = np.lexsort(
             (
@@ -265,6 +276,7 @@ class Deadlines:
                 np.concatenate([np.arange(n), at, at[paused], reached]),
             )
         )
+        moments = Moments(places, times, last[np.cumsum(begins)[paused] - 1], rows[order])
         columns = self._columns(self._at(passed.times)) if ticks else events.columns[:0]
         copied = events.columns[reached]
         copied[:, self._tables.arrays.checked] = NULL

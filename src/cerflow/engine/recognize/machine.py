@@ -53,6 +53,9 @@ class Machine:
         self.store = store
         # Tables that call predicates serve one recogniser only.
         self.tables = plan.tables()
+        if self.tables.consumes_at_once:
+            # They change while events are read.
+            self.tables.arrays = self.tables.arrays._replace(options=self.tables.arrays.options.copy())
         program = None if isinstance(plan.scan, str) else plan.scan
         self.reader = EventReader(self.tables, plan.select.partition, plan.streams.position, plan.evaluation, program)
         self.memory = Memory(self.tables)
@@ -163,13 +166,48 @@ class Machine:
 
     def _run(self, events: EventArrays, count: int, refuse: Refuse, moments: Moments | None, parts: list[Part]) -> None:
         """Process events as `advance`, and add the detections to ``parts``."""
-        at = 0
-        memory = self.memory
         before, self._before = self._before, None
         if before is None:
             self._greatest = None
         elif not self._surely_passes(events, count):
             before.keep()
+        if moments is None or not self.tables.consumes_at_once:
+            self._read(events, 0, count, refuse, moments, parts)
+        else:
+            self._read_at_once(events, count, refuse, moments, parts)
+        self._close_part(parts, moments)
+        self.last_bound = max(self.last_bound, int(events.bound[count - 1]))
+
+    def _read_at_once(
+        self, events: EventArrays, count: int, refuse: Refuse, moments: Moments, parts: list[Part]
+    ) -> None:
+        """Process events where a match drops all others, but those of the same moment in other partitions."""
+        memory, together = self.memory, moments.together[:count]
+        firsts = np.flatnonzero(np.diff(together, prepend=together[0] - 1))
+        paused = np.logical_or.reduceat(Moments.among(events.position[:count]), firsts)
+        # A moment with pauses is read by itself, all others between two of them in one go.
+        begins = firsts[paused | np.append(True, paused[:-1])].tolist()
+        alone = dict(zip(firsts.tolist(), paused.tolist()))
+        for begin, end in zip(begins, [*begins[1:], count]):
+            if not alone[begin]:
+                self._read(events, begin, end, refuse, moments, parts)
+                continue
+            self._close_part(parts, moments)
+            found = len(parts)
+            self.tables.arrays.options[layout.O_CONSUME] = 0
+            try:
+                self._read(events, begin, end, refuse, moments, parts)
+            finally:
+                self.tables.arrays.options[layout.O_CONSUME] = self.tables.consume
+            self._close_part(parts, moments)
+            if len(parts) > found:
+                memory.begin_anew()
+
+    def _read(
+        self, events: EventArrays, at: int, count: int, refuse: Refuse, moments: Moments | None, parts: list[Part]
+    ) -> None:
+        """Process events from number ``at`` on, up to ``count``; the last detections stay in memory."""
+        memory = self.memory
         while True:
             reason, at = memory.advance(events, at, count)
             if reason == layout.DONE:
@@ -184,8 +222,6 @@ class Machine:
                 at += 1
                 continue
             memory.make_room(reason, events, at)
-        self._close_part(parts, moments)
-        self.last_bound = max(self.last_bound, int(events.bound[count - 1]))
 
     def _tidy(self) -> None:
         """Forget strings if there are many; no prepared event may be left, as those name strings by number."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from cerflow.analysis.scopes import condition_labels
-from cerflow.automata.compile.deadlines import waits_for_ticks, waits_for_time
+from cerflow.automata.compile.deadlines import waits_for_ticks
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.compile.selection import next_of_each_start, with_few_tests
 from cerflow.automata.model.clock import has_ticks
@@ -20,7 +20,7 @@ from cerflow.engine.results.report import kept_labels
 from cerflow.errors import UnsupportedQueryError
 from cerflow.language.formula import AttributeWindow, DurationWindow, NotFollowedBy, Selection, Strategy, Within
 from cerflow.language.node import Node, walk
-from cerflow.language.select import Consumption, ProjectionKind, Select
+from cerflow.language.select import ProjectionKind, Select
 from cerflow.rewriting.rebuild import transformed
 from cerflow.rewriting.times import with_times_as_numbers
 from cerflow.schema import Schema
@@ -106,12 +106,6 @@ def transducer_of(select: Select) -> Transducer:
     for item in select.projection.items:
         named.update(condition_labels(item))
     divided = _divided(select)
-    if select.consume is Consumption.ANY and select.partition and waits_for_time(select.formula):
-        raise UnsupportedQueryError(
-            "a deadline may pass for many keys at once, so CONSUME BY ANY is not evaluated beside NOT FOLLOWED BY",
-            span=select.formula.span,
-            hint="CONSUME BY PARTITION forgets what began in the substream of the match.",
-        )
     transducer = compile_formula(
         divided.formula,
         window=divided.window,

@@ -62,6 +62,7 @@ class SingleEvents:
         self._window = None if window is None or counted_here else self._measured(window)
         self.ready = not (
             tables.asks
+            or tables.consumes_at_once
             or schema.forget is not None
             or not plan.counts_all
             or (tables.ticking and (tables.reached or len(tables.arrays.checked) or self._time is None))

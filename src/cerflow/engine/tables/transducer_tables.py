@@ -94,6 +94,7 @@ class TransducerTables:
         self.ticking = has_ticks(transducer)
         self.deadlines = deadlines_of(transducer)
         self.opened: list[frozenset[int]] = []
+        self.consume = consume
         self.arrays = self._arrays(len(keys), consume, strategy)
         #: The strings of the query itself; they come first and always stay.
         self.own_strings = len(self.strings)
@@ -116,6 +117,11 @@ class TransducerTables:
     def tests(self) -> list[Condition]:
         """The tests that signatures are made from."""
         return self.moves.tests
+
+    @property
+    def consumes_at_once(self) -> bool:
+        """Whether a match of one partition drops those of others, which may be known at the same moment."""
+        return bool(self.deadlines) and self.partitioned and self.consume == 1
 
     @property
     def columns(self) -> list[EventColumn]:
