@@ -46,6 +46,7 @@ class BatchCheck:
             places=none,
             links=wide,
             ways=np.zeros(0, np.uint8),
+            led=none,
             hits=np.zeros(0, np.uint8),
             steps=none,
             decided=wide,

@@ -43,9 +43,12 @@ __all__ = ["ScanArrays"]
     NARROWS,  # whether relevant rows are noted first, and written when all are known
     NOTED,  # rows that are noted
     WRITTEN,  # the first of them that is not written yet
-    MARKS,  # whether the ways of rows are asked for before anything else
-) = range(15)
-CONTROLS = 15
+    MARKS,  # whether the ways of rows are asked for before anything else: no, yes, or they decide
+    OPEN,  # whether anything else has to be asked of the rows of a stretch
+) = range(16)
+CONTROLS = 16
+#: In MARKS.
+NOT_MARKED, MARKED, DECIDED = range(3)
 
 # Columns of ScanArrays.columns: the number of the column in the batch, how its values lie, what they are multiplied by
 # (or divided by, if negative; the text column of a truth), whether they are wanted as floats, which condition they are
@@ -162,6 +165,7 @@ class ScanArrays(NamedTuple):
     places: Ints  # by signature: which places in a match an event may have, as bits
     links: IntRows  # (comparisons, LINK_WORDS)
     ways: Bytes  # by row: the ways that are open to it
+    led: Ints  # by the ways that are open, where these lead (`DECIDED`); or UNKNOWN
     hits: Bytes  # by row: whether a match of consecutive rows begins there
     steps: Ints  # by place in such a match: the ways of which one must be open
     decided: IntRows  # (tests, 3)

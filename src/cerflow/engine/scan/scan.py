@@ -44,6 +44,9 @@ class BatchScan:
         self._tables = tables
         self._program = program
         self._contiguity = program.contiguity
+        self._marks = layout.NOT_MARKED
+        if program.ways is not None and program.ways.narrows:
+            self._marks = layout.DECIDED if program.ways.decides else layout.MARKED
         #: The matches of consecutive events that the last batch has by itself, beside the events that `read` gave.
         self.consecutive: ConsecutiveEvents | None = None
         columns_of_tests = {column.name: column for column in program.judge.columns}
@@ -85,6 +88,7 @@ class BatchScan:
             places=np.zeros(0, np.int64),
             links=_rows([] if self._contiguity is None else self._contiguity.links, layout.LINK_WORDS),
             ways=np.zeros(layout.STRETCH, np.uint8),
+            led=np.full(1 << layout.WAYS, layout.UNKNOWN, np.int64),
             hits=np.zeros(0, np.uint8),
             steps=np.array((self._contiguity and self._contiguity.steps) or (), np.int64),
             decided=_rows([] if program.ways is None else program.ways.decided(program.tests), 3),
@@ -118,6 +122,7 @@ class BatchScan:
         self._tables.forget_signatures()
         if self._decisions.signatures_of is not self._tables.relevant:
             self._decisions = self._begin_deciding()
+            self._arrays.led.fill(layout.UNKNOWN)
         if self._schema is None or not batch.schema.equals(self._schema):
             self._find_columns(batch.schema)
         if not all(text.begin(batch) for text in self._texts):
@@ -133,7 +138,7 @@ class BatchScan:
         alone = narrows and contiguity is not None and contiguity.labels is not None
         alone = alone and contiguity is not None and count >= 2 * contiguity.length
         narrows = narrows and not alone
-        marks = not alone and self._program.ways is not None and self._program.ways.narrows
+        marks = layout.NOT_MARKED if alone else self._marks
         control[layout.NARROWS : layout.MARKS + 1] = (narrows, 0, 0, marks)
         if narrows and count > len(self._arrays.noted):
             self._hold(noted=np.zeros((len(self._events.signature), layout.NOTE_WORDS), np.int32))

@@ -24,11 +24,12 @@ ALL = (1 << layout.WAYS) - 1
 class Ways:
     """The ways in which events are relevant; way k has the bit ``k % WAYS``.
 
-    ``narrows`` says whether texts rule out any.
+    ``narrows`` says whether texts rule out any, ``decides`` whether the ways alone say what an event does.
     """
 
     ways: Sequence[Way]
     narrows: bool
+    decides: bool
 
     @property
     def apart(self) -> bool:
@@ -72,4 +73,6 @@ def relevant_ways(tables: TransducerTables, by_text: frozenset[int]) -> Ways | N
             # Where a loop needs several tests, any of them may fail, and nothing is said of it.
             found[frozenset(), frozenset[int]().union(*(needs for needs in loops if len(needs) == 1))] = None
     ruled_out = (not held.isdisjoint(by_text) or not failed.isdisjoint(by_text) for held, failed in found)
-    return Ways(list(found), all(ruled_out))
+    alone = not any(len(needs) > 1 for loops in moves.waiting if frozenset() not in loops for needs in loops)
+    decides = alone and len(found) <= layout.WAYS and all(held | failed <= by_text for held, failed in found)
+    return Ways(list(found), all(ruled_out), decides)

@@ -9,7 +9,7 @@ import numpy as np
 from cerflow.engine.kernels.base.jit import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, pointer_to, scan_at
 from cerflow.engine.kernels.scan.marks import mark
-from cerflow.engine.kernels.scan.scan import collected, test_holds, write_event
+from cerflow.engine.kernels.scan.scan import collected, satisfies, write_event
 from cerflow.engine.kernels.scan.texts import entry_of
 from cerflow.engine.kernels.scan.values import load_byte, locate, store_byte, word_of
 from cerflow.engine.kernels.step.guards import words_compare
@@ -164,18 +164,20 @@ def find_rows(address, batch, count):
     places = s.steps.shape[0]
     for first in range(0, count - places + 1, BLOCK):
         size = min(count - places + 1 - first, BLOCK)
-        for k in range(size):
-            store_byte(hits + first, k, 1)
         for place in range(places):
-            _step(ways + first + place, hits + first, size, s.steps[place])
+            _step(ways + first + place, hits + first, size, s.steps[place], place == 0)
     return SCANNED
 
 
 @part
-def _step(ways, hits, size, wanted):
-    # The compiler makes vectors of this loop.
-    for k in range(size):
-        store_byte(hits, k, load_byte(hits, k) & np.int64((load_byte(ways, k) & wanted) != 0))
+def _step(ways, hits, size, wanted, first):
+    # The compiler makes vectors of these loops.
+    if first:
+        for k in range(size):
+            store_byte(hits, k, np.int64((load_byte(ways, k) & wanted) != 0))
+    else:
+        for k in range(size):
+            store_byte(hits, k, load_byte(hits, k) & np.int64((load_byte(ways, k) & wanted) != 0))
 
 
 @part
@@ -186,7 +188,7 @@ def _decide(s, n, begin, size, ways, address):
     for k in range(size):
         is_open = load_byte(ways, k)
         if is_open & matters:
-            store_byte(ways, k, is_open & (held if test_holds(s, test, begin + k, address) else failed))
+            store_byte(ways, k, is_open & (held if satisfies(s, test, begin + k, address) else failed))
 
 
 @kernel

@@ -49,9 +49,8 @@ __all__ = ["mark"]
 @part
 def mark(s, begin, count, out):
     """Write the ways that are open to ``count`` rows; returns what stopped it, as ``scan`` does."""
-    for k in range(count):
-        store_byte(out, k, 255)
     texts = s.texts
+    first = True
     for t in range(texts.shape[0]):
         ways = texts[t, T_WAYS]
         if ways == 0:
@@ -59,12 +58,15 @@ def mark(s, begin, count, out):
         layout = texts[t, T_LAYOUT]
         data, at, room = texts[t, T_DATA], texts[t, T_OFFSET] + begin, texts[t, T_ROOM]
         reason = SCANNED
+        indexed = texts[t, T_VALID] == 0 and layout in (INT32, UINT32, INT8)
+        if first and not indexed:
+            _fill(out, count)
         if texts[t, T_VALID] == 0 and layout == INT32:
-            _by_index32(data, at, count, room, ways, out)
+            _by_index32(data, at, count, room, ways, out, first)
         elif texts[t, T_VALID] == 0 and layout == UINT32:
-            _by_unsigned32(data, at, count, room, ways, out)
+            _by_unsigned32(data, at, count, room, ways, out, first)
         elif texts[t, T_VALID] == 0 and layout == INT8:
-            _by_index8(data, at, count, room, ways, out)
+            _by_index8(data, at, count, room, ways, out, first)
         elif texts[t, T_VALID] == 0 and layout == TEXT32:
             reason = _by_text(texts, t, begin, count, ways, out)
         else:
@@ -72,19 +74,29 @@ def mark(s, begin, count, out):
         if reason != SCANNED:
             s.control[TEXT] = t
             return reason
+        first = False
+    if first:
+        _fill(out, count)
     return SCANNED
+
+
+@part
+def _fill(out, count):
+    for k in range(count):
+        store_byte(out, k, 255)
 
 
 def _by_index(load):
     """Reads indices of a dictionary by a function."""
 
     @part
-    def run(data, at, count, room, ways, out):
+    def run(data, at, count, room, ways, out, first):
         for k in range(count):
             entry = 1 + load(data, at + k)
             if np.uint64(entry) >= np.uint64(room):
                 entry = np.int64(0)
-            store_byte(out, k, load_byte(out, k) & load_byte(ways, entry))
+            left = load_byte(ways, entry)
+            store_byte(out, k, left if first else load_byte(out, k) & left)
 
     return run
 

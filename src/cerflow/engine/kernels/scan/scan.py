@@ -19,7 +19,15 @@ from cerflow.engine.kernels.base.shared_arrays import (
 from cerflow.engine.kernels.scan.marks import mark
 from cerflow.engine.kernels.scan.passes import pass_of_text
 from cerflow.engine.kernels.scan.texts import entry_of
-from cerflow.engine.kernels.scan.values import NAN, load_byte, load_word, locate, store_byte, store_word, word_of
+from cerflow.engine.kernels.scan.values import (
+    NAN,
+    load_word,
+    locate,
+    store_byte,
+    store_word,
+    trailing_zeros,
+    word_of,
+)
 from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL
 from cerflow.engine.scan.layout import (
@@ -35,6 +43,7 @@ from cerflow.engine.scan.layout import (
     COMPARE_FLOAT,
     COMPARE_INT,
     COUNT,
+    DECIDED,
     FIRST,
     FIXES,
     H_NEXT,
@@ -45,6 +54,7 @@ from cerflow.engine.scan.layout import (
     K_OTHER,
     K_WHAT,
     KEYED,
+    MARKED,
     MARKS,
     N_ASKS,
     N_NEXT,
@@ -56,6 +66,7 @@ from cerflow.engine.scan.layout import (
     NO_OUTCOME,
     NO_ROOM,
     NODE,
+    NOT_MARKED,
     NOTED,
     NULL_INT,
     O_CODE,
@@ -65,6 +76,7 @@ from cerflow.engine.scan.layout import (
     O_PLACE,
     O_SIZE,
     O_TO,
+    OPEN,
     OUTCOME,
     PROGRAMS,
     ROOT,
@@ -88,7 +100,7 @@ from cerflow.engine.scan.layout import (
     X_TEXT,
 )
 
-__all__ = ["collected", "scan", "slot_of", "test_holds", "write_event"]
+__all__ = ["collected", "satisfies", "scan", "slot_of", "write_event"]
 
 
 @kernel
@@ -104,13 +116,14 @@ def scan(address, batch, end):
     # A stretch is read again if something is unknown in it.
     while begin < end:
         count = min(end - begin, STRETCH)
-        if control[MARKS] == 1:
+        control[OPEN] = 1
+        if control[MARKS] != NOT_MARKED:
             count = _marked(s, begin, count)
         else:
             for k in range(count):
                 s.chosen[k], s.at[k] = begin + k, control[ROOT]
         for t in range(s.texts.shape[0]):
-            if count > 0:
+            if count > 0 and control[OPEN] == 1:
                 count = pass_of_text(s, t, count)
         if count < 0:
             control[ROW] = begin
@@ -119,6 +132,8 @@ def scan(address, batch, end):
             row = s.chosen[k]
             to = _led_to(s, row, s.at[k], address)
             reason = NO_OUTCOME if to == UNKNOWN else SCANNED
+            if control[MARKS] == DECIDED:
+                s.led[s.ways[row - begin]] = to
             if to <= SIGNATURE:
                 if control[NARROWS] == 1:
                     noted = control[NOTED]
@@ -134,6 +149,10 @@ def scan(address, batch, end):
     return SCANNED
 
 
+#: In each byte of a word all bits but the highest, and the highest.
+_LOW, _HIGH = np.int64(0x7F7F7F7F7F7F7F7F), np.int64(-0x7F7F7F7F7F7F7F80)
+
+
 @part
 def _marked(s, begin, count):
     """Choose of ``count`` rows those to which a way is open; returns as `pass_of_text`."""
@@ -145,19 +164,27 @@ def _marked(s, begin, count):
     reason = mark(s, begin, count, ways)
     if reason != SCANNED:
         return np.int64(-reason)
-    root = s.control[ROOT]
+    root, led = s.control[ROOT], address_of(pointer_to(s.led, 0))
     for k in range(count, (count + 7) & ~7):
         store_byte(ways, k, 0)
     kept = np.int64(0)
+    unknown = np.int64(0)
     for k in range(0, count, 8):
-        if load_word(ways + k, 0) != 0:
-            for j in range(k, k + 8):
-                store_word(chosen, kept, begin + j)
-                store_word(at, kept, root)
-                kept += load_byte(ways, j) != 0
-    if 2 * kept > count:
+        eight = load_word(ways + k, 0)
+        # The highest bit of each byte that is not zero.
+        left = ((eight & _LOW) + _LOW | eight) & _HIGH
+        while left != 0:
+            j = trailing_zeros(left) >> 3
+            to = load_word(led, eight >> 8 * j & 255)
+            store_word(chosen, kept, begin + k + j)
+            store_word(at, kept, root if to == UNKNOWN else to)
+            unknown |= np.int64(to == UNKNOWN)
+            kept += 1
+            left &= left - 1
+    s.control[OPEN] = unknown
+    if 2 * kept > count and s.control[MARKS] == MARKED:
         # Where most rows are chosen, it does not pay.
-        s.control[MARKS] = 0
+        s.control[MARKS] = NOT_MARKED
     return kept
 
 
@@ -169,12 +196,12 @@ def _led_to(s, row, node, address):
         asked = node
         what = s.nodes[node, N_WHAT]
         if s.nodes[node, N_ASKS] == ASK_TEST:
-            outcome = np.int64(test_holds(s, what, row, address))
+            outcome = np.int64(satisfies(s, what, row, address))
             node = s.next[s.nodes[node, N_NEXT] + outcome]
         else:
             outcome = np.int64(0)
             for k in range(s.nodes[node, N_WIDTH]):
-                outcome |= np.int64(test_holds(s, s.together[what + k], row, address)) << k
+                outcome |= np.int64(satisfies(s, s.together[what + k], row, address)) << k
             node = s.outcomes[slot_of(s.outcomes, node, outcome), H_NEXT]
         if node == UNKNOWN:
             s.control[NODE], s.control[OUTCOME] = asked, outcome
@@ -207,7 +234,7 @@ def slot_of(outcomes, node, outcome):
 
 
 @part
-def test_holds(s, k, row, address):
+def satisfies(s, k, row, address):
     """Whether a test is true."""
     kind = s.tests[k, K_KIND]
     operator = s.tests[k, K_OPERATOR]

@@ -104,6 +104,16 @@ def store_byte(_, address, index, value):
     return types.void(types.int64, types.int64, types.int64), generate
 
 
+@intrinsic
+def trailing_zeros(_, word):
+    """How many bits are zero below the lowest one that is not; the word is not zero."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.int64), generate
+
+
 @inlined
 def has_bit(data, at):
     """Whether a bit is set."""
