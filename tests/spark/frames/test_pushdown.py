@@ -255,6 +255,16 @@ def test_where_columns_are_reported_nothing_is_sent_as_bits(spark):
         assert "as bits" not in explain(query, frame, time="t", **options)
 
 
+def test_values_that_cannot_be_held_are_told_where_they_are_not_sent(spark):
+    rows = [("A", 1, -(2**63), "x"), ("A", 2, 5, "x")]
+    frame = spark.createDataFrame(rows, "type string, t bigint, v bigint, s string")
+    query = "SELECT COUNT(*) AS n WHERE A AS x FILTER x.v < 7 AND x.s = 'x'"
+    assert "columns  t\n" in explain(query, frame, time="t")
+    with pytest.raises(Exception, match=r"BadRecordError: row \{v: -9223372036854775808\}: a value of 'v' is not "):
+        match(query, frame, time="t").count()
+    assert match(query, frame, time="t", on_bad_record="skip").count() == 1
+
+
 def test_bad_records_are_told_where_types_are_not_sent(spark):
     rows = [{"type": "A", "t": 1, "s": "x"}, {"type": None, "t": 3, "s": "y"}]
     frame = spark.createDataFrame(pa.Table.from_pylist(rows))

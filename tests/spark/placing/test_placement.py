@@ -1,6 +1,7 @@
 """Slices on real Spark: what is decided, that it gives what one process gives, and what is refused."""
 
 import datetime
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -106,6 +107,19 @@ def test_files_in_the_order_of_time_stay_where_they_are(spark, tmp_path, one_fil
     assert len(decided.how.partitions) == 4
     assert decided.how.boundaries
     assert assert_alike(f"{PAIR} {window}", frame, table, positions, time="t")
+
+
+@pytest.mark.parametrize("key", ["", "PARTITION BY k"])
+def test_a_window_on_the_time_column_is_one_of_time(spark, tmp_path, one_file_each, key):
+    """Events that cannot matter stay behind, and so do integers that only conditions read."""
+    table = stream()
+    frame = written(spark, tmp_path, in_parts(table))
+    query = f"SELECT COUNT(*) AS n WHERE (A AS x ; B AS y) FILTER x.v > 1 AND y.v = 2 {key} WITHIN 6 [t]"
+    text = explain(query, frame, time="t")
+    assert "only those with" in text
+    assert "in slices of time" in text
+    assert "v" not in re.search(r"columns (.*)", text)[1]
+    assert assert_alike(query, frame, table, False, time="t")
 
 
 LATE = (

@@ -57,11 +57,16 @@ class EventColumns:
         found = {f"no event type in '{schema.type}'": F.col(self.plain(schema.type)).isNull()}
         if schema.time is not None:
             found[f"no time in '{schema.time}'"] = self._missing(schema.time)
-        for name, most in limits(schema).items():
+        return found | self.beyond(schema.columns.names)
+
+    def beyond(self, names: Sequence[str]) -> dict[str, Column]:
+        """The reasons why values of some columns cannot be held, each with its condition."""
+        found = {}
+        for name, most in limits(self.schema).items():
             # All of Spark's times fit 64 bits.
-            if schema.kind(name) is Kind.INTEGER:
+            if name in names and self.schema.kind(name) is Kind.INTEGER:
                 value = F.col(self.plain(name)).cast("bigint")
-                found[f"a value of '{name}' {why(name, schema, most)}"] = (value < -most) | (value > most)
+                found[f"a value of '{name}' {why(name, self.schema, most)}"] = (value < -most) | (value > most)
         return found
 
     def usable(self) -> Column:

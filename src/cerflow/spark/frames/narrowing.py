@@ -20,7 +20,9 @@ from cerflow.conditions.atomic_conditions import atomic_conditions
 from cerflow.conditions.connectives import TRUE
 from cerflow.conditions.propositions import is_true, leaves_of
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, PRECOMPUTED_BITS, with_bits
+from cerflow.engine.evaluate.ranges import limits as limits_of
 from cerflow.engine.recognize.plan import Plan as EnginePlan
+from cerflow.errors import BadRecordError
 from cerflow.language.condition import Condition, Not
 from cerflow.predicates.registry import predicates_in
 from cerflow.programs.program import Program
@@ -62,10 +64,14 @@ def narrowed(query: Query | Program, plan: JobPlan, df: DataFrame, *, skip: bool
     if skip:
         frame = frame.filter(events.usable())
     frame = relevant(frame, plan, df.schema, events, skip=skip)
-    bits = _bits(precomputed, plan.schema, conditions, stream).cast("bigint" if wide else "int")
+    needed = tuple(name for name in schema.attributes if name in engine.needs)
+    bits = _bits(precomputed, plan.schema, conditions, stream)
+    bits = _checked(bits, events, [name for name in limits_of(plan.schema) if name not in needed])
+    bits = bits.cast("bigint" if wide else "int")
     # An event without a type is a bad record, even if types are not sent.
     bits = F.when(F.col(events.plain(schema.type)).isNotNull(), bits)
-    needed = tuple(name for name in schema.attributes if name in engine.needs)
+    # Later steps cannot look at values that are not sent.
+    schema = replace(schema, held={name: most for name, most in schema.held.items() if name in needed})
     plan = replace(plan, schema=schema, needed=needed, precomputed=precomputed, relevance=Relevance(TRUE))
     return plan, frame.withColumn(EventColumns(schema).plain(PRECOMPUTED), bits)
 
@@ -100,6 +106,15 @@ def _leaves(condition: Condition, schema: Schema, stream: str | None) -> list[Co
 def _known(condition: Condition, schema: Schema, stream: str | None) -> tuple[Condition, Condition]:
     """Two conditions: that a condition is true, and that it is false."""
     return plainly(is_true(condition), schema, stream), plainly(is_true(Not(condition)), schema, stream)
+
+
+def _checked(bits: Column, events: EventColumns, names: Sequence[str]) -> Column:
+    """The bits, or the error of a bad record for a value of these columns that the engine could not hold."""
+    for reason, bad in events.beyond(names).items():
+        values = F.concat_ws(", ", *(F.concat(F.lit(f"{n}: "), F.col(events.plain(n)).cast("string")) for n in names))
+        text = F.concat(F.lit(f"{BadRecordError.__module__}.BadRecordError: row {{"), values, F.lit(f"}}: {reason}"))
+        bits = F.when(bad, F.raise_error(text).cast("bigint")).otherwise(bits)
+    return bits
 
 
 def _bits(precomputed: Sequence[Condition], schema: Schema, conditions: SparkConditions, stream: str | None) -> Column:
