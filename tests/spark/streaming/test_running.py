@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import threading
 import time
 from collections import Counter
 
@@ -166,6 +167,21 @@ def test_a_micro_batch_has_no_more_tasks_than_buckets_and_writes_changes(stream)
     state = stream.folder / "checkpoint" / "state" / "0"
     assert [path.name for path in state.glob("[0-9]*")] == ["0"]
     assert list(state.glob("0/*.changelog"))
+
+
+def test_the_end_breaks_off_a_micro_batch_without_a_failure(stream):
+    begun = threading.Event()
+
+    def sink(matches, batch):
+        begun.set()
+        time.sleep(2)
+        raise ValueError("x\n" * 20_000)
+
+    running = started(stream.add(events(30)), output=sink, available_now=False)
+    assert begun.wait(120)
+    running.stop()
+    assert running.query.exception() is None
+    assert finished(stream).status.totals["events"] > 5
 
 
 def test_metrics_for_prometheus(stream):

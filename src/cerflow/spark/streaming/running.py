@@ -47,11 +47,24 @@ class _BatchWriter:
 
     def __init__(self, stream: PreparedStream, output: StreamOutput, checkpoint: Checkpoint) -> None:
         self._stream, self._output, self._checkpoint = stream, output, checkpoint
+        self.ended = threading.Event()
         found = checkpoint.read(STATUS)
         self._buckets: dict[str, dict[str, int]] = {} if found is None else found.pop("buckets")
         self.status = None if found is None else StreamStatus(**found)
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
+        """Write a micro-batch; Spark calls this."""
+        try:
+            self._write(frame, batch)
+        except Exception:
+            if not self.ended.is_set():
+                raise
+            # By this text Spark sees that the end broke it off; the whole error would make its test overflow the stack.
+            raise RuntimeError(
+                "py4j.protocol.Py4JJavaError: An error occurred while calling the end: java.lang.InterruptedException"
+            ) from None
+
+    def _write(self, frame: DataFrame, batch: int) -> None:
         # Read several times, but recognised once.
         rows = frame.persist()
         try:
@@ -137,7 +150,6 @@ class RunningStream:
     ) -> None:
         self._stream, self._df, self._checkpoint = stream, df, checkpoint
         self._writer = _BatchWriter(stream, output, checkpoint)
-        self._ended = threading.Event()
         self.query = self._begin(available_now=available_now, trigger=trigger)
         if idle_timeout is not None:
             threading.Thread(target=self._watch, args=[idle_timeout.total_seconds()], daemon=True).start()
@@ -177,9 +189,10 @@ class RunningStream:
         none waits any more. Events that come later with an earlier time are late. Deadlines behind the last event stay
         open.
         """
-        self._ended.set()
+        self._writer.ended.set()
         self.query.stop()
         if flush:
+            self._writer.ended.clear()
             self._begin(available_now=True).awaitTermination()
             self._checkpoint.tick(self._beyond_all())
             self._begin(available_now=True).awaitTermination()
@@ -193,7 +206,7 @@ class RunningStream:
         """Let time go on whenever no events have come for so long: beyond all events, then, if deadlines matter, on."""
         seen: int | None = None
         silence: tuple[int, float] | None = None
-        while not self._ended.wait(seconds) and self.query.isActive:
+        while not self._writer.ended.wait(seconds) and self.query.isActive:
             latest = max((report.batchId for report in self.query.recentProgress if _read(report)), default=seen)
             # A long micro-batch is no silence.
             if latest != seen or self.query.status["isDataAvailable"]:
